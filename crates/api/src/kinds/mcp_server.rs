@@ -1,0 +1,323 @@
+//! MCPServer: one MCP server, run in the cluster, with a proxy in front of it.
+
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::{
+    RawObject,
+    authz::AuthzConfig,
+    conditions::{self, Conditions},
+    enums::text_enum,
+    list,
+    rate_limit::RateLimiting,
+    refs::{
+        AuthServerRef, AuthzConfigRef, ExternalAuthConfigRef, GroupRef, OidcConfigRef, TelemetryConfigRef,
+        ToolConfigRef, WebhookConfigRef,
+    },
+    workload::{
+        Audit, DEFAULT_PROXY_PORT, EnvVar, ProxyOverrides, Resources, SessionAffinity, SessionStorage,
+    },
+};
+
+/// An MCPServer runs one MCP server from a container image. skep starts the server, puts a proxy in front of it
+/// that authenticates, authorizes, limits and records requests, and publishes the proxy as a Service.
+/// The address to give to MCP clients is in status.url.
+#[skip_serializing_none]
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[kube(
+    group = "toolhive.stacklok.dev",
+    version = "v1beta1",
+    kind = "MCPServer",
+    plural = "mcpservers",
+    shortname = "mcpserver",
+    shortname = "mcpservers",
+    category = "toolhive",
+    namespaced,
+    schema = "disabled",
+    status = "MCPServerStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    scale(
+        spec_replicas_path = ".spec.replicas",
+        status_replicas_path = ".status.replicas",
+        label_selector_path = ".status.selector"
+    ),
+    printcolumn(name = "Status", type_ = "string", json_path = ".status.phase"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type=='Ready')].status"
+    ),
+    printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.readyReplicas"),
+    printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "!(has(self.authzConfig) && has(self.authzConfigRef))",
+        "message": "authzConfig and authzConfigRef cannot both be set: keep the policies in one place",
+    },
+    {
+        "rule": "!has(self.rateLimiting) || (has(self.sessionStorage) && self.sessionStorage.provider == 'redis')",
+        "message": "rateLimiting needs sessionStorage with provider redis, where the counters are kept",
+    },
+    {
+        "rule": "!(has(self.rateLimiting) && has(self.rateLimiting.perUser)) || has(self.oidcConfigRef) || has(self.externalAuthConfigRef)",
+        "message": "rateLimiting.perUser needs callers to be known: set oidcConfigRef or externalAuthConfigRef",
+    },
+    {
+        "rule": "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || self.rateLimiting.tools.all(t, !has(t.perUser)) || has(self.oidcConfigRef) || has(self.externalAuthConfigRef)",
+        "message": "rateLimiting.tools[].perUser needs callers to be known: set oidcConfigRef or externalAuthConfigRef",
+    },
+]))]
+pub struct MCPServerSpec {
+    /// The container image of the MCP server.
+    pub image: String,
+    /// How the server speaks MCP.
+    #[schemars(extend("default" = Transport::default()))]
+    pub transport: Option<Transport>,
+    /// How the proxy offers a stdio server to clients. Servers that speak HTTP are offered as they are, and this
+    /// field has no effect on them.
+    #[schemars(extend("default" = ProxyMode::default()))]
+    pub proxy_mode: Option<ProxyMode>,
+    /// The port that the proxy and its Service listen on.
+    #[schemars(range(min = 1, max = 65535), extend("default" = DEFAULT_PROXY_PORT))]
+    pub proxy_port: Option<i32>,
+    /// The port that the server listens on within its pod, for the transports sse and streamable-http. The default
+    /// is 8080. The server finds it in the variables MCP_PORT and FASTMCP_PORT.
+    #[schemars(range(min = 1, max = 65535))]
+    pub mcp_port: Option<i32>,
+    /// Arguments for the server's container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::atomic)]
+    pub args: Vec<String>,
+    /// Environment variables for the server's container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::by_name)]
+    pub env: Vec<EnvVar>,
+    /// Directories of the node to mount into the proxy's pod. The server does not see them: mount its volumes
+    /// through podTemplateSpec, on the container mcp.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::by_name)]
+    pub volumes: Vec<HostVolume>,
+    /// What the proxy's container asks for and may use. For the server's own container, use podTemplateSpec.
+    pub resources: Option<Resources>,
+    /// Secrets that become environment variables of the server's container. Each Secret can be listed once; for
+    /// several keys of one Secret, use podTemplateSpec.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::by_name)]
+    pub secrets: Vec<SecretEnv>,
+    /// An existing ServiceAccount for the server's pod. Without it, one is made for this server alone, with no
+    /// permissions.
+    pub service_account: Option<String>,
+    /// What the server is meant to be allowed to do. It is passed on to the proxy; Kubernetes itself does not
+    /// enforce it.
+    pub permission_profile: Option<PermissionProfile>,
+    /// A patch for the server's pod, in the format of a pod template. Name the server's container mcp to change it.
+    pub pod_template_spec: Option<RawObject>,
+    /// Additions to the proxy's Deployment, pods and Service.
+    pub resource_overrides: Option<ProxyOverrides>,
+    /// Whose tokens the proxy accepts. Without it, every request is accepted, as one local user.
+    pub oidc_config_ref: Option<OidcConfigRef>,
+    /// Policies that decide which requests are let through. Use authzConfigRef to share them between servers.
+    pub authz_config: Option<AuthzConfig>,
+    /// An MCPAuthzConfig whose policies decide which requests are let through.
+    pub authz_config_ref: Option<AuthzConfigRef>,
+    /// The audit log of requests.
+    pub audit: Option<Audit>,
+    /// An MCPToolConfig that chooses which tools are offered, and under what names.
+    pub tool_config_ref: Option<ToolConfigRef>,
+    /// An MCPExternalAuthConfig that says how the proxy authenticates to what stands behind it.
+    pub external_auth_config_ref: Option<ExternalAuthConfigRef>,
+    /// An MCPWebhookConfig with webhooks that see, change or refuse requests.
+    pub webhook_config_ref: Option<WebhookConfigRef>,
+    /// An MCPExternalAuthConfig of type embeddedAuthServer: the proxy then is an OAuth authorization server as well.
+    pub auth_server_ref: Option<AuthServerRef>,
+    /// An MCPTelemetryConfig that says where traces and metrics go.
+    pub telemetry_config_ref: Option<TelemetryConfigRef>,
+    /// Whether X-Forwarded-* headers of requests are believed. Set it only behind a proxy that sets them itself.
+    #[schemars(extend("default" = false))]
+    pub trust_proxy_headers: Option<bool>,
+    /// A path that goes before the endpoint's in what SSE clients are told, for a server behind an ingress that
+    /// strips it.
+    pub endpoint_prefix: Option<String>,
+    /// The MCPGroup that this server is a member of. A VirtualMCPServer serves the members of a group.
+    pub group_ref: Option<GroupRef>,
+    /// Whether a client's requests keep going to the same proxy pod.
+    #[schemars(extend("default" = SessionAffinity::default()))]
+    pub session_affinity: Option<SessionAffinity>,
+    /// How many proxy pods to run. Leave it out to let an autoscaler or kubectl scale decide. A stdio server has one
+    /// at most, because one process has one standard input.
+    #[schemars(range(min = 0))]
+    pub replicas: Option<i32>,
+    /// How many server pods to run. Leave it out to let an autoscaler or kubectl scale decide.
+    #[schemars(range(min = 0))]
+    pub backend_replicas: Option<i32>,
+    /// Where sessions are kept. Needed for more than one replica and for rateLimiting.
+    pub session_storage: Option<SessionStorage>,
+    /// Limits on how often tools are called.
+    pub rate_limiting: Option<RateLimiting>,
+}
+
+impl MCPServerSpec {
+    /// The port that the server listens on unless the spec says otherwise.
+    pub const DEFAULT_MCP_PORT: i32 = 8080;
+
+    /// How the server speaks MCP.
+    pub fn transport(&self) -> Transport {
+        self.transport.unwrap_or_default()
+    }
+
+    /// How the proxy offers a stdio server.
+    pub fn proxy_mode(&self) -> ProxyMode {
+        self.proxy_mode.unwrap_or_default()
+    }
+
+    /// The port of the proxy and its Service.
+    pub fn proxy_port(&self) -> i32 {
+        self.proxy_port.unwrap_or(DEFAULT_PROXY_PORT)
+    }
+
+    /// The port of the server within its pod.
+    pub fn mcp_port(&self) -> i32 {
+        self.mcp_port.unwrap_or(Self::DEFAULT_MCP_PORT)
+    }
+}
+
+text_enum! {
+    /// How an MCP server speaks.
+    pub enum Transport {
+        /// Over standard input and output of its process.
+        #[default]
+        Stdio = "stdio",
+        /// Over streamable HTTP.
+        StreamableHttp = "streamable-http",
+        /// Over HTTP with server-sent events, the way of 2024. New servers speak streamable-http.
+        Sse = "sse",
+    }
+}
+
+text_enum! {
+    /// How the proxy offers a stdio server to clients.
+    pub enum ProxyMode {
+        /// As HTTP with server-sent events, for old clients.
+        Sse = "sse",
+        /// As streamable HTTP.
+        #[default]
+        StreamableHttp = "streamable-http",
+    }
+}
+
+/// A directory of the node.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HostVolume {
+    /// A name for the volume, unique within the pod.
+    pub name: String,
+    /// The directory on the node.
+    pub host_path: String,
+    /// Where it appears in the container.
+    pub mount_path: String,
+    /// Whether it is mounted read-only.
+    #[schemars(extend("default" = false))]
+    pub read_only: Option<bool>,
+}
+
+/// A Secret key that becomes an environment variable.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretEnv {
+    /// The name of the Secret, in the same namespace.
+    pub name: String,
+    /// The key within the Secret.
+    pub key: String,
+    /// The name of the variable. The default is the key.
+    pub target_env_name: Option<String>,
+}
+
+text_enum! {
+    /// Where a permission profile comes from.
+    pub enum PermissionProfileType {
+        /// One of the profiles that are built in: none or network.
+        #[default]
+        Builtin = "builtin",
+        /// A key of a ConfigMap.
+        ConfigMap = "configmap",
+    }
+}
+
+/// A named set of permissions.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionProfile {
+    /// Where the profile comes from.
+    #[serde(rename = "type")]
+    #[schemars(required, extend("default" = PermissionProfileType::default()))]
+    pub type_: Option<PermissionProfileType>,
+    /// The name of the built-in profile, or of the ConfigMap.
+    pub name: String,
+    /// The key within the ConfigMap. Set it with type configmap.
+    pub key: Option<String>,
+}
+
+text_enum! {
+    /// Where an MCPServer is in its life.
+    pub enum MCPServerPhase {
+        /// Its pods are on their way.
+        #[default]
+        Pending = "Pending",
+        /// It answers requests.
+        Ready = "Ready",
+        /// It cannot run as it is: status.message and the conditions say why.
+        Failed = "Failed",
+        /// It is being deleted.
+        Terminating = "Terminating",
+        /// It was scaled to zero.
+        Stopped = "Stopped",
+    }
+}
+
+/// What is known of an MCPServer.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MCPServerStatus {
+    /// The generation of the spec that this status is about.
+    pub observed_generation: Option<i64>,
+    /// Where the server is in its life, in one word.
+    pub phase: Option<MCPServerPhase>,
+    /// Why the phase is what it is, in one sentence.
+    pub message: Option<String>,
+    /// The address of the server within the cluster: what to give to an MCP client.
+    pub url: Option<String>,
+    /// How many proxy pods there are.
+    pub replicas: Option<i32>,
+    /// How many proxy pods are ready.
+    pub ready_replicas: Option<i32>,
+    /// The labels of the proxy pods, as a selector: how an autoscaler finds them.
+    pub selector: Option<String>,
+    /// The hash of the MCPToolConfig that is in use.
+    pub tool_config_hash: Option<String>,
+    /// The hash of the MCPExternalAuthConfig that is in use.
+    pub external_auth_config_hash: Option<String>,
+    /// The hash of the authorization server's configuration that is in use.
+    pub auth_server_config_hash: Option<String>,
+    /// The hash of the MCPAuthzConfig that is in use.
+    pub authz_config_hash: Option<String>,
+    /// The hash of the MCPOIDCConfig that is in use.
+    pub oidc_config_hash: Option<String>,
+    /// The hash of the MCPTelemetryConfig that is in use.
+    pub telemetry_config_hash: Option<String>,
+    /// The hash of the MCPWebhookConfig that is in use.
+    pub webhook_config_hash: Option<String>,
+    /// The state of the server, aspect by aspect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions::schema")]
+    pub conditions: Conditions,
+}

@@ -1,0 +1,3 @@
+//! k
+mod mcp_server;
+pub use mcp_server::*;
