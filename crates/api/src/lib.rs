@@ -21,10 +21,12 @@ mod schema;
 pub mod auth_server;
 pub mod authz;
 pub mod conditions;
+pub mod config_status;
 pub mod kinds;
 pub mod list;
 pub mod rate_limit;
 pub mod refs;
+pub mod tools;
 pub mod workload;
 
 pub use duration::Duration;

@@ -28,6 +28,17 @@ text_enum! {
 }
 
 text_enum! {
+    /// How an MCP server speaks that is reached over the network.
+    pub enum RemoteTransport {
+        /// Over HTTP with server-sent events, the way of 2024.
+        Sse = "sse",
+        /// Over streamable HTTP.
+        #[default]
+        StreamableHttp = "streamable-http",
+    }
+}
+
+text_enum! {
     /// Where MCP sessions are kept.
     pub enum SessionProvider {
         /// In the pod. They end with it, and other replicas do not know them.

@@ -1,7 +1,24 @@
-//! skep
+//! The skep binary.
+
+mod crds;
+
+use clap::{Parser, Subcommand};
+
+/// Runs MCP servers on Kubernetes.
+#[derive(Parser)]
+#[command(name = "skep", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Crds(crds::Args),
+}
+
 fn main() -> anyhow::Result<()> {
-    for c in skep_api::crd::crds()? {
-        println!("{}", serde_json::to_string_pretty(&skep_api::crd::to_json(&c)?)?);
+    match Cli::parse().command {
+        Command::Crds(args) => crds::run(&args),
     }
-    Ok(())
 }
