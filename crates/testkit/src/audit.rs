@@ -1,0 +1,197 @@
+//! What was asked of the API server, from its own audit log: exact, complete, and the same for a client in the test
+//! and for a program beside it.
+
+use std::{
+    fmt,
+    fs::File,
+    io::{BufRead, BufReader, Seek, SeekFrom},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::User;
+
+/// The name of the log in the folder of a control plane.
+pub(crate) const LOG: &str = "audit.log";
+
+/// Everything is logged; writes with what was sent. A watch is logged when it begins, the rest when it is answered.
+pub(crate) const POLICY: &str = r#"
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+  - level: None
+    users: [system:apiserver]
+  - level: Request
+    verbs: [create, update, patch, delete, deletecollection]
+  - level: Metadata
+"#;
+
+/// One request to the API server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// The verb, as RBAC knows it: get, list, watch, create, update, patch, delete or deletecollection.
+    pub verb: String,
+    /// The resource in plural, for example `deployments`; the path for what is not a resource.
+    pub resource: String,
+    /// The subresource, for example `status`, or nothing.
+    pub subresource: String,
+    /// The namespace, or nothing.
+    pub namespace: String,
+    /// The name of the object, or nothing for lists.
+    pub name: String,
+    /// The query, with the field manager of an apply.
+    pub query: String,
+    /// The HTTP status of the answer; 0 for a watch that goes on.
+    pub code: u16,
+    /// What was sent, for writes: an object, or the patch as it was on the wire.
+    pub body: Option<Value>,
+}
+
+impl Request {
+    /// Whether it may change something.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch")
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.subresource.is_empty() {
+            write!(f, "/{}", self.subresource)?;
+        }
+        if !self.name.is_empty() {
+            write!(f, " {}", self.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// The requests of one user since the recording began.
+pub struct Recording {
+    folder: PathBuf,
+    user: String,
+    start: u64,
+}
+
+impl Recording {
+    pub(crate) fn start(folder: &Path, user: &str) -> Self {
+        let start = folder.join(LOG).metadata().expect("the audit log").len();
+        Self { folder: folder.into(), user: user.into(), start }
+    }
+
+    /// All requests until now, in the order in which they were answered.
+    pub async fn requests(&self) -> Vec<Request> {
+        // Twice: the log of a request is written right after its answer, so one that was answered just before the
+        // first marker may still be on its way; it is not any more when the second has come back.
+        self.reach_marker(1).await;
+        let events = self.reach_marker(2).await;
+        let of_user = events.into_iter().filter(|event| event.user.username == self.user);
+        of_user.filter(Event::counts).map(Event::into_request).collect()
+    }
+
+    /// The requests until now that may have changed something, as lines such as `patch deployments/status fetch`.
+    pub async fn writes(&self) -> Vec<String> {
+        let requests = self.requests().await;
+        requests.iter().filter(|request| request.is_write()).map(ToString::to_string).collect()
+    }
+
+    /// How many requests there were with this verb on this resource and subresource.
+    pub async fn count(&self, verb: &str, resource: &str, subresource: &str) -> usize {
+        let requests = self.requests().await;
+        let same = |r: &&Request| r.verb == verb && r.resource == resource && r.subresource == subresource;
+        requests.iter().filter(same).count()
+    }
+
+    /// Makes a request that can be told from all others, and returns what the log holds once that is in it.
+    async fn reach_marker(&self, number: u8) -> Vec<Event> {
+        let name = format!("marker-{}-{number}", self.start);
+        let path = format!("/api/v1/namespaces/default/configmaps/{name}");
+        let request = http::Request::get(&path).body(Vec::new()).expect("a request");
+        // Not found, which is as good as found.
+        User::admin(&self.folder).client().request_text(request).await.ok();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let events = self.events();
+            if events.iter().any(|event| event.object().name == name) {
+                return events;
+            }
+            assert!(Instant::now() < deadline, "the API server does not write its audit log");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let mut log = File::open(self.folder.join(LOG)).expect("the audit log");
+        log.seek(SeekFrom::Start(self.start)).expect("the audit log can be read from where it was");
+        // The last line may be half written.
+        BufReader::new(log)
+            .lines()
+            .map_while(Result::ok)
+            .filter_map(|line| serde_json::from_str(&line).ok())
+            .collect()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    stage: String,
+    verb: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    user: EventUser,
+    object_ref: Option<ObjectRef>,
+    response_status: Option<ResponseStatus>,
+    request_object: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct EventUser {
+    username: String,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+struct ObjectRef {
+    resource: String,
+    subresource: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct ResponseStatus {
+    code: Option<u16>,
+}
+
+impl Event {
+    /// Each request is logged once when it ends, and a long one when it begins as well.
+    fn counts(&self) -> bool {
+        let begins = self.stage == "ResponseStarted";
+        begins == (self.verb == "watch")
+    }
+
+    fn object(&self) -> ObjectRef {
+        self.object_ref.clone().unwrap_or_default()
+    }
+
+    fn into_request(self) -> Request {
+        let object = self.object();
+        let (path, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
+        Request {
+            resource: if object.resource.is_empty() { path.into() } else { object.resource },
+            subresource: object.subresource,
+            namespace: object.namespace,
+            name: object.name,
+            query: query.into(),
+            code: self.response_status.and_then(|status| status.code).unwrap_or_default(),
+            body: self.request_object,
+            verb: self.verb,
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! The test kit, tried out.
+
+mod counting;
+mod disturbing;
+mod processes;
+mod workloads;
