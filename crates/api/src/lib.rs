@@ -14,6 +14,7 @@
 pub mod crd;
 mod duration;
 mod enums;
+mod number;
 mod quantity;
 mod raw;
 mod schema;
