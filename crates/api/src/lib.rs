@@ -22,6 +22,7 @@ mod schema;
 pub mod auth_server;
 pub mod authz;
 pub mod conditions;
+pub mod external_auth;
 pub mod kinds;
 pub mod list;
 pub mod rate_limit;
