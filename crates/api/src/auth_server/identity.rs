@@ -33,7 +33,8 @@ pub struct UserInfo {
     /// object.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub additional_headers: BTreeMap<String, String>,
-    /// Which fields of the answer are used. Set it when the endpoint has names of its own for them.
+    /// Which fields of the answer are used. Set it when the endpoint has names of its own for them. In each list,
+    /// the first field that has a value is used.
     pub field_mapping: Option<UserInfoFields>,
 }
 
@@ -44,7 +45,7 @@ impl UserInfo {
     }
 }
 
-/// The fields of a userinfo answer. In each list, the first field that has a value is used.
+/// The fields of a userinfo answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInfoFields {
@@ -62,13 +63,12 @@ pub struct UserInfoFields {
     pub email_fields: Vec<String>,
 }
 
-/// Where the tokens are in an answer that is not as OAuth prescribes. Each path has dots between its keys, for
-/// example authed_user.access_token.
+/// Where the tokens are in an answer that is not as OAuth prescribes.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenResponseMapping {
-    /// The path of the access token.
+    /// The path of the access token, with dots between its keys, for example authed_user.access_token.
     #[schemars(length(min = 1))]
     pub access_token_path: String,
     /// The path of the granted scopes. The default is scope.
@@ -79,13 +79,13 @@ pub struct TokenResponseMapping {
     pub expires_in_path: Option<String>,
 }
 
-/// Where the answer of the token endpoint says who the user is. Each path has dots between its keys; the step
-/// @upstreamjwt reads what is inside a JWT, for example access_token|@upstreamjwt|sub.
+/// Where the answer of the token endpoint says who the user is.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityFromToken {
-    /// The path of what identifies the user. Choose something that never changes.
+    /// The path of what identifies the user, with dots between its keys, for example authed_user.id. The step
+    /// @upstreamjwt looks into a JWT: access_token|@upstreamjwt|sub. Choose something that never changes.
     #[schemars(length(min = 1, max = 256))]
     pub subject_path: String,
     /// The path of the user's name.

@@ -116,7 +116,8 @@ pub struct EmbeddedAuthServer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), transform = list::atomic)]
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// Whether clients may be known by a document that they publish instead of registering.
+    /// Clients that do not register, but whose ID is the https address of a document that describes them (client ID
+    /// metadata documents).
     pub cimd: Option<Cimd>,
 }
 
@@ -134,7 +135,7 @@ pub struct TokenLifespans {
     pub auth_code_lifespan: Option<Duration>,
 }
 
-/// Client ID metadata documents: a client's ID is the https address of a document that describes it.
+/// Client ID metadata documents.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -96,18 +96,18 @@ impl RedisStorage {
     }
 }
 
-/// Redis Sentinels. Name them one by one in sentinelAddrs, or all at once by sentinelService.
+/// Redis Sentinels.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisSentinel {
     /// The name that the Sentinels have for the primary.
     pub master_name: String,
-    /// The addresses of the Sentinels, as host:port.
+    /// The addresses of the Sentinels, as host:port. Set this or sentinelService.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub sentinel_addrs: Vec<String>,
-    /// The Service in front of the Sentinels.
+    /// The Service in front of the Sentinels. Set this or sentinelAddrs.
     pub sentinel_service: Option<RedisSentinelService>,
     /// The number of the Redis database.
     #[schemars(extend("default" = 0))]

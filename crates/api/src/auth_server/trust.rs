@@ -110,11 +110,12 @@ pub struct TrustedIssuer {
     /// Whether a token may itself name, in its may_act claim, the client that acts for the user.
     #[schemars(extend("default" = false))]
     pub allow_may_act: Option<bool>,
-    /// Lets workloads that the issuer vouches for get tokens of their own, with no client secret.
+    /// Lets workloads that the issuer vouches for get tokens of their own for a signed assertion (RFC 7523), with no
+    /// client secret. Each assertion can be used once.
     pub jwt_bearer_grant: Option<JwtBearerGrant>,
 }
 
-/// Tokens in exchange for a signed assertion (RFC 7523). Each assertion can be used once.
+/// Tokens in exchange for a signed assertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [

@@ -77,8 +77,7 @@ pub struct OidcUpstream {
     pub subject_claim: Option<String>,
 }
 
-/// A provider of plain OAuth 2.0. Set userInfo or identityFromToken to tell users apart reliably; without both, a
-/// user's identity is made from the access token and changes with it.
+/// A provider of plain OAuth 2.0.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -99,13 +98,14 @@ pub struct Oauth2Upstream {
     /// The address where codes and refresh tokens are turned into access tokens.
     #[schemars(regex(pattern = ENDPOINT_URL))]
     pub token_endpoint: String,
-    /// How to ask the provider who the user is.
+    /// How to ask the provider who the user is. Set this or identityFromToken: without both, a user's identity is
+    /// made from the access token and changes with it.
     pub user_info: Option<UserInfo>,
     /// The client ID that this server was given when it was registered at the provider.
     pub client_id: Option<String>,
     /// The Secret key that holds the client secret. Leave it out for a public client.
     pub client_secret_ref: Option<SecretKeyRef>,
-    /// How to register at the provider at start, instead of clientId and clientSecretRef.
+    /// How this server registers itself at the provider (RFC 7591), instead of clientId and clientSecretRef.
     pub dcr_config: Option<DynamicRegistration>,
     /// Where the provider sends users back to, as registered there. The default is the public address of the proxy
     /// with /oauth/callback.

@@ -9,7 +9,7 @@ use crate::list;
 const ROLE_ARN: &str = r"^arn:(aws|aws-cn|aws-us-gov):iam::\d{12}:role/[\w+=,.@\-_/]+$";
 
 /// Temporary AWS credentials: the caller's token is traded at AWS STS for a role, and requests are signed with that
-/// role (SigV4). Set fallbackRoleArn, roleMappings or both.
+/// role (SigV4).
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +23,7 @@ pub struct AwsSts {
     /// The role for callers that no mapping matches. Without it, they are refused.
     #[schemars(regex(pattern = ROLE_ARN))]
     pub fallback_role_arn: Option<String>,
-    /// Which callers get which role.
+    /// Which callers get which role. Set this, fallbackRoleArn or both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub role_mappings: Vec<RoleMapping>,

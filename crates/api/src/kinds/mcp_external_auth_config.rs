@@ -90,15 +90,18 @@ pub struct MCPExternalAuthConfigSpec {
     pub header_injection: Option<HeaderInjection>,
     /// One bearer token for all callers. Set it with type bearerToken.
     pub bearer_token: Option<BearerToken>,
-    /// The authorization server that the proxy runs. Set it with type embeddedAuthServer.
+    /// The authorization server that the proxy runs. It sends users to an identity provider to log in and gives MCP
+    /// clients tokens of its own. Set it with type embeddedAuthServer.
     pub embedded_auth_server: Option<EmbeddedAuthServer>,
-    /// A role at AWS that requests are signed with. Set it with type awsSts.
+    /// A role at AWS, got from AWS STS for the caller's token, that requests are signed with. Set it with type
+    /// awsSts.
     pub aws_sts: Option<AwsSts>,
     /// The caller's token from an upstream provider. Set it with type upstreamInject.
     pub upstream_inject: Option<UpstreamInject>,
     /// The on-behalf-of flow of Microsoft Entra ID. Set it with type obo.
     pub obo: Option<OnBehalfOf>,
-    /// Access to another application through the identity provider. Set it with type xaa.
+    /// Cross-app access: the identity provider turns the caller's ID token into an assertion (ID-JAG), and another
+    /// application's authorization server turns that into an access token. Set it with type xaa.
     pub xaa: Option<CrossAppAccess>,
 }
 
