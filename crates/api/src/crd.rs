@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::{
-        EmbeddingServer, MCPAuthzConfig, MCPGroup, MCPOIDCConfig, MCPRegistry, MCPRemoteProxy, MCPServer,
-        MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
+        EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPRegistry,
+        MCPRemoteProxy, MCPServer, MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
     },
     schema::structural,
 };
@@ -28,6 +28,7 @@ pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
     Ok(vec![
         beta_and_alpha(definition::<EmbeddingServer>()?),
         beta_and_alpha(definition::<MCPAuthzConfig>()?),
+        beta_and_alpha(definition::<MCPExternalAuthConfig>()?),
         beta_and_alpha(definition::<MCPGroup>()?),
         beta_and_alpha(definition::<MCPOIDCConfig>()?),
         beta_and_alpha(definition::<MCPRegistry>()?),

@@ -1,7 +1,7 @@
 //! The API that users of skep write: the fourteen kinds of the group `toolhive.stacklok.dev`.
 //!
 //! The Rust types are the source. Their doc comments are the manual that `kubectl explain` prints, their
-//! attributes are the rules that the API server enforces, and [`crds`] turns both into the
+//! attributes are the rules that the API server enforces, and [`crd::crds`] turns both into the
 //! CustomResourceDefinitions under `charts/`. Nothing here does I/O.
 //!
 //! Two conventions hold for every type:
@@ -14,6 +14,7 @@
 pub mod crd;
 mod duration;
 mod enums;
+mod number;
 mod quantity;
 mod raw;
 mod schema;
@@ -22,6 +23,7 @@ pub mod auth_server;
 pub mod authz;
 pub mod conditions;
 pub mod config_status;
+pub mod external_auth;
 pub mod kinds;
 pub mod list;
 pub mod rate_limit;

@@ -2,6 +2,7 @@
 
 mod embedding_server;
 mod mcp_authz_config;
+mod mcp_external_auth_config;
 mod mcp_group;
 mod mcp_oidc_config;
 mod mcp_registry;
@@ -14,6 +15,7 @@ mod mcp_webhook_config;
 
 pub use embedding_server::*;
 pub use mcp_authz_config::*;
+pub use mcp_external_auth_config::*;
 pub use mcp_group::*;
 pub use mcp_oidc_config::*;
 pub use mcp_registry::*;

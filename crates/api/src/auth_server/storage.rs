@@ -1,0 +1,161 @@
+//! Where the authorization server keeps what it must remember.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::{Duration, enums::text_enum, list, refs::SecretKeyRef};
+
+text_enum! {
+    /// Where the authorization server keeps its data.
+    pub enum AuthServerStorageType {
+        /// In the pod. Users log in again after a restart, and replicas know nothing of each other.
+        #[default]
+        Memory = "memory",
+        /// In Redis, shared by all replicas.
+        Redis = "redis",
+    }
+}
+
+/// Where clients, sessions and tokens are kept.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthServerStorage {
+    /// Where the data is kept. With more than one replica, choose redis.
+    #[serde(rename = "type")]
+    #[schemars(extend("default" = AuthServerStorageType::default()))]
+    pub type_: Option<AuthServerStorageType>,
+    /// How to reach Redis. Set it with type redis.
+    pub redis: Option<RedisStorage>,
+}
+
+impl AuthServerStorage {
+    /// Where the data is kept.
+    pub fn type_(&self) -> AuthServerStorageType {
+        self.type_.unwrap_or_default()
+    }
+}
+
+/// A Redis to keep data in: a single server or a cluster behind one address, or one that Sentinel watches over.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-validations" = [
+    {
+        "rule": "(has(self.addr) && self.addr.size() > 0) != has(self.sentinelConfig)",
+        "message": "set either addr, as host:port, or sentinelConfig, not both",
+    },
+    {
+        "rule": "!(has(self.clusterMode) && self.clusterMode) || (has(self.addr) && self.addr.size() > 0)",
+        "message": "clusterMode needs addr, as host:port of the cluster",
+    },
+]))]
+pub struct RedisStorage {
+    /// The address of Redis, as host:port. For a cluster, that of any of its nodes.
+    pub addr: Option<String>,
+    /// Whether addr is that of a Redis Cluster.
+    pub cluster_mode: Option<bool>,
+    /// The Sentinels that know where the primary is. Set it instead of addr.
+    pub sentinel_config: Option<RedisSentinel>,
+    /// The user to log in as.
+    pub acl_user_config: RedisAclUser,
+    /// How long to wait for a connection.
+    #[schemars(extend("default" = RedisStorage::DIAL_TIMEOUT))]
+    pub dial_timeout: Option<Duration>,
+    /// How long to wait for an answer.
+    #[schemars(extend("default" = RedisStorage::READ_TIMEOUT))]
+    pub read_timeout: Option<Duration>,
+    /// How long to wait until a command is sent.
+    #[schemars(extend("default" = RedisStorage::WRITE_TIMEOUT))]
+    pub write_timeout: Option<Duration>,
+    /// TLS to Redis itself. Without it, the connection is in the clear.
+    pub tls: Option<RedisTls>,
+    /// TLS to the Sentinels. Without it, the connection to them is in the clear.
+    pub sentinel_tls: Option<RedisTls>,
+}
+
+impl RedisStorage {
+    const DIAL_TIMEOUT: &str = "5s";
+    const READ_TIMEOUT: &str = "3s";
+    const WRITE_TIMEOUT: &str = "3s";
+
+    /// How long to wait for a connection.
+    pub fn dial_timeout(&self) -> Duration {
+        self.dial_timeout.clone().unwrap_or_else(|| Self::DIAL_TIMEOUT.into())
+    }
+
+    /// How long to wait for an answer.
+    pub fn read_timeout(&self) -> Duration {
+        self.read_timeout.clone().unwrap_or_else(|| Self::READ_TIMEOUT.into())
+    }
+
+    /// How long to wait until a command is sent.
+    pub fn write_timeout(&self) -> Duration {
+        self.write_timeout.clone().unwrap_or_else(|| Self::WRITE_TIMEOUT.into())
+    }
+}
+
+/// Redis Sentinels.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisSentinel {
+    /// The name that the Sentinels have for the primary.
+    pub master_name: String,
+    /// The addresses of the Sentinels, as host:port. Set this or sentinelService.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::atomic)]
+    pub sentinel_addrs: Vec<String>,
+    /// The Service in front of the Sentinels. Set this or sentinelAddrs.
+    pub sentinel_service: Option<RedisSentinelService>,
+    /// The number of the Redis database.
+    #[schemars(extend("default" = 0))]
+    pub db: Option<i32>,
+}
+
+/// A Service in front of Redis Sentinels.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisSentinelService {
+    /// The name of the Service.
+    pub name: String,
+    /// The namespace of the Service. The default is the namespace of the workload.
+    pub namespace: Option<String>,
+    /// The port of the Service.
+    #[schemars(extend("default" = RedisSentinelService::DEFAULT_PORT))]
+    pub port: Option<i32>,
+}
+
+impl RedisSentinelService {
+    const DEFAULT_PORT: i32 = 26379;
+
+    /// The port of the Service.
+    pub fn port(&self) -> i32 {
+        self.port.unwrap_or(Self::DEFAULT_PORT)
+    }
+}
+
+/// A user of Redis.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisAclUser {
+    /// The Secret key that holds the user name. Leave it out for the user named default.
+    pub username_secret_ref: Option<SecretKeyRef>,
+    /// The Secret key that holds the password.
+    pub password_secret_ref: SecretKeyRef,
+}
+
+/// TLS to Redis or its Sentinels.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RedisTls {
+    /// Whether the server's certificate goes unchecked. Anyone on the way can then read along: for tests only.
+    pub insecure_skip_verify: Option<bool>,
+    /// The Secret key that holds the certificates, in PEM, of the authority that issued the server's. Without it,
+    /// the well-known public authorities are trusted.
+    pub ca_cert_secret_ref: Option<SecretKeyRef>,
+}
