@@ -14,6 +14,7 @@
 pub mod crd;
 mod duration;
 mod enums;
+mod number;
 mod quantity;
 mod raw;
 mod schema;
@@ -25,6 +26,7 @@ pub mod kinds;
 pub mod list;
 pub mod rate_limit;
 pub mod refs;
+pub mod tools;
 pub mod workload;
 
 pub use duration::Duration;
