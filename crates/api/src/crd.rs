@@ -10,7 +10,10 @@ use kube::{
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::{kinds::MCPServer, schema::structural};
+use crate::{
+    kinds::{MCPServer, VirtualMCPCompositeToolDefinition, VirtualMCPServer},
+    schema::structural,
+};
 
 /// Marks the CRDs whose stored objects the operator moves to the storage version.
 pub const MIGRATE_LABEL: &str = "toolhive.stacklok.dev/auto-migrate-storage-version";
@@ -19,7 +22,11 @@ pub const MIGRATE_LABEL: &str = "toolhive.stacklok.dev/auto-migrate-storage-vers
 ///
 /// It can only fail if a type's schema is not one that Kubernetes knows, which the tests rule out.
 pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
-    Ok(vec![beta_and_alpha(definition::<MCPServer>()?)])
+    Ok(vec![
+        beta_and_alpha(definition::<MCPServer>()?),
+        beta_and_alpha(definition::<VirtualMCPCompositeToolDefinition>()?),
+        beta_and_alpha(definition::<VirtualMCPServer>()?),
+    ])
 }
 
 /// A definition as JSON for people to read: a bound of 1 is written as 1, not as 1.0.
