@@ -14,6 +14,7 @@ use crate::{
     kinds::{
         EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPRegistry,
         MCPRemoteProxy, MCPServer, MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
+        VirtualMCPCompositeToolDefinition, VirtualMCPServer,
     },
     schema::structural,
 };
@@ -38,6 +39,8 @@ pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
         beta_and_alpha(definition::<MCPTelemetryConfig>()?),
         beta_and_alpha(definition::<MCPToolConfig>()?),
         definition::<MCPWebhookConfig>()?,
+        beta_and_alpha(definition::<VirtualMCPCompositeToolDefinition>()?),
+        beta_and_alpha(definition::<VirtualMCPServer>()?),
     ])
 }
 

@@ -29,6 +29,7 @@ pub mod list;
 pub mod rate_limit;
 pub mod refs;
 pub mod tools;
+pub mod vmcp;
 pub mod workload;
 
 pub use duration::Duration;

@@ -101,6 +101,22 @@ pub struct ExternalAuthConfigRef {
     pub name: String,
 }
 
+/// The EmbeddingServer to use.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EmbeddingServerRef {
+    /// The name of the EmbeddingServer, in the same namespace.
+    pub name: String,
+}
+
+/// The VirtualMCPCompositeToolDefinition to offer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CompositeToolRef {
+    /// The name of the VirtualMCPCompositeToolDefinition, in the same namespace.
+    pub name: String,
+}
+
 /// The MCPWebhookConfig to call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

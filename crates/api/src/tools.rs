@@ -1,10 +1,27 @@
-//! Tools as users shape them.
+//! What clients are told about a tool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// What to change about one tool. What is left out stays as the server has it.
+/// Hints about what a tool does, for clients that decide whether to ask before they call it. Nothing enforces them.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolAnnotations {
+    /// A title for people to read.
+    pub title: Option<String>,
+    /// Whether the tool only looks things up and changes nothing.
+    pub read_only_hint: Option<bool>,
+    /// Whether the tool may delete or overwrite something. It says nothing about a tool that changes nothing.
+    pub destructive_hint: Option<bool>,
+    /// Whether a second call with the same arguments has no further effect.
+    pub idempotent_hint: Option<bool>,
+    /// Whether the tool reaches out to a world that it does not control, as a web search does.
+    pub open_world_hint: Option<bool>,
+}
+
+/// What clients are told about a tool instead of what its server says. What is left out stays as it is.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -13,23 +30,6 @@ pub struct ToolOverride {
     pub name: Option<String>,
     /// The description to offer the tool with.
     pub description: Option<String>,
-    /// The hints to offer the tool with.
+    /// Hints to offer the tool with. Those left out stay as the server set them.
     pub annotations: Option<ToolAnnotations>,
-}
-
-/// Hints about how a tool behaves. They inform clients and models; they enforce nothing.
-#[skip_serializing_none]
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolAnnotations {
-    /// A title for people to read.
-    pub title: Option<String>,
-    /// Whether the tool only reads.
-    pub read_only_hint: Option<bool>,
-    /// Whether the tool may destroy something.
-    pub destructive_hint: Option<bool>,
-    /// Whether calling the tool again with the same arguments changes nothing more.
-    pub idempotent_hint: Option<bool>,
-    /// Whether the tool reaches out to things beyond the server, such as the web.
-    pub open_world_hint: Option<bool>,
 }

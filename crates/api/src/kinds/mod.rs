@@ -12,6 +12,8 @@ mod mcp_server_entry;
 mod mcp_telemetry_config;
 mod mcp_tool_config;
 mod mcp_webhook_config;
+mod virtual_mcp_composite_tool_definition;
+mod virtual_mcp_server;
 
 pub use embedding_server::*;
 pub use mcp_authz_config::*;
@@ -25,3 +27,5 @@ pub use mcp_server_entry::*;
 pub use mcp_telemetry_config::*;
 pub use mcp_tool_config::*;
 pub use mcp_webhook_config::*;
+pub use virtual_mcp_composite_tool_definition::*;
+pub use virtual_mcp_server::*;

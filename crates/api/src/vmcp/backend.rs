@@ -1,0 +1,54 @@
+//! Backends that are known in advance.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::enums::text_enum;
+
+text_enum! {
+    /// How a backend speaks MCP.
+    pub enum BackendTransport {
+        /// Over HTTP with server-sent events, the way of 2024.
+        Sse = "sse",
+        /// Over streamable HTTP.
+        #[default]
+        StreamableHttp = "streamable-http",
+    }
+}
+
+text_enum! {
+    /// What a backend is.
+    pub enum BackendType {
+        /// A server that runs in the cluster, or a proxy that does.
+        #[default]
+        Workload = "",
+        /// A server elsewhere, reached directly, as an MCPServerEntry describes it.
+        Entry = "entry",
+    }
+}
+
+/// A server behind this one.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Backend {
+    /// The name of the backend, unique among them. Other parts of the configuration refer to it.
+    pub name: String,
+    /// The address of the backend's MCP endpoint.
+    #[schemars(regex(pattern = "^https?://"))]
+    pub url: String,
+    /// How the backend speaks MCP.
+    pub transport: BackendTransport,
+    /// What the backend is. Leave it out unless it is an entry.
+    #[serde(rename = "type")]
+    pub type_: Option<BackendType>,
+    /// A file with the certificates of a private authority that the backend's own certificate comes from, as an
+    /// absolute path. Only for type entry.
+    pub ca_bundle_path: Option<String>,
+    /// Notes about the backend. The key group is always set to the name of the group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+}

@@ -1,0 +1,26 @@
+//! A tool that runs scripts.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::{Duration, number};
+
+/// A tool, execute_tool_script, that runs a script in Starlark. The script calls other tools as functions, so that
+/// what they answer need not pass through the model.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CodeMode {
+    /// Whether the tool is offered.
+    pub enabled: Option<bool>,
+    /// How many steps of computation a script may take.
+    #[schemars(range(min = 1), extend("default" = 100_000))]
+    pub step_limit: Option<i64>,
+    /// How many tools a script may call at the same time.
+    #[schemars(range(min = 1), extend("default" = 10), transform = number::plain_integer)]
+    pub parallel_max_concurrency: Option<i64>,
+    /// How long a single tool call may take.
+    #[schemars(extend("default" = "30s"))]
+    pub tool_call_timeout: Option<Duration>,
+}

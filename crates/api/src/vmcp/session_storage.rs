@@ -1,0 +1,23 @@
+//! Where the process keeps MCP sessions.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
+
+use crate::workload::SessionProvider;
+
+/// Where sessions are kept. The password of Redis is taken from the environment variable THV_SESSION_REDIS_PASSWORD.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStorageConfig {
+    /// Where sessions are kept.
+    pub provider: SessionProvider,
+    /// The address of Redis, as host:port. Needed with provider redis.
+    pub address: Option<String>,
+    /// The number of the Redis database.
+    #[schemars(range(min = 0), extend("default" = 0))]
+    pub db: Option<i32>,
+    /// A prefix for every key, ending in a colon. The default is "thv:vmcp:session:".
+    pub key_prefix: Option<String>,
+}
