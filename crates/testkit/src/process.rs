@@ -102,13 +102,9 @@ impl Process {
         }
         Ok(())
     }
-
-    /// Ends the program at once, as a crash would.
-    pub fn kill(self) {
-        drop(self);
-    }
 }
 
+/// Dropping it ends the program at once, as a crash would.
 impl Drop for Process {
     fn drop(&mut self) {
         drop(self.guard.stdin.take());

@@ -1,0 +1,129 @@
+//! The incumbent's API and its manifests, read where they stand: `SKEP_COMPAT` names the folder.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use kube::{
+    Resource,
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use skep_api::{GROUP, crd, kinds};
+
+fn compat() -> PathBuf {
+    env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of the incumbent's API").into()
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn every_field_of_the_published_api_is_here_as_it_must_be() {
+    let crds: Vec<Value> = crd::crds().unwrap().iter().map(|crd| crd::to_json(crd).unwrap()).collect();
+    let file = env::temp_dir().join(format!("skep-crds-{}.json", std::process::id()));
+    fs::write(&file, json!({"items": crds}).to_string()).unwrap();
+    let output = Command::new(compat().join("crd-check")).arg(&file).output().unwrap();
+    fs::remove_file(file).unwrap();
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{report}");
+    assert!(report.ends_with("1513 of 1513 fields\n"), "{report}");
+}
+
+/// The manifests that the incumbent publishes or that were written for the comparison.
+fn manifests() -> Vec<(PathBuf, Value)> {
+    let mut files = Vec::new();
+    collect(&compat().join("golden"), &mut files);
+    files.sort();
+    assert!(files.len() > 30, "only {} manifests", files.len());
+    files
+        .into_iter()
+        .flat_map(|file| {
+            let text = fs::read_to_string(&file).unwrap();
+            let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            objects.into_iter().map(move |object| (file.clone(), object))
+        })
+        .filter(|(_, object)| object.is_object())
+        .collect()
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.ends_with("input.yaml") {
+            files.push(path);
+        }
+    }
+}
+
+fn is_ours(object: &Value) -> bool {
+    object["apiVersion"].as_str().is_some_and(|version| version.starts_with(GROUP))
+}
+
+#[tokio::test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+async fn every_manifest_is_accepted_with_strict_validation() {
+    let test = skep_testkit::namespace().await;
+    for (file, mut object) in manifests() {
+        // The manifests name namespaces of their own; what counts is that the object is valid.
+        object["metadata"]["namespace"] = json!(test.name());
+        let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        if kind == "Namespace" {
+            continue;
+        }
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = with_plural(ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind)));
+        let path = DynamicObject::url_path(&resource, Some(test.name()));
+        let request = http::Request::post(format!("{path}?dryRun=All&fieldValidation=Strict"));
+        let request = request.body(serde_json::to_vec(&object).unwrap()).unwrap();
+        if let Err(error) = test.client().request::<Value>(request).await {
+            panic!("{}: {error}", file.display());
+        }
+    }
+}
+
+/// kube guesses plurals; ours are known.
+fn with_plural(mut resource: ApiResource) -> ApiResource {
+    let crds = crd::crds().unwrap();
+    if let Some(crd) =
+        crds.iter().find(|crd| crd.spec.group == resource.group && crd.spec.names.kind == resource.kind)
+    {
+        resource.plural.clone_from(&crd.spec.names.plural);
+    }
+    resource
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn every_manifest_survives_reading_and_writing() {
+    for (file, object) in manifests().into_iter().filter(|(_, object)| is_ours(object)) {
+        let written = match object["kind"].as_str().unwrap() {
+            "EmbeddingServer" => written::<kinds::EmbeddingServer>(&object),
+            "MCPAuthzConfig" => written::<kinds::MCPAuthzConfig>(&object),
+            "MCPExternalAuthConfig" => written::<kinds::MCPExternalAuthConfig>(&object),
+            "MCPGroup" => written::<kinds::MCPGroup>(&object),
+            "MCPOIDCConfig" => written::<kinds::MCPOIDCConfig>(&object),
+            "MCPRegistry" => written::<kinds::MCPRegistry>(&object),
+            "MCPRemoteProxy" => written::<kinds::MCPRemoteProxy>(&object),
+            "MCPServer" => written::<kinds::MCPServer>(&object),
+            "MCPServerEntry" => written::<kinds::MCPServerEntry>(&object),
+            "MCPTelemetryConfig" => written::<kinds::MCPTelemetryConfig>(&object),
+            "MCPToolConfig" => written::<kinds::MCPToolConfig>(&object),
+            "MCPWebhookConfig" => written::<kinds::MCPWebhookConfig>(&object),
+            "VirtualMCPCompositeToolDefinition" => {
+                written::<kinds::VirtualMCPCompositeToolDefinition>(&object)
+            }
+            "VirtualMCPServer" => written::<kinds::VirtualMCPServer>(&object),
+            kind => panic!("{}: no such kind: {kind}", file.display()),
+        };
+        similar_asserts::assert_eq!(written, object, "{}", file.display());
+    }
+}
+
+fn written<K: Serialize + DeserializeOwned>(object: &Value) -> Value {
+    let read: K = serde_json::from_value(object.clone()).unwrap();
+    serde_json::to_value(read).unwrap()
+}
