@@ -121,7 +121,7 @@ pub struct ProxyDeploymentOverrides {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub env: Vec<EnvVar>,
-    /// Secrets with which the images of the proxy and of the server are pulled. The operator's defaults are added.
+    /// Secrets with which the images of the pods are pulled. The operator's defaults are added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub image_pull_secrets: Vec<LocalObjectReference>,

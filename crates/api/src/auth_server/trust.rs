@@ -51,7 +51,7 @@ pub struct DelegateClient {
         "message": "allowedDelegateClients can be * for all clients or a list of clients, not a mix of both",
     },
     {
-        "rule": "!(has(self.allowMayAct) && self.allowMayAct && '*' in self.allowedDelegateClients)",
+        "rule": "!(has(self.allowMayAct) && self.allowMayAct && has(self.allowedDelegateClients) && '*' in self.allowedDelegateClients)",
         "message": "allowMayAct cannot be combined with * in allowedDelegateClients: list the clients",
     },
     {

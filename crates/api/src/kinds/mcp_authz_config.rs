@@ -37,7 +37,7 @@ pub struct MCPAuthzConfigSpec {
     #[schemars(length(min = 1))]
     pub type_: String,
     /// The configuration of what decides. For cedarv1: policies (a list of Cedar texts), entities_json,
-    /// group_claim_name, role_claim_name and group_entity_type. For httpv1: http (url, timeout,
+    /// group_claim_name, role_claim_name and group_entity_type. For httpv1: http (url, timeout in seconds,
     /// insecure_skip_verify), context (include_args, include_operation) and claim_mapping (mpe or standard).
     pub config: RawObject,
 }

@@ -69,7 +69,7 @@ pub struct OpenTelemetry {
     /// Whether anything is sent. The other fields have no effect while it is false.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
-    /// The address of the collector, as host:port or URL. It is asked for over OTLP with HTTP.
+    /// The address of the collector, as host:port or URL. Exports go there by OTLP over HTTP.
     pub endpoint: Option<String>,
     /// Whether the collector is reached without TLS.
     #[schemars(extend("default" = false))]
