@@ -1,0 +1,73 @@
+//! Objects as they should be.
+
+use k8s_openapi::{Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Digest, Error, Kind, Result, canonical::canonical};
+
+/// An object that a controller wants, with the fields that the controller owns and no others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Child {
+    /// The kind of the object.
+    pub kind: Kind,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// What is applied.
+    body: Value,
+    /// The digest of the fields that are owned once it is applied.
+    digest: Digest,
+}
+
+impl Child {
+    /// The object as a child. It must have a name and a namespace.
+    pub fn new<K>(object: &K) -> Result<Self>
+    where
+        K: k8s_openapi::Resource + Metadata<Ty = ObjectMeta> + Serialize,
+    {
+        let body = serde_json::to_value(object).map_err(|error| Error::Malformed(K::KIND, error))?;
+        let metadata = object.metadata();
+        let name = metadata.name.clone().unwrap_or_default();
+        let namespace = metadata.namespace.clone().unwrap_or_default();
+        Ok(Self::from_value(Kind::of::<K>(), namespace, name, body))
+    }
+
+    /// The fields `body` of an object. Its type and name are added.
+    pub fn from_value(kind: Kind, namespace: String, name: String, body: Value) -> Self {
+        let mut body = canonical(body);
+        let mut fields = body.clone();
+        strip_identity(&mut fields);
+        let digest = Digest::of(&fields);
+        body["apiVersion"] = json!(kind.api_version());
+        body["kind"] = json!(kind.kind);
+        body["metadata"]["name"] = json!(name);
+        body["metadata"]["namespace"] = json!(namespace);
+        Self { kind, namespace, name, body, digest }
+    }
+
+    /// What is applied: the whole object with the fields that the controller owns.
+    pub fn body(&self) -> &Value {
+        &self.body
+    }
+
+    /// What the object's owned fields amount to.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+}
+
+/// The type and name of an object are nobody's fields.
+fn strip_identity(fields: &mut Value) {
+    let Value::Object(map) = fields else { return };
+    map.remove("apiVersion");
+    map.remove("kind");
+    if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+        metadata.remove("name");
+        metadata.remove("namespace");
+        if metadata.is_empty() {
+            map.remove("metadata");
+        }
+    }
+}

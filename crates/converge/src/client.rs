@@ -1,0 +1,181 @@
+//! The one place that writes.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+};
+
+use http::Request;
+use kube::{
+    Client,
+    core::{DynamicObject, ObjectMeta},
+};
+use serde_json::{Value, json};
+
+use crate::{Child, Digest, Error, Kind, Meta, Observed, Result, takeover::taken_over};
+
+/// What became of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Applied {
+    /// It was as it should be. Nothing was sent.
+    Unchanged,
+    /// It was written, and this is how it is now.
+    Written(Box<DynamicObject>),
+}
+
+/// Writes objects as one field manager.
+pub struct Writer {
+    client: Client,
+    manager: &'static str,
+    /// What the API server made of an apply where that is not what was asked for, say because a webhook changes it.
+    /// The same answer to the same wish is then as good as it gets, and asking again would never end.
+    accepted: Mutex<HashMap<String, (Digest, Digest)>>,
+}
+
+impl Writer {
+    /// A writer that owns fields as `manager`.
+    pub fn new(client: Client, manager: &'static str) -> Self {
+        Self { client, manager, accepted: Mutex::default() }
+    }
+
+    /// The name of the field manager.
+    pub fn manager(&self) -> &'static str {
+        self.manager
+    }
+
+    /// The client that it writes with.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Makes the live object what the child says, for the object with the uid `owner`, if it is not so already.
+    pub async fn apply(
+        &self,
+        child: &Child,
+        live: Option<(&Meta, &Observed)>,
+        owner: &str,
+    ) -> Result<Applied> {
+        if let Some((meta, observed)) = live {
+            self.check_owner(child, observed, owner)?;
+            if !observed.takeover && self.settled(&meta.uid, "", child.digest(), observed.owned) {
+                return Ok(Applied::Unchanged);
+            }
+            if observed.takeover {
+                self.take_over(child.kind, &child.namespace, &child.name).await?;
+            }
+        }
+        let written = self.send(child, None).await?;
+        let after = Observed::of(&written, self.manager).owned;
+        self.remember(&written.metadata, "", child.digest(), after);
+        Ok(Applied::Written(Box::new(written)))
+    }
+
+    /// Makes the status fields that the manager owns what the child says, if they are not so already.
+    pub async fn apply_status(&self, child: &Child, meta: &Meta, observed: &Observed) -> Result<Applied> {
+        if self.settled(&meta.uid, "status", child.digest(), observed.owned_status) {
+            return Ok(Applied::Unchanged);
+        }
+        let written = self.send(child, Some("status")).await?;
+        let after = Observed::of(&written, self.manager).owned_status;
+        self.remember(&written.metadata, "status", child.digest(), after);
+        Ok(Applied::Written(Box::new(written)))
+    }
+
+    /// An object that somebody else controls is not touched.
+    fn check_owner(&self, child: &Child, observed: &Observed, owner: &str) -> Result<()> {
+        match &observed.owner {
+            Some(other) if other.uid != owner => {
+                let (kind, name) = (child.kind, child.name.clone());
+                Err(Error::Foreign { kind, name, owner: other.description.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn settled(&self, uid: &str, part: &str, wanted: Digest, live: Option<Digest>) -> bool {
+        if live == Some(wanted) {
+            return true;
+        }
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        live.is_some_and(|live| accepted.get(&key(uid, part)) == Some(&(wanted, live)))
+    }
+
+    fn remember(&self, metadata: &ObjectMeta, part: &str, wanted: Digest, got: Option<Digest>) {
+        let key = key(metadata.uid.as_deref().unwrap_or_default(), part);
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        match got {
+            Some(got) if got != wanted => accepted.insert(key, (wanted, got)),
+            _ => accepted.remove(&key),
+        };
+    }
+
+    async fn send(&self, child: &Child, subresource: Option<&str>) -> Result<DynamicObject> {
+        let query = format!("fieldManager={}&force=true", self.manager);
+        let request =
+            Patch { content: "application/apply-patch+yaml", query: &query, body: child.body(), subresource };
+        request.send(&self.client, "apply", child.kind, &child.namespace, &child.name).await
+    }
+
+    /// Makes the record of the program that created the object ours.
+    pub(crate) async fn take_over(&self, kind: Kind, namespace: &str, name: &str) -> Result<()> {
+        let path = format!("{}/{name}", kind.path(Some(namespace)));
+        let refused = |source| refused("take over", kind, namespace, name, source);
+        let request = Request::get(path).body(Vec::new()).map_err(|e| refused(kube::Error::HttpError(e)))?;
+        let live: DynamicObject = self.client.request(request).await.map_err(refused)?;
+        let owners = live.metadata.owner_references.as_deref().unwrap_or_default();
+        let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else { return Ok(()) };
+        let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
+            {"op": "replace", "path": "/metadata/managedFields", "value": taken_over(entries, owner, self.manager)},
+        ]);
+        let content = "application/json-patch+json";
+        let request = Patch { content, query: "", body: &patch, subresource: None };
+        request.send(&self.client, "take over", kind, namespace, name).await.map(drop)
+    }
+}
+
+fn key(uid: &str, part: &str) -> String {
+    format!("{uid}/{part}")
+}
+
+/// A PATCH request.
+pub(crate) struct Patch<'a> {
+    pub(crate) content: &'static str,
+    pub(crate) query: &'a str,
+    pub(crate) body: &'a Value,
+    pub(crate) subresource: Option<&'a str>,
+}
+
+impl Patch<'_> {
+    pub(crate) async fn send(
+        &self,
+        client: &Client,
+        verb: &'static str,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<DynamicObject> {
+        let subresource = self.subresource.map(|name| format!("/{name}")).unwrap_or_default();
+        let path = format!("{}/{name}{subresource}?{}", kind.path(Some(namespace)), self.query);
+        let request = Request::patch(path)
+            .header("content-type", self.content)
+            .body(self.body.to_string().into_bytes());
+        let answer = match request {
+            Ok(request) => client.request(request).await,
+            Err(error) => Err(kube::Error::HttpError(error)),
+        };
+        answer.map_err(|source| refused(verb, kind, namespace, name, source))
+    }
+}
+
+pub(crate) fn refused(
+    verb: &'static str,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    source: kube::Error,
+) -> Error {
+    let (namespace, name, source) = (namespace.into(), name.into(), Box::new(source));
+    Error::Refused { verb, kind, namespace, name, source }
+}

@@ -1,0 +1,52 @@
+//! What can go wrong when objects are written.
+
+use crate::Kind;
+
+/// The result of a write.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why an object was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The API server did not take the request.
+    #[error("{verb} {} {namespace}/{name}: {source}", kind.kind)]
+    Refused {
+        /// What was tried.
+        verb: &'static str,
+        /// The kind of the object.
+        kind: Kind,
+        /// The object's namespace.
+        namespace: String,
+        /// The object's name.
+        name: String,
+        /// What the API server or the connection said.
+        source: Box<kube::Error>,
+    },
+    /// The object exists, and another object controls it.
+    #[error("{} {name} is controlled by {owner}: rename one of the two, or delete that {}", kind.kind, kind.kind)]
+    Foreign {
+        /// The kind of the object.
+        kind: Kind,
+        /// The object's name.
+        name: String,
+        /// Who controls it, as kind and name.
+        owner: String,
+    },
+    /// A desired object is not one that can be written.
+    #[error("{0} cannot be written as JSON: {1}")]
+    Malformed(&'static str, serde_json::Error),
+}
+
+impl Error {
+    /// Whether the object had changed, or was gone, by the time of the write: a fresh look settles it.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Refused { source, .. }
+            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
+    }
+
+    /// Whether the API server understood the request and refused it for good, so that only another spec will help.
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Refused { source, .. }
+            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_invalid()))
+    }
+}

@@ -1,0 +1,29 @@
+//! Makes live objects what they should be.
+//!
+//! A controller says which objects it wants as [`Child`] values. [`Observed`] says, from nothing but a live object,
+//! what a field manager owns in it. When the two are equal there is nothing to do and nothing is sent; when they
+//! differ in any way, one server-side apply puts it right. So no field is ever compared by name, no field of others
+//! is ever read or written, and a new field needs no code here.
+//!
+//! This crate knows Kubernetes and nothing of what the objects are for.
+
+mod canonical;
+mod child;
+mod client;
+mod digest;
+mod error;
+mod kind;
+mod metadata;
+mod observed;
+mod owned;
+mod prune;
+mod takeover;
+
+pub use child::Child;
+pub use client::{Applied, Writer};
+pub use digest::Digest;
+pub use error::{Error, Result};
+pub use kind::Kind;
+pub use metadata::{Finalizer, annotate};
+pub use observed::{Meta, Observed, Owner};
+pub use prune::prune;

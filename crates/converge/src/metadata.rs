@@ -1,0 +1,65 @@
+//! The metadata of a custom resource: finalizers and annotations.
+//!
+//! The object belongs to its users. So these are merge patches that carry what changes and nothing else, and the
+//! resourceVersion that was looked at: if anybody wrote meanwhile, the patch is refused and decided again.
+
+use std::collections::BTreeMap;
+
+use kube::core::{DynamicObject, ObjectMeta};
+use serde_json::{Value, json};
+
+use crate::{Kind, Result, Writer, client::Patch};
+
+/// A finalizer by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finalizer(pub &'static str);
+
+impl Finalizer {
+    /// Whether the object has it.
+    pub fn is_on(&self, metadata: &ObjectMeta) -> bool {
+        metadata.finalizers.iter().flatten().any(|name| name == self.0)
+    }
+
+    /// Puts it on the object.
+    pub async fn add(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<DynamicObject> {
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        finalizers.push(self.0.into());
+        patch(writer, kind, metadata, "add a finalizer to", json!({"finalizers": finalizers})).await
+    }
+
+    /// Takes it off the object.
+    pub async fn remove(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<DynamicObject> {
+        let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|name| name != self.0);
+        // A list with nothing in it would be kept as such.
+        let finalizers = if finalizers.is_empty() { Value::Null } else { json!(finalizers) };
+        patch(writer, kind, metadata, "remove a finalizer from", json!({"finalizers": finalizers})).await
+    }
+}
+
+/// Sets annotations of the object, and leaves the others.
+pub async fn annotate(
+    writer: &Writer,
+    kind: Kind,
+    metadata: &ObjectMeta,
+    annotations: &BTreeMap<&str, String>,
+) -> Result<DynamicObject> {
+    patch(writer, kind, metadata, "annotate", json!({"annotations": annotations})).await
+}
+
+async fn patch(
+    writer: &Writer,
+    kind: Kind,
+    metadata: &ObjectMeta,
+    verb: &'static str,
+    mut changes: Value,
+) -> Result<DynamicObject> {
+    changes["resourceVersion"] = json!(metadata.resource_version);
+    let namespace = metadata.namespace.as_deref().unwrap_or_default();
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let query = format!("fieldManager={}", writer.manager());
+    let body = json!({"metadata": changes});
+    let patch =
+        Patch { content: "application/merge-patch+json", query: &query, body: &body, subresource: None };
+    patch.send(writer.client(), verb, kind, namespace, name).await
+}

@@ -1,0 +1,96 @@
+//! Objects as they are, reduced to what a controller needs to know of them.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
+use kube::core::DynamicObject;
+use serde_json::Value;
+
+use crate::{Digest, owned::owned, takeover};
+
+/// Which object, in which state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The object's identity: another object of the same name has another.
+    pub uid: String,
+    /// The state of the object, as the API server counts it.
+    pub resource_version: String,
+}
+
+impl Meta {
+    /// The meta of an object.
+    pub fn of(metadata: &ObjectMeta) -> Self {
+        Self {
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+        }
+    }
+
+    /// Whether this state is older than the other. API servers of all versions count upwards.
+    pub fn is_older_than(&self, other: &Self) -> bool {
+        let number = |meta: &Self| meta.resource_version.parse::<u64>().unwrap_or_default();
+        number(self) < number(other)
+    }
+}
+
+/// The object that controls another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Its uid.
+    pub uid: String,
+    /// Its kind and name, for messages.
+    pub description: String,
+}
+
+/// What a field manager needs to know of a live object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Who controls the object.
+    pub owner: Option<Owner>,
+    /// What the manager owns in it. Nothing if it never applied it.
+    pub owned: Option<Digest>,
+    /// What the manager owns in its status. Nothing if it never applied it.
+    pub owned_status: Option<Digest>,
+    /// Another program created the object by a plain write for the object that now controls it, and owns its fields.
+    pub takeover: bool,
+}
+
+impl Observed {
+    /// What `manager` needs to know of the object.
+    pub fn of(object: &DynamicObject, manager: &str) -> Self {
+        let owner = controller(&object.metadata);
+        let entries = object.metadata.managed_fields.as_deref().unwrap_or_default();
+        let entry = |subresource| entries.iter().find(|entry| is_apply(entry, manager, subresource));
+        Self {
+            owner: owner.map(|owner| Owner {
+                uid: owner.uid.clone(),
+                description: format!("{} {}", owner.kind, owner.name),
+            }),
+            owned: entry(None).map(|entry| digest(object, entry)),
+            owned_status: entry(Some("status")).map(|entry| digest(object, entry)),
+            takeover: owner.is_some_and(|owner| entries.iter().any(|entry| takeover::concerns(entry, owner))),
+        }
+    }
+}
+
+pub(crate) fn is_apply(entry: &ManagedFieldsEntry, manager: &str, subresource: Option<&str>) -> bool {
+    entry.manager.as_deref() == Some(manager)
+        && entry.operation.as_deref() == Some("Apply")
+        && entry.subresource.as_deref().filter(|name| !name.is_empty()) == subresource
+}
+
+fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+    metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
+}
+
+/// The digest of the live values that the entry's manager owns.
+fn digest(object: &DynamicObject, entry: &ManagedFieldsEntry) -> Digest {
+    let fields = entry.fields_v1.as_ref().map_or(&Value::Null, |fields| &fields.0);
+    let mut values = owned(&object.data, fields).unwrap_or_default();
+    // kube keeps the metadata apart from the rest.
+    if let Some(fields) = fields.get("f:metadata") {
+        let metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
+        if let (Some(metadata), Value::Object(map)) = (owned(&metadata, fields), &mut values) {
+            map.insert("metadata".into(), metadata);
+        }
+    }
+    Digest::of(&values)
+}

@@ -1,0 +1,157 @@
+//! Own fields are put right by one write; the fields of others are left alone; nothing is sent when nothing differs.
+
+use serde_json::{Value, json};
+use skep_converge::{Applied, Error, Meta, Observed, prune};
+
+use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
+
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+#[tokio::test]
+async fn what_is_as_it_should_be_is_not_written() {
+    let fixture = Fixture::new().await;
+    let child = fixture.deployment(|_| {});
+    fixture.create(&child).await;
+    let before = fixture.live().await.metadata.resource_version;
+    for _ in 0..3 {
+        assert_eq!(fixture.converge(&child).await, Applied::Unchanged);
+    }
+    assert_eq!(fixture.recording.writes().await, ["patch deployments web"]);
+    assert_eq!(fixture.live().await.metadata.resource_version, before);
+}
+
+#[tokio::test]
+async fn each_own_field_that_was_changed_or_removed_by_hand_is_put_back_by_one_write() {
+    let rows = [
+        (
+            "an image",
+            json!({"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"}),
+        ),
+        (
+            "an env value",
+            json!({"op": "replace", "path": "/spec/template/spec/containers/0/env/0/value", "value": "2"}),
+        ),
+        ("an env variable", json!({"op": "remove", "path": "/spec/template/spec/containers/0/env/0"})),
+        (
+            "an annotation",
+            json!({"op": "replace", "path": "/spec/template/metadata/annotations/checksum", "value": "9"}),
+        ),
+        (
+            "an annotation, removed",
+            json!({"op": "remove", "path": "/spec/template/metadata/annotations/checksum"}),
+        ),
+        ("a label, removed", json!({"op": "remove", "path": "/metadata/labels/app"})),
+        (
+            "a limit",
+            json!({"op": "replace", "path": "/spec/template/spec/containers/0/resources/limits/cpu", "value": "1"}),
+        ),
+        ("the owner, removed", json!({"op": "remove", "path": "/metadata/ownerReferences"})),
+    ];
+    for (what, change) in rows {
+        let fixture = Fixture::new().await;
+        let child = fixture.deployment(|_| {});
+        fixture.create(&child).await;
+        let good = fixture.live().await;
+        assert_eq!(fixture.converge(&child).await, Applied::Unchanged, "{what}: no drift to start with");
+        fixture.foreign_patch(JSON_PATCH, "kubectl-edit", &json!([change])).await;
+        assert!(matches!(fixture.converge(&child).await, Applied::Written(_)), "{what} is noticed");
+        assert_eq!(fixture.live().await.data["spec"], good.data["spec"], "{what} is put back");
+        assert_eq!(fixture.live().await.metadata.labels, good.metadata.labels, "{what} is put back");
+        assert_eq!(
+            fixture.live().await.metadata.owner_references,
+            good.metadata.owner_references,
+            "{what} is put back"
+        );
+        assert_eq!(fixture.converge(&child).await, Applied::Unchanged, "{what}: settled again");
+        assert_eq!(fixture.recording.writes().await.len(), 2, "{what}: created and put back");
+    }
+}
+
+#[tokio::test]
+async fn the_fields_of_others_are_left_alone() {
+    let rows = [
+        ("an autoscaler", "/scale", "application/merge-patch+json", json!({"spec": {"replicas": 5}})),
+        (
+            "kubectl rollout restart",
+            "",
+            STRATEGIC,
+            json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}}),
+        ),
+        (
+            "an injector",
+            "",
+            STRATEGIC,
+            json!({"spec": {"template": {
+                "metadata": {"labels": {"injected": "yes"}},
+                "spec": {"containers": [{"name": "sidecar", "image": "registry.example/sidecar:1"}]},
+            }}}),
+        ),
+        ("an annotator", "", STRATEGIC, json!({"metadata": {"annotations": {"cloud.example/id": "7"}}})),
+        ("a finalizer", "", STRATEGIC, json!({"metadata": {"finalizers": ["example.com/hold"]}})),
+    ];
+    for (who, subresource, content, patch) in rows {
+        let fixture = Fixture::new().await;
+        let child = fixture.deployment(|_| {});
+        fixture.create(&child).await;
+        fixture.patch_path(subresource, content, "somebody", &patch).await;
+        let theirs = fixture.live().await;
+        assert_eq!(fixture.converge(&child).await, Applied::Unchanged, "{who} is no drift");
+        let changed = fixture
+            .deployment(|body| body["spec"]["template"]["metadata"]["annotations"]["checksum"] = json!("2"));
+        assert!(matches!(fixture.converge(&changed).await, Applied::Written(_)));
+        let mut expected = theirs.data["spec"].clone();
+        expected["template"]["metadata"]["annotations"]["checksum"] = json!("2");
+        assert_eq!(fixture.live().await.data["spec"], expected, "{who} survives a write of ours");
+        assert_eq!(fixture.live().await.metadata.annotations, theirs.metadata.annotations, "{who}");
+        assert_eq!(fixture.live().await.metadata.finalizers, theirs.metadata.finalizers, "{who}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_dropped_from_the_wish_is_removed_from_the_object() {
+    let fixture = Fixture::new().await;
+    fixture.create(&fixture.deployment(|_| {})).await;
+    let smaller = fixture.deployment(|body| {
+        body["spec"]["template"]["metadata"]["annotations"] = Value::Null;
+        body["spec"]["template"]["spec"]["containers"][0]["env"] = json!([{"name": "A", "value": "1"}]);
+        body["spec"]["template"]["spec"]["containers"][0]["resources"] = Value::Null;
+    });
+    assert!(matches!(fixture.converge(&smaller).await, Applied::Written(_)));
+    let live = fixture.live().await;
+    let template = &live.data["spec"]["template"];
+    assert_eq!(template["metadata"]["annotations"], Value::Null);
+    assert_eq!(template["spec"]["containers"][0]["env"], json!([{"name": "A", "value": "1"}]));
+    assert_eq!(template["spec"]["containers"][0]["resources"], json!({}));
+    assert_eq!(fixture.converge(&smaller).await, Applied::Unchanged);
+}
+
+#[tokio::test]
+async fn an_object_that_another_controls_is_not_touched() {
+    let fixture = Fixture::new().await;
+    fixture.create(&fixture.deployment(|_| {})).await;
+    let live = fixture.live().await;
+    let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
+    let child = fixture.deployment(|body| body["metadata"]["labels"]["app"] = json!("mine"));
+    let refused = fixture.writer.apply(&child, Some((&meta, &observed)), "another-uid").await.unwrap_err();
+    assert!(matches!(refused, Error::Foreign { .. }));
+    assert_eq!(
+        refused.to_string(),
+        "Deployment web is controlled by ConfigMap owner: rename one of the two, or delete that Deployment"
+    );
+    assert_eq!(fixture.live().await.metadata.resource_version, live.metadata.resource_version);
+}
+
+#[tokio::test]
+async fn an_object_is_deleted_only_as_it_was_seen() {
+    let fixture = Fixture::new().await;
+    fixture.create(&fixture.deployment(|_| {})).await;
+    let seen = Meta::of(&fixture.live().await.metadata);
+    fixture.foreign_patch(STRATEGIC, "somebody", &json!({"metadata": {"annotations": {"a": "b"}}})).await;
+    let namespace = fixture.test.name();
+    let refused = prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap_err();
+    assert!(refused.is_stale(), "{refused}");
+    let seen = Meta::of(&fixture.live().await.metadata);
+    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap();
+    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.expect("what is gone is gone");
+}

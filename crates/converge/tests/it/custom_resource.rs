@@ -1,0 +1,118 @@
+//! The custom resource itself: metadata by conditional patches, status by own fields alone.
+
+use kube::{Api, api::PostParams, core::DynamicObject};
+use serde_json::{Value, json};
+use skep_api::kinds::MCPServer;
+use skep_converge::{Applied, Child, Finalizer, Kind, Meta, Observed, Writer, annotate};
+use skep_testkit::{Namespace, audit::Recording, fixtures::TestServer};
+
+const SERVERS: Kind =
+    Kind { group: "toolhive.stacklok.dev", version: "v1beta1", kind: "MCPServer", plural: "mcpservers" };
+const FINALIZER: Finalizer = Finalizer("example.com/finalizer");
+
+async fn server() -> (Namespace, Writer, Recording) {
+    let test = skep_testkit::namespace().await;
+    let user = test.admin("writer");
+    let api: Api<MCPServer> = test.api();
+    api.create(&PostParams::default(), &MCPServer::test("fetch")).await.unwrap();
+    (test, Writer::new(user.client(), "skep-test"), user.record())
+}
+
+async fn live(test: &Namespace) -> DynamicObject {
+    let path = format!("{}/fetch", SERVERS.path(Some(test.name())));
+    test.client().request(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap()
+}
+
+async fn foreign_apply(test: &Namespace, subresource: &str, manager: &str, body: &Value) {
+    let path = format!("{}/fetch{subresource}?fieldManager={manager}", SERVERS.path(Some(test.name())));
+    let request = http::Request::patch(path).header("content-type", "application/apply-patch+yaml");
+    let request = request.body(serde_json::to_vec(body).unwrap()).unwrap();
+    test.client().request::<Value>(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_finalizer_comes_and_goes_by_patches_that_carry_nothing_else() {
+    let (test, writer, recording) = server().await;
+    let metadata = live(&test).await.metadata;
+    FINALIZER.add(&writer, SERVERS, &metadata).await.unwrap();
+    let with = live(&test).await.metadata;
+    assert!(FINALIZER.is_on(&with));
+    FINALIZER.remove(&writer, SERVERS, &with).await.unwrap();
+    assert!(!FINALIZER.is_on(&live(&test).await.metadata));
+    let bodies: Vec<Value> =
+        recording.requests().await.into_iter().filter_map(|request| request.body).collect();
+    assert_eq!(
+        bodies,
+        [
+            json!({"metadata": {"finalizers": [FINALIZER.0], "resourceVersion": metadata.resource_version}}),
+            json!({"metadata": {"finalizers": null, "resourceVersion": with.resource_version}}),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_concurrent_writer_makes_a_metadata_patch_a_conflict() {
+    let (test, writer, _) = server().await;
+    let stale = live(&test).await.metadata;
+    let body = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer",
+        "spec": {"authzConfig": {"type": "configMap", "configMap": {"name": "policies"}}},
+    });
+    foreign_apply(&test, "", "another-controller", &body).await;
+    assert!(FINALIZER.add(&writer, SERVERS, &stale).await.unwrap_err().is_stale());
+    let fresh = live(&test).await.metadata;
+    FINALIZER.add(&writer, SERVERS, &fresh).await.unwrap();
+    let fresh = live(&test).await.metadata;
+    annotate(&writer, SERVERS, &fresh, &[("example.com/seen", "yes".to_owned())].into()).await.unwrap();
+    let live = live(&test).await;
+    assert_eq!(live.data["spec"]["authzConfig"]["configMap"]["name"], "policies", "theirs is untouched");
+    assert_eq!(live.data["spec"]["image"], "registry.example/mcp:1");
+}
+
+#[tokio::test]
+async fn two_writers_share_a_status_and_its_conditions() {
+    let (test, writer, recording) = server().await;
+    let condition = |kind: &str, status: &str| {
+        json!({
+            "type": kind, "status": status, "reason": "Because", "message": "so",
+            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+        })
+    };
+    let status = |value: Value| {
+        Child::from_value(SERVERS, test.name().into(), "fetch".into(), json!({"status": value}))
+    };
+    let apply = async |child: &Child| {
+        let live = live(&test).await;
+        let observed = Observed::of(&live, "skep-test");
+        writer.apply_status(child, &Meta::of(&live.metadata), &observed).await.unwrap()
+    };
+    let ours = status(
+        json!({"phase": "Pending", "conditions": [condition("Ready", "False"), condition("Old", "True")]}),
+    );
+    assert!(matches!(apply(&ours).await, Applied::Written(_)));
+    let theirs = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer",
+        "status": {"message": "from the runtime", "conditions": [condition("BackendHealthy", "True")]},
+    });
+    foreign_apply(&test, "/status", "runtime", &theirs).await;
+    assert_eq!(
+        apply(&ours).await,
+        Applied::Unchanged,
+        "what the other wrote is no drift, and an empty write is not sent"
+    );
+
+    let ours = status(json!({"phase": "Ready", "conditions": [condition("Ready", "True")]}));
+    assert!(matches!(apply(&ours).await, Applied::Written(_)));
+    let live = live(&test).await;
+    assert_eq!(live.data["status"]["phase"], "Ready");
+    assert_eq!(live.data["status"]["message"], "from the runtime");
+    let mut types: Vec<&str> = live.data["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|c| c["type"].as_str())
+        .collect();
+    types.sort_unstable();
+    assert_eq!(types, ["BackendHealthy", "Ready"], "ours that is dropped is gone, theirs stays");
+    assert_eq!(recording.writes().await, ["patch mcpservers/status fetch", "patch mcpservers/status fetch"]);
+}

@@ -1,0 +1,54 @@
+//! Objects that another program made are taken over once, and then they are ours.
+
+use serde_json::{Value, json};
+use skep_converge::{Applied, Observed};
+
+use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
+
+/// Creates the Deployment as another program would, by a plain write.
+async fn create_as(fixture: &Fixture, manager: &str, body: &Value) {
+    let path = format!("{}?fieldManager={manager}", DEPLOYMENTS.path(Some(fixture.test.name())));
+    let request = http::Request::post(path).body(serde_json::to_vec(body).unwrap()).unwrap();
+    fixture.test.client().request::<Value>(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_object_of_another_program_is_taken_over_without_a_change_to_its_pods() {
+    let fixture = Fixture::new().await;
+    let child = fixture.deployment(|_| {});
+    create_as(&fixture, "other-operator", child.body()).await;
+    let before = fixture.live().await;
+    assert!(Observed::of(&before, MANAGER).takeover);
+
+    assert!(matches!(fixture.converge(&child).await, Applied::Written(_)));
+    let after = fixture.live().await;
+    assert_eq!(after.data["spec"], before.data["spec"]);
+    assert_eq!(after.metadata.generation, before.metadata.generation, "no pod rolls");
+    assert_eq!(fixture.converge(&child).await, Applied::Unchanged);
+    let managers: Vec<String> =
+        after.metadata.managed_fields.unwrap().into_iter().filter_map(|e| e.manager).collect();
+    assert_eq!(managers, [MANAGER]);
+
+    let smaller = fixture.deployment(|body| body["metadata"]["labels"] = json!({"other": "label"}));
+    fixture.converge(&smaller).await;
+    assert_eq!(fixture.live().await.metadata.labels.unwrap().len(), 1, "what is dropped later goes");
+}
+
+#[tokio::test]
+async fn what_others_wrote_to_it_since_stays_theirs() {
+    let fixture = Fixture::new().await;
+    let child = fixture.deployment(|_| {});
+    create_as(&fixture, "other-operator", child.body()).await;
+    let restart = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
+    fixture.foreign_patch("application/strategic-merge-patch+json", "kubectl-rollout", &restart).await;
+    let scale = json!({"spec": {"replicas": 4}});
+    fixture.patch_path("/scale", "application/merge-patch+json", "autoscaler", &scale).await;
+    fixture.converge(&child).await;
+    let live = fixture.live().await;
+    assert_eq!(live.data["spec"]["replicas"], 4);
+    assert_eq!(
+        live.data["spec"]["template"]["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"],
+        "now"
+    );
+    assert_eq!(fixture.converge(&child).await, Applied::Unchanged);
+}
