@@ -85,7 +85,7 @@ impl Writer {
     fn check_owner(&self, child: &Child, observed: &Observed, owner: &str) -> Result<()> {
         match &observed.owner {
             Some(other) if other.uid != owner => {
-                let (kind, name) = (child.kind, child.name.clone());
+                let (kind, name) = (child.kind.kind, child.name.clone());
                 Err(Error::Foreign { kind, name, owner: other.description.clone() })
             }
             _ => Ok(()),
@@ -176,6 +176,5 @@ pub(crate) fn refused(
     name: &str,
     source: kube::Error,
 ) -> Error {
-    let (namespace, name, source) = (namespace.into(), name.into(), Box::new(source));
-    Error::Refused { verb, kind, namespace, name, source }
+    Error::Refused { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
 }

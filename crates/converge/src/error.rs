@@ -1,7 +1,5 @@
 //! What can go wrong when objects are written.
 
-use crate::Kind;
-
 /// The result of a write.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -9,24 +7,22 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server did not take the request.
-    #[error("{verb} {} {namespace}/{name}: {source}", kind.kind)]
+    #[error("cannot {verb} {kind} {object}: {source}")]
     Refused {
         /// What was tried.
         verb: &'static str,
         /// The kind of the object.
-        kind: Kind,
-        /// The object's namespace.
-        namespace: String,
-        /// The object's name.
-        name: String,
+        kind: &'static str,
+        /// The object's namespace and name.
+        object: String,
         /// What the API server or the connection said.
         source: Box<kube::Error>,
     },
     /// The object exists, and another object controls it.
-    #[error("{} {name} is controlled by {owner}: rename one of the two, or delete that {}", kind.kind, kind.kind)]
+    #[error("{kind} {name} is controlled by {owner}: rename one of the two, or delete that {kind}")]
     Foreign {
         /// The kind of the object.
-        kind: Kind,
+        kind: &'static str,
         /// The object's name.
         name: String,
         /// Who controls it, as kind and name.

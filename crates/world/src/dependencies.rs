@@ -1,0 +1,94 @@
+//! Who has read what.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use skep_converge::Kind;
+
+use crate::Target;
+
+/// Something that can be read: an object by its name, or the objects with an index key. It is a hash, so that it
+/// costs eight bytes; if two ever collide, somebody is woken for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Topic(u64);
+
+impl Topic {
+    pub(crate) fn name(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self::hash(&(kind.group, kind.plural, "name", namespace, name))
+    }
+
+    pub(crate) fn index(kind: Kind, namespace: &str, key: &str) -> Self {
+        Self::hash(&(kind.group, kind.plural, "index", namespace, key))
+    }
+
+    fn hash(value: &impl Hash) -> Self {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// The readers of each topic, and the topics of each reader.
+#[derive(Default)]
+pub(crate) struct Dependencies {
+    readers: HashMap<Topic, Vec<Arc<Target>>>,
+    topics: HashMap<Arc<Target>, Vec<Topic>>,
+}
+
+impl Dependencies {
+    /// The reader is woken by the topic from now on.
+    pub(crate) fn add(&mut self, reader: &Arc<Target>, topic: Topic) {
+        let readers = self.readers.entry(topic).or_default();
+        if !readers.contains(reader) {
+            readers.push(reader.clone());
+            self.topics.entry(reader.clone()).or_default().push(topic);
+        }
+    }
+
+    /// The reader is woken by these topics and no others.
+    pub(crate) fn retain(&mut self, reader: &Arc<Target>, kept: &[Topic]) {
+        let Some(topics) = self.topics.get_mut(reader) else { return };
+        let (keep, drop): (Vec<Topic>, Vec<Topic>) = topics.iter().partition(|topic| kept.contains(topic));
+        *topics = keep;
+        topics.shrink_to_fit();
+        if topics.is_empty() {
+            self.topics.remove(reader);
+        }
+        for topic in drop {
+            if let Some(readers) = self.readers.get_mut(&topic) {
+                readers.retain(|other| other != reader);
+                if readers.is_empty() {
+                    self.readers.remove(&topic);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn readers(&self, topic: Topic) -> &[Arc<Target>] {
+        self.readers.get(&topic).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIND: Kind = Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps" };
+
+    #[test]
+    fn a_reader_is_forgotten_where_it_no_longer_reads() {
+        let reader = Arc::new(Target { kind: KIND, namespace: "ns".into(), name: "reader".into() });
+        let (old, new) = (Topic::name(KIND, "ns", "old"), Topic::name(KIND, "ns", "new"));
+        let mut dependencies = Dependencies::default();
+        dependencies.add(&reader, old);
+        dependencies.add(&reader, new);
+        dependencies.retain(&reader, &[new]);
+        assert_eq!(dependencies.readers(old), []);
+        assert_eq!(dependencies.readers(new), [reader.clone()]);
+        dependencies.retain(&reader, &[]);
+        assert!(dependencies.readers.is_empty() && dependencies.topics.is_empty(), "nothing is left behind");
+    }
+}

@@ -1,0 +1,219 @@
+//! Targets that wait to be worked on.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+    hash::{BuildHasher, RandomState},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use crate::Target;
+
+/// How long a failed target waits at first, and at most.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(300);
+
+/// A queue in which each target stands at most once, and is never worked on twice at the same time.
+#[derive(Default)]
+pub struct Queue {
+    state: Mutex<State>,
+    arrived: Notify,
+    jitter: RandomState,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Arc<Target>>,
+    queued: HashSet<Arc<Target>>,
+    running: HashSet<Arc<Target>>,
+    /// Woken while running: to be run again.
+    woken: HashSet<Arc<Target>>,
+    later: BinaryHeap<Reverse<(Instant, Arc<Target>)>>,
+    failures: HashMap<Arc<Target>, u32>,
+}
+
+/// A target that is being worked on. It must be given back with [`Queue::finish`].
+pub struct Job {
+    /// What to work on.
+    pub target: Arc<Target>,
+}
+
+impl Queue {
+    /// The target should be looked at.
+    pub fn add(&self, target: Arc<Target>) {
+        let mut state = self.lock();
+        if state.running.contains(&target) {
+            state.woken.insert(target);
+        } else if state.queued.insert(target.clone()) {
+            state.ready.push_back(target);
+            self.arrived.notify_one();
+        }
+    }
+
+    /// The target should be looked at after some time, whatever happens.
+    pub fn add_after(&self, target: Arc<Target>, delay: Duration) {
+        self.lock().later.push(Reverse((Instant::now() + delay, target)));
+        self.arrived.notify_one();
+    }
+
+    /// The next target to work on.
+    pub async fn next(&self) -> Job {
+        loop {
+            let wake_at = {
+                let mut state = self.lock();
+                state.move_due(Instant::now());
+                if let Some(target) = state.ready.pop_front() {
+                    state.queued.remove(&target);
+                    state.running.insert(target.clone());
+                    if !state.ready.is_empty() {
+                        self.arrived.notify_one();
+                    }
+                    return Job { target };
+                }
+                state.later.peek().map(|Reverse((at, _))| *at)
+            };
+            match wake_at {
+                Some(at) => tokio::select! {
+                    () = self.arrived.notified() => {}
+                    () = sleep_until(at) => {}
+                },
+                None => self.arrived.notified().await,
+            }
+        }
+    }
+
+    /// The work is done. A failed target is tried again after a while, and after a longer one the next time.
+    pub fn finish(&self, job: Job, failed: bool) {
+        let mut state = self.lock();
+        state.running.remove(&job.target);
+        if failed {
+            let failures = state.failures.entry(job.target.clone()).or_default();
+            *failures = failures.saturating_add(1);
+            let delay = self.back_off(&job.target, *failures);
+            state.later.push(Reverse((Instant::now() + delay, job.target.clone())));
+        } else {
+            state.failures.remove(&job.target);
+        }
+        let woken = state.woken.remove(&job.target);
+        drop(state);
+        if woken {
+            self.add(job.target);
+        } else {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// How many targets wait to be worked on.
+    pub fn depth(&self) -> usize {
+        self.lock().ready.len()
+    }
+
+    /// Doubles each time, with a quarter more or less so that many targets do not come back at once.
+    fn back_off(&self, target: &Arc<Target>, failures: u32) -> Duration {
+        let delay =
+            FIRST_DELAY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_DELAY);
+        let chance = u32::try_from(self.jitter.hash_one((target, failures)) % 501).unwrap_or_default();
+        delay * (750 + chance) / 1000
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn move_due(&mut self, now: Instant) {
+        while self.later.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            let Some(Reverse((_, target))) = self.later.pop() else { return };
+            if self.running.contains(&target) {
+                self.woken.insert(target);
+            } else if self.queued.insert(target.clone()) {
+                self.ready.push_back(target);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use skep_converge::Kind;
+    use tokio::time::timeout;
+
+    const KIND: Kind = Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps" };
+
+    fn target(name: &str) -> Arc<Target> {
+        Arc::new(Target { kind: KIND, namespace: "ns".into(), name: name.into() })
+    }
+
+    async fn is_idle(queue: &Queue) -> bool {
+        timeout(Duration::from_millis(1), queue.next()).await.is_err()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_stands_in_the_queue_once() {
+        let queue = Queue::default();
+        queue.add(target("a"));
+        queue.add(target("a"));
+        let job = queue.next().await;
+        assert!(is_idle(&queue).await);
+        queue.finish(job, false);
+        assert!(is_idle(&queue).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_is_woken_while_it_runs_runs_again_and_not_at_the_same_time() {
+        let queue = Queue::default();
+        queue.add(target("a"));
+        let job = queue.next().await;
+        queue.add(target("a"));
+        assert!(is_idle(&queue).await);
+        queue.finish(job, false);
+        assert_eq!(queue.next().await.target, target("a"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_target_comes_back_later_each_time() {
+        let queue = Queue::default();
+        queue.add(target("a"));
+        let mut last = Duration::ZERO;
+        for _ in 0..5 {
+            let start = Instant::now();
+            let job = queue.next().await;
+            assert!(start.elapsed() >= last);
+            last = start.elapsed();
+            queue.finish(job, true);
+        }
+        assert!(last >= Duration::from_secs(1), "{last:?}");
+        let job = queue.next().await;
+        queue.finish(job, false);
+        assert!(is_idle(&queue).await, "a success ends it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_waiting_worker_gets_its_share() {
+        let queue = Arc::new(Queue::default());
+        let workers: Vec<_> = (0..4)
+            .map(|_| {
+                let queue = queue.clone();
+                tokio::spawn(async move { queue.next().await.target.name.clone() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        for name in ["a", "b", "c", "d"] {
+            queue.add(target(name));
+        }
+        for worker in workers {
+            timeout(Duration::from_secs(1), worker)
+                .await
+                .expect("nobody sleeps while there is work")
+                .unwrap();
+        }
+    }
+}

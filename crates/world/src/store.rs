@@ -1,0 +1,122 @@
+//! The objects of one kind, as far as they are kept.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use kube::core::DynamicObject;
+use skep_converge::Meta;
+
+use crate::{Watched, dependencies::Topic};
+
+/// A kept object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry<T> {
+    /// Which object, in which state.
+    pub meta: Meta,
+    /// What is kept of it.
+    pub kept: T,
+}
+
+/// An object's namespace and name.
+pub(crate) type Name = (Box<str>, Box<str>);
+
+pub(crate) struct Store<W: Watched> {
+    entries: HashMap<Name, Entry<W::Kept>>,
+    index: HashMap<Name, BTreeSet<Box<str>>>,
+}
+
+impl<W: Watched> Default for Store<W> {
+    fn default() -> Self {
+        Self { entries: HashMap::new(), index: HashMap::new() }
+    }
+}
+
+impl<W: Watched> Store<W> {
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Entry<W::Kept>> {
+        self.entries.get(&(namespace.into(), name.into()))
+    }
+
+    /// The objects with an index key, sorted by name.
+    pub(crate) fn by_index(&self, namespace: &str, key: &str) -> Vec<(String, Entry<W::Kept>)> {
+        let names = self.index.get(&(namespace.into(), key.into())).into_iter().flatten();
+        names.filter_map(|name| Some((name.to_string(), self.get(namespace, name)?.clone()))).collect()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
+        self.entries.keys()
+    }
+
+    /// Takes in the state of an object, and returns the topics whose readers should know.
+    pub(crate) fn observe(&mut self, object: &DynamicObject) -> Vec<Topic> {
+        let name = name_of(object);
+        let meta = Meta::of(&object.metadata);
+        let kept = W::keep(object);
+        let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
+        if let Some(old) = self.entries.get_mut(&name) {
+            let same_object = old.meta.uid == meta.uid;
+            // A watch may be behind what a write has already told us.
+            if same_object && !old.meta.is_older_than(&meta) {
+                return Vec::new();
+            }
+            if same_object && old.kept == kept {
+                old.meta = meta;
+                return Vec::new();
+            }
+            topics.extend(self.unindex(&name));
+        }
+        for key in W::index(&kept) {
+            topics.push(Topic::index(W::KIND, &name.0, &key));
+            self.index.entry((name.0.clone(), key.into())).or_default().insert(name.1.clone());
+        }
+        self.entries.insert(name, Entry { meta, kept });
+        topics
+    }
+
+    /// Takes in that an object is gone.
+    pub(crate) fn forget(&mut self, object: &DynamicObject) -> Vec<Topic> {
+        let name = name_of(object);
+        let gone = Meta::of(&object.metadata);
+        match self.entries.get(&name) {
+            // There is a new object of that name.
+            Some(entry) if entry.meta.uid != gone.uid => Vec::new(),
+            _ => self.remove(&name),
+        }
+    }
+
+    /// After a full list: what was not in it is gone.
+    pub(crate) fn retain(&mut self, scope: Option<&str>, listed: &HashSet<Name>) -> Vec<Topic> {
+        let in_scope = |name: &&Name| scope.is_none_or(|scope| *name.0 == *scope);
+        let gone: Vec<Name> =
+            self.names().filter(in_scope).filter(|name| !listed.contains(*name)).cloned().collect();
+        gone.iter().flat_map(|name| self.remove(name)).collect()
+    }
+
+    fn remove(&mut self, name: &Name) -> Vec<Topic> {
+        let mut topics = self.unindex(name);
+        if self.entries.remove(name).is_some() {
+            topics.push(Topic::name(W::KIND, &name.0, &name.1));
+        }
+        topics
+    }
+
+    fn unindex(&mut self, name: &Name) -> Vec<Topic> {
+        let keys = self.entries.get(name).map(|entry| W::index(&entry.kept)).unwrap_or_default();
+        keys.into_iter()
+            .map(|key| {
+                let topic = Topic::index(W::KIND, &name.0, &key);
+                let key = (name.0.clone(), key.into());
+                if let Some(names) = self.index.get_mut(&key) {
+                    names.remove(&name.1);
+                    if names.is_empty() {
+                        self.index.remove(&key);
+                    }
+                }
+                topic
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn name_of(object: &DynamicObject) -> Name {
+    let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
+    (text(&object.metadata.namespace), text(&object.metadata.name))
+}

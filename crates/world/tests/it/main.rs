@@ -1,0 +1,203 @@
+//! Reads that remember who read, on a real API server.
+
+// A test stops at the spot when something is not as it should be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::{
+    api::{DeleteParams, Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::{Value, json};
+use skep_converge::Kind;
+use skep_testkit::{ControlPlane, Namespace, User};
+use skep_world::{Readable, Target, Watched, World};
+use tokio::time::timeout;
+
+/// ConfigMaps, found by what their key `refers-to` says. They stand for the kind that a controller works on.
+struct ConfigMaps;
+
+impl Watched for ConfigMaps {
+    type Kept = Value;
+    const KIND: Kind = Kind::of::<ConfigMap>();
+
+    fn keep(object: &DynamicObject) -> Value {
+        object.data["data"].clone()
+    }
+
+    fn index(kept: &Value) -> Vec<String> {
+        kept["refers-to"].as_str().map(String::from).into_iter().collect()
+    }
+}
+
+/// Secrets, whose values are not kept.
+struct Secrets;
+
+impl Watched for Secrets {
+    type Kept = ();
+    const KIND: Kind = Kind::of::<Secret>();
+
+    fn keep(_: &DynamicObject) {}
+}
+
+impl Readable for Secrets {
+    type Content = Vec<String>;
+
+    fn content(object: DynamicObject) -> Vec<String> {
+        object.data["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default()
+    }
+}
+
+struct Fixture {
+    test: Namespace,
+    user: User,
+    world: Arc<World>,
+}
+
+impl Fixture {
+    async fn new(test: Namespace) -> Self {
+        let user = test.admin("watcher");
+        let namespaces = [test.name().to_owned()];
+        let world =
+            World::builder().control::<ConfigMaps>().watch::<Secrets>().start(&user.client(), &namespaces);
+        world.listed().await;
+        Self { test, user, world }
+    }
+
+    fn target(&self, name: &str) -> Arc<Target> {
+        Arc::new(Target { kind: ConfigMaps::KIND, namespace: self.test.name().into(), name: name.into() })
+    }
+
+    async fn put(&self, name: &str, data: BTreeMap<&str, &str>) {
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+        let api = self.test.api::<ConfigMap>();
+        api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object)).await.unwrap();
+    }
+
+    async fn next(&self) -> String {
+        let job =
+            timeout(Duration::from_secs(20), self.world.queue().next()).await.expect("somebody is woken");
+        let name = job.target.name.to_string();
+        self.world.queue().finish(job, false);
+        name
+    }
+
+    async fn nobody_is_woken(&self) {
+        let job = timeout(Duration::from_millis(300), self.world.queue().next()).await;
+        assert!(job.is_err(), "{} was woken", job.unwrap().target.name);
+    }
+}
+
+#[tokio::test]
+async fn a_reader_is_woken_by_what_it_read_and_by_nothing_else() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let mut reader = fixture.world.reader(fixture.target("reader"));
+    assert_eq!(reader.get::<ConfigMaps>("absent"), None);
+    reader.finish();
+
+    fixture.put("other", [("a", "1")].into()).await;
+    assert_eq!(fixture.next().await, "other", "an object of a controlled kind is worked on itself");
+    fixture.nobody_is_woken().await;
+
+    fixture.put("absent", [("a", "1")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["absent", "reader"], "the reader waits for an object that is not there yet");
+
+    let mut reader = fixture.world.reader(fixture.target("reader"));
+    reader.get::<ConfigMaps>("other");
+    reader.finish();
+    fixture.test.api::<ConfigMap>().delete("absent", &DeleteParams::default()).await.unwrap();
+    assert_eq!(fixture.next().await, "absent");
+    fixture.nobody_is_woken().await;
+}
+
+#[tokio::test]
+async fn a_reverse_reference_wakes_the_old_and_the_new_end() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    for name in ["old", "new"] {
+        let mut reader = fixture.world.reader(fixture.target(name));
+        assert_eq!(reader.by_index::<ConfigMaps>(name), []);
+        reader.finish();
+    }
+    fixture.put("referrer", [("refers-to", "old")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["old", "referrer"]);
+
+    fixture.put("referrer", [("refers-to", "new")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["new", "old", "referrer"]);
+    let mut reader = fixture.world.reader(fixture.target("new"));
+    let found: Vec<String> = reader.by_index::<ConfigMaps>("new").into_iter().map(|(name, _)| name).collect();
+    assert_eq!(found, ["referrer"]);
+}
+
+#[tokio::test]
+async fn content_is_fetched_once_for_each_state_of_an_object() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let secret = |keys: &[&str]| {
+        let data: BTreeMap<&str, &str> = keys.iter().map(|key| (*key, "c2VjcmV0")).collect();
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": data})
+    };
+    let api = fixture.test.api::<Secret>();
+    let read = async |expected: Option<&[&str]>| {
+        let until = async {
+            loop {
+                let mut reader = fixture.world.reader(fixture.target("reader"));
+                let content = reader.content::<Secrets>("s").await.unwrap();
+                reader.finish();
+                if content.as_ref().map(|keys| keys.iter().map(String::as_str).collect::<Vec<_>>()).as_deref()
+                    == expected
+                {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), until).await.unwrap_or_else(|_| panic!("never {expected:?}"));
+    };
+    read(None).await;
+    api.patch("s", &PatchParams::apply("test"), &Patch::Apply(secret(&["a"]))).await.unwrap();
+    read(Some(&["a"])).await;
+    let recording = fixture.user.record();
+    for _ in 0..5 {
+        read(Some(&["a"])).await;
+    }
+    assert_eq!(recording.requests().await, [], "nothing is asked while nothing changes");
+    api.patch("s", &PatchParams::apply("test"), &Patch::Apply(secret(&["a", "b"]))).await.unwrap();
+    read(Some(&["a", "b"])).await;
+    assert_eq!(recording.count("get", "secrets", "").await, 1);
+}
+
+#[tokio::test]
+async fn what_happened_while_the_watch_was_down_is_noticed() {
+    let mut plane = ControlPlane::start().await;
+    let fixture = Fixture::new(plane.namespace().await).await;
+    fixture.put("gone", [("a", "1")].into()).await;
+    fixture.put("changed", [("a", "1")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["changed", "gone"]);
+    for name in ["gone", "changed"] {
+        let mut reader = fixture.world.reader(fixture.target(name));
+        reader.get::<ConfigMaps>(name).unwrap();
+        reader.finish();
+    }
+
+    plane.api_link().drop_connections();
+    plane.kill_api_server();
+    plane.start_api_server().await;
+    fixture.put("changed", [("a", "2")].into()).await;
+    fixture.test.api::<ConfigMap>().delete("gone", &DeleteParams::default()).await.unwrap();
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["changed", "gone"]);
+    let mut reader = fixture.world.reader(fixture.target("x"));
+    assert_eq!(reader.get::<ConfigMaps>("gone"), None);
+    assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().kept, json!({"a": "2"}));
+}
