@@ -2,10 +2,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use kube::{
-    Api, Client,
-    core::{ApiResource, DynamicObject},
+    Api, Client, Resource,
+    core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -25,13 +25,14 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
         kind: W::KIND.kind.into(),
         plural: W::KIND.plural.into(),
     };
-    let api: Api<DynamicObject> = match &namespace {
-        Some(namespace) => Api::namespaced_with(client, namespace, &resource),
-        None => Api::all_with(client, &resource),
-    };
     let config =
         watcher::Config { label_selector: W::SELECTOR.map(Into::into), ..watcher::Config::default() };
-    let mut events = watcher(api, config).default_backoff().boxed();
+    let mut events = if W::METADATA_ONLY {
+        let events = watcher(api(client, namespace.as_deref(), &resource), config).default_backoff();
+        events.map_ok(|event| map_event(event, with_metadata_alone)).boxed()
+    } else {
+        watcher(api(client, namespace.as_deref(), &resource), config).default_backoff().boxed()
+    };
     let mut listed = HashSet::new();
     let mut first = true;
     while let Some(event) = events.next().await {
@@ -52,5 +53,30 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
             }
             Err(error) => warn!(kind = W::KIND.kind, %error, "the watch is interrupted"),
         }
+    }
+}
+
+fn api<K: Resource<DynamicType = ApiResource, Scope = DynamicResourceScope>>(
+    client: Client,
+    namespace: Option<&str>,
+    kind: &ApiResource,
+) -> Api<K> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, kind),
+        None => Api::all_with(client, kind),
+    }
+}
+
+fn with_metadata_alone(object: PartialObjectMeta<DynamicObject>) -> DynamicObject {
+    DynamicObject { types: object.types, metadata: object.metadata, data: serde_json::Value::Null }
+}
+
+fn map_event<A, B>(event: Event<A>, map: impl FnOnce(A) -> B) -> Event<B> {
+    match event {
+        Event::Apply(object) => Event::Apply(map(object)),
+        Event::Delete(object) => Event::Delete(map(object)),
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(map(object)),
+        Event::InitDone => Event::InitDone,
     }
 }

@@ -14,6 +14,9 @@ pub trait Watched: Send + Sync + 'static {
     /// The labels that an object must have to be watched, as a selector. Without it, all are.
     const SELECTOR: Option<&'static str> = None;
 
+    /// Whether only the metadata of objects is asked for, as for Secrets.
+    const METADATA_ONLY: bool = false;
+
     /// What to keep of the object.
     fn keep(object: &DynamicObject) -> Self::Kept;
 

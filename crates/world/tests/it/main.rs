@@ -38,6 +38,7 @@ struct Secrets;
 impl Watched for Secrets {
     type Kept = ();
     const KIND: Kind = Kind::of::<Secret>();
+    const METADATA_ONLY: bool = true;
 
     fn keep(_: &DynamicObject) {}
 }
