@@ -1,0 +1,5 @@
+//! What a strategic merge patch does to a pod template, here and on a real API server.
+
+mod cases;
+mod specification;
+mod types;
