@@ -1,5 +1,6 @@
 //! What a strategic merge patch does to a pod template, here and on a real API server.
 
 mod cases;
+mod server;
 mod specification;
 mod types;
