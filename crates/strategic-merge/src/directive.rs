@@ -1,0 +1,59 @@
+//! The keys of a patch that say how to merge, not what.
+
+use serde_json::{Map, Value};
+
+/// `$patch: delete` or `$patch: replace`, in an object or in an item of a merged list.
+pub(crate) const PATCH: &str = "$patch";
+
+/// `$retainKeys: [...]`: the only keys that an object has afterwards.
+pub(crate) const RETAIN_KEYS: &str = "$retainKeys";
+
+/// What a key of a patch says.
+pub(crate) enum Key<'a> {
+    /// How to treat this object or item.
+    Patch,
+    /// Which keys stay.
+    RetainKeys,
+    /// `$setElementOrder/<list>`: in which order the items of the list are to be.
+    Order(&'a str),
+    /// `$deleteFromPrimitiveList/<list>`: which scalars to take out of the list.
+    DeleteFrom(&'a str),
+    /// No directive: a field.
+    Field,
+}
+
+impl<'a> Key<'a> {
+    pub(crate) fn of(name: &'a str) -> Self {
+        match name.split_once('/') {
+            _ if name == PATCH => Self::Patch,
+            _ if name == RETAIN_KEYS => Self::RetainKeys,
+            Some(("$setElementOrder", list)) => Self::Order(list),
+            Some(("$deleteFromPrimitiveList", list)) => Self::DeleteFrom(list),
+            _ => Self::Field,
+        }
+    }
+}
+
+/// The lists whose order the patch sets: the directive's key, the list's name and the order.
+pub(crate) fn orders(patch: &Map<String, Value>) -> impl Iterator<Item = (&str, &str, &Value)> {
+    patch.iter().filter_map(|(key, value)| match Key::of(key) {
+        Key::Order(list) => Some((key.as_str(), list, value)),
+        _ => None,
+    })
+}
+
+/// The lists that the patch takes scalars from: the directive's key, the list's name and the scalars.
+pub(crate) fn deletions(patch: &Map<String, Value>) -> impl Iterator<Item = (&str, &str, &Value)> {
+    patch.iter().filter_map(|(key, value)| match Key::of(key) {
+        Key::DeleteFrom(list) => Some((key.as_str(), list, value)),
+        _ => None,
+    })
+}
+
+/// The fields that the patch sets or, with null, deletes.
+pub(crate) fn fields(patch: &Map<String, Value>) -> impl Iterator<Item = (&str, &Value)> {
+    patch
+        .iter()
+        .filter(|(key, _)| matches!(Key::of(key), Key::Field))
+        .map(|(key, value)| (key.as_str(), value))
+}

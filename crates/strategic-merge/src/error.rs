@@ -1,0 +1,59 @@
+//! What can be wrong with a patch.
+
+use serde_json::Value;
+
+/// A patch that cannot be applied, and where it is at fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct Error {
+    pub(crate) path: String,
+    pub(crate) problem: Problem,
+}
+
+impl Error {
+    /// The place in the patch, such as `podTemplateSpec.spec.containers[1]`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("{0}")]
+    Undecodable(String),
+    #[error("{key} is missing, and {list} are merged by it")]
+    NoKey { key: &'static str, list: String },
+    #[error("{key} is missing in item {index} of the template, and {list} are merged by it")]
+    NoKeyInTemplate { key: &'static str, list: String, index: usize },
+    #[error("{found} where {expected} belongs")]
+    WrongType { found: &'static str, expected: &'static str },
+    #[error("{found} that cannot be merged with {template} of the template")]
+    Mismatch { found: &'static str, template: &'static str },
+    #[error("{0} is not a directive that is known here: write delete or replace")]
+    UnknownDirective(Value),
+    #[error("{0} is not among the $retainKeys, and the patch sets it")]
+    NotRetained(String),
+    #[error("lists its items in another order than the patch does, or not all of them")]
+    OtherOrder,
+    #[error("the list is replaced as a whole, so its items have no order of their own")]
+    NotMerged,
+    #[error("the items of the list are objects: delete them with `$patch: delete`")]
+    NotScalars,
+}
+
+/// What a value is, for people.
+pub(crate) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The problem that a value is not what belongs at its place.
+pub(crate) fn not(expected: &'static str, found: &Value) -> Problem {
+    Problem::WrongType { found: kind(found), expected }
+}
