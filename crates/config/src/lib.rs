@@ -11,6 +11,9 @@ pub mod objects;
 pub mod paths;
 pub mod ports;
 
+pub mod json;
+
 mod checksum;
 
 pub use checksum::checksum;
+pub use json::Json;
