@@ -15,7 +15,9 @@ pub mod paths;
 pub mod ports;
 
 pub mod auth_server;
+pub mod duration;
 pub mod json;
+pub mod run_config;
 
 mod checksum;
 mod schema_version;
@@ -24,4 +26,5 @@ mod zero;
 pub use auth_server::AuthServer;
 pub use checksum::checksum;
 pub use json::Json;
+pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;

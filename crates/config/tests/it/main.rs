@@ -1,0 +1,3 @@
+//! Files as they are on disk.
+
+mod files;
