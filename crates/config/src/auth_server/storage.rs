@@ -1,0 +1,115 @@
+//! Where the authorization server keeps what it must remember.
+
+use serde::{Deserialize, Serialize};
+use serde_with::apply;
+
+use crate::zero::zero;
+
+/// Where clients, sessions and tokens are kept.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct AuthServerStorage {
+    /// Where they are kept. Without it, in memory.
+    #[serde(rename = "type")]
+    pub type_: Option<AuthServerStorageType>,
+    /// How to reach Redis.
+    pub redis_config: Option<RedisStorage>,
+}
+
+/// Where the authorization server keeps its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthServerStorageType {
+    /// In the process.
+    Memory,
+    /// In Redis.
+    Redis,
+}
+
+/// A Redis to keep data in.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RedisStorage {
+    /// Its address, as `host:port`.
+    pub addr: String,
+    /// The Sentinels that know its address.
+    pub sentinel_config: Option<RedisSentinel>,
+    /// Whether it is a cluster.
+    pub cluster_mode: bool,
+    /// How to log in: always [`RedisStorage::ACL_USER`].
+    pub auth_type: String,
+    /// The user to log in as.
+    pub acl_user_config: Option<RedisAclUser>,
+    /// A prefix for every key.
+    pub key_prefix: String,
+    /// How long to wait for a connection, as a Go duration.
+    pub dial_timeout: String,
+    /// How long to wait for an answer, as a Go duration.
+    pub read_timeout: String,
+    /// How long to wait until a command is sent, as a Go duration.
+    pub write_timeout: String,
+    /// TLS to Redis itself.
+    pub tls: Option<RedisTls>,
+    /// TLS to the Sentinels.
+    pub sentinel_tls: Option<RedisTls>,
+}
+
+impl RedisStorage {
+    /// The only way to log in: as a user with a password.
+    pub const ACL_USER: &str = "aclUser";
+
+    /// The prefix of the keys of a workload. The braces keep them on one node of a cluster.
+    pub fn key_prefix(namespace: &str, workload: &str) -> String {
+        format!("thv:auth:{{{namespace}:{workload}}}:")
+    }
+}
+
+/// The Sentinels that know the address of a Redis.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RedisSentinel {
+    /// The name that they have for the primary.
+    #[serde_with(skip_apply)]
+    pub master_name: String,
+    /// Their addresses, as `host:port`.
+    #[serde_with(skip_apply)]
+    pub sentinel_addrs: Vec<String>,
+    /// The number of the database.
+    pub db: i32,
+}
+
+/// A user of Redis.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RedisAclUser {
+    /// The variable with the user's name. Without it, the user named default.
+    pub username_env_var: String,
+    /// The variable with the password.
+    #[serde_with(skip_apply)]
+    pub password_env_var: String,
+}
+
+/// TLS to Redis or its Sentinels.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct RedisTls {
+    /// Whether the server's certificate goes unchecked.
+    pub insecure_skip_verify: bool,
+    /// A file with the certificate authority.
+    pub ca_cert_file: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_workload_share_a_hash_tag() {
+        assert_eq!(RedisStorage::key_prefix("team", "files"), "thv:auth:{team:files}:");
+    }
+}

@@ -1,0 +1,108 @@
+//! Environment variables that one plane sets and the other one reads.
+
+/// The generation of the MCPServer that a proxy was started for. It overrides that of the RunConfig file, which is
+/// mounted live and may already be of a newer one.
+pub const MCPSERVER_GENERATION: &str = "THV_MCPSERVER_GENERATION";
+/// The password of the Redis that keeps sessions and counts calls.
+pub const SESSION_REDIS_PASSWORD: &str = "THV_SESSION_REDIS_PASSWORD";
+/// The client secret for introspecting callers' tokens.
+pub const OIDC_CLIENT_SECRET: &str = "TOOLHIVE_OIDC_CLIENT_SECRET";
+/// The client secret for exchanging callers' tokens.
+pub const TOKEN_EXCHANGE_CLIENT_SECRET: &str = "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET";
+/// The user of an authorization server at its Redis.
+pub const AUTH_SERVER_REDIS_USERNAME: &str = "TOOLHIVE_AUTH_SERVER_REDIS_USERNAME";
+/// The password of an authorization server at its Redis.
+pub const AUTH_SERVER_REDIS_PASSWORD: &str = "TOOLHIVE_AUTH_SERVER_REDIS_PASSWORD";
+
+/// Where a proxy takes secrets from that its RunConfig names. In a cluster: [`SECRETS_FROM_ENVIRONMENT`].
+pub const SECRETS_PROVIDER: &str = "TOOLHIVE_SECRETS_PROVIDER";
+/// The [`SECRETS_PROVIDER`] that is the environment: see [`secret`].
+pub const SECRETS_FROM_ENVIRONMENT: &str = "environment";
+/// How the variables begin that hold such secrets.
+pub const SECRET_PREFIX: &str = "TOOLHIVE_SECRET_";
+
+/// Attributes of the service on all traces and metrics, a standard of OpenTelemetry.
+pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
+
+/// What a proxy runs servers with. In a cluster: [`KUBERNETES`].
+pub const RUNTIME: &str = "TOOLHIVE_RUNTIME";
+/// The [`RUNTIME`] that is the cluster the proxy itself runs in.
+pub const KUBERNETES: &str = "kubernetes";
+/// Whether the cluster is an OpenShift, which chooses users and groups itself. Without it, the API server is asked.
+pub const OPENSHIFT: &str = "OPERATOR_OPENSHIFT";
+/// The namespace of the pod.
+pub const POD_NAMESPACE: &str = "POD_NAMESPACE";
+/// Whether a proxy logs more.
+pub const DEBUG: &str = "TOOLHIVE_DEBUG";
+/// Whether logs are written for people: `false` for JSON.
+pub const UNSTRUCTURED_LOGS: &str = "UNSTRUCTURED_LOGS";
+/// Whether calls of tools are counted and reported: `false` turns it off.
+pub const USAGE_METRICS: &str = "TOOLHIVE_USAGE_METRICS_ENABLED";
+/// Whether nothing is reported at all: `true` turns every report off.
+pub const SKIP_UPDATE_CHECK: &str = "TOOLHIVE_SKIP_UPDATE_CHECK";
+/// A folder that can be written to, for programs that keep files at home.
+pub const HOME: &str = "HOME";
+/// A folder that can be written to, for programs that keep files as XDG says.
+pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+
+/// For an MCP server: how it is spoken to.
+pub const MCP_TRANSPORT: &str = "MCP_TRANSPORT";
+/// For an MCP server: the port to listen on.
+pub const MCP_PORT: &str = "MCP_PORT";
+/// For an MCP server made with FastMCP: the port to listen on.
+pub const FASTMCP_PORT: &str = "FASTMCP_PORT";
+/// For an MCP server: the address to listen on.
+pub const MCP_HOST: &str = "MCP_HOST";
+
+/// The variable that holds the secret of that name.
+pub fn secret(name: &str) -> String {
+    format!("{SECRET_PREFIX}{name}")
+}
+
+/// The name of the secret that is the value of a header, which `owner` adds to requests.
+pub fn header_secret(header: &str, owner: &str) -> String {
+    format!("HEADER_FORWARD_{}_{}", suffix(header), suffix(owner))
+}
+
+/// The variable that holds a secret header for the telemetry collector.
+pub fn otel_header(header: &str) -> String {
+    format!("TOOLHIVE_OTEL_HEADER_{}", suffix(header))
+}
+
+/// The variable that holds the client secret of an authorization server at an upstream provider.
+pub fn upstream_client_secret(provider: &str) -> String {
+    format!("TOOLHIVE_UPSTREAM_CLIENT_SECRET_{}", suffix(provider))
+}
+
+/// The variable that holds the token with which an authorization server registers itself at an upstream provider.
+pub fn upstream_registration_token(provider: &str) -> String {
+    format!("TOOLHIVE_UPSTREAM_DCR_INITIAL_ACCESS_TOKEN_{}", suffix(provider))
+}
+
+/// The variable that holds the secret of a delegate client of an authorization server, by its place in the list.
+pub fn delegate_client_secret(index: usize) -> String {
+    format!("TOOLHIVE_DELEGATE_CLIENT_SECRET_{index}")
+}
+
+/// A name as part of a variable's name.
+fn suffix(name: &str) -> String {
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    name.chars().map(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_become_parts_of_variables() {
+        assert_eq!(upstream_client_secret("corp-idp"), "TOOLHIVE_UPSTREAM_CLIENT_SECRET_CORP_IDP");
+        assert_eq!(header_secret("X-Api.Key", "files_2"), "HEADER_FORWARD_X_API_KEY_FILES_2");
+        assert_eq!(otel_header("ä"), "TOOLHIVE_OTEL_HEADER__");
+    }
+
+    #[test]
+    fn a_secret_keeps_its_name() {
+        assert_eq!(secret("my-token"), "TOOLHIVE_SECRET_my-token");
+    }
+}

@@ -1,0 +1,46 @@
+//! How often tools may be called.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_with::apply;
+
+use crate::{duration, zero::zero};
+
+/// How often tools may be called. A call passes when every bucket that applies to it has a token left.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct RateLimits {
+    /// One bucket for all callers together.
+    pub shared: Option<RateLimitBucket>,
+    /// One bucket for each caller.
+    pub per_user: Option<RateLimitBucket>,
+    /// Further limits for single tools.
+    pub tools: Vec<ToolRateLimit>,
+}
+
+/// A token bucket: a call takes one token, and tokens come back evenly over time.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RateLimitBucket {
+    /// How many calls may be made at once from a full bucket.
+    pub max_tokens: u32,
+    /// How long an empty bucket takes to fill up.
+    #[serde(with = "duration::text")]
+    pub refill_period: Duration,
+}
+
+/// Limits for one tool.
+#[apply(_ => #[serde(default, skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolRateLimit {
+    /// The tool.
+    #[serde_with(skip_apply)]
+    pub name: String,
+    /// One bucket for all callers together.
+    pub shared: Option<RateLimitBucket>,
+    /// One bucket for each caller.
+    pub per_user: Option<RateLimitBucket>,
+}

@@ -1,0 +1,17 @@
+//! What clients are told about tools.
+
+use serde::{Deserialize, Serialize};
+use serde_with::apply;
+
+use crate::zero::zero;
+
+/// What clients are told about a tool instead of what its server says. What is empty stays as it is.
+#[apply(_ => #[serde(skip_serializing_if = "zero")])]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct ToolOverride {
+    /// The name to offer the tool under.
+    pub name: String,
+    /// The description to offer the tool with.
+    pub description: String,
+}
