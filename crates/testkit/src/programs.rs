@@ -1,31 +1,22 @@
 //! Where the programs of the control plane are.
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::{env, path::PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result};
 
-/// The path of a program such as `kube-apiserver`: from `$KUBEBUILDER_ASSETS`, or from the cache that
+/// The path of a program such as `kube-apiserver`: from `$KUBEBUILDER_ASSETS`, or else from the cache that
 /// `hack/programs` fills.
 pub(crate) fn path_of(program: &str) -> Result<PathBuf> {
-    let folder = folder();
-    let path = folder.join(program);
-    ensure!(
-        path.is_file(),
-        "{program} is not in {}: run `make programs` once to fetch or build it, or set KUBEBUILDER_ASSETS",
-        folder.display()
-    );
-    Ok(path)
+    let folders = [folder_in("KUBEBUILDER_ASSETS"), Some(cache().join("skep/programs/current"))];
+    folders.into_iter().flatten().map(|folder| folder.join(program)).find(|path| path.is_file()).with_context(
+        || format!("{program} is missing: run `make programs` once, or set KUBEBUILDER_ASSETS to a folder that has it"),
+    )
 }
 
-fn folder() -> PathBuf {
-    if let Some(assets) = env::var_os("KUBEBUILDER_ASSETS").filter(|value| !value.is_empty()) {
-        return assets.into();
-    }
-    let cache = env::var_os("XDG_CACHE_HOME")
-        .filter(|value| !value.is_empty())
-        .map_or_else(|| Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cache"), PathBuf::from);
-    cache.join("skep/programs")
+fn cache() -> PathBuf {
+    folder_in("XDG_CACHE_HOME").unwrap_or_else(|| folder_in("HOME").unwrap_or_default().join(".cache"))
+}
+
+fn folder_in(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
