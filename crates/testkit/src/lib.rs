@@ -3,10 +3,10 @@
 //! ```no_run
 //! # async fn example() {
 //! let test = skep_testkit::namespace().await; // etcd and kube-apiserver run, with the CRDs installed
-//! let operator = test.user("operator").await; // its own credentials, no permissions yet
+//! let operator = test.user("operator"); // its own credentials, no permissions yet
 //! let recording = operator.record();
 //! // ... let it work ...
-//! assert_eq!(recording.writes().await, []);
+//! assert!(recording.writes().await.is_empty());
 //! # }
 //! ```
 //!
