@@ -1,0 +1,93 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+# cargo runs in parallel by itself, and what it prints should stay in order.
+.NOTPARALLEL:
+
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/skep
+export PATH := $(cache)/tools/bin:$(PATH)
+
+# In CI, a Cargo.lock that does not fit is an error.
+locked := $(if $(CI),--locked)
+built := $(or $(CARGO_TARGET_DIR),target)/debug
+crds := charts/skep-crds/files
+# What the compatibility tests compare with. It is no part of this repository.
+SKEP_COMPAT ?= $(wildcard ../shared/compat)
+
+say = @printf '==> %s\n'
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the release binary, target/release/skep
+	$(say) 'Building the release binary'
+	cargo build --release -p skep $(locked)
+
+.PHONY: test
+test: programs ## Run all tests, on a real control plane
+	@hack/tools cargo-nextest >/dev/null
+	$(say) 'Building the tests'
+	cargo nextest run --workspace --no-run $(locked)
+	$(say) 'Trying the examples in the documentation'
+	cargo test --workspace --doc --quiet $(locked)
+	$(say) 'Starting a control plane for all tests'
+	@KUBEBUILDER_ASSETS=$$(hack/programs) $(built)/skep-testkit $(MAKE) --no-print-directory tests compat
+
+# The next two are parts of `make test`, which runs them beside that control plane.
+.PHONY: tests
+tests:
+	$(say) 'Running the tests'
+	cargo nextest run --workspace $(locked)
+
+.PHONY: compat
+compat:
+ifneq ($(SKEP_COMPAT),)
+	$(say) 'Running the compatibility tests'
+	SKEP_COMPAT='$(abspath $(SKEP_COMPAT))' cargo nextest run --workspace \
+		--run-ignored only --no-tests fail -E 'test(/compat::/)' $(locked)
+else
+	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
+endif
+
+.PHONY: lint
+lint: ## Check format, lints, dependencies and generated files
+	$(say) 'Checking the format'
+	cargo fmt --all --check
+	$(say) 'Checking with clippy'
+	cargo clippy --workspace --all-targets $(locked) -- -D warnings
+	$(say) 'Checking the dependencies'
+	@hack/tools cargo-deny cargo-machete >/dev/null
+	cargo deny check bans licenses sources
+	@if cargo deny fetch db 2>/dev/null; then \
+		cargo deny check --disable-fetch advisories; \
+	else \
+		echo '==> Advisories were not checked: their database, https://github.com/rustsec/advisory-db, cannot be reached'; \
+	fi
+	cargo machete
+	$(say) 'Checking that the generated files are up to date'
+	@$(MAKE) --no-print-directory target/crds
+	@diff -ru $(crds) target/crds || { echo 'error: $(crds) is not up to date: run make crds, and commit it' >&2; exit 1; }
+
+.PHONY: crds
+crds: target/crds ## Write the CRDs that the charts install
+	$(say) 'Writing $(crds)'
+	@rm -rf $(crds)
+	@mkdir -p $(dir $(crds))
+	@cp -r target/crds $(crds)
+
+.PHONY: target/crds
+target/crds:
+	@rm -rf $@
+	@cargo run --quiet -p skep $(locked) -- crds --dir $@
+
+.PHONY: programs
+programs: ## Get etcd, kube-apiserver and kube-controller-manager, which the tests need
+	$(say) 'Looking for the programs of the control plane'
+	@hack/programs
+
+.PHONY: clean
+clean: ## Remove what was built here; programs and tools in the cache stay
+	$(say) 'Removing what was built'
+	cargo clean
