@@ -34,9 +34,17 @@ impl Child {
         Ok(Self::from_value(Kind::of::<K>(), namespace, name, body))
     }
 
-    /// The fields `body` of an object. Its type and name are added.
+    /// The fields `body` of an object of one of Kubernetes' own kinds. Its type and name are added.
     pub fn from_value(kind: Kind, namespace: String, name: String, body: Value) -> Self {
-        let mut body = canonical(body);
+        Self::exactly(kind, namespace, name, canonical(body))
+    }
+
+    /// The status of a custom resource. The API server gives it back as it was written.
+    pub fn status(kind: Kind, namespace: String, name: String, status: Value) -> Self {
+        Self::exactly(kind, namespace, name, json!({"status": status}))
+    }
+
+    fn exactly(kind: Kind, namespace: String, name: String, mut body: Value) -> Self {
         let mut fields = body.clone();
         strip_identity(&mut fields);
         let digest = Digest::of(&fields);

@@ -12,7 +12,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Child, Digest, Error, Kind, Meta, Observed, Result, takeover::taken_over};
+use crate::{Child, Digest, Error, Kind, Meta, Observed, Result, reclaim::reclaim, takeover::taken_over};
 
 /// What became of a child.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,10 +64,30 @@ impl Writer {
                 self.take_over(child.kind, &child.namespace, &child.name).await?;
             }
         }
-        let written = self.send(child, None).await?;
+        let written = match self.send(child, None).await {
+            Err(error) if error.is_invalid() => {
+                self.send_reclaimed(child, live.map(|(meta, _)| meta), error).await?
+            }
+            sent => sent?,
+        };
         let after = Observed::of(&written, self.manager).owned;
         self.remember(&written.metadata, "", child.digest(), after);
         Ok(Applied::Written(Box::new(written)))
+    }
+
+    /// Tries once more, after making ours what stands in the way.
+    async fn send_reclaimed(
+        &self,
+        child: &Child,
+        seen: Option<&Meta>,
+        refused: Error,
+    ) -> Result<DynamicObject> {
+        let Some(patch) = seen.and_then(|seen| reclaim(child, seen)) else { return Err(refused) };
+        let query = format!("fieldManager={}", self.manager);
+        let content = "application/json-patch+json";
+        let request = Patch { content, query: &query, body: &patch, subresource: None };
+        request.send(&self.client, "reclaim", child.kind, &child.namespace, &child.name).await?;
+        self.send(child, None).await
     }
 
     /// Makes the status fields that the manager owns what the child says, if they are not so already.

@@ -17,6 +17,8 @@ mod metadata;
 mod observed;
 mod owned;
 mod prune;
+mod quantity;
+mod reclaim;
 mod takeover;
 
 pub use child::Child;
@@ -27,3 +29,4 @@ pub use kind::Kind;
 pub use metadata::{Finalizer, annotate};
 pub use observed::{Meta, Observed, Owner};
 pub use prune::prune;
+pub use quantity::quantity;

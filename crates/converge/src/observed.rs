@@ -59,14 +59,18 @@ impl Observed {
         let owner = controller(&object.metadata);
         let entries = object.metadata.managed_fields.as_deref().unwrap_or_default();
         let entry = |subresource| entries.iter().find(|entry| is_apply(entry, manager, subresource));
+        let owned = entry(None).map(|entry| digest(object, entry));
+        // Whoever writes to it once it is ours has not created it.
+        let takeover = owned.is_none()
+            && owner.is_some_and(|owner| entries.iter().any(|entry| takeover::concerns(entry, owner)));
         Self {
             owner: owner.map(|owner| Owner {
                 uid: owner.uid.clone(),
                 description: format!("{} {}", owner.kind, owner.name),
             }),
-            owned: entry(None).map(|entry| digest(object, entry)),
+            owned,
             owned_status: entry(Some("status")).map(|entry| digest(object, entry)),
-            takeover: owner.is_some_and(|owner| entries.iter().any(|entry| takeover::concerns(entry, owner))),
+            takeover,
         }
     }
 }

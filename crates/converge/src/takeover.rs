@@ -17,26 +17,15 @@ pub(crate) fn concerns(entry: &ManagedFieldsEntry, owner: &OwnerReference) -> bo
     entry.operation.as_deref() == Some("Update") && claims
 }
 
-/// The managed fields after `manager` has taken over from the program that created the object, in its main part and
-/// in its status. What the manager itself has applied before is left out: the record that it takes over covers it.
+/// The managed fields after `manager` has taken over from the program that created the object. Its status is not part
+/// of this: that is for whoever reports it.
 pub(crate) fn taken_over(entries: &[ManagedFieldsEntry], owner: &OwnerReference, manager: &str) -> Value {
-    let creators: Vec<&Option<String>> =
-        entries.iter().filter(|entry| concerns(entry, owner)).map(|entry| &entry.manager).collect();
-    let entries = entries.iter().filter_map(|entry| {
-        let of_creator = entry.operation.as_deref() == Some("Update") && creators.contains(&&entry.manager);
-        let ours = entry.operation.as_deref() == Some("Apply") && entry.manager.as_deref() == Some(manager);
-        if ours {
-            return None;
+    let entries = entries.iter().cloned().map(|entry| {
+        if concerns(&entry, owner) && entry.subresource.is_none() {
+            ManagedFieldsEntry { manager: Some(manager.into()), operation: Some("Apply".into()), ..entry }
+        } else {
+            entry
         }
-        let entry = entry.clone();
-        if !of_creator || entry.subresource.is_some() {
-            return Some(json!(entry));
-        }
-        Some(json!(ManagedFieldsEntry {
-            manager: Some(manager.into()),
-            operation: Some("Apply".into()),
-            ..entry
-        }))
     });
-    Value::Array(entries.collect())
+    json!(entries.collect::<Vec<_>>())
 }

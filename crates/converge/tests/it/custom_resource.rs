@@ -78,9 +78,7 @@ async fn two_writers_share_a_status_and_its_conditions() {
             "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
         })
     };
-    let status = |value: Value| {
-        Child::from_value(SERVERS, test.name().into(), "fetch".into(), json!({"status": value}))
-    };
+    let status = |value: Value| Child::status(SERVERS, test.name().into(), "fetch".into(), value);
     let apply = async |child: &Child| {
         let live = live(&test).await;
         let observed = Observed::of(&live, "skep-test");
