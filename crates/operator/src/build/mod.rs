@@ -1,0 +1,24 @@
+//! Kubernetes objects, built alike for every kind that runs a proxy. Pure functions from what is wanted to plain structs.
+
+mod deployment;
+mod env;
+#[cfg(test)]
+mod every_field;
+mod go_json;
+mod go_types;
+mod identity;
+mod pod_patch;
+mod pull_secrets;
+mod rbac;
+mod security;
+mod service;
+mod volumes;
+
+pub(crate) use deployment::{Probes, ProxyDeployment};
+pub(crate) use env::EnvList;
+pub(crate) use identity::Identity;
+pub(crate) use pod_patch::pod_patch;
+pub(crate) use pull_secrets::pull_secrets;
+pub(crate) use rbac::{Rules, rbac, service_account};
+pub(crate) use service::proxy_service;
+pub(crate) use volumes::Volumes;

@@ -1,0 +1,68 @@
+//! ServiceAccounts, and what they may do.
+
+use k8s_openapi::api::{
+    core::v1::{LocalObjectReference, ServiceAccount},
+    rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject},
+};
+
+use super::Identity;
+
+/// What a proxy may do in its namespace.
+pub(crate) struct Rules(
+    pub(crate) &'static [(&'static str, &'static [&'static str], &'static [&'static str])],
+);
+
+const READ: &[&str] = &["get", "list", "watch"];
+const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+impl Rules {
+    /// The proxy of an MCPServer starts the server: a StatefulSet with its Services, whose pods it attaches to.
+    pub(crate) const RUNNER: Self = Self(&[
+        ("apps", &["statefulsets"], WRITE),
+        ("", &["services"], WRITE),
+        ("", &["pods"], READ),
+        ("", &["pods/log"], &["get"]),
+        ("", &["pods/attach"], &["create", "get"]),
+        ("", &["configmaps"], READ),
+    ]);
+}
+
+/// A ServiceAccount for a child's pods.
+pub(crate) fn service_account(
+    identity: &Identity,
+    name: &str,
+    pull_secrets: Option<Vec<LocalObjectReference>>,
+) -> ServiceAccount {
+    ServiceAccount {
+        metadata: identity.metadata(name),
+        image_pull_secrets: pull_secrets,
+        ..ServiceAccount::default()
+    }
+}
+
+/// A Role with the rules, and its binding to the ServiceAccount of the same name.
+pub(crate) fn rbac(identity: &Identity, name: &str, rules: &Rules) -> (Role, RoleBinding) {
+    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let rules = rules.0.iter().map(|(group, resources, verbs)| PolicyRule {
+        api_groups: Some(list(&[group])),
+        resources: Some(list(resources)),
+        verbs: list(verbs),
+        ..PolicyRule::default()
+    });
+    let role = Role { metadata: identity.metadata(name), rules: Some(rules.collect()) };
+    let binding = RoleBinding {
+        metadata: identity.metadata(name),
+        role_ref: RoleRef {
+            api_group: "rbac.authorization.k8s.io".into(),
+            kind: "Role".into(),
+            name: name.into(),
+        },
+        subjects: Some(vec![Subject {
+            kind: "ServiceAccount".into(),
+            name: name.into(),
+            namespace: Some(identity.namespace.clone()),
+            api_group: None,
+        }]),
+    };
+    (role, binding)
+}

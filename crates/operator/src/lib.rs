@@ -1,0 +1,4 @@
+//! The operator: custom resources in, running and secured MCP servers out.
+
+mod build;
+pub mod settings;

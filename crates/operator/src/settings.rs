@@ -1,0 +1,54 @@
+//! What the person who installs the operator decides for all objects.
+
+use std::collections::BTreeMap;
+
+/// The image of proxies unless the installation says otherwise.
+pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
+
+/// The settings of an installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The image of the proxies.
+    pub proxy_image: String,
+    /// The address that proxies listen on.
+    pub proxy_host: String,
+    /// Secrets with which every pod's image is pulled, after those that the object names.
+    pub pull_secrets: Vec<String>,
+    /// The Redis of servers that name none.
+    pub default_redis: Option<String>,
+    /// What the cluster is.
+    pub platform: Platform,
+}
+
+/// Kubernetes, or one that chooses user ids itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Platform {
+    /// Plain Kubernetes.
+    #[default]
+    Kubernetes,
+    /// OpenShift, which gives each namespace its user ids.
+    OpenShift,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::from_env(&BTreeMap::new())
+    }
+}
+
+impl Settings {
+    /// The settings that environment variables give, by the names that charts for this API set.
+    pub fn from_env(env: &BTreeMap<String, String>) -> Self {
+        let text = |name: &str| env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
+        let list =
+            |name| text(name).unwrap_or_default().split(',').map(str::trim).filter(|item| !item.is_empty());
+        let openshift = text("OPERATOR_OPENSHIFT").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        Self {
+            proxy_image: text("TOOLHIVE_RUNNER_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
+            proxy_host: text("TOOLHIVE_PROXY_HOST").unwrap_or("0.0.0.0").into(),
+            pull_secrets: list("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS").map(Into::into).collect(),
+            default_redis: text("TOOLHIVE_DEFAULT_REDIS_ADDR").map(Into::into),
+            platform: if openshift { Platform::OpenShift } else { Platform::Kubernetes },
+        }
+    }
+}
