@@ -1,4 +1,5 @@
 //! The operator: custom resources in, running and secured MCP servers out.
 
 mod build;
+mod parts;
 pub mod settings;

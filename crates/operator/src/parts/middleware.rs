@@ -1,0 +1,261 @@
+//! What each request goes through, from what the rest of a RunConfig says.
+
+use serde_json::Value;
+use skep_config::{
+    AuthServer, Json, RunConfig,
+    run_config::{
+        AuditParameters, Auth, Authorization, AuthzDocument, AwsStsParameters, BodyLimit,
+        HeaderForwardParameters, Middleware, RateLimit, RateLimits, TelemetryParameters,
+        TokenExchangeParameters, ToolFilter, UpstreamSwap, UpstreamSwapParameters, Webhook, Webhooks,
+    },
+};
+
+/// The name of an upstream provider that has none.
+const UNNAMED: &str = "default";
+
+/// What each request goes through, outermost first.
+///
+/// The order is what makes it secure: who calls is known before anything is decided about the call, and what may be
+/// done is decided after all that changes the request. Calls are not counted for anyone else.
+pub(crate) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, String> {
+    let mut chain = vec![Middleware::BodyLimit(BodyLimit::default())];
+    chain.extend(config.audit_config.clone().map(|audit| {
+        Middleware::Audit(AuditParameters {
+            config_data: Some(audit),
+            transport_type: Some(config.transport),
+            ..AuditParameters::default()
+        })
+    }));
+    chain.push(Middleware::Auth(Auth { oidc_config: config.oidc_config.clone() }));
+    chain.extend(config.embedded_auth_server_config.as_ref().map(upstream_token));
+    if let Some(exchange) = &config.token_exchange_config {
+        needs_token(config, "a token exchange")?;
+        let token_exchange_config = exchange.clone();
+        chain.push(Middleware::TokenExchange(TokenExchangeParameters { token_exchange_config }));
+    }
+    chain.extend(tools(config));
+    chain.push(Middleware::McpParser);
+    chain.extend(config.telemetry_config.clone().map(|telemetry| {
+        Middleware::Telemetry(TelemetryParameters {
+            config: telemetry,
+            server_name: config.name.clone(),
+            transport: config.transport,
+        })
+    }));
+    if let Some(limits) = &config.rate_limit_config {
+        chain.push(Middleware::RateLimit(rate_limit(config, limits)?));
+    }
+    chain.extend(webhooks(config, &config.mutating_webhooks).map(Middleware::MutatingWebhook));
+    chain.extend(webhooks(config, &config.validating_webhooks).map(Middleware::ValidatingWebhook));
+    if let Some(document) = &config.authz_config {
+        chain.push(Middleware::Authorization(authorization(config, document)?));
+    }
+    if let Some(sts) = &config.aws_sts_config {
+        needs_token(config, "AWS STS")?;
+        if config.remote_url.is_empty() {
+            return Err("type awsSts signs requests to a remote server: use it with an MCPRemoteProxy".into());
+        }
+        let (aws_sts_config, target_url) = (sts.clone(), config.remote_url.clone());
+        chain.push(Middleware::AwsSts(AwsStsParameters { aws_sts_config, target_url }));
+    }
+    chain.extend(config.header_forward.as_ref().map(|headers| {
+        // Those from Secrets are added by the proxy, which can read their values.
+        let add_headers = headers.add_plaintext_headers.clone();
+        Middleware::HeaderForward(HeaderForwardParameters { add_headers })
+    }));
+    chain.push(Middleware::Recovery);
+    Ok(chain)
+}
+
+/// What becomes of the token that our own authorization server gave the caller: no server behind it would accept it.
+fn upstream_token(server: &AuthServer) -> Middleware {
+    if server.disable_upstream_token_injection {
+        return Middleware::StripAuth;
+    }
+    let config = UpstreamSwap { provider_name: first_upstream(server).into(), ..UpstreamSwap::default() };
+    Middleware::UpstreamSwap(UpstreamSwapParameters { config })
+}
+
+fn first_upstream(server: &AuthServer) -> &str {
+    server
+        .upstreams
+        .first()
+        .map(|upstream| upstream.name.as_str())
+        .filter(|name| !name.is_empty())
+        .unwrap_or(UNNAMED)
+}
+
+fn needs_token(config: &RunConfig, what: &str) -> Result<(), String> {
+    match &config.embedded_auth_server_config {
+        Some(server) if server.disable_upstream_token_injection => Err(format!(
+            "embeddedAuthServer.disableUpstreamTokenInjection: {what} needs a token: set it to false, or leave one out"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn tools(config: &RunConfig) -> impl Iterator<Item = Middleware> {
+    let all = config.tools_filter.is_empty() && config.tools_override.is_empty();
+    let filter = (!all).then(|| ToolFilter {
+        filter_tools: config.tools_filter.clone(),
+        tools_override: config.tools_override.clone(),
+    });
+    filter
+        .into_iter()
+        .flat_map(|filter| [Middleware::ToolFilter(filter.clone()), Middleware::ToolCallFilter(filter)])
+}
+
+fn rate_limit(config: &RunConfig, limits: &RateLimits) -> Result<RateLimit, String> {
+    let redis = config.scaling_config.as_ref().and_then(|scaling| scaling.session_redis.as_ref());
+    let Some(redis) = redis else {
+        return Err("rateLimiting: calls are counted in Redis: set sessionStorage with provider redis".into());
+    };
+    Ok(RateLimit {
+        namespace: config.rate_limit_namespace.clone(),
+        server_name: config.name.clone(),
+        config: limits.clone(),
+        redis_addr: redis.address.clone(),
+        redis_db: redis.db,
+    })
+}
+
+fn webhooks(config: &RunConfig, webhooks: &[Webhook]) -> Option<Webhooks> {
+    (!webhooks.is_empty()).then(|| Webhooks {
+        webhooks: webhooks.to_vec(),
+        server_name: config.name.clone(),
+        transport: config.transport,
+    })
+}
+
+/// Who may do what. Behind our own authorization server, policies look at the token that the upstream provider gave:
+/// ours says nothing of groups.
+fn authorization(config: &RunConfig, document: &Json) -> Result<Authorization, String> {
+    let wrong = |error| format!("the authorization document: {error}");
+    let mut config_data = document.clone();
+    if let Some(server) = &config.embedded_auth_server_config {
+        let mut value: Value = document.read().map_err(wrong)?;
+        if value["type"] == AuthzDocument::CEDAR && value["cedar"].is_object() {
+            value["cedar"]["primary_upstream_provider"] = first_upstream(server).into();
+            config_data = Json::new(&value).map_err(wrong)?;
+        }
+    }
+    Ok(Authorization { config_data: Some(config_data), ..Authorization::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::parts::samples::sample;
+
+    fn config(fields: Value) -> RunConfig {
+        let mut written = json!({"name": "files", "transport": "stdio"});
+        written.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        RunConfig::parse(&written.to_string()).unwrap()
+    }
+
+    fn types(fields: Value) -> Vec<String> {
+        middleware(&config(fields)).unwrap().iter().map(|one| one.type_().to_owned()).collect()
+    }
+
+    fn auth_server(fields: Value) -> Value {
+        let mut written =
+            json!({"issuer": "https://as.example", "upstreams": [{"name": "corp", "type": "oidc"}]});
+        written.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        json!({"embedded_auth_server_config": written})
+    }
+
+    fn joined(a: Value, b: Value) -> Value {
+        let mut a = a;
+        a.as_object_mut().unwrap().extend(b.as_object().unwrap().clone());
+        a
+    }
+
+    #[test]
+    fn the_least_knows_who_calls_and_what_is_asked() {
+        assert_eq!(types(json!({})), ["bodylimit", "auth", "mcp-parser", "recovery"]);
+    }
+
+    #[test]
+    fn everything_has_its_place() {
+        let webhook = json!([{"name": "a", "url": "https://a.example"}]);
+        let everything = json!({
+            "remote_url": "https://r.example", "audit_config": {},
+            "token_exchange_config": {"token_url": "https://t.example"}, "tools_filter": ["a"],
+            "telemetry_config": {}, "rate_limit_config": {}, "mutating_webhooks": webhook,
+            "validating_webhooks": webhook, "authz_config": {"type": "cedarv1", "cedar": {}},
+            "aws_sts_config": {"region": "eu-west-1"}, "header_forward": {},
+            "scaling_config": {"session_redis": {"address": "redis:6379"}},
+        });
+        let expected = [
+            "bodylimit",
+            "audit",
+            "auth",
+            "upstreamswap",
+            "tokenexchange",
+            "tool-filter",
+            "tool-call-filter",
+            "mcp-parser",
+            "telemetry",
+            "ratelimit",
+            "mutating-webhook",
+            "validating-webhook",
+            "authorization",
+            "awssts",
+            "header-forward",
+            "recovery",
+        ];
+        assert_eq!(types(joined(everything, auth_server(json!({})))), expected);
+    }
+
+    #[test]
+    fn the_token_of_our_own_server_never_goes_on() {
+        let second = |fields| middleware(&config(auth_server(fields))).unwrap().swap_remove(2);
+        let swap = |name: &str| {
+            sample(json!({"type": "upstreamswap", "parameters": {"config": {"provider_name": name}}}))
+        };
+        assert_eq!(second(json!({})), swap("corp"));
+        assert_eq!(second(json!({"upstreams": [{"type": "oidc"}]})), swap("default"));
+        assert_eq!(second(json!({"disable_upstream_token_injection": true})), Middleware::StripAuth);
+    }
+
+    #[test]
+    fn what_needs_a_token_cannot_be_combined_with_none() {
+        for fields in [
+            json!({"token_exchange_config": {"token_url": "https://t.example"}}),
+            json!({"aws_sts_config": {"region": "eu-west-1"}, "remote_url": "https://r.example"}),
+        ] {
+            let none = auth_server(json!({"disable_upstream_token_injection": true}));
+            let error = middleware(&config(joined(fields, none))).unwrap_err();
+            assert!(error.starts_with("embeddedAuthServer.disableUpstreamTokenInjection: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn limits_need_redis_and_signatures_a_remote_server() {
+        for (fields, error) in [
+            (json!({"rate_limit_config": {}}), "rateLimiting: "),
+            (json!({"aws_sts_config": {"region": "eu-west-1"}}), "type awsSts "),
+        ] {
+            assert!(middleware(&config(fields)).unwrap_err().starts_with(error), "{error}");
+        }
+    }
+
+    #[test]
+    fn policies_look_at_the_token_of_the_upstream_provider() {
+        let cedar = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": ["p"], "new": 1}});
+        let fields = joined(json!({"authz_config": cedar}), auth_server(json!({})));
+        let chain = middleware(&config(fields)).unwrap();
+        let Some(Middleware::Authorization(authorization)) =
+            chain.iter().find(|one| one.type_() == "authorization")
+        else {
+            panic!("{chain:?}")
+        };
+        let expected = json!({
+            "version": "1.0", "type": "cedarv1",
+            "cedar": {"policies": ["p"], "new": 1, "primary_upstream_provider": "corp"},
+        });
+        assert_eq!(authorization.config_data.as_ref().unwrap().read::<Value>().unwrap(), expected);
+    }
+}
