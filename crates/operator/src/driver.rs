@@ -1,0 +1,270 @@
+//! The one way in which every kind is worked on: resolve, compute, converge, report.
+
+use std::{collections::BTreeMap, fmt::Display, future::Future, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
+    jiff::Timestamp,
+};
+use kube::Client;
+use skep_converge::{Applied, Child, Error, Finalizer, Kind, Meta, Observed, Writer, annotate, prune};
+use skep_world::{ReadError, Reader, Target, Watched, World};
+use tracing::{debug, info, warn};
+
+use crate::{
+    children,
+    notice::{Notice, Notices},
+    watched::{Custom, CustomResource},
+};
+
+/// A kind that is worked on. The first step reads, the others only compute.
+pub trait Controller: Send + Sync + 'static {
+    /// The kind.
+    type Resource: CustomResource;
+    /// Everything that the computation depends on, looked up once.
+    type Inputs: Send + Sync;
+
+    /// The field manager that owns what this controller writes.
+    const MANAGER: &'static str;
+    /// Holds the object back from deletion until what is not garbage-collected is gone.
+    const FINALIZER: Finalizer;
+
+    /// Looks up everything that the object refers to.
+    fn resolve(
+        &self,
+        object: Arc<<Self::Resource as CustomResource>::Object>,
+        reader: &mut Reader,
+    ) -> impl Future<Output = Result<Self::Inputs, ReadError>> + Send;
+
+    /// The children that the object should have, in the order in which they are written, or why it cannot have them.
+    fn desired(&self, inputs: &Self::Inputs) -> Result<Vec<Child>, Blocked>;
+
+    /// The status fields that this controller owns.
+    fn status(&self, inputs: &Self::Inputs, outcome: &Outcome, now: &Time) -> Child;
+
+    /// What is to be done once, beside the children.
+    fn acts(&self, inputs: &Self::Inputs) -> Acts;
+
+    /// What to tell people. It is called each time, so it tells only what is new.
+    fn notices(&self, inputs: &Self::Inputs, outcome: &Outcome) -> Vec<Notice>;
+
+    /// Objects that do not go with their owner by themselves, as kind and name.
+    fn leftovers(&self, name: &str) -> Vec<(Kind, String)>;
+}
+
+/// Why an object cannot have its children as it is. What runs goes on running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// What is wrong and where, for people.
+    pub message: String,
+}
+
+impl Blocked {
+    /// Blocked, with a sentence that says why.
+    pub fn new(message: impl Display) -> Self {
+        Self { message: message.to_string() }
+    }
+}
+
+/// How the work on an object ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The children are what they should be. These had to be written for it.
+    Converged(Vec<Child>),
+    /// The object must change, or something that it refers to; nothing was written.
+    Blocked(Blocked),
+    /// A write failed. It is tried again, unless only another spec will help.
+    Failed(Error),
+}
+
+/// What is to be done once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acts {
+    /// Pods to delete, as they were seen.
+    pub pods: Vec<(String, Meta)>,
+    /// Annotations to set on the object when it is done.
+    pub annotations: BTreeMap<&'static str, String>,
+}
+
+/// Works on objects of one kind.
+pub struct Driver<C> {
+    controller: C,
+    writer: Writer,
+    notices: Notices,
+    world: Arc<World>,
+}
+
+impl<C: Controller> Driver<C> {
+    /// A driver that writes with the client.
+    pub fn new(controller: C, client: Client, world: Arc<World>) -> Self {
+        let notices = Notices::new(client.clone(), C::MANAGER);
+        Self { controller, writer: Writer::new(client, C::MANAGER), notices, world }
+    }
+
+    /// Works on one object. An error is one to try again.
+    pub async fn reconcile(&self, target: &Arc<Target>) -> Result<(), Failure> {
+        let mut reader = self.world.reader(target.clone());
+        let result = self.work(&mut reader).await;
+        reader.finish();
+        result
+    }
+
+    async fn work(&self, reader: &mut Reader) -> Result<(), Failure> {
+        let name = reader.target().name.to_string();
+        let Some(entry) = reader.get::<C::Resource>(&name) else { return Ok(()) };
+        let Custom { object, observed } = entry.kept;
+        let object = match object {
+            Ok(object) => object,
+            Err(error) => {
+                // It was stored before a change of the schema. It waits for somebody to mend it.
+                warn!(kind = C::Resource::KIND.kind, name, %error, "the object cannot be read");
+                return Ok(());
+            }
+        };
+        let resource_version = Some(entry.meta.resource_version.clone());
+        let metadata = ObjectMeta { resource_version, ..C::Resource::metadata(&object).clone() };
+        if metadata.deletion_timestamp.is_some() {
+            return self.finalize(reader, &metadata).await;
+        }
+        if !C::FINALIZER.is_on(&metadata) {
+            let written = C::FINALIZER.add(&self.writer, C::Resource::KIND, &metadata).await?;
+            // The answer is news to the world, so the object is worked on again, as it is now.
+            self.world.observe::<C::Resource>(&written);
+            return Ok(());
+        }
+        let inputs = self.controller.resolve(object, reader).await?;
+        let outcome = match self.controller.desired(&inputs) {
+            Ok(children) => match self.converge(reader, &metadata, children).await {
+                Ok(written) => Outcome::Converged(written),
+                Err(error) => Outcome::Failed(error),
+            },
+            Err(blocked) => Outcome::Blocked(blocked),
+        };
+        self.notices.publish(&reference::<C>(&metadata), self.controller.notices(&inputs, &outcome)).await;
+        self.report(&inputs, &outcome, &entry.meta, &observed).await?;
+        match outcome {
+            Outcome::Converged(_) => self.act(reader, &metadata, self.controller.acts(&inputs)).await,
+            Outcome::Blocked(_) => Ok(()),
+            // Only another spec will help, and that wakes the object by itself.
+            Outcome::Failed(error) if error.is_invalid() || matches!(error, Error::Foreign { .. }) => Ok(()),
+            Outcome::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the children that differ, and deletes those that are not wanted any more. Returns what was written.
+    async fn converge(
+        &self,
+        reader: &mut Reader,
+        owner: &ObjectMeta,
+        children: Vec<Child>,
+    ) -> Result<Vec<Child>, Error> {
+        let uid = owner.uid.as_deref().unwrap_or_default();
+        let mut written = Vec::new();
+        for child in &children {
+            let live = children::get(reader, child.kind, &child.name);
+            let known = live.as_ref().map(|live| (&live.meta, &live.observed));
+            match self.writer.apply(child, known, uid).await? {
+                Applied::Unchanged => {}
+                Applied::Written(object) => {
+                    info!(kind = child.kind.kind, name = child.name, "written");
+                    children::observe(&self.world, child.kind, &object);
+                    written.push(child.clone());
+                }
+            }
+        }
+        // Last: nothing that is wanted needs them any more.
+        for (kind, owned) in children::owned_by(reader, uid) {
+            let wanted = children.iter().any(|child| child.kind == kind && child.name == owned.name);
+            if !wanted {
+                info!(kind = kind.kind, name = owned.name, "not wanted any more");
+                prune(&self.writer, kind, &reader.target().namespace, &owned.name, &owned.meta).await?;
+            }
+        }
+        Ok(written)
+    }
+
+    async fn report(
+        &self,
+        inputs: &C::Inputs,
+        outcome: &Outcome,
+        meta: &Meta,
+        seen: &Observed,
+    ) -> Result<(), Failure> {
+        let status = self.controller.status(inputs, outcome, &Time(Timestamp::now()));
+        match self.writer.apply_status(&status, meta, seen).await {
+            Ok(Applied::Unchanged) => Ok(()),
+            Ok(Applied::Written(object)) => {
+                self.world.observe::<C::Resource>(&object);
+                Ok(())
+            }
+            // It was deleted meanwhile, and has no status any more.
+            Err(error) if error.is_stale() => {
+                debug!(%error, "no status to write to");
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn act(&self, reader: &Reader, metadata: &ObjectMeta, acts: Acts) -> Result<(), Failure> {
+        for (pod, seen) in &acts.pods {
+            prune(&self.writer, crate::watched::Pods::KIND, &reader.target().namespace, pod, seen).await?;
+        }
+        if acts.annotations.is_empty() {
+            return Ok(());
+        }
+        let annotated = annotate(&self.writer, C::Resource::KIND, metadata, &acts.annotations).await?;
+        self.world.observe::<C::Resource>(&annotated);
+        Ok(())
+    }
+
+    async fn finalize(&self, reader: &mut Reader, metadata: &ObjectMeta) -> Result<(), Failure> {
+        if !C::FINALIZER.is_on(metadata) {
+            return Ok(());
+        }
+        let name = metadata.name.clone().unwrap_or_default();
+        for (kind, name) in self.controller.leftovers(&name) {
+            if let Some(child) = children::get(reader, kind, &name) {
+                prune(&self.writer, kind, &reader.target().namespace, &name, &child.meta).await?;
+            }
+        }
+        C::FINALIZER.remove(&self.writer, C::Resource::KIND, metadata).await?;
+        Ok(())
+    }
+}
+
+/// The object, as events name it.
+fn reference<C: Controller>(metadata: &ObjectMeta) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(C::Resource::KIND.api_version()),
+        kind: Some(C::Resource::KIND.kind.into()),
+        name: metadata.name.clone(),
+        namespace: metadata.namespace.clone(),
+        uid: metadata.uid.clone(),
+        ..ObjectReference::default()
+    }
+}
+
+/// What the object that the reader is for should have, without writing anything. Nothing if it is not there.
+pub async fn desired<C: Controller>(
+    controller: &C,
+    reader: &mut Reader,
+) -> Result<Result<Vec<Child>, Blocked>, ReadError> {
+    let name = reader.target().name.to_string();
+    let entry = reader.get::<C::Resource>(&name);
+    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(Ok(Vec::new())) };
+    let inputs = controller.resolve(object, reader).await?;
+    Ok(controller.desired(&inputs))
+}
+
+/// Why the work on an object is to be tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Something could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Something could not be written.
+    #[error(transparent)]
+    Write(#[from] Error),
+}

@@ -1,0 +1,110 @@
+//! What a status is computed from.
+
+use kube::core::DynamicObject;
+use serde_json::Value;
+use skep_config::annotations;
+
+/// What is known of a Deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeploymentFacts {
+    /// How many pods are wanted.
+    pub wanted: i32,
+    /// How many pods there are.
+    pub replicas: i32,
+    /// How many pods have been ready for long enough.
+    pub available: i32,
+    /// The generation of the object that its pods are made from.
+    pub generation: Option<String>,
+    /// The checksum of the configuration that its pods run with.
+    pub checksum: Option<String>,
+    /// When the pods were last told to start anew.
+    pub restarted_at: Option<String>,
+}
+
+impl DeploymentFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        let pods = &object.data["spec"]["template"]["metadata"]["annotations"];
+        let annotation = |key: &str| pods[key].as_str().map(Into::into);
+        Self {
+            wanted: number(&object.data, "/spec/replicas"),
+            replicas: number(&object.data, "/status/replicas"),
+            available: number(&object.data, "/status/availableReplicas"),
+            generation: annotation(annotations::MCPSERVER_GENERATION),
+            checksum: annotation(annotations::RUNCONFIG_CHECKSUM),
+            restarted_at: annotation(annotations::RESTARTED_AT),
+        }
+    }
+}
+
+/// How a pod is doing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodState {
+    /// Its containers are ready.
+    Running,
+    /// It is on its way.
+    Pending,
+    /// It cannot run, for this reason.
+    Failed(String),
+    /// It is being deleted.
+    Leaving,
+}
+
+/// What is known of a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodFacts {
+    /// What it runs, as `app/name`.
+    pub workload: String,
+    /// How it is doing.
+    pub state: PodState,
+}
+
+/// Reasons for which a container will not start by waiting. Images that cannot be pulled are not among them: that
+/// often passes.
+const HOPELESS: [&str; 3] = ["CrashLoopBackOff", "CreateContainerError", "InvalidImageName"];
+
+impl PodFacts {
+    /// The key of the pods of a workload.
+    pub fn workload(app: &str, name: &str) -> String {
+        format!("{app}/{name}")
+    }
+
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        let label = |key: &str| object.metadata.labels.as_ref().and_then(|labels| labels.get(key));
+        let text = |key| label(key).map(String::as_str).unwrap_or_default();
+        let workload = Self::workload(text("app"), text("toolhive-name"));
+        let state = if object.metadata.deletion_timestamp.is_some() {
+            PodState::Leaving
+        } else {
+            state(&object.data["status"])
+        };
+        Self { workload, state }
+    }
+}
+
+fn state(status: &Value) -> PodState {
+    let containers = status["containerStatuses"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for container in containers {
+        let waits_for = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
+        if HOPELESS.contains(&waits_for) {
+            return PodState::Failed(waits_for.into());
+        }
+        if container["state"]["terminated"]["exitCode"].as_i64().is_some_and(|code| code != 0) {
+            return PodState::Failed("ContainerTerminated".into());
+        }
+    }
+    match status["phase"].as_str().unwrap_or_default() {
+        "Running"
+            if !containers.is_empty() && containers.iter().all(|container| container["ready"] == true) =>
+        {
+            PodState::Running
+        }
+        "Succeeded" => PodState::Running,
+        "Failed" => PodState::Failed("PodFailed".into()),
+        _ => PodState::Pending,
+    }
+}
+
+/// A number in an object, or zero.
+fn number(value: &Value, path: &str) -> i32 {
+    value.pointer(path).and_then(Value::as_i64).and_then(|number| number.try_into().ok()).unwrap_or_default()
+}

@@ -1,0 +1,63 @@
+//! Kubernetes events: what happened, for the people who look at an object.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{
+    Client,
+    runtime::events::{Event, EventType, Recorder, Reporter},
+};
+use tracing::warn;
+
+/// Something to tell about an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Whether somebody should look into it.
+    pub severity: Severity,
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// What was being done, in one word.
+    pub action: &'static str,
+    /// What happened, in a sentence.
+    pub note: String,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// It is as it should be.
+    Normal,
+    /// Somebody should look into it.
+    Warning,
+}
+
+/// The API server takes no longer notes.
+const LONGEST_NOTE: usize = 1024;
+
+/// Publishes notices of one controller.
+pub(crate) struct Notices(Recorder);
+
+impl Notices {
+    pub(crate) fn new(client: Client, controller: &str) -> Self {
+        Self(Recorder::new(client, Reporter { controller: controller.into(), instance: None }))
+    }
+
+    /// Publishes notices. One that cannot be told holds nothing up.
+    pub(crate) async fn publish(&self, about: &ObjectReference, notices: Vec<Notice>) {
+        for notice in notices {
+            let mut note = notice.note;
+            note.truncate(note.floor_char_boundary(LONGEST_NOTE));
+            let event = Event {
+                type_: match notice.severity {
+                    Severity::Normal => EventType::Normal,
+                    Severity::Warning => EventType::Warning,
+                },
+                reason: notice.reason.into(),
+                note: Some(note),
+                action: notice.action.into(),
+                secondary: None,
+            };
+            if let Err(error) = self.0.publish(&event, about).await {
+                warn!(reason = notice.reason, %error, "an event cannot be published");
+            }
+        }
+    }
+}

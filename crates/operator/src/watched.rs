@@ -1,0 +1,238 @@
+//! What the operator watches, and what it keeps of it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    api::{
+        apps::v1::{Deployment, StatefulSet},
+        core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount},
+        rbac::v1::{Role, RoleBinding},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::core::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use skep_api::{GROUP, kinds};
+use skep_converge::{Kind, Observed};
+use skep_world::{Builder, Readable, Watched, World};
+
+use crate::facts::{DeploymentFacts, PodFacts};
+
+/// The field managers of this operator begin like this.
+pub const MANAGER_PREFIX: &str = "skep-";
+
+/// A custom resource, typed if it can be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Custom<K> {
+    /// The object, or why it cannot be read. Its resourceVersion is left to the entry.
+    pub object: Result<Arc<K>, String>,
+    /// What its controller owns in it.
+    pub observed: Observed,
+}
+
+/// A kind of custom resource.
+pub trait CustomResource: Watched<Kept = Custom<Self::Object>> {
+    /// The type of its objects.
+    type Object: DeserializeOwned + PartialEq + Send + Sync + 'static;
+
+    /// The metadata of an object.
+    fn metadata(object: &Self::Object) -> &ObjectMeta;
+}
+
+macro_rules! custom_resources {
+    ($( $(#[$meta:meta])* $name:ident: $object:ident, $version:literal, $plural:literal; )+) => { $(
+        $(#[$meta])*
+        pub struct $name;
+
+        impl Watched for $name {
+            type Kept = Custom<kinds::$object>;
+            const KIND: Kind = Kind { group: GROUP, version: $version, kind: stringify!($object), plural: $plural };
+
+            fn keep(object: &DynamicObject) -> Self::Kept {
+                keep_custom(object)
+            }
+        }
+
+        impl CustomResource for $name {
+            type Object = kinds::$object;
+
+            fn metadata(object: &kinds::$object) -> &ObjectMeta {
+                &object.metadata
+            }
+        }
+    )+ };
+}
+
+custom_resources! {
+    /// MCPServers.
+    Servers: MCPServer, "v1beta1", "mcpservers";
+    /// MCPGroups.
+    Groups: MCPGroup, "v1beta1", "mcpgroups";
+    /// MCPToolConfigs.
+    ToolConfigs: MCPToolConfig, "v1beta1", "mcptoolconfigs";
+    /// MCPExternalAuthConfigs.
+    ExternalAuthConfigs: MCPExternalAuthConfig, "v1beta1", "mcpexternalauthconfigs";
+    /// MCPOIDCConfigs.
+    OidcConfigs: MCPOIDCConfig, "v1beta1", "mcpoidcconfigs";
+    /// MCPAuthzConfigs.
+    AuthzConfigs: MCPAuthzConfig, "v1beta1", "mcpauthzconfigs";
+    /// MCPTelemetryConfigs.
+    TelemetryConfigs: MCPTelemetryConfig, "v1beta1", "mcptelemetryconfigs";
+    /// MCPWebhookConfigs.
+    WebhookConfigs: MCPWebhookConfig, "v1alpha1", "mcpwebhookconfigs";
+}
+
+fn keep_custom<K: DeserializeOwned>(object: &DynamicObject) -> Custom<K> {
+    let metadata = ObjectMeta { managed_fields: None, resource_version: None, ..object.metadata.clone() };
+    let whole = json!({
+        "apiVersion": object.types.as_ref().map(|types| &types.api_version),
+        "kind": object.types.as_ref().map(|types| &types.kind),
+        "metadata": metadata,
+        // An object may be stored without a spec; what its kind requires is then missed by name.
+        "spec": object.data.get("spec").cloned().unwrap_or_else(|| json!({})),
+        "status": object.data.get("status"),
+    });
+    // The error names the field.
+    let object_or_error =
+        serde_path_to_error::deserialize(whole).map(Arc::new).map_err(|error| error.to_string());
+    Custom { object: object_or_error, observed: Observed::of(object, &manager_of(object)) }
+}
+
+/// A child, with what status needs to know of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept<F> {
+    /// What its controller owns in it.
+    pub observed: Observed,
+    /// What status needs to know of it.
+    pub facts: F,
+}
+
+/// The key by which the children of an object are found.
+pub fn owner_key(uid: &str) -> String {
+    format!("owner={uid}")
+}
+
+fn keep_child<F>(object: &DynamicObject, facts: F) -> Kept<F> {
+    Kept { observed: Observed::of(object, &manager_of(object)), facts }
+}
+
+fn owner_index<F>(kept: &Kept<F>) -> Vec<String> {
+    kept.observed.owner.iter().map(|owner| owner_key(&owner.uid)).collect()
+}
+
+/// Which of our managers an object is about: the one that has applied it.
+fn manager_of(object: &DynamicObject) -> String {
+    let entries = object.metadata.managed_fields.iter().flatten();
+    let applied = entries.filter(|entry| entry.operation.as_deref() == Some("Apply"));
+    let managers = applied.filter_map(|entry| entry.manager.as_deref());
+    managers.into_iter().find(|manager| manager.starts_with(MANAGER_PREFIX)).unwrap_or_default().into()
+}
+
+macro_rules! children {
+    ($( $(#[$meta:meta])* $name:ident: $type:ident, $facts:ty = $keep:expr, $selector:expr; )+) => { $(
+        $(#[$meta])*
+        pub struct $name;
+
+        impl Watched for $name {
+            type Kept = Kept<$facts>;
+            const KIND: Kind = Kind::of::<$type>();
+            const SELECTOR: Option<&'static str> = $selector;
+
+            fn keep(object: &DynamicObject) -> Self::Kept {
+                keep_child(object, $keep(object))
+            }
+
+            fn index(kept: &Self::Kept) -> Vec<String> {
+                owner_index(kept)
+            }
+        }
+    )+ };
+}
+
+fn nothing(_: &DynamicObject) {}
+
+children! {
+    /// Deployments of proxies.
+    Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
+    /// StatefulSets of servers.
+    StatefulSets: StatefulSet, () = nothing, Some("toolhive=true");
+    /// Services.
+    Services: Service, () = nothing, None;
+    /// ServiceAccounts.
+    ServiceAccounts: ServiceAccount, () = nothing, None;
+    /// Roles.
+    Roles: Role, () = nothing, None;
+    /// RoleBindings.
+    RoleBindings: RoleBinding, () = nothing, None;
+    /// ConfigMaps: children, and those that users refer to.
+    ConfigMaps: ConfigMap, () = nothing, None;
+}
+
+impl Readable for ConfigMaps {
+    type Content = BTreeMap<String, String>;
+
+    fn content(object: DynamicObject) -> Self::Content {
+        let data = object.data.get("data").cloned().unwrap_or_default();
+        serde_json::from_value(data).unwrap_or_default()
+    }
+}
+
+/// Secrets that users refer to. Their values are never kept.
+pub struct Secrets;
+
+impl Watched for Secrets {
+    type Kept = ();
+    const KIND: Kind = Kind::of::<Secret>();
+    const METADATA_ONLY: bool = true;
+
+    fn keep(_: &DynamicObject) {}
+}
+
+impl Readable for Secrets {
+    /// The keys of the Secret.
+    type Content = Vec<String>;
+
+    fn content(object: DynamicObject) -> Vec<String> {
+        object.data["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default()
+    }
+}
+
+/// The pods of proxies, found by the kind and name of what they run.
+pub struct Pods;
+
+impl Watched for Pods {
+    type Kept = PodFacts;
+    const KIND: Kind = Kind::of::<Pod>();
+    const SELECTOR: Option<&'static str> = Some("toolhive=true");
+
+    fn keep(object: &DynamicObject) -> PodFacts {
+        PodFacts::of(object)
+    }
+
+    fn index(pod: &PodFacts) -> Vec<String> {
+        vec![pod.workload.clone()]
+    }
+}
+
+/// What is watched: the kinds that are worked on, and everything that they refer to or consist of.
+pub(crate) fn watches() -> Builder {
+    World::builder()
+        .control::<Servers>()
+        .watch::<Groups>()
+        .watch::<ToolConfigs>()
+        .watch::<ExternalAuthConfigs>()
+        .watch::<OidcConfigs>()
+        .watch::<AuthzConfigs>()
+        .watch::<TelemetryConfigs>()
+        .watch::<WebhookConfigs>()
+        .watch::<Deployments>()
+        .watch::<StatefulSets>()
+        .watch::<Services>()
+        .watch::<ServiceAccounts>()
+        .watch::<Roles>()
+        .watch::<RoleBindings>()
+        .watch::<ConfigMaps>()
+        .watch::<Secrets>()
+        .watch::<Pods>()
+}
