@@ -1,14 +1,20 @@
 //! The operator: custom resources in, running and secured MCP servers out.
 //!
-//! Every kind is worked on in the same four steps by one [`driver`].
+//! Every kind is worked on in the same four steps by one [`driver`]: `resolve` looks up what the object refers to,
+//! once; `desired` computes the children, `status` the report, both without I/O; the driver writes what differs. A
+//! kind is a file under [`kinds`], and what several kinds build alike is under [`build`].
 
 mod build;
 mod children;
 pub mod conditions;
 pub mod driver;
 pub mod facts;
+pub mod kinds;
 pub mod notice;
 mod parts;
+pub mod permissions;
 mod reference;
+pub mod render;
+pub mod run;
 pub mod settings;
 pub mod watched;

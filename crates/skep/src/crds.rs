@@ -1,15 +1,13 @@
 //! `skep crds`: the definitions of all kinds.
 
-use std::{
-    fs,
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{fs, path::PathBuf};
 
 use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use skep_api::crd;
+
+use crate::output::print;
 
 /// Print the CustomResourceDefinitions of all kinds.
 ///
@@ -55,11 +53,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             format!("{}\n", serde_json::to_string_pretty(&list)?)
         }
     };
-    match io::stdout().write_all(text.as_bytes()) {
-        // The reader had enough, as in `skep crds | head`.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written?),
-    }
+    print(&text)
 }
 
 fn file_name(crd: &Value) -> String {

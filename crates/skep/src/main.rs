@@ -1,6 +1,11 @@
 //! The skep binary.
 
 mod crds;
+mod operator;
+mod output;
+mod render;
+
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -15,10 +20,22 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crds(crds::Args),
+    Operator(operator::Args),
+    Render(render::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
         Command::Crds(args) => crds::run(&args),
+        Command::Operator(args) => operator::run(args),
+        Command::Render(args) => render::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // One sentence for people; where in the program it came from helps nobody who reads it.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -1,0 +1,75 @@
+//! MCPServer: a server of its own in the cluster, with a proxy in front of it.
+
+mod children;
+mod findings;
+mod inputs;
+mod notices;
+mod restart;
+mod run_config;
+mod status;
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use skep_api::kinds::MCPServer;
+use skep_config::{annotations::MCPSERVER_FINALIZER, objects};
+use skep_converge::{Child, Finalizer, Kind};
+use skep_world::{ReadError, Reader, Watched};
+
+use crate::{
+    driver::{Acts, Blocked, Controller, Outcome},
+    notice::Notice,
+    settings::Settings,
+    watched::{ConfigMaps, Servers, Services, StatefulSets},
+};
+use inputs::Inputs;
+
+/// The controller of MCPServers.
+pub struct McpServers {
+    settings: Arc<Settings>,
+}
+
+impl McpServers {
+    /// A controller with the settings of the installation.
+    pub fn new(settings: Arc<Settings>) -> Self {
+        Self { settings }
+    }
+}
+
+impl Controller for McpServers {
+    type Resource = Servers;
+    type Inputs = Inputs;
+
+    const MANAGER: &'static str = "skep-mcpserver";
+    const FINALIZER: Finalizer = Finalizer(MCPSERVER_FINALIZER);
+
+    async fn resolve(&self, object: Arc<MCPServer>, reader: &mut Reader) -> Result<Inputs, ReadError> {
+        Inputs::resolve(object, self.settings.clone(), reader).await
+    }
+
+    fn desired(&self, inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
+        children::children(inputs)
+    }
+
+    fn status(&self, inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
+        status::status(inputs, outcome, now)
+    }
+
+    fn acts(&self, inputs: &Inputs) -> Acts {
+        restart::acts(inputs)
+    }
+
+    fn notices(&self, inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
+        notices::notices(inputs, outcome)
+    }
+
+    /// What the proxy has made has no owner that the garbage collector would follow.
+    fn leftovers(&self, name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (StatefulSets::KIND, name.into()),
+            (Services::KIND, objects::headless_service(name)),
+            (Services::KIND, objects::backend_service(name)),
+            (ConfigMaps::KIND, objects::run_config(name)),
+        ]
+    }
+}

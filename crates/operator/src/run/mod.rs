@@ -1,0 +1,145 @@
+//! The operator as a process: watches, workers, leadership, health and a good end.
+
+mod health;
+mod leader;
+mod metrics;
+mod requests;
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use tokio::{sync::watch, task::JoinSet};
+use tracing::{debug, error, info};
+
+use crate::{
+    driver::{Driver, Failure},
+    kinds::McpServers,
+    settings::Settings,
+    watched::{Servers, watches},
+};
+use metrics::Metrics;
+use skep_world::{Target, Watched, World};
+
+pub use leader::Election;
+
+/// How the operator runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The namespaces to work in. All of them if there are none.
+    pub namespaces: Vec<String>,
+    /// How many objects are worked on at once.
+    pub workers: usize,
+    /// How replicas agree on who writes. Without it, this one does.
+    pub election: Option<Election>,
+    /// Where Prometheus collects metrics.
+    pub metrics: SocketAddr,
+    /// Where the kubelet asks how it goes.
+    pub health: SocketAddr,
+    /// What the installation decides for all objects.
+    pub settings: Settings,
+}
+
+/// Why the operator ended other than by being asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No client can be made of the configuration.
+    #[error("cannot talk to the cluster: {0}")]
+    Client(#[from] kube::Error),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, std::io::Error),
+    /// Leadership cannot be asked for, or was lost to another replica.
+    #[error("leader election: {0}")]
+    Election(String),
+}
+
+/// Runs until `stop` says so, and then finishes what it is at.
+pub async fn run(
+    config: kube::Config,
+    options: Options,
+    stop: watch::Receiver<bool>,
+) -> Result<(), RunError> {
+    let metrics = Arc::new(Metrics::default());
+    let client = requests::counted_client(config, &metrics)?;
+    let world = watches().start(&client, &options.namespaces);
+    let mut serving = JoinSet::new();
+    health::serve(&mut serving, options.health, world.clone(), None).await?;
+    health::serve(&mut serving, options.metrics, world.clone(), Some(metrics.clone())).await?;
+
+    let mut stop = stop;
+    let leadership = match &options.election {
+        Some(election) => {
+            let asked = leader::lead(client.clone(), election, &mut stop).await?;
+            let Some(leadership) = asked else { return Ok(()) };
+            Some(leadership)
+        }
+        None => None,
+    };
+    tokio::select! {
+        () = world.listed() => {}
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    }
+    info!(workers = options.workers, "working");
+    let drivers = Arc::new(Drivers {
+        servers: Driver::new(McpServers::new(Arc::new(options.settings)), client, world.clone()),
+    });
+    let mut workers = JoinSet::new();
+    for _ in 0..options.workers {
+        workers.spawn(work(world.clone(), drivers.clone(), metrics.clone(), stop.clone()));
+    }
+    let ended = match leadership {
+        Some(leadership) => leadership.until_lost_or(&mut stop).await,
+        None => {
+            stop.wait_for(|stop| *stop).await.ok();
+            Ok(())
+        }
+    };
+    if ended.is_ok() {
+        // Each worker finishes the object that it is at.
+        workers.join_all().await;
+        info!("stopped");
+    }
+    ended
+}
+
+struct Drivers {
+    servers: Driver<McpServers>,
+}
+
+impl Drivers {
+    async fn reconcile(&self, target: &Arc<Target>) -> Result<(), Failure> {
+        match target.kind {
+            kind if kind == Servers::KIND => self.servers.reconcile(target).await,
+            // Only kinds that are worked on read, so only they are woken.
+            _ => Ok(()),
+        }
+    }
+}
+
+async fn work(
+    world: Arc<World>,
+    drivers: Arc<Drivers>,
+    metrics: Arc<Metrics>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        let job = tokio::select! {
+            job = world.queue().next() => job,
+            _ = stop.wait_for(|stop| *stop) => return,
+        };
+        metrics.queue_depth.set(i64::try_from(world.queue().depth()).unwrap_or(i64::MAX));
+        let start = Instant::now();
+        let result = drivers.reconcile(&job.target).await;
+        metrics.reconciled(job.target.kind.kind, result.is_ok(), start.elapsed());
+        let Target { kind, namespace, name } = job.target.as_ref();
+        match &result {
+            Ok(()) => debug!(kind = kind.kind, %namespace, %name, "worked on"),
+            Err(Failure::Write(stale)) if stale.is_stale() => {
+                debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed meanwhile");
+            }
+            Err(failure) => {
+                error!(kind = kind.kind, %namespace, %name, error = %failure, "to be tried again")
+            }
+        }
+        world.queue().finish(job, result.is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! `skep operator`: the controllers.
+
+use std::{env, net::SocketAddr};
+
+use anyhow::Context;
+use kube::Config;
+use skep_operator::{
+    run::{self, Election, Options},
+    settings::Settings,
+};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::watch,
+};
+use tracing_subscriber::EnvFilter;
+
+/// Run the operator: turn custom resources into running MCP servers.
+///
+/// It talks to the cluster that it runs in, or to the one of your kubeconfig. Its settings come from environment
+/// variables, by the names that ToolHive's chart sets: TOOLHIVE_RUNNER_IMAGE, TOOLHIVE_PROXY_HOST,
+/// TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS, TOOLHIVE_DEFAULT_REDIS_ADDR, OPERATOR_OPENSHIFT.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  skep operator\n  skep operator --namespaces team-a,team-b --workers 4")]
+pub(crate) struct Args {
+    /// The namespaces to work in, separated by commas. Without it, all of them.
+    #[arg(long, env = "WATCH_NAMESPACE", value_delimiter = ',')]
+    namespaces: Vec<String>,
+
+    /// How many objects are worked on at once.
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
+    workers: u16,
+
+    /// Where Prometheus collects metrics.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8080", value_parser = address)]
+    metrics_bind_address: SocketAddr,
+
+    /// Where the kubelet asks how it goes: /healthz and /readyz.
+    #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = address)]
+    health_probe_bind_address: SocketAddr,
+
+    /// Let several replicas agree on one that writes, by a Lease in POD_NAMESPACE.
+    #[arg(long)]
+    leader_elect: bool,
+}
+
+/// The Lease that replicas agree by: the one that the incumbent uses, so that the two never write at once.
+const LEASE: &str = "toolhive-operator-leader-election";
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let config = Config::infer().await.context("no cluster: run it in one, or set KUBECONFIG")?;
+        let (stop, stopped) = watch::channel(false);
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            stop.send_replace(true);
+        });
+        let options = options(args, &config);
+        Ok(run::run(config, options, stopped).await?)
+    })
+}
+
+fn options(args: Args, config: &Config) -> Options {
+    let election = args.leader_elect.then(|| Election {
+        namespace: env::var("POD_NAMESPACE").unwrap_or_else(|_| config.default_namespace.clone()),
+        lease: LEASE.into(),
+        identity: identity(),
+    });
+    Options {
+        namespaces: args
+            .namespaces
+            .iter()
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect(),
+        workers: args.workers.into(),
+        election,
+        metrics: args.metrics_bind_address,
+        health: args.health_probe_bind_address,
+        settings: Settings::from_env(&env::vars().collect()),
+    }
+}
+
+/// A pod's host name is its own; the process tells two apart that share one.
+fn identity() -> String {
+    let host = env::var("HOSTNAME").unwrap_or_else(|_| "skep".into());
+    format!("{host}-{}", std::process::id())
+}
+
+/// An address as Go programs take it, where a port alone means every address.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    full.parse().map_err(|_| "write host:port, or :port for all addresses".to_owned())
+}
