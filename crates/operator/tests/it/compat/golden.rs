@@ -1,0 +1,115 @@
+//! The golden folders: what was given to ToolHive's operator, and what it made of it.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use kube::{
+    Api, Resource,
+    api::{Patch, PatchParams, PostParams},
+    core::{ApiResource, DynamicObject, GroupVersionKind},
+};
+use regex::Regex;
+use serde_json::{Value, json};
+use skep_api::kinds::MCPGroup;
+use skep_operator::settings::Settings;
+
+use crate::fixture::Fixture;
+
+/// The kinds that the operator works on today.
+const KINDS: [&str; 1] = ["MCPServer"];
+
+/// The settings with which the golden objects were made.
+pub(super) fn settings() -> Settings {
+    let proxy_image = "ghcr.io/stacklok/toolhive/proxyrunner:latest".into();
+    Settings { proxy_image, ..Settings::default() }
+}
+
+/// The folders with an object that the operator works on.
+pub(super) fn folders() -> Vec<PathBuf> {
+    let compat: PathBuf =
+        env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of golden objects").into();
+    let mut all = Vec::new();
+    collect(&compat.join("golden"), &mut all);
+    all.sort();
+    all.retain(|folder| {
+        let inputs = documents(&folder.join("input.yaml"), "NS");
+        inputs.iter().any(|object| KINDS.iter().any(|kind| object["kind"] == **kind))
+    });
+    assert!(all.len() > 15, "only {} folders", all.len());
+    all
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if path.ends_with("input.yaml") {
+            found.push(path.parent().unwrap().into());
+        }
+    }
+}
+
+/// The documents of a file, for a namespace.
+pub(super) fn documents(file: &Path, namespace: &str) -> Vec<Value> {
+    let text = fs::read_to_string(file).unwrap();
+    let text = Regex::new(r"\bNS\b").unwrap().replace_all(&text, namespace);
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    documents.into_iter().filter(Value::is_object).collect()
+}
+
+/// Access to objects of the kind that this one is of.
+pub(super) fn api(fixture: &Fixture, object: &Value) -> Api<DynamicObject> {
+    let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    let crds = skep_api::crd::crds().unwrap();
+    if let Some(crd) = crds.iter().find(|crd| crd.spec.group == group && crd.spec.names.kind == kind) {
+        resource.plural.clone_from(&crd.spec.names.plural);
+    }
+    Api::namespaced_with(fixture.test.client(), fixture.test.name(), &resource)
+}
+
+pub(super) async fn create_as(fixture: &Fixture, manager: &str, object: &Value) {
+    let params = PostParams { field_manager: Some(manager.into()), ..PostParams::default() };
+    let created: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+    let answer = api(fixture, object).create(&params, &created).await;
+    answer.unwrap_or_else(|error| panic!("{object}: {error}"));
+}
+
+/// Creates the objects of a folder's input, and returns those that the operator works on, as kind and name.
+pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(String, String)> {
+    let namespace = fixture.test.name();
+    let mut names = Vec::new();
+    for mut object in documents(&folder.join("input.yaml"), namespace) {
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        if kind == "Namespace" {
+            continue;
+        }
+        object["metadata"]["namespace"] = json!(namespace);
+        create_as(fixture, "kubectl", &object).await;
+        if kind == MCPGroup::kind(&()) {
+            // Stands in for the controller of groups.
+            let ready = Patch::Merge(json!({"status": {"phase": "Ready"}}));
+            let groups = fixture.test.api::<MCPGroup>();
+            groups.patch_status(&name, &PatchParams::default(), &ready).await.unwrap();
+        }
+        if KINDS.contains(&kind.as_str()) {
+            names.push((kind, name));
+        }
+    }
+    names
+}
+
+/// The golden children of the objects that the operator works on.
+pub(super) fn children(folder: &Path, namespace: &str, names: &[(String, String)]) -> Vec<Value> {
+    let objects = documents(&folder.join("objects.yaml"), namespace).into_iter();
+    let of_ours = |object: &Value| {
+        let owner = &object["metadata"]["ownerReferences"][0];
+        names.iter().any(|(kind, name)| owner["kind"] == **kind && owner["name"] == **name)
+    };
+    objects.filter(of_ours).collect()
+}

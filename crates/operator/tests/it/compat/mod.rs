@@ -1,0 +1,5 @@
+//! Children and status as ToolHive's operator makes them, read where they stand: `SKEP_COMPAT` names the folder.
+
+mod golden;
+mod parity;
+mod takeover;

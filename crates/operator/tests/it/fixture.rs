@@ -1,0 +1,185 @@
+//! An operator in the test's own process, with one namespace to work in.
+
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::{
+    api::{Patch, PatchParams},
+    core::DynamicObject,
+};
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPServer, MCPServerStatus};
+use skep_converge::Kind;
+use skep_operator::{
+    permissions,
+    run::{self, Options},
+    settings::Settings,
+};
+use skep_testkit::{Namespace, User, audit::Recording};
+use tokio::{sync::watch, task::JoinHandle, time::timeout};
+
+/// How long anything may take before it counts as not happening.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long nothing must happen before it counts as settled.
+const SETTLED: Duration = Duration::from_millis(600);
+
+/// An operator that runs.
+pub(crate) struct Operator {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Operator {
+    fn start(test: &Namespace, user: &User, settings: Settings) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let options = Options {
+            namespaces: vec![test.name().into()],
+            workers: 4,
+            election: None,
+            metrics: ([127, 0, 0, 1], 0).into(),
+            health: ([127, 0, 0, 1], 0).into(),
+            settings,
+        };
+        let config = user.config();
+        let task =
+            tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });
+        Self { stop, task }
+    }
+
+    pub(crate) async fn stop(self) {
+        self.stop.send_replace(true);
+        timeout(PATIENCE, self.task).await.expect("the operator stops").expect("it does not panic");
+    }
+}
+
+/// A namespace with an operator, whose requests are recorded.
+pub(crate) struct Fixture {
+    pub(crate) test: Namespace,
+    pub(crate) user: User,
+    pub(crate) operator: Operator,
+    settings: Settings,
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        Self::with(Settings::default()).await
+    }
+
+    pub(crate) async fn with(settings: Settings) -> Self {
+        let test = skep_testkit::namespace().await;
+        // Allowed what the charts allow, and nothing more.
+        let user = test.user("operator");
+        test.grant(&user, permissions::rules()).await;
+        let operator = Operator::start(&test, &user, settings.clone());
+        Self { test, user, operator, settings }
+    }
+
+    /// The same with no operator running, until [`Fixture::restart`].
+    pub(crate) async fn stopped(mut self) -> Self {
+        self.operator.stop.send_replace(true);
+        timeout(PATIENCE, &mut self.operator.task)
+            .await
+            .expect("the operator stops")
+            .expect("it does not panic");
+        self
+    }
+
+    /// Ends the operator and starts another, as an upgrade does.
+    pub(crate) async fn restart(self) -> Self {
+        let Self { test, user, operator, settings } = self;
+        if !operator.task.is_finished() {
+            operator.stop().await;
+        }
+        let operator = Operator::start(&test, &user, settings.clone());
+        Self { test, user, operator, settings }
+    }
+
+    pub(crate) fn record(&self) -> Recording {
+        self.user.record()
+    }
+
+    /// Creates a server, and waits until the operator has nothing more to do.
+    pub(crate) async fn settled(&self, server: &MCPServer) -> MCPServer {
+        let created = self.test.create_object(server).await;
+        self.settle(created.metadata.name.as_deref().unwrap()).await
+    }
+
+    /// Waits until the server's status is about its spec and the operator writes no more.
+    pub(crate) async fn settle(&self, name: &str) -> MCPServer {
+        let api = self.test.api::<MCPServer>();
+        let settled = async {
+            loop {
+                let server = api.get(name).await.unwrap();
+                let observed = server.status.as_ref().and_then(|status| status.observed_generation);
+                if observed == server.metadata.generation && self.record_is_quiet().await {
+                    return api.get(name).await.unwrap();
+                }
+                tokio::time::sleep(Duration::from_millis(30)).await;
+            }
+        };
+        timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{name} does not settle"))
+    }
+
+    async fn record_is_quiet(&self) -> bool {
+        let recording = self.record();
+        tokio::time::sleep(SETTLED).await;
+        recording.writes().await.is_empty()
+    }
+
+    /// Waits until the server's status is as asked.
+    pub(crate) async fn until(
+        &self,
+        name: &str,
+        what: &str,
+        is: impl Fn(&MCPServerStatus) -> bool,
+    ) -> MCPServer {
+        let api = self.test.api::<MCPServer>();
+        let reached = async {
+            loop {
+                let server = api.get(name).await.unwrap();
+                if server.status.as_ref().is_some_and(&is) {
+                    return server;
+                }
+                tokio::time::sleep(Duration::from_millis(30)).await;
+            }
+        };
+        match timeout(PATIENCE, reached).await {
+            Ok(server) => server,
+            Err(_) => panic!("{name} is never {what}: {:#?}", api.get(name).await.unwrap().status),
+        }
+    }
+
+    /// Changes the server by a merge patch.
+    pub(crate) async fn patch(&self, name: &str, patch: Value) {
+        let api = self.test.api::<MCPServer>();
+        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    pub(crate) async fn deployment(&self, name: &str) -> Deployment {
+        self.test.api::<Deployment>().get(name).await.unwrap()
+    }
+
+    /// An object of any kind.
+    pub(crate) async fn object(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
+        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        match self.test.client().request(request).await {
+            Ok(object) => Some(object),
+            Err(kube::Error::Api(status)) if status.is_not_found() => None,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The annotations of the proxy's pods.
+    pub(crate) async fn pod_annotations(&self, name: &str) -> Value {
+        let template = self.deployment(name).await.spec.unwrap().template;
+        json!(template.metadata.unwrap().annotations)
+    }
+}
+
+/// The status and reason of a condition.
+pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, String)> {
+    let conditions = server.status.iter().flat_map(|status| &status.conditions);
+    let mut found = conditions.filter(|condition| condition.type_ == type_);
+    found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
+}

@@ -1,0 +1,184 @@
+//! An MCPServer from its creation to its end.
+
+use k8s_openapi::api::{
+    core::v1::{ConfigMap, Pod},
+    events::v1::Event,
+};
+use kube::api::{DeleteParams, ListParams};
+use serde_json::json;
+use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPServerPhase};
+use skep_testkit::fixtures::{TestOidcConfig, TestServer};
+
+use crate::fixture::{Fixture, condition};
+
+#[tokio::test]
+async fn a_missing_reference_is_waited_for_and_goes_on_when_it_comes() {
+    let fixture = Fixture::new().await;
+    let server = fixture.settled(&MCPServer::test("fetch").with_oidc("company")).await;
+    assert_eq!(server.status.as_ref().unwrap().phase, Some(MCPServerPhase::Failed));
+    let found = condition(&server, "OIDCConfigRefValidated").unwrap();
+    assert_eq!(found, ("False".into(), "OIDCConfigRefNotFound".into()));
+
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    let server =
+        fixture.until("fetch", "pending", |status| status.phase == Some(MCPServerPhase::Pending)).await;
+    assert_eq!(condition(&server, "OIDCConfigRefValidated").unwrap().0, "True");
+    fixture.deployment("fetch").await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn what_goes_from_the_spec_goes_from_the_children_and_the_conditions() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    let mut server = MCPServer::test("fetch").with_oidc("company");
+    let authz = json!({"type": "inline", "inline": {"policies": ["permit(principal, action, resource);"]}});
+    server.spec.authz_config = serde_json::from_value(authz).unwrap();
+    fixture.settled(&server).await;
+    let config_maps = fixture.test.api::<ConfigMap>();
+    config_maps.get("fetch-authz-inline").await.expect("the policies have a ConfigMap");
+
+    fixture.patch("fetch", json!({"spec": {"authzConfig": null, "oidcConfigRef": null}})).await;
+    let server = fixture.settle("fetch").await;
+    assert!(config_maps.get_opt("fetch-authz-inline").await.unwrap().is_none());
+    assert_eq!(condition(&server, "OIDCConfigRefValidated"), None);
+    assert_eq!(server.status.unwrap().oidc_config_hash, None);
+    let template = fixture.deployment("fetch").await.spec.unwrap().template;
+    let volumes = template.spec.unwrap().volumes.unwrap();
+    assert_eq!(volumes.iter().map(|volume| volume.name.as_str()).collect::<Vec<_>>(), ["runconfig"]);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_invalid_spec_leaves_what_runs_alone_and_costs_no_retry() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    let before = fixture.deployment("fetch").await.metadata.resource_version;
+    fixture.patch("fetch", json!({"spec": {"podTemplateSpec": {"spec": {"containers": "many"}}}})).await;
+    let server = fixture.settle("fetch").await;
+    assert_eq!(server.status.as_ref().unwrap().phase, Some(MCPServerPhase::Failed));
+    assert_eq!(condition(&server, "PodTemplateValid").unwrap().1, "InvalidPodTemplateSpec");
+    let message = server.status.unwrap().message.unwrap();
+    assert!(message.contains("podTemplateSpec.spec.containers"), "{message}");
+    assert_eq!(fixture.deployment("fetch").await.metadata.resource_version, before);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_running_proxy_makes_the_server_ready_once_its_stateful_set_is_there() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.test.kubelet().pod_of("fetch", "fetch-1").await;
+    let waiting = |status: &skep_api::kinds::MCPServerStatus| {
+        status.message.as_ref().is_some_and(|message| message.contains("StatefulSet"))
+    };
+    fixture.until("fetch", "waiting for its StatefulSet", waiting).await;
+    let stateful_set = json!({
+        "metadata": {"name": "fetch", "labels": {"toolhive": "true", "toolhive-name": "fetch"}},
+        "spec": {
+            "serviceName": "fetch",
+            "selector": {"matchLabels": {"app": "fetch"}},
+            "template": {
+                "metadata": {"labels": {"app": "fetch"}},
+                "spec": {"containers": [{"name": "mcp", "image": "registry.example/mcp:1"}]},
+            },
+        },
+    });
+    let stateful_set: k8s_openapi::api::apps::v1::StatefulSet = serde_json::from_value(stateful_set).unwrap();
+    fixture.test.create_object(&stateful_set).await;
+    fixture.until("fetch", "ready", |status| status.phase == Some(MCPServerPhase::Ready)).await;
+    fixture.settle("fetch").await;
+    let adopted = fixture.test.api::<k8s_openapi::api::apps::v1::StatefulSet>().get("fetch").await.unwrap();
+    assert_eq!(adopted.metadata.owner_references.unwrap()[0].kind, "MCPServer");
+
+    fixture.test.kubelet().pod_waiting("fetch-1", "CrashLoopBackOff").await;
+    let failed =
+        fixture.until("fetch", "failed", |status| status.phase == Some(MCPServerPhase::Failed)).await;
+    assert!(failed.status.unwrap().message.unwrap().contains("CrashLoopBackOff"));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_deleted_server_takes_with_it_what_its_proxy_made() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    let api = fixture.test.api::<MCPServer>();
+    api.delete("fetch", &DeleteParams::default()).await.unwrap();
+    let gone = async {
+        while api.get_opt("fetch").await.unwrap().is_some() {
+            tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the server goes");
+    assert!(fixture.test.api::<ConfigMap>().get_opt("fetch-runconfig").await.unwrap().is_none());
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_rolling_restart_rolls_the_pods_once_and_is_noted() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    let asked = "2026-02-03T04:05:06Z";
+    let request =
+        json!({"metadata": {"annotations": {"mcpserver.toolhive.stacklok.dev/restarted-at": asked}}});
+    fixture.patch("fetch", request.clone()).await;
+    let server = fixture.settle("fetch").await;
+    assert_eq!(fixture.pod_annotations("fetch").await["mcpserver.toolhive.stacklok.dev/restarted-at"], asked);
+    let noted =
+        &server.metadata.annotations.unwrap()["mcpserver.toolhive.stacklok.dev/last-processed-restart"];
+    assert_eq!(noted, asked);
+
+    let before = fixture.deployment("fetch").await.metadata.resource_version;
+    fixture.patch("fetch", request).await;
+    let taken_back =
+        json!({"metadata": {"annotations": {"mcpserver.toolhive.stacklok.dev/restarted-at": null}}});
+    fixture.patch("fetch", taken_back).await;
+    fixture.settle("fetch").await;
+    assert_eq!(fixture.deployment("fetch").await.metadata.resource_version, before, "once, and not again");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_immediate_restart_deletes_the_pods() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.test.kubelet().pod_of("fetch", "fetch-1").await;
+    let request = json!({"metadata": {"annotations": {
+        "mcpserver.toolhive.stacklok.dev/restarted-at": "2026-02-03T04:05:06Z",
+        "mcpserver.toolhive.stacklok.dev/restart-strategy": "immediate",
+    }}});
+    fixture.patch("fetch", request).await;
+    let server = fixture.settle("fetch").await;
+    let pod = fixture.test.api::<Pod>().get_opt("fetch-1").await.unwrap();
+    assert!(pod.is_none_or(|pod| pod.metadata.deletion_timestamp.is_some()));
+    let annotations = server.metadata.annotations.unwrap();
+    assert!(annotations.contains_key("mcpserver.toolhive.stacklok.dev/last-processed-restart"));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn events_tell_what_happened_and_why() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
+    fixture.settle("fetch").await;
+    fixture.patch("fetch", json!({"spec": {"oidcConfigRef": {"name": "nobody", "audience": "a"}}})).await;
+    fixture.settle("fetch").await;
+    let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
+    let mut told: Vec<(String, String)> = events
+        .items
+        .into_iter()
+        .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
+        .collect();
+    told.sort();
+    let expected = [
+        (
+            "NotApplied",
+            "there is no MCPOIDCConfig nobody in this namespace: create it; what runs goes on as it is",
+        ),
+        ("ProxyCreated", "the proxy is being started; it starts the server"),
+        ("ProxyUpdated", "the proxy's Deployment was updated: the spec is now of generation 2"),
+    ];
+    assert_eq!(told, expected.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
+    fixture.operator.stop().await;
+}

@@ -1,0 +1,14 @@
+//! The operator on a real API server.
+
+// A test stops at the spot when something is not as it should be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod checksum_survives_overrides;
+mod compat;
+mod drift;
+mod fixture;
+mod generated;
+mod generation_is_frozen;
+mod life;
+mod others_own_theirs;
+mod quiet;
