@@ -216,7 +216,7 @@ impl Watched for Pods {
 }
 
 /// What is watched: the kinds that are worked on, and everything that they refer to or consist of.
-pub(crate) fn watches() -> Builder {
+pub fn watches() -> Builder {
     World::builder()
         .control::<Servers>()
         .watch::<Groups>()

@@ -66,7 +66,11 @@ impl Fixture {
     }
 
     pub(crate) async fn with(settings: Settings) -> Self {
-        let test = skep_testkit::namespace().await;
+        Self::on(skep_testkit::namespace().await, settings).await
+    }
+
+    /// An operator for this namespace, on a control plane of its own perhaps.
+    pub(crate) async fn on(test: Namespace, settings: Settings) -> Self {
         // Allowed what the charts allow, and nothing more.
         let user = test.user("operator");
         test.grant(&user, permissions::rules()).await;

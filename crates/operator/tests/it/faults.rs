@@ -1,0 +1,190 @@
+//! Whatever fails in between, the end is the same.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Method, Request};
+use kube::{
+    Client,
+    client::{Body, ClientBuilder},
+    core::DynamicObject,
+};
+use serde_json::{Value, json};
+use skep_api::kinds::MCPServer;
+use skep_converge::Kind;
+use skep_operator::{
+    driver::Driver,
+    kinds::McpServers,
+    settings::Settings,
+    watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services, watches},
+};
+use skep_testkit::{ControlPlane, Namespace, User, fixtures::TestServer};
+use skep_world::{Target, Watched};
+use tower::{BoxError, filter::FilterLayer};
+
+use crate::fixture::Fixture;
+
+/// A client that dies with the write after this many.
+fn mortal_client(user: &User, writes: i64) -> Client {
+    let left = Arc::new(AtomicI64::new(writes));
+    let live_or_die = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
+        let writes = *request.method() != Method::GET;
+        if writes && left.fetch_sub(1, Ordering::Relaxed) <= 0 {
+            return Err("killed".into());
+        }
+        Ok(request)
+    };
+    ClientBuilder::try_from(user.config()).unwrap().with_layer(&FilterLayer::new(live_or_die)).build()
+}
+
+fn target(test: &Namespace) -> Arc<Target> {
+    Arc::new(Target { kind: Servers::KIND, namespace: test.name().into(), name: "fetch".into() })
+}
+
+/// Works on the server with this client until there is nothing more to do, or the client is dead.
+async fn work(test: &Namespace, client: Client) -> bool {
+    let world = watches().start(&test.client(), &[test.name().into()]);
+    world.listed().await;
+    let driver = Driver::new(McpServers::new(Arc::new(Settings::default())), client, world.clone());
+    for _ in 0..5 {
+        if driver.reconcile(&target(test)).await.is_err() {
+            return false;
+        }
+    }
+    true
+}
+
+/// Everything that the server consists of, without what differs between two runs of the same.
+async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
+    let mut state = BTreeMap::new();
+    let kinds: [Kind; 7] = [
+        Servers::KIND,
+        Deployments::KIND,
+        Services::KIND,
+        ServiceAccounts::KIND,
+        Roles::KIND,
+        RoleBindings::KIND,
+        ConfigMaps::KIND,
+    ];
+    for kind in kinds {
+        let path = kind.path(Some(test.name()));
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        let list: Value = test.client().request(request).await.unwrap();
+        for mut object in list["items"].as_array().unwrap().clone() {
+            let metadata = object["metadata"].as_object_mut().unwrap();
+            for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "ownerReferences"] {
+                metadata.remove(key);
+            }
+            for key in ["clusterIP", "clusterIPs"] {
+                object["spec"].as_object_mut().map(|spec| spec.remove(key));
+            }
+            for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
+                condition.as_object_mut().unwrap().remove("lastTransitionTime");
+            }
+            let name = format!("{} {}", kind.kind, object["metadata"]["name"]);
+            let text = object.to_string().replace(test.name(), "NS");
+            let checksum = regex::Regex::new(r#"(checksum":")[0-9a-f]{64}"#).unwrap();
+            state.insert(name, serde_json::from_str(&checksum.replace_all(&text, "${1}SUM")).unwrap());
+        }
+    }
+    state
+}
+
+#[tokio::test]
+async fn an_operator_that_is_killed_after_any_write_ends_in_the_same_state() {
+    let test = skep_testkit::namespace().await;
+    test.create_object(&MCPServer::test("fetch").with_rate_limit(5)).await;
+    assert!(work(&test, test.client()).await);
+    let good = end_state(&test).await;
+
+    for writes in 0.. {
+        let test = skep_testkit::namespace().await;
+        let user = test.admin("mortal");
+        test.create_object(&MCPServer::test("fetch").with_rate_limit(5)).await;
+        let survived = work(&test, mortal_client(&user, writes)).await;
+        assert!(work(&test, test.client()).await, "the next one has nothing in its way");
+        similar_asserts::assert_eq!(end_state(&test).await, good, "killed after {writes} writes");
+        if survived {
+            assert!(writes >= 9, "only {writes} writes");
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn restarts_of_the_control_plane_and_dropped_watches_are_survived() {
+    let mut plane = ControlPlane::start().await;
+    let fixture = Fixture::on(plane.namespace().await, Settings::default()).await;
+    fixture.settled(&MCPServer::test("before")).await;
+
+    plane.api_link().drop_connections();
+    plane.kill_api_server();
+    plane.kill_etcd();
+    plane.start_etcd();
+    plane.start_api_server().await;
+    fixture.settled(&MCPServer::test("after")).await;
+
+    plane.api_link().delay(Duration::from_millis(50));
+    fixture.patch("before", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
+    fixture.settle("before").await;
+    let pods = fixture.pod_annotations("before").await;
+    assert_eq!(pods["toolhive.stacklok.dev/mcpserver-generation"], "2");
+    plane.api_link().delay(Duration::ZERO);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_malformed_object_stops_nobody_else() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    // Stored before a change of the schema, which then said nothing of the spec.
+    store_malformed(&test).await;
+    let fixture = Fixture::on(test, Settings::default()).await;
+    fixture.settled(&MCPServer::test("good")).await;
+    fixture.deployment("good").await;
+    fixture.operator.stop().await;
+}
+
+async fn store_malformed(test: &Namespace) {
+    let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mcpservers.toolhive.stacklok.dev";
+    let request = Request::get(crd).body(Vec::new()).unwrap();
+    let strict: Value = test.client().request(request).await.unwrap();
+    let mut lax = strict.clone();
+    for version in lax["spec"]["versions"].as_array_mut().unwrap() {
+        version["schema"] =
+            json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
+        version.as_object_mut().unwrap().remove("additionalPrinterColumns");
+    }
+    let replace = async |definition: &Value| {
+        let current: Value =
+            test.client().request(Request::get(crd).body(Vec::new()).unwrap()).await.unwrap();
+        let mut definition = definition.clone();
+        definition["metadata"]["resourceVersion"] = current["metadata"]["resourceVersion"].clone();
+        let request = Request::put(crd).body(definition.to_string().into_bytes()).unwrap();
+        test.client().request::<Value>(request).await.unwrap();
+    };
+    replace(&lax).await;
+    let malformed = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer",
+        "metadata": {"name": "malformed"}, "spec": {"image": ["not", "a", "text"]},
+    });
+    let stored = async {
+        loop {
+            let request = Request::post(Servers::KIND.path(Some(test.name())));
+            let request = request.body(malformed.to_string().into_bytes()).unwrap();
+            // The API server takes a moment to go by the new definition.
+            if test.client().request::<DynamicObject>(request).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), stored).await.expect("it is stored");
+    replace(&strict).await;
+}
