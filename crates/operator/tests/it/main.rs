@@ -10,6 +10,7 @@ mod faults;
 mod fixture;
 mod generated;
 mod generation_is_frozen;
+mod leader;
 mod life;
 mod others_own_theirs;
 mod quiet;
