@@ -67,6 +67,12 @@ impl Blocked {
     }
 }
 
+impl From<Error> for Blocked {
+    fn from(error: Error) -> Self {
+        Self::new(error)
+    }
+}
+
 /// How the work on an object ended.
 #[derive(Debug)]
 pub enum Outcome {

@@ -10,7 +10,6 @@ use skep_converge::Child;
 use skep_world::Watched;
 
 use super::{
-    findings::findings,
     inputs::Inputs,
     restart::restarted_at,
     run_config::{auth_server, run_config},
@@ -28,8 +27,8 @@ use crate::{
 
 /// The children in the order in which they are written: what pods need comes before the pods.
 pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
-    if let Some(blocked) = findings(inputs).blocked {
-        return Err(blocked);
+    if let Some(blocked) = &inputs.findings.blocked {
+        return Err(blocked.clone());
     }
     let identity = &inputs.identity;
     let spec = inputs.spec();
@@ -42,29 +41,20 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
     let affinity = spec.session_affinity.unwrap_or_default();
     let service = proxy_service(identity, &inputs.service(), spec.proxy_port(), affinity, overrides);
 
-    let mut children = vec![child(&service_account(identity, &runner, secrets.clone()))?];
-    children.push(child(&role)?);
-    children.push(child(&binding)?);
+    let mut children = vec![Child::new(&service_account(identity, &runner, secrets.clone()))?];
+    children.push(Child::new(&role)?);
+    children.push(Child::new(&binding)?);
     if spec.service_account.is_none() {
-        children.push(child(&service_account(identity, &backend_account(inputs), secrets))?);
+        children.push(Child::new(&service_account(identity, &backend_account(inputs), secrets))?);
     }
     if let Some(policies) = inline_authz(inputs)? {
-        children.push(child(&policies)?);
+        children.push(Child::new(&policies)?);
     }
-    children.push(child(&config_map)?);
-    children.push(child(&deployment(inputs, &config_map)?)?);
-    children.push(child(&service)?);
+    children.push(Child::new(&config_map)?);
+    children.push(Child::new(&deployment(inputs, &config_map)?)?);
+    children.push(Child::new(&service)?);
     children.extend(adopted_stateful_set(inputs));
     Ok(children)
-}
-
-fn child<K>(object: &K) -> Result<Child, Blocked>
-where
-    K: k8s_openapi::Resource
-        + k8s_openapi::Metadata<Ty = k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta>
-        + serde::Serialize,
-{
-    Child::new(object).map_err(Blocked::new)
 }
 
 fn pull_secrets_of(inputs: &Inputs) -> Option<Vec<k8s_openapi::api::core::v1::LocalObjectReference>> {

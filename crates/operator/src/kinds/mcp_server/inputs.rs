@@ -14,6 +14,7 @@ use skep_config::objects;
 use skep_converge::Meta;
 use skep_world::{ReadError, Reader, Watched};
 
+use super::findings::{Findings, findings};
 use crate::{
     build::Identity,
     facts::{DeploymentFacts, PodFacts, PodState},
@@ -51,6 +52,8 @@ pub struct Inputs {
     pub(super) pods: Vec<LivePod>,
     /// The server's StatefulSet, which the proxy makes: whether it is there.
     pub(super) stateful_set: bool,
+    /// What all of this amounts to.
+    pub(super) findings: Findings,
 }
 
 impl Inputs {
@@ -81,6 +84,7 @@ impl Inputs {
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
             pods: pods(reader, &name),
             stateful_set: reader.get::<StatefulSets>(&name).is_some(),
+            findings: Findings::default(),
             object: object.clone(),
             identity,
             settings,
@@ -93,6 +97,7 @@ impl Inputs {
             let keys = reader.content::<Secrets>(&name).await?;
             inputs.secrets.insert(name, keys);
         }
+        inputs.findings = findings(&inputs);
         Ok(inputs)
     }
 

@@ -4,7 +4,7 @@ use skep_config::annotations;
 use skep_converge::Child;
 use skep_world::Watched;
 
-use super::{findings::findings, inputs::Inputs};
+use super::inputs::Inputs;
 use crate::{
     driver::Outcome,
     notice::{Notice, Severity},
@@ -26,7 +26,7 @@ pub(super) fn notices(inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
 fn problem(inputs: &Inputs, message: &str) -> Option<Notice> {
     let told = inputs.object.status.as_ref().and_then(|status| status.message.as_deref());
     let broken =
-        findings(inputs).conditions.into_iter().find(|finding| !finding.holds && finding.message == message);
+        inputs.findings.conditions.iter().find(|finding| !finding.holds && finding.message == message);
     let (reason, action) = match broken.map(|finding| finding.type_) {
         Some("PodTemplateValid") => ("InvalidPodTemplateSpec", "ValidatePodTemplateSpec"),
         _ => ("NotApplied", "Reconcile"),

@@ -6,10 +6,7 @@ use skep_api::kinds::{MCPServerPhase, MCPServerStatus, ProxyMode, Transport};
 use skep_converge::Child;
 use skep_world::Watched;
 
-use super::{
-    findings::{Findings, findings},
-    inputs::Inputs,
-};
+use super::inputs::Inputs;
 use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
@@ -20,7 +17,7 @@ use crate::{
 
 /// The status fields that the controller owns.
 pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
-    let Findings { conditions: mut found, .. } = findings(inputs);
+    let mut found = inputs.findings.conditions.clone();
     let (phase, message) = phase(inputs, outcome);
     found.push(ready(phase, &message));
     let before = inputs.object.status.clone().unwrap_or_default();
