@@ -7,7 +7,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The API server did not take the request.
-    #[error("cannot {verb} {kind} {object}: {source}")]
+    #[error("cannot {verb} {kind} {object}: {}", said(source))]
     Refused {
         /// What was tried.
         verb: &'static str,
@@ -44,5 +44,13 @@ impl Error {
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_invalid()))
+    }
+}
+
+/// What the API server said, without the dump of its whole answer that kube adds.
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
     }
 }

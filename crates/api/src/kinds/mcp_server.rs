@@ -17,7 +17,8 @@ use crate::{
         ToolConfigRef, WebhookConfigRef,
     },
     workload::{
-        Audit, DEFAULT_PROXY_PORT, EnvVar, ProxyOverrides, Resources, SessionAffinity, SessionStorage,
+        Audit, DEFAULT_PROXY_PORT, EnvVar, MetadataOverrides, ProxyDeploymentOverrides, ProxyOverrides,
+        Resources, SessionAffinity, SessionStorage,
     },
 };
 
@@ -179,6 +180,16 @@ impl MCPServerSpec {
     /// The port of the proxy and its Service.
     pub fn proxy_port(&self) -> i32 {
         self.proxy_port.unwrap_or(DEFAULT_PROXY_PORT)
+    }
+
+    /// The additions to the proxy's Deployment.
+    pub fn proxy_deployment(&self) -> Option<&ProxyDeploymentOverrides> {
+        self.resource_overrides.as_ref()?.proxy_deployment.as_ref()
+    }
+
+    /// The additions to the proxy's Service.
+    pub fn proxy_service(&self) -> Option<&MetadataOverrides> {
+        self.resource_overrides.as_ref()?.proxy_service.as_ref()
     }
 
     /// The port of the server within its pod.

@@ -50,6 +50,9 @@ pub(crate) struct Demand {
 /// The enum, pattern, format and bounds of one field's schema. `value` is a valid value of the field, to start from.
 pub(crate) fn demands(schema: &Value, value: &Value) -> Vec<Demand> {
     let bound = |keyword: &str| schema[keyword].as_f64().map(|bound| bound as i64);
+    // A text of any letters is as good as another where nothing else is asked of it.
+    let any_text = schema.get("pattern").is_none() && schema.get("format").is_none();
+    let text = |length: i64| json!("x".repeat(usize::try_from(length).unwrap()));
     let mut demands = Vec::new();
     let mut demand = |keyword, outside, inside| demands.push(Demand { keyword, outside, inside });
     if let Some(values) = schema["enum"].as_array() {
@@ -68,10 +71,10 @@ pub(crate) fn demands(schema: &Value, value: &Value) -> Vec<Demand> {
         demand("maximum", json!(maximum + 1), Some(json!(maximum)));
     }
     if let Some(minimum) = bound("minLength") {
-        demand("minLength", json!("x".repeat(minimum as usize - 1)), None);
+        demand("minLength", text(minimum - 1), any_text.then(|| text(minimum)));
     }
     if let Some(maximum) = bound("maxLength") {
-        demand("maxLength", json!("x".repeat(maximum as usize + 1)), None);
+        demand("maxLength", text(maximum + 1), any_text.then(|| text(maximum)));
     }
     if let Some(minimum) = bound("minItems") {
         demand("minItems", Value::Array(items(value, minimum - 1)), None);

@@ -1,4 +1,4 @@
-//! Contract 2: the checksum survives pod-template overrides.
+//! The checksum survives pod-template overrides.
 
 use serde_json::json;
 use skep_api::kinds::MCPServer;

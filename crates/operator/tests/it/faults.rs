@@ -28,7 +28,7 @@ use skep_testkit::{ControlPlane, Namespace, User, fixtures::TestServer};
 use skep_world::{Target, Watched};
 use tower::{BoxError, filter::FilterLayer};
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, without_checksums};
 
 /// A client that dies with the write after this many.
 fn mortal_client(user: &User, writes: i64) -> Client {
@@ -89,8 +89,7 @@ async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
             }
             let name = format!("{} {}", kind.kind, object["metadata"]["name"]);
             let text = object.to_string().replace(test.name(), "NS");
-            let checksum = regex::Regex::new(r#"(checksum":")[0-9a-f]{64}"#).unwrap();
-            state.insert(name, serde_json::from_str(&checksum.replace_all(&text, "${1}SUM")).unwrap());
+            state.insert(name, serde_json::from_str(&without_checksums(&text)).unwrap());
         }
     }
     state

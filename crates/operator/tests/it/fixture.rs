@@ -187,3 +187,9 @@ pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, Stri
     let mut found = conditions.filter(|condition| condition.type_ == type_);
     found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
 }
+
+/// A text without the checksums in it, which differ where the namespace does.
+pub(crate) fn without_checksums(text: &str) -> String {
+    let checksum = regex::Regex::new(r#"(checksum":")[0-9a-f]{64}"#).unwrap();
+    checksum.replace_all(text, "${1}SUM").into_owned()
+}

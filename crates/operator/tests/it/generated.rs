@@ -209,3 +209,16 @@ async fn failures(fixture: &Fixture) -> Vec<String> {
     let failed = statuses.filter(|status| status.phase == Some(skep_api::kinds::MCPServerPhase::Failed));
     failed.filter_map(|status| status.message).collect()
 }
+
+#[test]
+fn every_field_of_the_spec_is_generated() {
+    let crds = skep_api::crd::crds().unwrap();
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == "MCPServer").unwrap();
+    let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
+    let properties =
+        schema.pointer("/openAPIV3Schema/properties/spec/properties").unwrap().as_object().unwrap().clone();
+    let generated: Vec<&str> = fields().into_iter().map(|(name, _)| name).chain(["image"]).collect();
+    let missing: Vec<&String> =
+        properties.keys().filter(|name| !generated.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "add these to `fields` in this file: {missing:?}");
+}

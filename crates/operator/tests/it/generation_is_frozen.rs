@@ -1,4 +1,4 @@
-//! Contract 3, the operator's side: the generation is frozen per pod.
+//! The generation is frozen per pod: the operator's side.
 
 use serde_json::json;
 use skep_api::kinds::MCPServer;

@@ -1,4 +1,4 @@
-//! Contract 4: the operator never overwrites what others own.
+//! The operator never overwrites what others own.
 
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};

@@ -114,6 +114,16 @@ impl Inputs {
         format!("mcp-{}-proxy", self.identity.name)
     }
 
+    /// The ServiceAccount of the proxy, and the Role that it has.
+    pub(super) fn runner(&self) -> String {
+        format!("{}-proxy-runner", self.identity.name)
+    }
+
+    /// The ConfigMap with the policies that the object itself carries.
+    pub(super) fn inline_authz_name(&self) -> String {
+        format!("{}-authz-inline", self.identity.name)
+    }
+
     pub(super) fn run_config_name(&self) -> String {
         objects::run_config(&self.identity.name)
     }

@@ -1,6 +1,7 @@
 //! MCPServer: a server of its own in the cluster, with a proxy in front of it.
 
 mod children;
+mod container;
 mod findings;
 mod inputs;
 mod notices;
