@@ -10,6 +10,7 @@ export PATH := $(cache)/tools/bin:$(PATH)
 # In CI, a Cargo.lock that does not fit is an error.
 locked := $(if $(CI),--locked)
 built := $(or $(CARGO_TARGET_DIR),target)/debug
+released := $(or $(CARGO_TARGET_DIR),target)/release
 crds := charts/skep-crds/files
 # What the compatibility tests compare with. It is no part of this repository.
 SKEP_COMPAT ?= $(wildcard ../shared/compat)
@@ -18,7 +19,7 @@ say = @printf '==> %s\n'
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the release binary, target/release/skep
@@ -50,6 +51,16 @@ ifneq ($(SKEP_COMPAT),)
 else
 	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
 endif
+
+N ?= 200
+OPERATOR ?=
+.PHONY: bench-operator
+bench-operator: build programs ## Measure the operator for N=200 servers; OPERATOR="command line" adds another
+	$(say) 'Building the benchmark'
+	cargo build --release -p skep-bench-operator $(locked)
+	$(say) 'Measuring, which takes about two minutes for 200 servers'
+	@KUBEBUILDER_ASSETS=$$(hack/programs) $(released)/skep-bench-operator --servers '$(N)' \
+		--skep $(released)/skep --operator '$(OPERATOR)'
 
 .PHONY: lint
 lint: ## Check format, lints, dependencies and generated files

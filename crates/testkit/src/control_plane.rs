@@ -54,7 +54,8 @@ impl ControlPlane {
         Self::try_start().await.unwrap_or_else(|error| panic!("cannot start a control plane: {error:#}"))
     }
 
-    pub(crate) async fn try_start() -> Result<Self> {
+    /// The same for programs that are no tests, and that say themselves what went wrong.
+    pub async fn try_start() -> Result<Self> {
         let scratch = Scratch::new()?;
         let ports = free_ports()?;
         let authority = Authority::create(scratch.path())?;

@@ -1,0 +1,100 @@
+//! Measures an operator against a bare client that writes the same objects, on a control plane of its own.
+
+mod bare;
+mod operator;
+mod report;
+mod servers;
+mod usage;
+mod writes;
+
+use std::{path::PathBuf, process::ExitCode, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use clap::Parser;
+use skep_testkit::ControlPlane;
+
+use operator::Operator;
+use report::{Bare, Report};
+
+/// How many requests are under way at once: as many as `skep operator` has workers.
+const AT_ONCE: usize = 8;
+
+/// How many servers are made before anything is measured, so that nobody pays for a cold API server.
+const WARM_UP: usize = 20;
+
+/// Measure `skep operator` against a bare client that writes the same objects.
+///
+/// It starts a control plane of its own, which only this machine can reach, and ends it. For each operator it takes
+/// about 70 seconds and the time to make all servers twice, which may be 60 seconds and half a second per server at
+/// most. It measures and does not judge: it fails only if something does not run.
+#[derive(Parser)]
+struct Args {
+    /// How many MCPServers are made.
+    #[arg(short, long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=15_000))]
+    servers: u32,
+
+    /// The skep program to measure. It should be a release build.
+    #[arg(long, value_name = "FILE", default_value = "target/release/skep")]
+    skep: PathBuf,
+
+    /// The command line of another operator to measure beside it. It finds KUBECONFIG and WATCH_NAMESPACE in its
+    /// environment, and gets --metrics-bind-address and --health-probe-bind-address added.
+    #[arg(long, value_name = "COMMAND LINE", default_value = "")]
+    operator: String,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<()> {
+    ensure!(args.skep.is_file(), "there is no {}: run `make build`", args.skep.display());
+    let servers = usize::try_from(args.servers)?;
+    say("Starting a control plane");
+    let plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
+    bare::measure(&plane, WARM_UP.min(servers)).await?;
+
+    // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.
+    say(&format!("The bare client makes {servers} servers"));
+    let before = bare::measure(&plane, servers).await?;
+    let mut operators = vec![Operator::new("skep", format!("{} operator", args.skep.display()))];
+    if !args.operator.trim().is_empty() {
+        operators.push(Operator::new("other", args.operator));
+    }
+    let mut results = Vec::new();
+    for operator in &operators {
+        say(&format!("{} makes {servers} servers", operator.name));
+        results.push((operator.name, operator.measure(&plane, servers).await));
+    }
+    say(&format!("The bare client makes {servers} servers again"));
+    let after = bare::measure(&plane, servers).await?;
+
+    let mut failure = None;
+    let mut measured = Vec::new();
+    for (name, result) in results {
+        match result {
+            Ok(figures) => measured.push((name, figures)),
+            Err(error) => failure = Some(error.context(format!("{name} was not measured to the end"))),
+        }
+    }
+    print!("{}", Report { servers, bare: Bare { before, after }, operators: measured });
+    failure.map_or(Ok(()), Err)
+}
+
+/// Tells whoever waits what is going on.
+fn say(text: &str) {
+    eprintln!("==> {text}");
+}
+
+/// How long it may take until all servers are made. Long enough for slow operators, but not forever.
+fn patience(servers: usize) -> Duration {
+    let servers = u32::try_from(servers).unwrap_or(u32::MAX);
+    Duration::from_secs(60) + Duration::from_millis(500).saturating_mul(servers)
+}

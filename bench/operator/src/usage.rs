@@ -1,0 +1,63 @@
+//! What a process uses, from /proc.
+
+use std::{fs, time::Duration};
+
+use anyhow::{Context, Result};
+
+/// What a process has used until now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Usage {
+    /// Bytes of memory that it holds.
+    pub(crate) memory: u64,
+    /// The most bytes of memory that it has held.
+    pub(crate) most_memory: u64,
+    /// Processor time, its own and the kernel's for it.
+    pub(crate) cpu: Duration,
+}
+
+impl Usage {
+    /// The usage of a process.
+    pub(crate) fn of(pid: u32) -> Result<Self> {
+        let read = |file: &str| {
+            fs::read_to_string(format!("/proc/{pid}/{file}")).context("the operator has ended by itself")
+        };
+        let (status, stat) = (read("status")?, read("stat")?);
+        let kibibytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
+            number
+                .and_then(|number| number.parse::<u64>().ok())
+                .with_context(|| format!("/proc says no {name}"))
+        };
+        Ok(Self {
+            memory: kibibytes("VmRSS")? * 1024,
+            most_memory: kibibytes("VmHWM")? * 1024,
+            cpu: cpu(&stat).context("/proc says no processor time")?,
+        })
+    }
+}
+
+/// The fields utime and stime, which are the 14th and 15th. The second is the name, which may hold anything.
+fn cpu(stat: &str) -> Option<Duration> {
+    let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_uses_memory_and_time() {
+        let usage = Usage::of(std::process::id()).unwrap();
+        assert!(usage.memory > 100_000 && usage.most_memory >= usage.memory, "{usage:?}");
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_move_the_fields() {
+        let stat = "7 (a) b) S 1 2 3 4 5 6 7 8 9 10 150 50 0 0 20 0";
+        let ticks = rustix::param::clock_ticks_per_second();
+        assert_eq!(cpu(stat), Some(Duration::from_millis(200_000 / ticks)));
+    }
+}
