@@ -15,6 +15,10 @@ use tracing::warn;
 
 use crate::{Watched, World, store::name_of};
 
+/// How many objects a list brings at once. A page is in memory as a whole, for every kind at the same time, and memory
+/// that was once needed is seldom given back.
+const PAGE: u32 = 50;
+
 /// Watches one kind in a namespace, or in all, for as long as the process lives. Errors are retried with back-off;
 /// after a lost watch everything is listed again, and what differs is noticed.
 pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace: Option<String>) {
@@ -25,8 +29,11 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
         kind: W::KIND.kind.into(),
         plural: W::KIND.plural.into(),
     };
-    let config =
-        watcher::Config { label_selector: W::SELECTOR.map(Into::into), ..watcher::Config::default() };
+    let config = watcher::Config {
+        label_selector: W::SELECTOR.map(Into::into),
+        page_size: Some(PAGE),
+        ..watcher::Config::default()
+    };
     let mut events = if W::METADATA_ONLY {
         let events = watcher(api(client, namespace.as_deref(), &resource), config).default_backoff();
         events.map_ok(|event| map_event(event, with_metadata_alone)).boxed()
