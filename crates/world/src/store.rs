@@ -45,19 +45,24 @@ impl<W: Watched> Store<W> {
         self.entries.keys()
     }
 
-    /// Takes in the state of an object, and returns the topics whose readers should know.
-    pub(crate) fn observe(&mut self, object: &DynamicObject) -> Vec<Topic> {
+    /// Whether the state of an object is no news: a watch may be behind what a write has already told us.
+    pub(crate) fn knows(&self, object: &DynamicObject) -> bool {
+        let meta = Meta::of(&object.metadata);
+        let known = self.entries.get(&name_of(object)).map(|entry| &entry.meta);
+        known.is_some_and(|known| known.uid == meta.uid && !known.is_older_than(&meta))
+    }
+
+    /// Takes in the state of an object, of which `kept` is kept, and returns the topics whose readers should know.
+    pub(crate) fn observe(&mut self, object: &DynamicObject, kept: W::Kept) -> Vec<Topic> {
+        // Again, because another state may have come while this one was looked at.
+        if self.knows(object) {
+            return Vec::new();
+        }
         let name = name_of(object);
         let meta = Meta::of(&object.metadata);
-        let kept = W::keep(object);
         let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
         if let Some(old) = self.entries.get_mut(&name) {
-            let same_object = old.meta.uid == meta.uid;
-            // A watch may be behind what a write has already told us.
-            if same_object && !old.meta.is_older_than(&meta) {
-                return Vec::new();
-            }
-            if same_object && old.kept == kept {
+            if old.meta.uid == meta.uid && old.kept == kept {
                 old.meta = meta;
                 return Vec::new();
             }

@@ -141,7 +141,12 @@ impl World {
     /// Takes in the state of an object: from a watch, or from the answer to a write.
     pub fn observe<W: Watched>(&self, object: &DynamicObject) {
         let Some(kept) = self.kept::<W>() else { return };
-        let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).observe(object);
+        // What is no news is most of what watches bring, and computing what to keep of it costs the most.
+        if kept.store.read().unwrap_or_else(PoisonError::into_inner).knows(object) {
+            return;
+        }
+        let news = W::keep(object);
+        let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).observe(object, news);
         self.wake::<W>(&topics, object);
     }
 
