@@ -91,10 +91,23 @@ fn digest(object: &DynamicObject, entry: &ManagedFieldsEntry) -> Digest {
     let mut values = owned(&object.data, fields).unwrap_or_default();
     // kube keeps the metadata apart from the rest.
     if let Some(fields) = fields.get("f:metadata") {
-        let metadata = serde_json::to_value(&object.metadata).unwrap_or_default();
+        let metadata = serde_json::to_value(ownable(&object.metadata)).unwrap_or_default();
         if let (Some(metadata), Value::Object(map)) = (owned(&metadata, fields), &mut values) {
             map.insert("metadata".into(), metadata);
         }
     }
     Digest::of(&values)
+}
+
+/// The metadata that can be anybody's. The rest is the API server's and never in managed fields; the managed fields
+/// themselves are most of it, and going through them would cost the most.
+fn ownable(metadata: &ObjectMeta) -> ObjectMeta {
+    ObjectMeta {
+        annotations: metadata.annotations.clone(),
+        finalizers: metadata.finalizers.clone(),
+        generate_name: metadata.generate_name.clone(),
+        labels: metadata.labels.clone(),
+        owner_references: metadata.owner_references.clone(),
+        ..ObjectMeta::default()
+    }
 }
