@@ -76,9 +76,10 @@ impl Report {
         row(&title, None, &|f| number(f.steady), whole, Some(Goal::NONE));
         let title = format!("writes in {RESTARTED:?} after a restart");
         row(&title, None, &|f| number(f.restart), whole, Some(Goal::NONE));
-        row("memory, MB", None, &|f| megabytes(f.usage.memory), one_digit, Goal::memory(self.servers));
+        let goal = Goal::memory(self.servers);
+        row("memory, MB", None, &|f| megabytes(f.usage.memory), one_digit, goal);
         row("memory at most, MB", None, &|f| megabytes(f.usage.most_memory), one_digit, None);
-        row("memory after a restart, MB", None, &|f| megabytes(f.restarted.memory), one_digit, None);
+        row("memory after a restart, MB", None, &|f| megabytes(f.restarted.memory), one_digit, goal);
         row("CPU until settled, s", None, &|f| f.cpu.as_secs_f64(), two_digits, None);
         row("CPU of a restart, s", None, &|f| f.restarted.cpu.as_secs_f64(), two_digits, None);
         table
