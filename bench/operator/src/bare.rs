@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use skep_testkit::ControlPlane;
+use skep_testkit::{ControlPlane, Namespace};
 use tokio::time::timeout;
 
 use crate::{patience, servers, writes::Writes};
@@ -19,7 +19,10 @@ pub(crate) struct Figures {
 
 /// Creates servers and everything that belongs to them, in a namespace of their own.
 pub(crate) async fn measure(plane: &ControlPlane, count: usize) -> Result<Figures> {
-    let test = plane.namespace().await;
+    fill(&plane.namespace().await, count).await
+}
+
+async fn fill(test: &Namespace, count: usize) -> Result<Figures> {
     let (creator, writer) = (test.admin("creator"), test.admin("bare-client"));
     let client = writer.client();
     let api = servers::api(creator.client(), test.name());
@@ -38,4 +41,42 @@ pub(crate) async fn measure(plane: &ControlPlane, count: usize) -> Result<Figure
     timeout(patience(count), work).await.context("the bare client takes too long")??;
     let time = start.elapsed();
     Ok(Figures { time, writes: recording.writes().await.len() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::env;
+
+    use skep_operator::{
+        run::{self, Options},
+        settings::Settings,
+    };
+    use tokio::sync::watch;
+
+    #[tokio::test]
+    async fn the_operator_has_nothing_to_add_to_what_the_bare_client_wrote() {
+        let test = skep_testkit::namespace().await;
+        let figures = fill(&test, 3).await.unwrap();
+        assert_eq!(figures.writes, 3 * 9);
+
+        let user = test.admin("operator");
+        let recording = user.record();
+        let (stop, stopped) = watch::channel(false);
+        let options = Options {
+            namespaces: vec![test.name().into()],
+            workers: 1,
+            election: None,
+            metrics: ([127, 0, 0, 1], 0).into(),
+            health: ([127, 0, 0, 1], 0).into(),
+            settings: Settings::from_env(&env::vars().collect()),
+        };
+        let operator = tokio::spawn(run::run(user.config(), options, stopped));
+        // Long enough to list everything and to look at three servers.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        stop.send_replace(true);
+        operator.await.unwrap().unwrap();
+        assert!(!recording.requests().await.is_empty());
+        assert_eq!(recording.writes().await, [] as [&str; 0]);
+    }
 }

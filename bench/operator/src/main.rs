@@ -57,6 +57,7 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<()> {
     ensure!(args.skep.is_file(), "there is no {}: run `make build`", args.skep.display());
     let servers = usize::try_from(args.servers)?;
+    let busy = usage::busy(Duration::from_secs(2)).await?;
     say("Starting a control plane");
     let plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
     bare::measure(&plane, WARM_UP.min(servers)).await?;
@@ -84,7 +85,7 @@ async fn run(args: Args) -> Result<()> {
             Err(error) => failure = Some(error.context(format!("{name} was not measured to the end"))),
         }
     }
-    print!("{}", Report { servers, bare: Bare { before, after }, operators: measured });
+    print!("{}", Report { servers, busy, bare: Bare { before, after }, operators: measured });
     failure.map_or(Ok(()), Err)
 }
 

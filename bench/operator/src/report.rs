@@ -30,6 +30,8 @@ impl Bare {
 pub(crate) struct Report {
     /// How many servers each contender made.
     pub(crate) servers: usize,
+    /// How busy others kept the processors before it began, in percent.
+    pub(crate) busy: u64,
     /// The bare client.
     pub(crate) bare: Bare,
     /// The operators.
@@ -89,7 +91,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        writeln!(f, "{} MCPServers, {AT_ONCE} at once, on {cores} cores\n", self.servers)?;
+        let (servers, busy) = (self.servers, self.busy);
+        writeln!(
+            f,
+            "{servers} MCPServers, {AT_ONCE} at once, on {cores} cores that others kept {busy} % busy\n"
+        )?;
         writeln!(f, "{}", self.table())?;
         let [before, after] = [self.bare.before.time, self.bare.after.time].map(|time| time.as_secs_f64());
         writeln!(f, "The bare client took {before:.2} s before the operators and {after:.2} s after them.")?;

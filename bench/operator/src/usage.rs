@@ -44,6 +44,25 @@ fn cpu(stat: &str) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
 }
 
+/// How busy the processors are over this long, in percent.
+pub(crate) async fn busy(over: Duration) -> Result<u64> {
+    let (idle_before, all_before) = machine()?;
+    tokio::time::sleep(over).await;
+    let (idle, all) = machine()?;
+    let (idle, all) = (idle.saturating_sub(idle_before), all.saturating_sub(all_before).max(1));
+    Ok(all.saturating_sub(idle) * 100 / all)
+}
+
+/// The ticks that the processors have spent idle, and in any way.
+fn machine() -> Result<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").context("/proc is missing: this needs Linux")?;
+    let line = text.lines().next().unwrap_or_default();
+    let ticks = line.split_whitespace().skip(1).map_while(|ticks| ticks.parse().ok());
+    // The eight ways in which time is spent; the fourth and the fifth are idle, the latter waiting for a disk.
+    let ticks: Vec<u64> = ticks.take(8).collect();
+    Ok((ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
