@@ -77,7 +77,7 @@ async fn status(server: DynamicObject, settings: Settings) -> Result<Child> {
     let controller = McpServers::new(Arc::new(settings));
     let inputs = controller.resolve(Arc::new(object), &mut world.reader(Arc::new(target))).await?;
     let now = Time(k8s_openapi::jiff::Timestamp::now());
-    Ok(controller.status(&inputs, &Outcome::Converged, &now))
+    Ok(controller.status(&inputs, &Outcome::Converged(Vec::new()), &now))
 }
 
 async fn patch(client: &Client, content: &str, path: &str, body: String) -> Result<()> {

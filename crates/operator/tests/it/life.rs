@@ -176,7 +176,6 @@ async fn events_tell_what_happened_and_why() {
             "NotApplied",
             "there is no MCPOIDCConfig nobody in this namespace: create it; what runs goes on as it is",
         ),
-        ("ProxyCreated", "the proxy is being started; it starts the server"),
         ("ProxyUpdated", "the proxy's Deployment was updated: the spec is now of generation 2"),
     ];
     assert_eq!(told, expected.map(|(reason, note)| (reason.to_owned(), note.to_owned())));

@@ -40,15 +40,8 @@ fn rollout(inputs: &Inputs, written: &[Child]) -> Option<Notice> {
     let deployment = written.iter().find(|child| child.kind == Deployments::KIND)?;
     let annotations = &deployment.body()["spec"]["template"]["metadata"]["annotations"];
     let now = |key: &str| annotations[key].as_str();
-    let Some(before) = &inputs.deployment else {
-        let note = "the proxy is being started; it starts the server".into();
-        return Some(Notice {
-            severity: Severity::Normal,
-            reason: "ProxyCreated",
-            action: "CreateDeployment",
-            note,
-        });
-    };
+    // A first proxy is no news: whoever made the server expects it.
+    let before = inputs.deployment.as_ref()?;
     let cause = if before.generation.as_deref() != now(annotations::MCPSERVER_GENERATION) {
         format!("the spec is now of generation {}", inputs.generation())
     } else if before.checksum.as_deref() != now(annotations::RUNCONFIG_CHECKSUM) {
