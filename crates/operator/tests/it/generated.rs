@@ -22,6 +22,12 @@ fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     select(values).boxed()
 }
 
+/// Values with which a server cannot run: in few, so that most can.
+fn rarely(mut values: Vec<Value>) -> BoxedStrategy<Value> {
+    values.resize(values.len() * 8, Value::Null);
+    one_of(values)
+}
+
 /// For each field, the values that it is tried with. Each spec has about half of the fields.
 fn fields() -> Vec<(&'static str, BoxedStrategy<Value>)> {
     let resources = json!({"limits": {"cpu": "0.5", "memory": "1024Mi"}, "requests": {"cpu": "100m"}});
@@ -82,6 +88,7 @@ fn fields() -> Vec<(&'static str, BoxedStrategy<Value>)> {
         ("audit", one_of(vec![json!({"enabled": true}), json!({})])),
         ("toolConfigRef", one_of(vec![json!({"name": "tools"})])),
         ("externalAuthConfigRef", one_of(vec![json!({"name": "exchange"})])),
+        ("authServerRef", rarely(vec![json!({"name": "exchange"}), json!({"name": "absent"})])),
         ("webhookConfigRef", one_of(vec![json!({"name": "hooks"})])),
         (
             "telemetryConfigRef",
@@ -114,6 +121,7 @@ fn spec() -> impl Strategy<Value = Value> {
     fields.prop_map(|fields| {
         let mut spec: Map<String, Value> =
             fields.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
+        spec.retain(|_, value| !value.is_null());
         spec.insert("image".into(), json!("registry.example/mcp:1"));
         admissible(&mut spec);
         Value::Object(spec)
