@@ -4,14 +4,13 @@
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use skep_api::GROUP;
 
+use crate::build::{Rule, policy};
+
 const READ: &[&str] = &["get", "list", "watch"];
 /// To make, change and remove children. Server-side apply is a patch, and a creation where there is nothing yet.
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// What proxies may do the operator must be allowed as well: nobody can grant more than they have.
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
-
-/// Group, resources and verbs.
-type Rule = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 const RULES: [Rule; 14] = [
     (GROUP, &["mcpservers"], &["get", "list", "watch", "patch"]),
@@ -55,14 +54,4 @@ pub fn rules() -> Vec<PolicyRule> {
 /// The rules for the operator's own namespace.
 pub fn election_rules() -> Vec<PolicyRule> {
     ELECTION.iter().map(policy).collect()
-}
-
-fn policy((group, resources, verbs): &Rule) -> PolicyRule {
-    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
-    PolicyRule {
-        api_groups: Some(list(&[group])),
-        resources: Some(list(resources)),
-        verbs: list(verbs),
-        ..PolicyRule::default()
-    }
 }

@@ -74,6 +74,11 @@ impl<K> Reference<K> {
     }
 }
 
+/// The object behind a reference, if there is a reference and the object is there and can be read.
+pub(crate) fn object<K>(reference: &Option<Reference<K>>) -> Option<&K> {
+    reference.as_ref().and_then(Reference::object)
+}
+
 /// Why a reference cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {

@@ -26,13 +26,7 @@ impl Kubelet {
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let live = api.get(name).await.expect("the Deployment exists");
         let replicas = live.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-        let status = json!({
-            "observedGeneration": live.metadata.generation,
-            "replicas": replicas,
-            "updatedReplicas": replicas,
-            "readyReplicas": replicas,
-            "availableReplicas": replicas,
-        });
+        let status = all_ready(live.metadata.generation, replicas);
         patch_status(&api, name, &status).await;
     }
 
@@ -41,14 +35,8 @@ impl Kubelet {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), &self.namespace);
         let live = api.get(name).await.expect("the StatefulSet exists");
         let replicas = live.spec.and_then(|spec| spec.replicas).unwrap_or(1);
-        let status = json!({
-            "observedGeneration": live.metadata.generation,
-            "replicas": replicas,
-            "updatedReplicas": replicas,
-            "readyReplicas": replicas,
-            "availableReplicas": replicas,
-            "currentReplicas": replicas,
-        });
+        let mut status = all_ready(live.metadata.generation, replicas);
+        status["currentReplicas"] = json!(replicas);
         patch_status(&api, name, &status).await;
     }
 
@@ -95,6 +83,17 @@ impl Kubelet {
     fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
+}
+
+/// The status of a workload whose pods are all of its newest template, and ready.
+fn all_ready(generation: Option<i64>, replicas: i32) -> Value {
+    json!({
+        "observedGeneration": generation,
+        "replicas": replicas,
+        "updatedReplicas": replicas,
+        "readyReplicas": replicas,
+        "availableReplicas": replicas,
+    })
 }
 
 async fn patch_status<K>(api: &Api<K>, name: &str, status: &Value)

@@ -19,6 +19,6 @@ pub(crate) use env::EnvList;
 pub(crate) use identity::Identity;
 pub(crate) use pod_patch::pod_patch;
 pub(crate) use pull_secrets::pull_secrets;
-pub(crate) use rbac::{Rules, rbac, service_account};
+pub(crate) use rbac::{Rule, Rules, policy, rbac, service_account};
 pub(crate) use service::proxy_service;
 pub(crate) use volumes::Volumes;

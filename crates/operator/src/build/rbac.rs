@@ -7,10 +7,11 @@ use k8s_openapi::api::{
 
 use super::Identity;
 
+/// A group, resources in it, and verbs on them.
+pub(crate) type Rule = (&'static str, &'static [&'static str], &'static [&'static str]);
+
 /// What a proxy may do in its namespace.
-pub(crate) struct Rules(
-    pub(crate) &'static [(&'static str, &'static [&'static str], &'static [&'static str])],
-);
+pub(crate) struct Rules(&'static [Rule]);
 
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
@@ -42,13 +43,7 @@ pub(crate) fn service_account(
 
 /// A Role with the rules, and its binding to the ServiceAccount of the same name.
 pub(crate) fn rbac(identity: &Identity, name: &str, rules: &Rules) -> (Role, RoleBinding) {
-    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let rules = rules.0.iter().map(|(group, resources, verbs)| PolicyRule {
-        api_groups: Some(list(&[group])),
-        resources: Some(list(resources)),
-        verbs: list(verbs),
-        ..PolicyRule::default()
-    });
+    let rules = rules.0.iter().map(policy);
     let role = Role { metadata: identity.metadata(name), rules: Some(rules.collect()) };
     let binding = RoleBinding {
         metadata: identity.metadata(name),
@@ -65,4 +60,15 @@ pub(crate) fn rbac(identity: &Identity, name: &str, rules: &Rules) -> (Role, Rol
         }]),
     };
     (role, binding)
+}
+
+/// The rule as Kubernetes writes it.
+pub(crate) fn policy((group, resources, verbs): &Rule) -> PolicyRule {
+    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+    PolicyRule {
+        api_groups: Some(list(&[group])),
+        resources: Some(list(resources)),
+        verbs: list(verbs),
+        ..PolicyRule::default()
+    }
 }

@@ -7,7 +7,7 @@ use super::{inputs::Inputs, run_config::auth_server};
 use crate::{
     build::{EnvList, Volumes},
     parts,
-    reference::Reference,
+    reference::object,
 };
 
 /// The variables of the proxy's container. What the operator sets goes over what a user sets.
@@ -15,15 +15,13 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     let spec = inputs.spec();
     let identity = &inputs.identity;
     let mut list = EnvList::default();
-    if let (Some(reference), Some(telemetry)) =
-        (&spec.telemetry_config_ref, inputs.telemetry.as_ref().and_then(Reference::object))
-    {
+    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
         parts::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
     }
-    if let Some(auth) = inputs.external_auth.as_ref().and_then(Reference::object) {
+    if let Some(auth) = object(&inputs.external_auth) {
         parts::external_auth::add_env(&auth.spec, &mut list);
     }
-    if let Some(oidc) = inputs.oidc.as_ref().and_then(Reference::object) {
+    if let Some(oidc) = object(&inputs.oidc) {
         parts::oidc::add_env(&oidc.spec, &mut list);
     }
     list.extend(spec.proxy_deployment().map(|overrides| overrides.env.as_slice()).unwrap_or_default());
@@ -50,7 +48,7 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     let spec = inputs.spec();
     let mut volumes = Volumes::default();
     volumes.config_map("runconfig", &inputs.run_config_name(), None, paths::RUN_CONFIG_FOLDER);
-    if let Some(webhooks) = inputs.webhooks.as_ref().and_then(Reference::object) {
+    if let Some(webhooks) = object(&inputs.webhooks) {
         parts::webhooks::add_volumes(&webhooks.spec, &mut volumes);
     }
     for volume in &spec.volumes {
@@ -65,10 +63,10 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     if let Some(authz) = &spec.authz_config {
         parts::authz::add_volumes(authz, &inputs.inline_authz_name(), &mut volumes);
     }
-    if let Some(oidc) = inputs.oidc.as_ref().and_then(Reference::object) {
+    if let Some(oidc) = object(&inputs.oidc) {
         parts::oidc::add_volumes(&oidc.spec, &mut volumes);
     }
-    if let Some(telemetry) = inputs.telemetry.as_ref().and_then(Reference::object) {
+    if let Some(telemetry) = object(&inputs.telemetry) {
         parts::telemetry::add_volumes(&telemetry.spec, &mut volumes);
     }
     if let Some(server) = auth_server(inputs) {

@@ -15,7 +15,7 @@ use crate::{
     conditions::Finding,
     driver::Blocked,
     parts,
-    reference::{Problem, Reference},
+    reference::{Problem, Reference, object},
 };
 
 /// The conditions of an object, and the first thing that keeps it from having its children.
@@ -284,8 +284,8 @@ fn embedded_server_problem(inputs: &Inputs, auth: &MCPExternalAuthConfig) -> Opt
     if let Err(message) = parts::auth_server::check_single_upstream(server) {
         return Some((ServerProblem::Upstreams, message));
     }
-    let both = inputs.auth_server.as_ref().and_then(Reference::object).and_then(embedded_server).is_some()
-        && inputs.external_auth.as_ref().and_then(Reference::object).and_then(embedded_server).is_some();
+    let both = object(&inputs.auth_server).and_then(embedded_server).is_some()
+        && object(&inputs.external_auth).and_then(embedded_server).is_some();
     if both {
         let message =
             "authServerRef and externalAuthConfigRef both name an authorization server: keep one of them";

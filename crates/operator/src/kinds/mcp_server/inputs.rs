@@ -19,7 +19,7 @@ use crate::{
     build::Identity,
     facts::{DeploymentFacts, PodFacts, PodState},
     parts,
-    reference::Reference,
+    reference::{Reference, object},
     settings::Settings,
     watched::{
         AuthzConfigs, ConfigMaps, Deployments, ExternalAuthConfigs, Groups, OidcConfigs, Pods, Secrets,
@@ -131,7 +131,7 @@ impl Inputs {
     /// The ConfigMaps whose content decides something: policies, and certificates that must be there.
     fn config_map_names(&self) -> Vec<String> {
         let policies = self.spec().authz_config.as_ref().and_then(|authz| authz.config_map.as_ref());
-        let oidc = self.oidc.as_ref().and_then(Reference::object);
+        let oidc = object(&self.oidc);
         let certificates = oidc.and_then(|oidc| parts::oidc::ca_bundle(&oidc.spec));
         let mut names: Vec<String> = policies.map(|policies| policies.name.clone()).into_iter().collect();
         names.extend(certificates.map(|bundle| bundle.config_map.to_owned()));
@@ -145,9 +145,9 @@ impl Inputs {
 
     /// The Secret keys that must be there for the proxy to start, with the field that asks for them.
     pub(super) fn required_secrets(&self) -> Vec<(&'static str, &SecretKeyRef)> {
-        let oidc = self.oidc.as_ref().and_then(Reference::object);
+        let oidc = object(&self.oidc);
         let oidc = oidc.map(|oidc| parts::oidc::secrets(&oidc.spec)).unwrap_or_default();
-        let auth = self.external_auth.as_ref().and_then(Reference::object);
+        let auth = object(&self.external_auth);
         let auth = auth.map(|auth| parts::external_auth::secrets(&auth.spec)).unwrap_or_default();
         let oidc = oidc.into_iter().map(|secret| ("oidcConfigRef", secret));
         oidc.chain(auth.into_iter().map(|secret| ("externalAuthConfigRef", secret))).collect()

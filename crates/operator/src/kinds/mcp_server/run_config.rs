@@ -17,7 +17,7 @@ use super::inputs::Inputs;
 use crate::{
     driver::Blocked,
     parts::{self, external_auth::ExternalAuth},
-    reference::Reference,
+    reference::object,
 };
 
 /// The RunConfig of the proxy.
@@ -64,12 +64,10 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
     if spec.audit.as_ref().and_then(|audit| audit.enabled).unwrap_or_default() {
         config.audit_config = Some(Audit::standard());
     }
-    if let (Some(reference), Some(telemetry)) =
-        (&spec.telemetry_config_ref, object(inputs.telemetry.as_ref()))
-    {
+    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
         config.telemetry_config = Some(parts::telemetry::telemetry(&telemetry.spec, reference, identity));
     }
-    if let Some(auth) = object(inputs.external_auth.as_ref()) {
+    if let Some(auth) = object(&inputs.external_auth) {
         match parts::external_auth::external_auth(&auth.spec).map_err(Blocked::new)? {
             ExternalAuth::TokenExchange(exchange) => config.token_exchange_config = Some(exchange),
             ExternalAuth::RemoteAuth(remote) => config.remote_auth_config = Some(*remote),
@@ -84,11 +82,11 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
         config.rate_limit_config = Some(rate_limits(limits)?);
         config.rate_limit_namespace.clone_from(&identity.namespace);
     }
-    if let Some(tools) = object(inputs.tools.as_ref()) {
+    if let Some(tools) = object(&inputs.tools) {
         config.tools_filter = parts::tools::tools_filter(&tools.spec);
         config.tools_override = parts::tools::tools_override(&tools.spec);
     }
-    if let Some(webhooks) = object(inputs.webhooks.as_ref()) {
+    if let Some(webhooks) = object(&inputs.webhooks) {
         config.validating_webhooks = parts::webhooks::validating(&webhooks.spec);
         config.mutating_webhooks = parts::webhooks::mutating(&webhooks.spec);
     }
@@ -96,22 +94,16 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
     Ok(config)
 }
 
-fn object<K>(reference: Option<&Reference<K>>) -> Option<&K> {
-    reference.and_then(Reference::object)
-}
-
 /// Whose tokens the proxy accepts.
 pub(super) fn oidc(inputs: &Inputs) -> Option<Oidc> {
     let spec = inputs.spec();
-    let (reference, config) = (spec.oidc_config_ref.as_ref()?, object(inputs.oidc.as_ref())?);
+    let (reference, config) = (spec.oidc_config_ref.as_ref()?, object(&inputs.oidc)?);
     Some(parts::oidc::oidc(&config.spec, reference, &inputs.identity, spec.proxy_port()))
 }
 
 /// The authorization server to run, by whichever reference names one.
 pub(super) fn auth_server(inputs: &Inputs) -> Option<&EmbeddedAuthServer> {
-    [&inputs.auth_server, &inputs.external_auth]
-        .into_iter()
-        .find_map(|auth| embedded_server(object(auth.as_ref())?))
+    [&inputs.auth_server, &inputs.external_auth].into_iter().find_map(|auth| embedded_server(object(auth)?))
 }
 
 /// The authorization server that the object describes.
@@ -215,7 +207,7 @@ fn permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), Blocked> {
 }
 
 fn authz(inputs: &Inputs) -> Result<Option<skep_config::Json>, Blocked> {
-    if let Some(authz) = inputs.authz.as_ref().and_then(|authz| authz.object()) {
+    if let Some(authz) = object(&inputs.authz) {
         return parts::authz::document(&authz.spec).map(Some).map_err(Blocked::new);
     }
     let Some(authz) = &inputs.spec().authz_config else { return Ok(None) };

@@ -11,7 +11,7 @@ use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
     facts::PodState,
-    reference::{Reference, config_hash},
+    reference::{Reference, config_hash, object},
     watched::Servers,
 };
 
@@ -34,13 +34,13 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
             .filter(|replicas| *replicas > 0),
         ready_replicas: Some(running).filter(|running| *running > 0),
         selector: Some(inputs.identity.selector()),
-        tool_config_hash: hash(inputs.tools.as_ref(), |object| config_hash(&object.spec)),
-        external_auth_config_hash: hash(inputs.external_auth.as_ref(), |object| config_hash(&object.spec)),
-        auth_server_config_hash: hash(inputs.auth_server.as_ref(), |object| config_hash(&object.spec)),
-        authz_config_hash: hash(inputs.authz.as_ref(), |object| config_hash(&object.spec)),
-        oidc_config_hash: hash(inputs.oidc.as_ref(), |object| config_hash(&object.spec)),
-        telemetry_config_hash: hash(inputs.telemetry.as_ref(), |object| config_hash(&object.spec)),
-        webhook_config_hash: hash(inputs.webhooks.as_ref(), |object| config_hash(&object.spec)),
+        tool_config_hash: hash(&inputs.tools, |object| config_hash(&object.spec)),
+        external_auth_config_hash: hash(&inputs.external_auth, |object| config_hash(&object.spec)),
+        auth_server_config_hash: hash(&inputs.auth_server, |object| config_hash(&object.spec)),
+        authz_config_hash: hash(&inputs.authz, |object| config_hash(&object.spec)),
+        oidc_config_hash: hash(&inputs.oidc, |object| config_hash(&object.spec)),
+        telemetry_config_hash: hash(&inputs.telemetry, |object| config_hash(&object.spec)),
+        webhook_config_hash: hash(&inputs.webhooks, |object| config_hash(&object.spec)),
         conditions: conditions(found, &before.conditions, inputs.generation(), now),
     };
     let (namespace, name) = (inputs.identity.namespace.clone(), inputs.identity.name.clone());
@@ -48,8 +48,8 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
 }
 
 /// The hash of a configuration that is in use.
-fn hash<K>(reference: Option<&Reference<K>>, spec: impl FnOnce(&K) -> String) -> Option<String> {
-    reference.and_then(Reference::object).map(spec)
+fn hash<K>(reference: &Option<Reference<K>>, spec: impl FnOnce(&K) -> String) -> Option<String> {
+    object(reference).map(spec)
 }
 
 fn ready(phase: MCPServerPhase, message: &str) -> Finding {
