@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::annotations::CONTENT_CHECKSUM;
+use crate::{Json, annotations::CONTENT_CHECKSUM};
 
 /// The checksum of a ConfigMap with this data, these labels and these annotations: SHA-256, in lower-case hex.
 ///
@@ -22,6 +23,16 @@ pub fn checksum(
         hash.update(key);
         hash.update(value);
     }
+    hex(hash)
+}
+
+/// The fingerprint of a value: SHA-256 of its compact JSON with sorted keys, in lower-case hex.
+pub fn fingerprint<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let sorted = Json::new(&serde_json::to_value(value)?)?;
+    Ok(hex(Sha256::new_with_prefix(sorted.as_str())))
+}
+
+fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

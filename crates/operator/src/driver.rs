@@ -27,8 +27,8 @@ pub trait Controller: Send + Sync + 'static {
 
     /// The field manager that owns what this controller writes.
     const MANAGER: &'static str;
-    /// Holds the object back from deletion until what is not garbage-collected is gone.
-    const FINALIZER: Finalizer;
+    /// Holds the object back from deletion until what is not garbage-collected is gone. Without it, all of it is.
+    const FINALIZER: Option<Finalizer>;
 
     /// Looks up everything that the object refers to.
     fn resolve(
@@ -133,8 +133,8 @@ impl<C: Controller> Driver<C> {
         if metadata.deletion_timestamp.is_some() {
             return self.finalize(reader, &metadata).await;
         }
-        if !C::FINALIZER.is_on(&metadata) {
-            let written = C::FINALIZER.add(&self.writer, C::Resource::KIND, &metadata).await?;
+        if let Some(finalizer) = C::FINALIZER.filter(|finalizer| !finalizer.is_on(&metadata)) {
+            let written = finalizer.add(&self.writer, C::Resource::KIND, &metadata).await?;
             // The answer is news to the world, so the object is worked on again, as it is now.
             self.world.observe::<C::Resource>(&written);
             return Ok(());
@@ -226,16 +226,16 @@ impl<C: Controller> Driver<C> {
     }
 
     async fn finalize(&self, reader: &mut Reader, metadata: &ObjectMeta) -> Result<(), Failure> {
-        if !C::FINALIZER.is_on(metadata) {
+        let Some(finalizer) = C::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
             return Ok(());
-        }
+        };
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, name) in self.controller.leftovers(&name) {
             if let Some(child) = children::get(reader, kind, &name) {
                 prune(&self.writer, kind, &reader.target().namespace, &name, &child.meta).await?;
             }
         }
-        C::FINALIZER.remove(&self.writer, C::Resource::KIND, metadata).await?;
+        finalizer.remove(&self.writer, C::Resource::KIND, metadata).await?;
         Ok(())
     }
 }

@@ -17,6 +17,8 @@ pub struct DeploymentFacts {
     pub generation: Option<String>,
     /// The checksum of the configuration that its pods run with.
     pub checksum: Option<String>,
+    /// Why the API server does not let its pods be made, if it does not.
+    pub refused: Option<String>,
     /// When the pods were last told to start anew.
     pub restarted_at: Option<String>,
 }
@@ -31,9 +33,18 @@ impl DeploymentFacts {
             available: number(&object.data, "/status/availableReplicas"),
             generation: annotation(annotations::MCPSERVER_GENERATION),
             checksum: annotation(annotations::RUNCONFIG_CHECKSUM),
+            refused: refused(&object.data["status"]),
             restarted_at: annotation(annotations::RESTARTED_AT),
         }
     }
+}
+
+/// A quota, a policy or a missing ServiceAccount keeps pods from being made; only the ReplicaSet's events say so, and this
+/// condition.
+fn refused(status: &Value) -> Option<String> {
+    let conditions = status["conditions"].as_array()?;
+    let failure = conditions.iter().find(|condition| condition["type"] == "ReplicaFailure")?;
+    (failure["status"] == "True").then(|| failure["message"].as_str().unwrap_or_default().into())
 }
 
 /// How a pod is doing.

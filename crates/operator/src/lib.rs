@@ -2,7 +2,8 @@
 //!
 //! Every kind is worked on in the same four steps by one [`driver`]: `resolve` looks up what the object refers to,
 //! once; `desired` computes the children, `status` the report, both without I/O; the driver writes what differs. A
-//! kind is a file under [`kinds`], and what several kinds build alike is under [`build`].
+//! kind is a folder under [`kinds`]; what several kinds build alike is under `build`, what they read from the configurations
+//! that they refer to under `parts`, and what the two kinds with a proxy before one server share under `proxied`.
 
 mod build;
 mod children;
@@ -13,6 +14,7 @@ pub mod kinds;
 pub mod notice;
 mod parts;
 pub mod permissions;
+mod proxied;
 mod reference;
 pub mod render;
 pub mod run;

@@ -13,7 +13,7 @@ pub struct Notice {
     /// Whether somebody should look into it.
     pub severity: Severity,
     /// Why, in one word.
-    pub reason: &'static str,
+    pub reason: String,
     /// What was being done, in one word.
     pub action: &'static str,
     /// What happened, in a sentence.
@@ -50,7 +50,7 @@ impl Notices {
                     Severity::Normal => EventType::Normal,
                     Severity::Warning => EventType::Warning,
                 },
-                reason: notice.reason.into(),
+                reason: notice.reason.clone(),
                 note: Some(note),
                 action: notice.action.into(),
                 secondary: None,

@@ -1,18 +1,18 @@
 //! What the operator would create, with no cluster: the same look-ups and the same computation, over a set of objects.
 
-use std::sync::Arc;
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
 use kube::core::DynamicObject;
-use skep_converge::Child;
-use skep_world::{Target, Watched, World};
+use skep_converge::{Child, Kind};
+use skep_world::{Reader, Target, Watched, World};
 
 use crate::{
     driver::{Blocked, Controller, desired},
-    kinds::McpServers,
+    kinds::{Visit, each},
     settings::Settings,
     watched::{
-        AuthzConfigs, ConfigMaps, CustomResource, ExternalAuthConfigs, Groups, OidcConfigs, Secrets, Servers,
-        TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
+        AuthzConfigs, ConfigMaps, CustomResource, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies,
+        Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
     },
 };
 
@@ -41,27 +41,54 @@ pub enum RenderError {
 
 /// Renders every custom resource among the objects; references are looked up among them too.
 pub async fn render(objects: Vec<DynamicObject>, settings: Settings) -> Result<Vec<Rendered>, RenderError> {
+    let mut renderers = Renderers::default();
+    each(&Arc::new(settings), &mut renderers);
     let world = watches().offline();
     let mut targets = Vec::new();
     for object in objects {
-        targets.extend(take_in(&world, object)?);
+        targets.extend(take_in(&world, &renderers, object)?);
     }
-    let servers = McpServers::new(Arc::new(settings));
     let mut rendered = Vec::new();
     for target in targets {
-        rendered.push(children(&servers, &world, target).await);
+        if let Some(renderer) = renderers.0.get(&target.kind) {
+            let owner = format!("{} {}", target.kind.kind, target.name);
+            rendered.push(Rendered { owner, children: renderer.children(world.reader(target)).await });
+        }
     }
     Ok(rendered)
 }
 
-async fn children<C: Controller>(controller: &C, world: &Arc<World>, target: Arc<Target>) -> Rendered {
-    let owner = format!("{} {}", target.kind.kind, target.name);
-    let children = desired(controller, &mut world.reader(target)).await;
-    Rendered { owner, children: children.unwrap_or_else(|error| Err(Blocked::new(error))) }
+type Children<'a> = Pin<Box<dyn Future<Output = Result<Vec<Child>, Blocked>> + Send + 'a>>;
+
+/// A controller of any kind.
+trait Renderer: Send + Sync {
+    fn children(&self, reader: Reader) -> Children<'_>;
+}
+
+impl<C: Controller> Renderer for C {
+    fn children(&self, mut reader: Reader) -> Children<'_> {
+        Box::pin(
+            async move { desired(self, &mut reader).await.unwrap_or_else(|error| Err(Blocked::new(error))) },
+        )
+    }
+}
+
+/// One for each kind that can be rendered.
+#[derive(Default)]
+struct Renderers(HashMap<Kind, Box<dyn Renderer>>);
+
+impl Visit for Renderers {
+    fn visit<C: Controller>(&mut self, controller: C) {
+        self.0.insert(C::Resource::KIND, Box::new(controller));
+    }
 }
 
 /// Makes the object known, and says whether it is one to render.
-fn take_in(world: &World, object: DynamicObject) -> Result<Option<Arc<Target>>, RenderError> {
+fn take_in(
+    world: &World,
+    renderers: &Renderers,
+    object: DynamicObject,
+) -> Result<Option<Arc<Target>>, RenderError> {
     let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
     macro_rules! known {
         ($($watched:ty),+) => {
@@ -73,6 +100,7 @@ fn take_in(world: &World, object: DynamicObject) -> Result<Option<Arc<Target>>, 
     }
     known!(
         Servers,
+        RemoteProxies,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,
@@ -81,10 +109,11 @@ fn take_in(world: &World, object: DynamicObject) -> Result<Option<Arc<Target>>, 
         TelemetryConfigs,
         WebhookConfigs
     );
-    let target = (kind == Servers::KIND.kind).then(|| {
+    let rendered = renderers.0.keys().copied().find(|rendered| kind == rendered.kind);
+    let target = rendered.map(|kind| {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         let (namespace, name) = (text(&object.metadata.namespace), text(&object.metadata.name));
-        Arc::new(Target { kind: Servers::KIND, namespace, name })
+        Arc::new(Target { kind, namespace, name })
     });
     match kind.as_str() {
         "ConfigMap" => world.load::<ConfigMaps>(object),

@@ -17,7 +17,11 @@ use skep_api::{GROUP, kinds};
 use skep_converge::{Kind, Observed};
 use skep_world::{Builder, Readable, Watched, World};
 
-use crate::facts::{DeploymentFacts, PodFacts};
+use crate::{
+    driver::Controller,
+    facts::{DeploymentFacts, PodFacts},
+    kinds::{Visit, each},
+};
 
 /// The field managers of this operator begin like this.
 pub const MANAGER_PREFIX: &str = "skep-";
@@ -67,6 +71,8 @@ macro_rules! custom_resources {
 custom_resources! {
     /// MCPServers.
     Servers: MCPServer, "v1beta1", "mcpservers";
+    /// MCPRemoteProxies.
+    RemoteProxies: MCPRemoteProxy, "v1beta1", "mcpremoteproxies";
     /// MCPGroups.
     Groups: MCPGroup, "v1beta1", "mcpgroups";
     /// MCPToolConfigs.
@@ -215,10 +221,21 @@ impl Watched for Pods {
     }
 }
 
+/// The kinds that are worked on, for the world to wake their controllers.
+struct Controlled(Builder);
+
+impl Visit for Controlled {
+    fn visit<C: Controller>(&mut self, _: C) {
+        self.0 = std::mem::take(&mut self.0).control::<C::Resource>();
+    }
+}
+
 /// What is watched: the kinds that are worked on, and everything that they refer to or consist of.
 pub fn watches() -> Builder {
-    World::builder()
-        .control::<Servers>()
+    let mut controlled = Controlled(World::builder());
+    each(&Arc::default(), &mut controlled);
+    controlled
+        .0
         .watch::<Groups>()
         .watch::<ToolConfigs>()
         .watch::<ExternalAuthConfigs>()

@@ -38,6 +38,8 @@ pub(crate) struct ProxyDeployment<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) settings: &'a Settings,
     pub(crate) overrides: Option<&'a ProxyDeploymentOverrides>,
+    /// Annotations of the Deployment that are ours.
+    pub(crate) annotations: BTreeMap<String, String>,
     /// Left to others when there is none.
     pub(crate) replicas: Option<i32>,
     pub(crate) service_account: String,
@@ -57,7 +59,8 @@ impl ProxyDeployment<'_> {
     pub(crate) fn build(self) -> Deployment {
         let mut metadata = self.identity.metadata(&self.identity.name);
         metadata.labels = added(self.identity.labels(), self.overrides.map(|overrides| &overrides.labels));
-        metadata.annotations = added([].into(), self.overrides.map(|overrides| &overrides.annotations));
+        metadata.annotations =
+            added(self.annotations.clone(), self.overrides.map(|overrides| &overrides.annotations));
         let selector =
             LabelSelector { match_labels: Some(self.identity.labels()), ..LabelSelector::default() };
         let replicas = self.replicas;

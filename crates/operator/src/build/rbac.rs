@@ -26,6 +26,9 @@ impl Rules {
         ("", &["pods/attach"], &["create", "get"]),
         ("", &["configmaps"], READ),
     ]);
+
+    /// The proxy of an MCPRemoteProxy starts nothing.
+    pub(crate) const REMOTE: Self = Self(&[("", &["configmaps"], READ), ("", &["secrets"], READ)]);
 }
 
 /// A ServiceAccount for a child's pods.

@@ -1,5 +1,6 @@
 //! The operator as a process: watches, workers, leadership, health and a good end.
 
+mod drivers;
 mod health;
 mod leader;
 mod metrics;
@@ -10,14 +11,10 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use tokio::{sync::watch, task::JoinSet};
 use tracing::{debug, error, info};
 
-use crate::{
-    driver::{Driver, Failure},
-    kinds::McpServers,
-    settings::Settings,
-    watched::{Servers, watches},
-};
+use crate::{driver::Failure, kinds::each, settings::Settings, watched::watches};
+use drivers::Drivers;
 use metrics::Metrics;
-use skep_world::{Target, Watched, World};
+use skep_world::{Target, World};
 
 pub use leader::Election;
 
@@ -79,9 +76,9 @@ pub async fn run(
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
     info!(workers = options.workers, "working");
-    let drivers = Arc::new(Drivers {
-        servers: Driver::new(McpServers::new(Arc::new(options.settings)), client, world.clone()),
-    });
+    let mut drivers = Drivers::new(client, world.clone());
+    each(&Arc::new(options.settings), &mut drivers);
+    let drivers = Arc::new(drivers);
     let mut workers = JoinSet::new();
     for _ in 0..options.workers {
         workers.spawn(work(world.clone(), drivers.clone(), metrics.clone(), stop.clone()));
@@ -99,20 +96,6 @@ pub async fn run(
         info!("stopped");
     }
     ended
-}
-
-struct Drivers {
-    servers: Driver<McpServers>,
-}
-
-impl Drivers {
-    async fn reconcile(&self, target: &Arc<Target>) -> Result<(), Failure> {
-        match target.kind {
-            kind if kind == Servers::KIND => self.servers.reconcile(target).await,
-            // Only kinds that are worked on read, so only they are woken.
-            _ => Ok(()),
-        }
-    }
 }
 
 async fn work(

@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::{
-    api::{Patch, PatchParams},
-    core::DynamicObject,
-};
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_converge::Kind;
@@ -14,8 +11,10 @@ use skep_operator::{
     permissions,
     run::{self, Options},
     settings::Settings,
+    watched::Servers,
 };
 use skep_testkit::{Namespace, User, audit::Recording};
+use skep_world::Watched;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 /// How long anything may take before it counts as not happening.
@@ -110,13 +109,18 @@ impl Fixture {
 
     /// Waits until the server's status is about its spec and the operator writes no more.
     pub(crate) async fn settle(&self, name: &str) -> MCPServer {
-        let api = self.test.api::<MCPServer>();
+        self.settle_any(Servers::KIND, name).await;
+        self.test.api::<MCPServer>().get(name).await.unwrap()
+    }
+
+    /// The same for an object of any kind.
+    pub(crate) async fn settle_any(&self, kind: Kind, name: &str) -> DynamicObject {
         let settled = async {
             loop {
-                let server = api.get(name).await.unwrap();
-                let observed = server.status.as_ref().and_then(|status| status.observed_generation);
-                if observed == server.metadata.generation && self.record_is_quiet().await {
-                    return api.get(name).await.unwrap();
+                let object = self.object(kind, name).await.unwrap();
+                let observed = object.data["status"]["observedGeneration"].as_i64();
+                if observed == object.metadata.generation && self.record_is_quiet().await {
+                    return self.object(kind, name).await.unwrap();
                 }
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
@@ -155,8 +159,15 @@ impl Fixture {
 
     /// Changes the server by a merge patch.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
-        let api = self.test.api::<MCPServer>();
-        api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        self.patch_any(Servers::KIND, name, patch).await;
+    }
+
+    /// Changes an object of any kind by a merge patch.
+    pub(crate) async fn patch_any(&self, kind: Kind, name: &str, patch: Value) {
+        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
+        let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
+        let request = request.body(patch.to_string().into_bytes()).unwrap();
+        self.test.client().request::<DynamicObject>(request).await.unwrap();
     }
 
     pub(crate) async fn deployment(&self, name: &str) -> Deployment {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
 use skep_api::kinds::Transport;
-use skep_config::{RunConfig, annotations, checksum, labels, objects, paths};
+use skep_config::{annotations, labels, objects};
 use skep_converge::Child;
 use skep_world::Watched;
 
@@ -16,9 +16,9 @@ use super::{
     run_config::run_config,
 };
 use crate::{
-    build::{Probes, ProxyDeployment, Rules, pod_patch, proxy_service, pull_secrets, rbac, service_account},
+    build::{Probes, ProxyDeployment, Rules, pod_patch, rbac, service_account},
     driver::Blocked,
-    parts,
+    proxied::checksum_of,
     watched::StatefulSets,
 };
 
@@ -27,78 +27,32 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
     if let Some(blocked) = &inputs.findings.blocked {
         return Err(blocked.clone());
     }
-    let identity = &inputs.identity;
-    let spec = inputs.spec();
-    let run_config = run_config(inputs)?;
-    let config_map = run_config_map(inputs, &run_config)?;
+    let proxied = &inputs.proxied;
+    let identity = &proxied.identity;
+    let config_map = proxied.run_config_map(&run_config(inputs)?, labels::MCP_SERVER)?;
     let runner = inputs.runner();
-    let secrets = pull_secrets_of(inputs);
+    let secrets = proxied.pull_secrets();
     let (role, binding) = rbac(identity, &runner, &Rules::RUNNER);
-    let affinity = spec.session_affinity.unwrap_or_default();
-    let service =
-        proxy_service(identity, &inputs.service(), spec.proxy_port(), affinity, spec.proxy_service());
 
     let mut children = vec![Child::new(&service_account(identity, &runner, secrets.clone()))?];
     children.push(Child::new(&role)?);
     children.push(Child::new(&binding)?);
-    if spec.service_account.is_none() {
+    if inputs.spec().service_account.is_none() {
         children.push(Child::new(&service_account(identity, &backend_account(inputs), secrets))?);
     }
-    if let Some(policies) = inline_authz(inputs)? {
+    if let Some(policies) = proxied.inline_authz()? {
         children.push(Child::new(&policies)?);
     }
     children.push(Child::new(&config_map)?);
     children.push(Child::new(&deployment(inputs, &config_map)?)?);
-    children.push(Child::new(&service)?);
+    children.push(Child::new(&proxied.service(&inputs.service()))?);
     children.extend(adopted_stateful_set(inputs));
     Ok(children)
 }
 
-fn pull_secrets_of(inputs: &Inputs) -> Option<Vec<k8s_openapi::api::core::v1::LocalObjectReference>> {
-    let own = inputs
-        .spec()
-        .proxy_deployment()
-        .map(|overrides| overrides.image_pull_secrets.as_slice())
-        .unwrap_or_default();
-    pull_secrets(own, &inputs.settings.pull_secrets)
-}
-
 /// The ServiceAccount of the server's own pods.
 fn backend_account(inputs: &Inputs) -> String {
-    inputs.spec().service_account.clone().unwrap_or_else(|| format!("{}-sa", inputs.identity.name))
-}
-
-/// The ConfigMap with the proxy's configuration. Its checksum is what rolls the proxy when the content changes.
-fn run_config_map(inputs: &Inputs, run_config: &RunConfig) -> Result<ConfigMap, Blocked> {
-    let text = run_config.render().map_err(Blocked::new)?;
-    let data = BTreeMap::from([(paths::RUN_CONFIG_FILE.to_owned(), text)]);
-    let labels = BTreeMap::from(
-        [
-            (labels::COMPONENT, labels::RUN_CONFIG),
-            (labels::MCP_SERVER, &inputs.identity.name),
-            (labels::MANAGED_BY, labels::OPERATOR),
-        ]
-        .map(|(key, value)| (key.to_owned(), value.to_owned())),
-    );
-    let checksum = checksum(&data, &labels, &BTreeMap::new());
-    let mut metadata = inputs.identity.metadata(inputs.run_config_name());
-    metadata.labels = Some(labels);
-    metadata.annotations = Some([(annotations::CONTENT_CHECKSUM.to_owned(), checksum)].into());
-    Ok(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
-}
-
-/// The ConfigMap with policies that the object itself carries.
-fn inline_authz(inputs: &Inputs) -> Result<Option<ConfigMap>, Blocked> {
-    let Some(authz) = inputs.spec().authz_config.as_ref().filter(|authz| authz.inline.is_some()) else {
-        return Ok(None);
-    };
-    let mut metadata = inputs.identity.metadata(inputs.inline_authz_name());
-    let mut labels = inputs.identity.labels();
-    labels.insert(labels::AUTHZ.into(), labels::INLINE.into());
-    metadata.labels = Some(labels);
-    let file = parts::authz::inline_file(authz).map_err(Blocked::new)?;
-    let data = [(paths::AUTHZ_FILE.to_owned(), file)].into();
-    Ok(Some(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }))
+    inputs.spec().service_account.clone().unwrap_or_else(|| format!("{}-sa", inputs.name()))
 }
 
 fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blocked> {
@@ -106,12 +60,13 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
     let patch = pod_patch(spec.pod_template_spec.as_ref(), &backend_account(inputs), &spec.secrets);
     let patch = patch.map_err(Blocked::new)?;
     let deployment = ProxyDeployment {
-        identity: &inputs.identity,
-        settings: &inputs.settings,
-        overrides: spec.proxy_deployment(),
+        identity: &inputs.proxied.identity,
+        settings: &inputs.proxied.settings,
+        overrides: inputs.proxied.spec().deployment(),
+        annotations: BTreeMap::new(),
         replicas: replicas(inputs),
         service_account: inputs.runner(),
-        pull_secrets: pull_secrets_of(inputs),
+        pull_secrets: inputs.proxied.pull_secrets(),
         args: vec!["run".into(), format!("{}={patch}", objects::POD_PATCH_FLAG), spec.image.clone()],
         env: environment(inputs),
         volumes: volumes(inputs),
@@ -135,11 +90,9 @@ fn replicas(inputs: &Inputs) -> Option<i32> {
 
 /// The annotations by which the pods roll: for another configuration, another spec, or a restart that was asked for.
 fn pod_annotations(inputs: &Inputs, config_map: &ConfigMap) -> BTreeMap<String, String> {
-    let checksum =
-        config_map.metadata.annotations.as_ref().and_then(|map| map.get(annotations::CONTENT_CHECKSUM));
     let mut all = BTreeMap::from([
-        (annotations::RUNCONFIG_CHECKSUM.to_owned(), checksum.cloned().unwrap_or_default()),
-        (annotations::MCPSERVER_GENERATION.to_owned(), inputs.generation().to_string()),
+        checksum_of(config_map),
+        (annotations::MCPSERVER_GENERATION.to_owned(), inputs.proxied.generation().to_string()),
     ]);
     if let Some(restarted_at) = restarted_at(inputs) {
         all.insert(annotations::RESTARTED_AT.into(), restarted_at);
@@ -149,7 +102,7 @@ fn pod_annotations(inputs: &Inputs, config_map: &ConfigMap) -> BTreeMap<String, 
 
 /// The StatefulSet is the proxy's. All that is ours in it is whose it is, so that it goes with the object.
 fn adopted_stateful_set(inputs: &Inputs) -> Option<Child> {
-    let identity = &inputs.identity;
+    let identity = &inputs.proxied.identity;
     let body = json!({"metadata": {"ownerReferences": [identity.owner()]}});
     inputs.stateful_set.then(|| {
         Child::from_value(StatefulSets::KIND, identity.namespace.clone(), identity.name.clone(), body)

@@ -3,40 +3,31 @@
 use skep_api::kinds::PermissionProfileType;
 use skep_config::{annotations, env, paths};
 
-use super::{inputs::Inputs, run_config::auth_server};
+use super::inputs::Inputs;
 use crate::{
     build::{EnvList, Volumes},
     parts,
+    proxied::add_defaults,
     reference::object,
 };
 
 /// The variables of the proxy's container. What the operator sets goes over what a user sets.
 pub(super) fn environment(inputs: &Inputs) -> EnvList {
-    let spec = inputs.spec();
-    let identity = &inputs.identity;
+    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
     let mut list = EnvList::default();
-    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
-        parts::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
+    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&proxied.telemetry)) {
+        parts::telemetry::add_env(&telemetry.spec, reference, &proxied.identity, &mut list);
     }
-    if let Some(auth) = object(&inputs.external_auth) {
+    if let Some(auth) = object(&proxied.external_auth) {
         parts::external_auth::add_env(&auth.spec, &mut list);
     }
-    if let Some(oidc) = object(&inputs.oidc) {
+    if let Some(oidc) = object(&proxied.oidc) {
         parts::oidc::add_env(&oidc.spec, &mut list);
     }
-    list.extend(spec.proxy_deployment().map(|overrides| overrides.env.as_slice()).unwrap_or_default());
-    let password = spec.session_storage.as_ref().and_then(|storage| storage.password_ref.as_ref());
-    if let Some(password) = password {
-        list.set_from_secret(env::SESSION_REDIS_PASSWORD, password);
-    }
+    proxied.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);
-    if let Some(server) = auth_server(inputs) {
-        parts::auth_server::add_env(server, &mut list);
-    }
-    list.set_default(env::XDG_CONFIG_HOME, "/tmp");
-    list.set_default(env::HOME, "/tmp");
-    list.set_default(env::RUNTIME, env::KUBERNETES);
-    list.set_default(env::UNSTRUCTURED_LOGS, "false");
+    proxied.add_auth_server_env(&mut list);
+    add_defaults(&mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
     }
@@ -45,9 +36,9 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
 
 /// The files of the proxy's container.
 pub(super) fn volumes(inputs: &Inputs) -> Volumes {
-    let spec = inputs.spec();
+    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
     let mut volumes = Volumes::default();
-    volumes.config_map("runconfig", &inputs.run_config_name(), None, paths::RUN_CONFIG_FOLDER);
+    proxied.add_run_config_files(&mut volumes);
     if let Some(webhooks) = object(&inputs.webhooks) {
         parts::webhooks::add_volumes(&webhooks.spec, &mut volumes);
     }
@@ -60,17 +51,9 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     {
         volumes.config_map("permission-profile", &profile.name, None, paths::PROFILES_FOLDER);
     }
-    if let Some(authz) = &spec.authz_config {
-        parts::authz::add_volumes(authz, &inputs.inline_authz_name(), &mut volumes);
-    }
-    if let Some(oidc) = object(&inputs.oidc) {
-        parts::oidc::add_volumes(&oidc.spec, &mut volumes);
-    }
-    if let Some(telemetry) = object(&inputs.telemetry) {
-        parts::telemetry::add_volumes(&telemetry.spec, &mut volumes);
-    }
-    if let Some(server) = auth_server(inputs) {
-        parts::auth_server::add_volumes(server, &mut volumes);
-    }
+    proxied.add_authz_files(&mut volumes);
+    proxied.add_oidc_files(&mut volumes);
+    proxied.add_telemetry_files(&mut volumes);
+    proxied.add_auth_server_files(&mut volumes);
     volumes
 }

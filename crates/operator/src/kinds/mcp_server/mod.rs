@@ -4,7 +4,6 @@ mod children;
 mod container;
 mod findings;
 mod inputs;
-mod notices;
 mod restart;
 mod run_config;
 mod status;
@@ -20,6 +19,7 @@ use skep_world::{ReadError, Reader, Watched};
 use crate::{
     driver::{Acts, Blocked, Controller, Outcome},
     notice::Notice,
+    proxied::notices,
     settings::Settings,
     watched::{ConfigMaps, Servers, Services, StatefulSets},
 };
@@ -42,7 +42,7 @@ impl Controller for McpServers {
     type Inputs = Inputs;
 
     const MANAGER: &'static str = "skep-mcpserver";
-    const FINALIZER: Finalizer = Finalizer(MCPSERVER_FINALIZER);
+    const FINALIZER: Option<Finalizer> = Some(Finalizer(MCPSERVER_FINALIZER));
 
     async fn resolve(&self, object: Arc<MCPServer>, reader: &mut Reader) -> Result<Inputs, ReadError> {
         Inputs::resolve(object, self.settings.clone(), reader).await
@@ -61,7 +61,8 @@ impl Controller for McpServers {
     }
 
     fn notices(&self, inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
-        notices::notices(inputs, outcome)
+        let told = inputs.object.status.as_ref().and_then(|status| status.message.as_deref());
+        notices(&inputs.proxied, &inputs.findings, outcome, told)
     }
 
     /// What the proxy has made has no owner that the garbage collector would follow.

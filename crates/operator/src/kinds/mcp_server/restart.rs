@@ -34,7 +34,7 @@ fn is_done(inputs: &Inputs, request: &Request<'_>) -> bool {
 /// When the pods were last told to start anew, which their template says: by this request, or before. A request that
 /// is taken back does not make them start once more.
 pub(super) fn restarted_at(inputs: &Inputs) -> Option<String> {
-    let before = inputs.deployment.as_ref().and_then(|deployment| deployment.restarted_at.clone());
+    let before = inputs.proxied.deployment.as_ref().and_then(|deployment| deployment.restarted_at.clone());
     let rolling = request(inputs).filter(|request| !request.immediate && !is_done(inputs, request));
     rolling.map(|request| request.text.to_owned()).or(before)
 }
@@ -44,7 +44,7 @@ pub(super) fn acts(inputs: &Inputs) -> Acts {
     let Some(request) = request(inputs).filter(|request| !is_done(inputs, request)) else {
         return Acts::default();
     };
-    let pods = inputs.pods.iter().map(|pod| (pod.name.clone(), pod.meta.clone()));
+    let pods = inputs.proxied.pods.iter().map(|pod| (pod.name.clone(), pod.meta.clone()));
     Acts {
         pods: if request.immediate { pods.collect() } else { Vec::new() },
         annotations: [(annotations::LAST_PROCESSED_RESTART, request.text.to_owned())].into(),

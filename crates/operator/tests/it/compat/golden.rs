@@ -13,12 +13,22 @@ use kube::{
 use regex::Regex;
 use serde_json::{Value, json};
 use skep_api::kinds::MCPGroup;
-use skep_operator::settings::Settings;
+use skep_converge::Kind;
+use skep_operator::{
+    settings::Settings,
+    watched::{RemoteProxies, Servers},
+};
+use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
-const KINDS: [&str; 1] = ["MCPServer"];
+pub(super) const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
+
+/// The kind of an object that the operator works on.
+pub(super) fn kind_of(object: &Value) -> Option<Kind> {
+    KINDS.into_iter().find(|kind| object["kind"] == *kind.kind)
+}
 
 /// The settings with which the golden objects were made.
 pub(super) fn settings() -> Settings {
@@ -35,7 +45,7 @@ pub(super) fn folders() -> Vec<PathBuf> {
     all.sort();
     all.retain(|folder| {
         let inputs = documents(&folder.join("input.yaml"), "NS");
-        inputs.iter().any(|object| KINDS.iter().any(|kind| object["kind"] == **kind))
+        inputs.iter().any(|object| kind_of(object).is_some())
     });
     assert!(all.len() > 15, "only {} folders", all.len());
     all
@@ -80,7 +90,7 @@ pub(super) async fn create_as(fixture: &Fixture, manager: &str, object: &Value) 
 }
 
 /// Creates the objects of a folder's input, and returns those that the operator works on, as kind and name.
-pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(String, String)> {
+pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(Kind, String)> {
     let namespace = fixture.test.name();
     let mut names = Vec::new();
     for mut object in documents(&folder.join("input.yaml"), namespace) {
@@ -97,19 +107,34 @@ pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(Stri
             let groups = fixture.test.api::<MCPGroup>();
             groups.patch_status(&name, &PatchParams::default(), &ready).await.unwrap();
         }
-        if KINDS.contains(&kind.as_str()) {
-            names.push((kind, name));
-        }
+        names.extend(kind_of(&object).map(|kind| (kind, name)));
     }
     names
 }
 
 /// The golden children of the objects that the operator works on.
-pub(super) fn children(folder: &Path, namespace: &str, names: &[(String, String)]) -> Vec<Value> {
+pub(super) fn children(folder: &Path, namespace: &str, names: &[(Kind, String)]) -> Vec<Value> {
     let objects = documents(&folder.join("objects.yaml"), namespace).into_iter();
     let of_ours = |object: &Value| {
         let owner = &object["metadata"]["ownerReferences"][0];
-        names.iter().any(|(kind, name)| owner["kind"] == **kind && owner["name"] == **name)
+        names.iter().any(|(kind, name)| owner["kind"] == *kind.kind && owner["name"] == **name)
     };
     objects.filter(of_ours).collect()
+}
+
+/// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply knows
+/// variables by their names, so the second of two equal ones goes.
+pub(super) fn without_duplicate_variables(mut object: Value) -> Value {
+    let containers = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten() {
+        let mut seen = Vec::new();
+        if let Some(variables) = container.get_mut("env").and_then(Value::as_array_mut) {
+            variables.retain(|variable| {
+                let new = !seen.contains(variable);
+                seen.push(variable.clone());
+                new
+            });
+        }
+    }
+    object
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
+use skep_converge::Kind;
 
 use super::golden;
 use crate::fixture::{Fixture, without_checksums};
@@ -46,8 +47,8 @@ async fn differences(folder: &Path) -> Vec<String> {
     let fixture = Fixture::with(golden::settings()).await;
     let namespace = fixture.test.name().to_owned();
     let names = golden::create_inputs(&fixture, folder).await;
-    for (_, name) in &names {
-        fixture.settle(name).await;
+    for (kind, name) in &names {
+        fixture.settle_any(*kind, name).await;
     }
     let mut differences = Vec::new();
     for theirs in golden::children(folder, &namespace, &names) {
@@ -58,7 +59,7 @@ async fn differences(folder: &Path) -> Vec<String> {
             continue;
         };
         let ours = comparable(serde_json::to_value(ours).unwrap(), &namespace);
-        let theirs = comparable(theirs, &namespace);
+        let theirs = comparable(golden::without_duplicate_variables(theirs), &namespace);
         if ours != theirs {
             let shown = difference(&what, &readable(theirs), &readable(ours));
             differences
@@ -70,16 +71,20 @@ async fn differences(folder: &Path) -> Vec<String> {
     differences
 }
 
-async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(String, String)]) -> Vec<String> {
+async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, String)]) -> Vec<String> {
     let mut differences = Vec::new();
     for theirs in golden::documents(&folder.join("status.yaml"), fixture.test.name()) {
         let (kind, name) = (theirs["kind"].as_str().unwrap(), theirs["name"].as_str().unwrap());
-        if !names.iter().any(|(ours, other)| ours == kind && other == name) {
+        if !names.iter().any(|(ours, other)| ours.kind == kind && other == name) {
             continue;
         }
         let object = json!({"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": kind});
         let ours = golden::api(fixture, &object).get(name).await.unwrap();
-        assert_eq!(json!(ours.metadata.finalizers), theirs["finalizers"], "{kind} {name}");
+        assert_eq!(
+            json!(ours.metadata.finalizers.unwrap_or_default()),
+            theirs["finalizers"],
+            "{kind} {name}"
+        );
         let what = format!("the status of {kind} {name}");
         differences.extend(difference(&what, &summary(&theirs["status"]), &summary(&ours.data["status"])));
     }

@@ -1,0 +1,73 @@
+//! A user's patch of a proxy's own pod template.
+
+use k8s_openapi::{
+    api::core::v1::{
+        Container, DownwardAPIVolumeFile, ObjectFieldSelector, PodSpec, PodTemplateSpec, Volume,
+    },
+    apimachinery::pkg::api::resource::Quantity,
+};
+use serde_json::Value;
+use skep_api::RawObject;
+use skep_strategic_merge::merge_pod_template;
+
+/// The template with the patch laid over it, as the API server would.
+pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, String> {
+    let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
+    let merged = merge_pod_template(template, &Value::Object(patch.0.clone()));
+    let merged = merged.map_err(|error| error.to_string())?;
+    let mut merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
+        .map_err(|error| format!("podTemplateSpec.{}: {}", error.path(), error.inner()))?;
+    if let Some(spec) = &mut merged.spec {
+        say_defaults(spec);
+    }
+    Ok(merged)
+}
+
+/// What the API server would fill in where a list's key or a whole value is owned at once, and would then be ours
+/// without our having said so.
+fn say_defaults(spec: &mut PodSpec) {
+    for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
+        of_container(container);
+    }
+    for volume in spec.volumes.iter_mut().flatten() {
+        of_volume(volume);
+    }
+}
+
+fn of_container(container: &mut Container) {
+    for port in container.ports.iter_mut().flatten() {
+        port.protocol.get_or_insert_with(|| "TCP".into());
+    }
+    for source in container.env.iter_mut().flatten().filter_map(|variable| variable.value_from.as_mut()) {
+        of_field(source.field_ref.as_mut());
+        if let Some(resource) = &mut source.resource_field_ref {
+            resource.divisor.get_or_insert_with(|| Quantity("0".into()));
+        }
+    }
+}
+
+fn of_volume(volume: &mut Volume) {
+    of_files(volume.downward_api.as_mut().and_then(|source| source.items.as_mut()));
+    let sources = volume.projected.as_mut().and_then(|projected| projected.sources.as_mut());
+    for source in sources.into_iter().flatten() {
+        of_files(source.downward_api.as_mut().and_then(|source| source.items.as_mut()));
+        if let Some(token) = &mut source.service_account_token {
+            token.expiration_seconds.get_or_insert(3600);
+        }
+    }
+}
+
+fn of_files(files: Option<&mut Vec<DownwardAPIVolumeFile>>) {
+    for file in files.into_iter().flatten() {
+        of_field(file.field_ref.as_mut());
+        if let Some(resource) = &mut file.resource_field_ref {
+            resource.divisor.get_or_insert_with(|| Quantity("0".into()));
+        }
+    }
+}
+
+fn of_field(field: Option<&mut ObjectFieldSelector>) {
+    if let Some(field) = field {
+        field.api_version.get_or_insert_with(|| "v1".into());
+    }
+}

@@ -1,0 +1,104 @@
+//! The objects that an MCPRemoteProxy consists of.
+
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use skep_config::{annotations, env, fingerprint, labels};
+use skep_converge::Child;
+
+use super::{inputs::Inputs, run_config::run_config};
+use crate::{
+    build::{EnvList, Probes, ProxyDeployment, Rules, Volumes, patched, rbac, service_account},
+    driver::Blocked,
+    parts,
+    proxied::{add_defaults, checksum_of},
+    reference::object,
+};
+
+/// What stands where an MCPServer's proxy is told an image.
+const NO_IMAGE: &str = "placeholder-for-remote-proxy";
+
+/// The children in the order in which they are written: what pods need comes before the pods.
+pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
+    if let Some(blocked) = &inputs.findings.blocked {
+        return Err(blocked.clone());
+    }
+    let proxied = &inputs.proxied;
+    let config_map = proxied.run_config_map(&run_config(inputs)?, labels::MCP_REMOTE_PROXY)?;
+    let mut children = Vec::new();
+    if inputs.spec().service_account.is_none() {
+        let (identity, runner) = (&proxied.identity, inputs.runner());
+        let (role, binding) = rbac(identity, &runner, &Rules::REMOTE);
+        children.push(Child::new(&service_account(identity, &runner, proxied.pull_secrets()))?);
+        children.push(Child::new(&role)?);
+        children.push(Child::new(&binding)?);
+    }
+    if let Some(policies) = proxied.inline_authz()? {
+        children.push(Child::new(&policies)?);
+    }
+    children.push(Child::new(&config_map)?);
+    children.push(Child::new(&deployment(inputs, &config_map)?)?);
+    children.push(Child::new(&proxied.service(&inputs.service()))?);
+    Ok(children)
+}
+
+fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blocked> {
+    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
+    let patch = spec.pod_template_spec.as_ref();
+    let hash = patch.map(|patch| fingerprint(&patch.0)).transpose().map_err(Blocked::new)?;
+    let hash = hash.map(|hash| (annotations::POD_TEMPLATE_SPEC_HASH.to_owned(), hash));
+    let mut deployment = ProxyDeployment {
+        identity: &proxied.identity,
+        settings: &proxied.settings,
+        overrides: proxied.spec().deployment(),
+        annotations: hash.into_iter().collect(),
+        replicas: spec.replicas,
+        service_account: spec.service_account.clone().unwrap_or_else(|| inputs.runner()),
+        pull_secrets: proxied.pull_secrets(),
+        args: ["run", "--foreground=true", NO_IMAGE].map(Into::into).into(),
+        env: environment(inputs),
+        volumes: volumes(inputs),
+        port: spec.proxy_port(),
+        resources: spec.resources.as_ref(),
+        pod_annotations: [checksum_of(config_map)].into(),
+        grace_period: None,
+        probes: Probes { readiness_delay: 15 },
+    }
+    .build();
+    if let (Some(patch), Some(spec)) = (patch, &mut deployment.spec) {
+        spec.template = patched(std::mem::take(&mut spec.template), patch).map_err(Blocked::new)?;
+    }
+    Ok(deployment)
+}
+
+/// The variables of the proxy's container. What the operator sets goes over what a user sets.
+fn environment(inputs: &Inputs) -> EnvList {
+    let proxied = &inputs.proxied;
+    let mut list = EnvList::default();
+    if let Some(oidc) = object(&proxied.oidc) {
+        parts::oidc::add_env(&oidc.spec, &mut list);
+    }
+    if let Some(auth) = object(&proxied.external_auth) {
+        parts::external_auth::add_env(&auth.spec, &mut list);
+    }
+    if let Some(headers) = &inputs.spec().header_forward {
+        parts::header_forward::add_env(headers, &proxied.identity.name, &mut list);
+    }
+    proxied.add_user_env(&mut list);
+    add_defaults(&mut list);
+    proxied.add_auth_server_env(&mut list);
+    if list.any_starts_with(env::SECRET_PREFIX) {
+        list.set_default(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
+    }
+    list
+}
+
+/// The files of the proxy's container.
+fn volumes(inputs: &Inputs) -> Volumes {
+    let proxied = &inputs.proxied;
+    let mut volumes = Volumes::default();
+    proxied.add_run_config_files(&mut volumes);
+    proxied.add_authz_files(&mut volumes);
+    proxied.add_telemetry_files(&mut volumes);
+    proxied.add_oidc_files(&mut volumes);
+    proxied.add_auth_server_files(&mut volumes);
+    volumes
+}

@@ -1,0 +1,58 @@
+//! What a status says of a proxy, whatever it stands in front of.
+
+use super::Proxied;
+use crate::{
+    facts::PodState,
+    reference::{Reference, config_hash, object},
+};
+
+/// How the proxy's pods are doing, taken together.
+pub(crate) enum Pods {
+    /// None is wanted.
+    None,
+    /// At least one is ready.
+    Running,
+    /// None is ready, and this one will not be by waiting.
+    Failed(String),
+    /// None is ready yet.
+    Pending,
+}
+
+impl Proxied {
+    /// How the proxy's pods are doing.
+    pub(crate) fn pods_together(&self) -> Pods {
+        let deployment = self.deployment.as_ref();
+        if deployment.is_some_and(|deployment| deployment.wanted == 0) {
+            return Pods::None;
+        }
+        if self.running() > 0 {
+            return Pods::Running;
+        }
+        let failed = self.pods.iter().find_map(|pod| match &pod.state {
+            PodState::Failed(reason) => Some(format!("the proxy's pod fails: {reason}")),
+            _ => None,
+        });
+        let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
+        let refused = refused.map(|message| format!("the proxy's pods cannot be made: {message}"));
+        failed.or(refused).map_or(Pods::Pending, Pods::Failed)
+    }
+
+    /// How many of the proxy's pods are ready.
+    pub(crate) fn running(&self) -> i32 {
+        let running = self.pods.iter().filter(|pod| pod.state == PodState::Running).count();
+        running.try_into().unwrap_or(i32::MAX)
+    }
+
+    /// How many of the proxy's pods there are, if any.
+    pub(crate) fn replicas(&self) -> Option<i32> {
+        self.deployment.as_ref().map(|deployment| deployment.replicas).filter(|replicas| *replicas > 0)
+    }
+}
+
+/// The hash of a configuration that is in use.
+pub(crate) fn hash<K, S: serde::Serialize>(
+    reference: &Option<Reference<K>>,
+    spec: impl FnOnce(&K) -> &S,
+) -> Option<String> {
+    object(reference).map(|config| config_hash(spec(config)))
+}
