@@ -7,20 +7,29 @@ use std::{
 };
 
 use kube::{Client, core::DynamicObject};
-use skep_converge::Meta;
+use skep_converge::{Kind, Meta};
 
 use crate::{
     Readable,
     store::{Name, name_of},
 };
 
-/// An object that is there could not be read.
+/// Something that is there could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {kind} {name}: {source}")]
+#[error("cannot read {what}: {source}")]
 pub struct ReadError {
-    kind: &'static str,
-    name: String,
+    what: String,
     source: Box<kube::Error>,
+}
+
+impl ReadError {
+    fn reading(kind: Kind, name: &str, source: kube::Error) -> Self {
+        Self { what: format!("{} {name}", kind.kind), source: Box::new(source) }
+    }
+
+    pub(crate) fn listing(kind: Kind, source: kube::Error) -> Self {
+        Self { what: format!("the list of {}", kind.plural), source: Box::new(source) }
+    }
 }
 
 /// The contents of the objects that somebody has read, each as of one state of the object.
@@ -49,7 +58,7 @@ impl Contents {
         match answer {
             Ok(object) => Ok(Some(self.keep::<W>(object))),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-            Err(error) => Err(ReadError { kind: W::KIND.kind, name: name.into(), source: Box::new(error) }),
+            Err(error) => Err(ReadError::reading(W::KIND, name, error)),
         }
     }
 

@@ -10,7 +10,7 @@ use skep_converge::Kind;
 
 use crate::Target;
 
-/// Something that can be read: an object by its name, or the objects with an index key. It is a hash, so that it
+/// Something that can be read: an object by its name, the objects with an index key, or which objects these are. It is a hash, so that it
 /// costs eight bytes; if two ever collide, somebody is woken for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Topic(u64);
@@ -22,6 +22,10 @@ impl Topic {
 
     pub(crate) fn index(kind: Kind, namespace: &str, key: &str) -> Self {
         Self::hash(&(kind.group, kind.plural, "index", namespace, key))
+    }
+
+    pub(crate) fn members(kind: Kind, namespace: &str, key: &str) -> Self {
+        Self::hash(&(kind.group, kind.plural, "members", namespace, key))
     }
 
     fn hash(value: &impl Hash) -> Self {
@@ -41,10 +45,11 @@ pub(crate) struct Dependencies {
 impl Dependencies {
     /// The reader is woken by the topic from now on.
     pub(crate) fn add(&mut self, reader: &Arc<Target>, topic: Topic) {
-        let readers = self.readers.entry(topic).or_default();
-        if !readers.contains(reader) {
-            readers.push(reader.clone());
-            self.topics.entry(reader.clone()).or_default().push(topic);
+        // A reader has a few topics; a topic may have thousands of readers.
+        let topics = self.topics.entry(reader.clone()).or_default();
+        if !topics.contains(&topic) {
+            topics.push(topic);
+            self.readers.entry(topic).or_default().push(reader.clone());
         }
     }
 

@@ -37,6 +37,21 @@ impl Reader {
         kept.store.read().unwrap_or_else(PoisonError::into_inner).by_index(&namespace, key)
     }
 
+    /// The names of the objects with an index key in the target's namespace, sorted. It wakes the target when one comes
+    /// or goes, and not when one changes.
+    pub fn members<W: Watched>(&mut self, key: &str) -> Vec<String> {
+        let namespace = self.target.namespace.clone();
+        self.subscribe(Topic::members(W::KIND, &namespace, key));
+        let Some(kept) = self.world.kept::<W>() else { return Vec::new() };
+        kept.store.read().unwrap_or_else(PoisonError::into_inner).members(&namespace, key)
+    }
+
+    /// Lists a kind in the target's namespace anew, so that what was created just now is known even if the watch is
+    /// behind. For what cannot be undone; everything else waits for the watch.
+    pub async fn refresh<W: Watched>(&self) -> Result<(), ReadError> {
+        self.world.refresh::<W>(&self.target.namespace).await
+    }
+
     /// The content of the object of that name in the target's namespace. It is fetched when it has changed since it
     /// was last read by anybody.
     pub async fn content<W: Readable>(&mut self, name: &str) -> Result<Option<Arc<W::Content>>, ReadError> {

@@ -41,6 +41,12 @@ impl<W: Watched> Store<W> {
         names.filter_map(|name| Some((name.to_string(), self.get(namespace, name)?.clone()))).collect()
     }
 
+    /// The names of the objects with an index key, sorted.
+    pub(crate) fn members(&self, namespace: &str, key: &str) -> Vec<String> {
+        let names = self.index.get(&(namespace.into(), key.into())).into_iter().flatten();
+        names.map(ToString::to_string).collect()
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &Name> {
         self.entries.keys()
     }
@@ -61,16 +67,25 @@ impl<W: Watched> Store<W> {
         let name = name_of(object);
         let meta = Meta::of(&object.metadata);
         let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
+        let mut before = Vec::new();
         if let Some(old) = self.entries.get_mut(&name) {
             if old.meta.uid == meta.uid && old.kept == kept {
                 old.meta = meta;
                 return Vec::new();
             }
-            topics.extend(self.unindex(&name));
+            before = W::index(&old.kept);
         }
-        for key in W::index(&kept) {
-            topics.push(Topic::index(W::KIND, &name.0, &key));
-            self.index.entry((name.0.clone(), key.into())).or_default().insert(name.1.clone());
+        let now = W::index(&kept);
+        for key in before.iter().filter(|key| !now.contains(key)) {
+            self.unindex(&name, key, &mut topics);
+        }
+        for key in &now {
+            topics.push(Topic::index(W::KIND, &name.0, key));
+            if !before.contains(key) {
+                topics.push(Topic::members(W::KIND, &name.0, key));
+                let names = self.index.entry((name.0.clone(), key.as_str().into())).or_default();
+                names.insert(name.1.clone());
+            }
         }
         self.entries.insert(name, Entry { meta, kept });
         topics
@@ -96,28 +111,24 @@ impl<W: Watched> Store<W> {
     }
 
     fn remove(&mut self, name: &Name) -> Vec<Topic> {
-        let mut topics = self.unindex(name);
-        if self.entries.remove(name).is_some() {
-            topics.push(Topic::name(W::KIND, &name.0, &name.1));
+        let Some(entry) = self.entries.remove(name) else { return Vec::new() };
+        let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
+        for key in W::index(&entry.kept) {
+            self.unindex(name, &key, &mut topics);
         }
         topics
     }
 
-    fn unindex(&mut self, name: &Name) -> Vec<Topic> {
-        let keys = self.entries.get(name).map(|entry| W::index(&entry.kept)).unwrap_or_default();
-        keys.into_iter()
-            .map(|key| {
-                let topic = Topic::index(W::KIND, &name.0, &key);
-                let key = (name.0.clone(), key.into());
-                if let Some(names) = self.index.get_mut(&key) {
-                    names.remove(&name.1);
-                    if names.is_empty() {
-                        self.index.remove(&key);
-                    }
-                }
-                topic
-            })
-            .collect()
+    fn unindex(&mut self, name: &Name, key: &str, topics: &mut Vec<Topic>) {
+        topics.push(Topic::index(W::KIND, &name.0, key));
+        topics.push(Topic::members(W::KIND, &name.0, key));
+        let key = (name.0.clone(), key.into());
+        if let Some(names) = self.index.get_mut(&key) {
+            names.remove(&name.1);
+            if names.is_empty() {
+                self.index.remove(&key);
+            }
+        }
     }
 }
 

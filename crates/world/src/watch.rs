@@ -5,6 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use futures::{StreamExt, TryStreamExt};
 use kube::{
     Api, Client, Resource,
+    api::ListParams,
     core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
@@ -22,13 +23,7 @@ const PAGE: u32 = 50;
 /// Watches one kind in a namespace, or in all, for as long as the process lives. Errors are retried with back-off;
 /// after a lost watch everything is listed again, and what differs is noticed.
 pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace: Option<String>) {
-    let resource = ApiResource {
-        group: W::KIND.group.into(),
-        version: W::KIND.version.into(),
-        api_version: W::KIND.api_version(),
-        kind: W::KIND.kind.into(),
-        plural: W::KIND.plural.into(),
-    };
+    let resource = resource::<W>();
     let config = watcher::Config {
         label_selector: W::SELECTOR.map(Into::into),
         page_size: Some(PAGE),
@@ -60,6 +55,33 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
             }
             Err(error) => warn!(kind = W::KIND.kind, %error, "the watch is interrupted"),
         }
+    }
+}
+
+/// Takes in every object of a kind that a namespace has now.
+pub(crate) async fn list<W: Watched>(world: &World, client: Client, namespace: &str) -> kube::Result<()> {
+    let api: Api<DynamicObject> = api(client, Some(namespace), &resource::<W>());
+    let mut params = ListParams { label_selector: W::SELECTOR.map(Into::into), ..ListParams::default() };
+    params = params.limit(PAGE);
+    loop {
+        let page = api.list(&params).await?;
+        for object in &page.items {
+            world.observe::<W>(object);
+        }
+        match page.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => params = params.continue_token(&next),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn resource<W: Watched>() -> ApiResource {
+    ApiResource {
+        group: W::KIND.group.into(),
+        version: W::KIND.version.into(),
+        api_version: W::KIND.api_version(),
+        kind: W::KIND.kind.into(),
+        plural: W::KIND.plural.into(),
     }
 }
 

@@ -12,7 +12,7 @@ use skep_converge::Kind;
 use tokio::sync::watch::{self, Sender};
 
 use crate::{
-    Queue, Readable, Reader, Watched,
+    Queue, ReadError, Readable, Reader, Watched,
     content::Contents,
     dependencies::{Dependencies, Topic},
     store::{Name, Store},
@@ -148,6 +148,14 @@ impl World {
         let news = W::keep(object);
         let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).observe(object, news);
         self.wake::<W>(&topics, object);
+    }
+
+    /// Lists a kind in a namespace anew. With no cluster behind it, everything is known already.
+    pub(crate) async fn refresh<W: Watched>(&self, namespace: &str) -> Result<(), ReadError> {
+        let Some(client) = self.client.clone() else { return Ok(()) };
+        crate::watch::list::<W>(self, client, namespace)
+            .await
+            .map_err(|error| ReadError::listing(W::KIND, error))
     }
 
     /// Takes in an object with its content, for a world with no cluster behind it.

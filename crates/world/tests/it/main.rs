@@ -202,3 +202,41 @@ async fn what_happened_while_the_watch_was_down_is_noticed() {
     assert_eq!(reader.get::<ConfigMaps>("gone"), None);
     assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().kept, json!({"a": "2"}));
 }
+
+#[tokio::test]
+async fn who_asks_which_objects_there_are_is_woken_when_one_comes_or_goes_and_not_when_one_changes() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let members = || {
+        let mut reader = fixture.world.reader(fixture.target("reader"));
+        let members = reader.members::<ConfigMaps>("a");
+        reader.finish();
+        members
+    };
+    assert!(members().is_empty());
+    fixture.put("one", [("refers-to", "a")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["one", "reader"]);
+    assert_eq!(members(), ["one"]);
+
+    fixture.put("one", [("refers-to", "a"), ("and", "more")].into()).await;
+    assert_eq!(fixture.next().await, "one");
+    fixture.nobody_is_woken().await;
+
+    fixture.put("one", [("refers-to", "b")].into()).await;
+    let mut woken = [fixture.next().await, fixture.next().await];
+    woken.sort();
+    assert_eq!(woken, ["one", "reader"]);
+    assert!(members().is_empty());
+}
+
+#[tokio::test]
+async fn a_refreshed_list_knows_more_than_a_watch_that_is_behind() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let reader = fixture.world.reader(fixture.target("reader"));
+    fixture.put("one", [("refers-to", "a")].into()).await;
+    // Nothing was awaited in between, so that only the list can have brought it.
+    reader.refresh::<ConfigMaps>().await.unwrap();
+    let mut reader = reader;
+    assert_eq!(reader.members::<ConfigMaps>("a"), ["one"]);
+}
