@@ -18,6 +18,9 @@
 //! # Ok::<(), skep_mcp::Fault>(())
 //! ```
 
+pub mod sse;
+pub mod stdio;
+
 mod envelope;
 mod fault;
 mod id;

@@ -8,3 +8,5 @@ mod envelope;
 mod hostile;
 mod list;
 mod splice;
+mod sse;
+mod stdio;
