@@ -18,6 +18,7 @@
 //! # Ok::<(), skep_mcp::Fault>(())
 //! ```
 
+pub mod header;
 pub mod sse;
 pub mod stdio;
 
@@ -28,15 +29,22 @@ mod json;
 mod list;
 mod method;
 mod params;
+mod reply;
+mod revision;
+mod session_id;
 mod splice;
 mod target;
 
 pub use envelope::{DEPTH, Envelope, Message, Outcome};
 pub use fault::Fault;
+pub use header::{Header, Headers};
 pub use id::Id;
 pub use json::{Kind, Raw, Text};
 pub use list::{Item, List, ListError, Verdict, filtered};
 pub use method::Method;
 pub use params::Meta;
+pub use reply::{Refusal, empty_result};
+pub use revision::{Era, Revision, RevisionFault, era, mirrored};
+pub use session_id::{NotASessionId, SESSION_ID_BYTES, SessionId};
 pub use splice::{Edits, Json, SpliceError};
 pub use target::{Target, TargetKind};

@@ -5,8 +5,13 @@
 
 mod arbitrary;
 mod envelope;
+mod fuzz;
+mod header;
 mod hostile;
 mod list;
+mod reply;
+mod revision;
+mod session_id;
 mod splice;
 mod sse;
 mod stdio;
