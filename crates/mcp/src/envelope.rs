@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
+use serde_json::Value;
+
 use crate::{
     Fault, Id, Meta, Method, Target,
     json::{Field, Fields, Kind, Raw, Scanner, Text},
@@ -147,9 +149,17 @@ impl<'a> Envelope<'a> {
 
     /// The arguments of a tool or prompt.
     ///
-    /// They are the payload: nothing in them was compared. Whoever judges them must refuse keys that occur twice.
+    /// They are the payload: they are JSON, and nothing else is known of them. Whoever judges them reads them by
+    /// [`arguments_to_judge`](Self::arguments_to_judge).
     pub fn arguments(&self) -> Option<Raw<'a>> {
         self.params.value(params::ARGUMENTS)
+    }
+
+    /// The arguments for a policy that looks into them. A fault if the server might read something else in them.
+    ///
+    /// Keys that differ in case are not among that: they are the tool's own, and its schema may well have both.
+    pub fn arguments_to_judge(&self) -> Result<Option<Value>, Fault> {
+        self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
     }
 
     /// The `_meta` of a request or notification.

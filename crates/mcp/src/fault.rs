@@ -44,8 +44,11 @@ pub enum Fault {
     #[error("{0} is there twice (case is ignored)")]
     Duplicate(&'static str),
     /// A key that is decided on, in the wrong case.
-    #[error("{0} is not spelled like this")]
+    #[error("{0} is there in another case only")]
     Lookalike(&'static str),
+    /// A value that is judged, and that two readers may read differently.
+    #[error("{0} has a key twice, half of a surrogate pair, or a number that is out of range")]
+    Ambiguous(&'static str),
     /// A value of the wrong type.
     #[error("{field} must be {expected}")]
     WrongType {

@@ -30,7 +30,7 @@ pub enum Verdict {
     Drop,
     /// It stays, under another name or with another description.
     Replace {
-        /// The new name.
+        /// The new name, or URI of a resource.
         name: Option<String>,
         /// The new description, also if it had none.
         description: Option<String>,

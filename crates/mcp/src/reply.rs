@@ -187,7 +187,10 @@ fn fault_code(fault: &Fault) -> i32 {
         Fault::NotUtf8 { .. } | Fault::ByteOrderMark | Fault::NotJson { .. } | Fault::TooDeep { .. } => {
             PARSE_ERROR
         }
-        Fault::Duplicate(field) | Fault::Lookalike(field) | Fault::WrongType { field, .. }
+        Fault::Duplicate(field)
+        | Fault::Lookalike(field)
+        | Fault::Ambiguous(field)
+        | Fault::WrongType { field, .. }
             if field.starts_with("params") =>
         {
             INVALID_PARAMS

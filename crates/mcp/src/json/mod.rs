@@ -1,5 +1,6 @@
 //! JSON as it was received: a scanner that checks every byte and builds nothing, and the slices it hands out.
 
+mod distinct;
 mod fields;
 mod raw;
 mod scan;

@@ -2,7 +2,9 @@
 
 use std::{fmt, ops::Range};
 
-use super::{Field, Fields, Scanner, Text};
+use serde_json::Value;
+
+use super::{Field, Fields, Scanner, Text, distinct::Distinct};
 use crate::Fault;
 
 /// One JSON value as it was received, and where in the message it stands.
@@ -63,6 +65,14 @@ impl<'a> Raw<'a> {
     /// replaces, another keeps and a third refuses.
     pub(crate) fn text(self) -> Result<Text<'a>, Fault> {
         Text::new(self)
+    }
+
+    /// The value, if it means the same to whoever reads it.
+    pub(crate) fn value(self, field: &'static str) -> Result<Value, Fault> {
+        match serde_json::from_str(self.text) {
+            Ok(Distinct(value)) => Ok(value),
+            Err(_) => Err(Fault::Ambiguous(field)),
+        }
     }
 
     /// The value of one key of this object, if it is one.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use similar_asserts::assert_eq;
-use skep_mcp::{Envelope, Id, Message, Method, Outcome, TargetKind};
+use skep_mcp::{Envelope, Fault, Id, Message, Method, Outcome, TargetKind};
 
 use crate::arbitrary;
 
@@ -146,6 +146,29 @@ fn logs_show_nothing_of_what_a_message_says() {
     assert!(!shown.contains("secret"), "{shown}");
 }
 
+#[test]
+fn arguments_are_judged_only_if_everybody_reads_the_same_in_them() {
+    let judged = |arguments: &str| {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"n","arguments":{arguments}}}}}"#
+        );
+        parsed(&message).arguments_to_judge()
+    };
+    let value = serde_json::json!({"a": [1, -2, 0.5, "é", null, true, {"A": {}}], "A": 1});
+    assert_eq!(judged(&value.to_string()), Ok(Some(value)));
+    for arguments in [
+        r#"{"a":1,"a":1}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"[{"b":{"a":1,"c":{},"a":2}}]"#,
+        r#"{"a":"\ud800"}"#,
+        r#"{"\udc00":1}"#,
+        r#"{"a":1e999}"#,
+    ] {
+        assert_eq!(judged(arguments), Err(Fault::Ambiguous("params.arguments")), "{arguments}");
+    }
+    assert_eq!(parsed(r#"{"jsonrpc":"2.0","method":"ping"}"#).arguments_to_judge(), Ok(None));
+}
+
 proptest! {
     #[test]
     fn a_call_is_read_in_any_spelling(message in arbitrary::call()) {
@@ -156,6 +179,9 @@ proptest! {
         prop_assert_eq!(json(envelope.id().unwrap().raw().as_str()), value["id"].clone());
         prop_assert_eq!(envelope.target().unwrap().name(), value["params"]["name"].as_str().unwrap());
         prop_assert_eq!(json(envelope.arguments().unwrap().as_str()), value["params"]["arguments"].clone());
+        if let Ok(arguments) = envelope.arguments_to_judge() {
+            prop_assert_eq!(arguments.unwrap(), value["params"]["arguments"].clone());
+        }
         prop_assert_eq!(json(envelope.params().unwrap().as_str()), value["params"].clone());
         prop_assert_eq!(envelope.meta().progress_token().unwrap().as_str(), "7");
     }

@@ -167,7 +167,7 @@ fn a_policy_never_sees_another_value_than_the_server() {
     ] {
         assert_eq!(
             fault(format!("{{{members}}}")),
-            format!("{expected} is not spelled like this"),
+            format!("{expected} is there in another case only"),
             "{members}"
         );
     }

@@ -113,7 +113,7 @@ fn what_cannot_be_judged_is_not_shown() {
         (r#"{"tools":null}"#, "result.tools must be an array"),
         (r#"{"tools":[],"tools":[{"name":"b"}]}"#, "result.tools is there twice (case is ignored)"),
         (r#"{"tools":[],"Tools":[{"name":"b"}]}"#, "result.tools is there twice (case is ignored)"),
-        (r#"{"Tools":[{"name":"b"}]}"#, "result.tools is not spelled like this"),
+        (r#"{"Tools":[{"name":"b"}]}"#, "result.tools is there in another case only"),
         (r#"{"tools":["b"]}"#, "a list item must be an object"),
         (r#"{"tools":[{}]}"#, "name of a list item is missing"),
         (r#"{"tools":[{"name":7}]}"#, "name of a list item must be a string"),

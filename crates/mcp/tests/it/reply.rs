@@ -19,7 +19,7 @@ fn each_refusal_has_its_status_its_code_and_its_words() {
             -32602,
             "params.name is there twice (case is ignored)",
         ),
-        (message(Fault::Lookalike("params.name")), 400, -32602, "params.name is not spelled like this"),
+        (message(Fault::Lookalike("params.name")), 400, -32602, "params.name is there in another case only"),
         (Refusal::Capability { required: json!({}) }, 400, -32021, "missing required client capability"),
         (Refusal::Origin, 403, -32600, "Origin not allowed"),
         (Refusal::Denied, 403, 403, "Unauthorized"),
