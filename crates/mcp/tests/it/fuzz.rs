@@ -34,10 +34,12 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Members {
-    /// What a server that ignores case, as Go's encoding/json, takes for this key: the last that fits.
+    /// What a server that ignores case, as Go's encoding/json does, takes for this key. It must not have a choice.
     fn carelessly(&self, key: &str) -> Option<&RawValue> {
         let fold = |key: &str| key.to_lowercase().replace('ſ', "s").replace('\u{212a}', "k");
-        self.0.iter().rev().find(|(name, _)| fold(name) == fold(key)).map(|(_, value)| &**value)
+        let fits: Vec<_> = self.0.iter().filter(|(name, _)| fold(name) == fold(key)).collect();
+        assert!(fits.len() < 2, "{key} is there {} times", fits.len());
+        fits.first().map(|(_, value)| &**value)
     }
 }
 
