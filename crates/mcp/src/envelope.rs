@@ -1,0 +1,225 @@
+//! The envelope of a message: what it is, and what it is about.
+
+use std::{borrow::Cow, fmt};
+
+use serde_json::Value;
+
+use crate::{
+    Fault, Id, Meta, Method, Target,
+    json::{Field, Fields, Kind, Raw, Scanner, Text},
+    params::{self, Params},
+};
+
+/// How many objects and arrays may be nested in a message, its own included.
+pub const DEPTH: u32 = 64;
+
+/// A JSON-RPC message whose bytes were checked once, from the first to the last, and of which only the envelope was
+/// read.
+#[derive(Clone, Copy)]
+pub struct Envelope<'a> {
+    bytes: &'a [u8],
+    message: Message<'a>,
+    method: Option<Method>,
+    params: Params<'a>,
+}
+
+/// The three kinds of message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// Wants an answer.
+    Request {
+        /// What the answer will refer to.
+        id: Id<'a>,
+        /// The name of the method.
+        method: Text<'a>,
+    },
+    /// Wants none. A policy must look at the method all the same: nothing keeps a server from acting on a `tools/call`
+    /// that has no id.
+    Notification {
+        /// The name of the method.
+        method: Text<'a>,
+    },
+    /// An answer.
+    Response {
+        /// Which request it answers. Only an error can do without, when the request could not be read; JSON-RPC spells
+        /// that as null.
+        id: Option<Id<'a>>,
+        /// How it went.
+        outcome: Outcome<'a>,
+    },
+}
+
+/// How a request went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// Well.
+    Result(Raw<'a>),
+    /// Not well.
+    Error(Raw<'a>),
+}
+
+const JSONRPC: usize = 0;
+const ID: usize = 1;
+const METHOD: usize = 2;
+const PARAMS: usize = 3;
+const RESULT: usize = 4;
+const ERROR: usize = 5;
+
+static FIELDS: [Field; 6] = [
+    Field { key: "jsonrpc", path: "jsonrpc" },
+    Field { key: "id", path: "id" },
+    Field { key: "method", path: "method" },
+    Field { key: "params", path: "params" },
+    Field { key: "result", path: "result" },
+    Field { key: "error", path: "error" },
+];
+
+impl<'a> Envelope<'a> {
+    /// The envelope of these bytes, which must be one message and nothing else.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
+        Self::parse_within(bytes, DEPTH)
+    }
+
+    /// The same with another bound than [`DEPTH`], of up to 127.
+    pub fn parse_within(bytes: &'a [u8], depth: u32) -> Result<Self, Fault> {
+        let mut scanner = Scanner::new(bytes, depth)?;
+        if scanner.peek() == Some(b'[') {
+            return Err(Fault::Batch);
+        }
+        let mut fields = Fields::new(&FIELDS);
+        let mut params = Params::none();
+        scanner.object(|scanner, key| {
+            let index = fields.index(key)?;
+            let value = if index == Some(PARAMS) { params.take(scanner)? } else { scanner.value()? };
+            if let Some(index) = index {
+                fields.put(index, value);
+            }
+            Ok(())
+        })?;
+        scanner.end()?;
+        fields.spelled(0..FIELDS.len())?;
+        let message = message(&fields)?;
+        let method = match message {
+            Message::Request { method, .. } | Message::Notification { method } => {
+                let method = Method::named(&method.decoded());
+                params.checked(method)?;
+                Some(method)
+            }
+            Message::Response { .. } => None,
+        };
+        Ok(Self { bytes, message, method, params })
+    }
+
+    /// The bytes as they were received, which are the ones to forward.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// Which kind of message it is.
+    pub fn message(&self) -> Message<'a> {
+        self.message
+    }
+
+    /// The id of the request, or of the one that is answered.
+    pub fn id(&self) -> Option<Id<'a>> {
+        match self.message {
+            Message::Request { id, .. } => Some(id),
+            Message::Notification { .. } => None,
+            Message::Response { id, .. } => id,
+        }
+    }
+
+    /// The method of a request or notification.
+    pub fn method(&self) -> Option<Method> {
+        self.method
+    }
+
+    /// The name of that method.
+    pub fn method_name(&self) -> Option<Cow<'a, str>> {
+        match self.message {
+            Message::Request { method, .. } | Message::Notification { method } => Some(method.decoded()),
+            Message::Response { .. } => None,
+        }
+    }
+
+    /// The parameters, if there are any.
+    pub fn params(&self) -> Option<Raw<'a>> {
+        self.params.raw()
+    }
+
+    /// The arguments of a tool or prompt.
+    ///
+    /// They are the payload: they are JSON, and nothing else is known of them. Whoever judges them reads them by
+    /// [`arguments_to_judge`](Self::arguments_to_judge).
+    pub fn arguments(&self) -> Option<Raw<'a>> {
+        self.params.value(params::ARGUMENTS)
+    }
+
+    /// The arguments for a policy that looks into them. A fault if the server might read something else in them.
+    ///
+    /// Keys that differ in case are not among that: they are the tool's own, and its schema may well have both.
+    pub fn arguments_to_judge(&self) -> Result<Option<Value>, Fault> {
+        self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
+    }
+
+    /// The `_meta` of a request or notification.
+    pub fn meta(&self) -> &Meta<'a> {
+        self.params.meta()
+    }
+
+    /// The revision that an `initialize` asks for.
+    pub fn requested_version(&self) -> Option<Text<'a>> {
+        self.params.value(params::PROTOCOL_VERSION)?.text().ok()
+    }
+
+    /// What the message names. For a tool, prompt, resource or task this is a string, and if it is missing, so it is
+    /// for the server: a policy then has nothing to allow.
+    pub fn target(&self) -> Option<Target<'a>> {
+        Target::of(self.method?.target()?, &self.params)
+    }
+}
+
+/// Without what it says, which is not for logs.
+impl fmt::Debug for Envelope<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, message, method, .. } = self;
+        formatter
+            .debug_struct("Envelope")
+            .field("bytes", &bytes.len())
+            .field("message", message)
+            .field("method", method)
+            .finish()
+    }
+}
+
+fn message<'a>(fields: &Fields<'a, 6>) -> Result<Message<'a>, Fault> {
+    match fields.value(JSONRPC) {
+        Some(version) if version.kind() == Kind::Text && version.text()? == "2.0" => {}
+        _ => return Err(Fault::NotJsonRpc),
+    }
+    let id = fields.value(ID);
+    match (fields.value(METHOD), fields.value(RESULT), fields.value(ERROR)) {
+        (Some(method), None, None) => {
+            if method.kind() != Kind::Text {
+                return Err(Fault::WrongType { field: "method", expected: "a string" });
+            }
+            let method = method.text()?;
+            Ok(match id {
+                Some(id) => Message::Request { id: Id::new(id)?, method },
+                None => Message::Notification { method },
+            })
+        }
+        (None, Some(result), None) => {
+            let id = Id::new(id.ok_or(Fault::Missing("id"))?)?;
+            Ok(Message::Response { id: Some(id), outcome: Outcome::Result(result) })
+        }
+        (None, None, Some(error)) => {
+            if error.kind() != Kind::Object {
+                return Err(Fault::WrongType { field: "error", expected: "an object" });
+            }
+            let id = id.filter(|id| id.kind() != Kind::Null).map(Id::new).transpose()?;
+            Ok(Message::Response { id, outcome: Outcome::Error(error) })
+        }
+        _ => Err(Fault::Unclear),
+    }
+}

@@ -1,0 +1,13 @@
+//! JSON as it was received: a scanner that checks every byte and builds nothing, and the slices it hands out.
+
+mod distinct;
+mod fields;
+mod raw;
+mod scan;
+mod text;
+
+pub use raw::{Kind, Raw};
+pub use text::Text;
+
+pub(crate) use fields::{Field, Fields};
+pub(crate) use scan::Scanner;

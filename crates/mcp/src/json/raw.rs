@@ -1,0 +1,94 @@
+//! One value, as it was spelled.
+
+use std::{fmt, ops::Range};
+
+use serde_json::Value;
+
+use super::{Field, Fields, Scanner, Text, distinct::Distinct};
+use crate::Fault;
+
+/// One JSON value as it was received, and where in the message it stands.
+///
+/// Whoever needs the value reads it from [`as_str`](Self::as_str); whoever forwards it has nothing to do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Raw<'a> {
+    text: &'a str,
+    start: usize,
+}
+
+/// What kind of value it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    Text,
+    /// A number.
+    Number,
+    /// `true` or `false`
+    Bool,
+    /// `null`
+    Null,
+}
+
+impl<'a> Raw<'a> {
+    /// The text must be one JSON value without white space around it.
+    pub(crate) fn new(text: &'a str, start: usize) -> Self {
+        Self { text, start }
+    }
+
+    /// The value as it was spelled.
+    pub fn as_str(&self) -> &'a str {
+        self.text
+    }
+
+    /// Which bytes of the message these are.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.text.len()
+    }
+
+    /// What kind of value it is, which its first byte tells.
+    pub fn kind(&self) -> Kind {
+        match self.text.as_bytes().first() {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::Text,
+            Some(b't' | b'f') => Kind::Bool,
+            Some(b'n') => Kind::Null,
+            _ => Kind::Number,
+        }
+    }
+
+    /// The string that this is. A fault if it is none, or if it has half of a surrogate pair, which one server
+    /// replaces, another keeps and a third refuses.
+    pub(crate) fn text(self) -> Result<Text<'a>, Fault> {
+        Text::new(self)
+    }
+
+    /// The value, if it means the same to whoever reads it.
+    pub(crate) fn value(self, field: &'static str) -> Result<Value, Fault> {
+        match serde_json::from_str(self.text) {
+            Ok(Distinct(value)) => Ok(value),
+            Err(_) => Err(Fault::Ambiguous(field)),
+        }
+    }
+
+    /// The value of one key of this object, if it is one.
+    pub(crate) fn member(self, field: &'static [Field; 1]) -> Result<Option<Raw<'a>>, Fault> {
+        if self.kind() != Kind::Object {
+            return Ok(None);
+        }
+        let mut fields = Fields::new(field);
+        Scanner::within(self).object(|scanner, key| fields.take(scanner, key))?;
+        Ok(fields.value(0))
+    }
+}
+
+/// Without the value, which is not for logs.
+impl fmt::Debug for Raw<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?} at {:?}", self.kind(), self.range())
+    }
+}

@@ -1,0 +1,200 @@
+//! What we answer ourselves, as bytes: the one place where a refusal gets its status, its code and its words.
+
+use serde_json::{Value, json};
+
+use crate::{Fault, Id, Revision, RevisionFault};
+
+/// Why a message is answered here and does not reach the server, or why the server's answer does not reach the caller.
+///
+/// | refusal | HTTP | JSON-RPC | ToolHive's proxyrunner, where it differs |
+/// | --- | --- | --- | --- |
+/// | `Message` | 400 | -32700, -32600, -32602 | text, except for batches |
+/// | `Revision` | 400 | -32020, -32022, -32602 | see [`era`](crate::era) |
+/// | `Capability` | 400 | -32021 | |
+/// | `Origin` | 403 | -32600 | |
+/// | `Denied` | 403 | 403 | |
+/// | `WebhookDenied` | 403, 422 | 403 | |
+/// | `Session` | 404 | -32001 | |
+/// | `Method` | 404 | -32601 | |
+/// | `TooLarge` | 413 | -32600 | text |
+/// | `RateLimited` | 429 | 429 | |
+/// | `HiddenTool` | 200 | -32602 | 400 without a body if the caller does not accept JSON |
+/// | `Internal` | 500 | -32603 | |
+/// | `Unreachable` | 502 | -32603 | no body |
+/// | `Unavailable` | 503 | -32603 | text |
+/// | `Timeout` | 504 | -32000 | text, if it is not in a stream |
+///
+/// In a stream that has begun, status and headers are gone, and the body goes out as one more event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The body is no message.
+    Message(Fault),
+    /// It speaks no revision that is served.
+    Revision(RevisionFault),
+    /// The server needs a capability that the client does not declare.
+    Capability {
+        /// What is needed, as capabilities are declared.
+        required: Value,
+    },
+    /// Its `Origin` is not allowed.
+    Origin,
+    /// A policy does not allow it.
+    Denied,
+    /// A webhook does not allow it.
+    WebhookDenied {
+        /// 403, or the 422 that a mutating webhook may answer.
+        status: u16,
+        /// What the webhook says.
+        message: String,
+    },
+    /// Its session is not known, or over.
+    Session,
+    /// There is no such method.
+    Method,
+    /// The body is larger than is read.
+    TooLarge,
+    /// There were too many.
+    RateLimited {
+        /// When to come back.
+        retry_after_seconds: u64,
+    },
+    /// The tool is not shown to callers, so to them it does not exist.
+    HiddenTool,
+    /// Something failed here.
+    Internal,
+    /// The server cannot be reached.
+    Unreachable,
+    /// Something that is needed to answer does not work right now.
+    Unavailable(&'static str),
+    /// The server took too long.
+    Timeout,
+}
+
+impl Refusal {
+    /// The status of the HTTP response.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::HiddenTool => 200,
+            Self::Message(_) | Self::Revision(_) | Self::Capability { .. } => 400,
+            Self::Origin | Self::Denied => 403,
+            Self::WebhookDenied { status, .. } => *status,
+            Self::Session | Self::Method => 404,
+            Self::TooLarge => 413,
+            Self::RateLimited { .. } => 429,
+            Self::Internal => 500,
+            Self::Unreachable => 502,
+            Self::Unavailable(_) => 503,
+            Self::Timeout => 504,
+        }
+    }
+
+    /// The code of the JSON-RPC error.
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Message(fault) => fault_code(fault),
+            Self::Revision(RevisionFault::Header { .. } | RevisionFault::Mismatch { .. }) => -32020,
+            Self::Capability { .. } => -32021,
+            Self::Revision(RevisionFault::Unsupported { .. }) => -32022,
+            Self::Revision(RevisionFault::Params { .. }) | Self::HiddenTool => -32602,
+            Self::Origin | Self::TooLarge => -32600,
+            // HTTP's numbers, where JSON-RPC has none: they are outside of the range it reserves.
+            Self::Denied | Self::WebhookDenied { .. } => 403,
+            Self::RateLimited { .. } => 429,
+            Self::Session => -32001,
+            Self::Method => -32601,
+            Self::Internal | Self::Unreachable | Self::Unavailable(_) => -32603,
+            Self::Timeout => -32000,
+        }
+    }
+
+    /// What the JSON-RPC error says.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Message(fault) => fault.to_string(),
+            Self::Revision(fault) => fault.to_string(),
+            Self::Capability { .. } => "missing required client capability".to_owned(),
+            Self::Origin => "Origin not allowed".to_owned(),
+            Self::Denied => "Unauthorized".to_owned(),
+            Self::WebhookDenied { message, .. } => message.clone(),
+            Self::Session => "Session not found".to_owned(),
+            Self::Method => "Method not found".to_owned(),
+            Self::TooLarge => "the request body is too large".to_owned(),
+            Self::RateLimited { .. } => "rate limit exceeded".to_owned(),
+            Self::HiddenTool => "tool not found".to_owned(),
+            Self::Internal => "internal error".to_owned(),
+            Self::Unreachable => "the MCP server cannot be reached".to_owned(),
+            Self::Unavailable(what) => format!("{what} unavailable"),
+            Self::Timeout => "Timeout".to_owned(),
+        }
+    }
+
+    /// What the JSON-RPC error carries for programs.
+    pub fn data(&self) -> Option<Value> {
+        match self {
+            Self::Revision(RevisionFault::Unsupported { requested }) => {
+                Some(json!({"supported": [Revision::V2026_07_28.name()], "requested": requested}))
+            }
+            Self::Revision(RevisionFault::Mismatch { said, body, .. }) => {
+                Some(json!({"header": said, "body": body}))
+            }
+            Self::Capability { required } => Some(json!({"requiredCapabilities": required})),
+            Self::RateLimited { retry_after_seconds } => {
+                Some(json!({"retryAfterSeconds": retry_after_seconds}))
+            }
+            _ => None,
+        }
+    }
+
+    /// The error as a message. The id is the one of the request as it was spelled; if there is none it is left out,
+    /// because MCP has no null ids.
+    pub fn body(&self, id: Option<Id<'_>>) -> Vec<u8> {
+        let mut error = json!({"code": self.code(), "message": self.message()});
+        if let Some(data) = self.data() {
+            error["data"] = data;
+        }
+        reply(id, "error", &error.to_string())
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Message(fault)
+    }
+}
+
+impl From<RevisionFault> for Refusal {
+    fn from(fault: RevisionFault) -> Self {
+        Self::Revision(fault)
+    }
+}
+
+/// The result `{}` as a message, for requests that are answered here.
+pub fn empty_result(id: Id<'_>) -> Vec<u8> {
+    reply(Some(id), "result", "{}")
+}
+
+fn reply(id: Option<Id<'_>>, key: &str, value: &str) -> Vec<u8> {
+    let id = id.map(|id| format!("\"id\":{},", id.raw().as_str())).unwrap_or_default();
+    format!("{{\"jsonrpc\":\"2.0\",{id}\"{key}\":{value}}}").into_bytes()
+}
+
+fn fault_code(fault: &Fault) -> i32 {
+    const PARSE_ERROR: i32 = -32700;
+    const INVALID_REQUEST: i32 = -32600;
+    const INVALID_PARAMS: i32 = -32602;
+    match fault {
+        Fault::NotUtf8 { .. } | Fault::ByteOrderMark | Fault::NotJson { .. } | Fault::TooDeep { .. } => {
+            PARSE_ERROR
+        }
+        Fault::Duplicate(field)
+        | Fault::Lookalike(field)
+        | Fault::Ambiguous(field)
+        | Fault::WrongType { field, .. }
+            if field.starts_with("params") =>
+        {
+            INVALID_PARAMS
+        }
+        _ => INVALID_REQUEST,
+    }
+}

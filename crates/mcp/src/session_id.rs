@@ -1,0 +1,45 @@
+//! Ids of sessions, in the revisions that have sessions.
+
+use std::fmt;
+
+/// The longest id that is taken. A server may use a JWT.
+pub const SESSION_ID_BYTES: usize = 1024;
+
+/// The value of an `Mcp-Session-Id` header. Whoever has it is in the session, so it is not for logs: `Debug` shows
+/// its beginning only.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SessionId(Box<str>);
+
+/// An `Mcp-Session-Id` header that is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Mcp-Session-Id must be 1 to {SESSION_ID_BYTES} visible ASCII characters")]
+pub struct NotASessionId;
+
+impl SessionId {
+    /// A new one: 122 random bits from the operating system, as a UUID, which ToolHive's session store wants.
+    pub fn random() -> Self {
+        Self(uuid::Uuid::new_v4().to_string().into())
+    }
+
+    /// The id of a header. MCP allows what is visible in ASCII: 0x21 to 0x7E.
+    pub fn parse(header: &[u8]) -> Result<Self, NotASessionId> {
+        let visible = header.iter().all(u8::is_ascii_graphic);
+        match std::str::from_utf8(header) {
+            Ok(id) if visible && (1..=SESSION_ID_BYTES).contains(&id.len()) => Ok(Self(id.into())),
+            _ => Err(NotASessionId),
+        }
+    }
+
+    /// The id itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Eight of a UUID's characters tell sessions apart and leave 90 bits to guess. A short id shows nothing.
+        let shown = if self.0.len() < 32 { "" } else { &self.0[..8] };
+        write!(formatter, "SessionId({shown}…)")
+    }
+}
