@@ -1,4 +1,4 @@
-//! Annotations, and the one finalizer.
+//! Annotations, and finalizers.
 //!
 //! They come in two domains: `toolhive.stacklok.dev` is the API group, `toolhive.stacklok.io` is what the older of
 //! them use. Users and dashboards know each by its full name.
@@ -35,3 +35,17 @@ pub const KUBECTL_RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// The finalizer on an MCPServer, which holds it until what its proxy created is gone.
 pub const MCPSERVER_FINALIZER: &str = "mcpserver.toolhive.stacklok.dev/finalizer";
+/// The finalizers on the kinds of configuration, which hold them while workloads refer to them.
+pub const AUTHZ_CONFIG_FINALIZER: &str = "mcpauthzconfig.toolhive.stacklok.dev/finalizer";
+/// See [`AUTHZ_CONFIG_FINALIZER`].
+pub const EXTERNAL_AUTH_CONFIG_FINALIZER: &str = "mcpexternalauthconfig.toolhive.stacklok.dev/finalizer";
+/// See [`AUTHZ_CONFIG_FINALIZER`].
+pub const OIDC_CONFIG_FINALIZER: &str = "mcpoidcconfig.toolhive.stacklok.dev/finalizer";
+/// See [`AUTHZ_CONFIG_FINALIZER`].
+pub const TELEMETRY_CONFIG_FINALIZER: &str = "mcptelemetryconfig.toolhive.stacklok.dev/finalizer";
+/// See [`AUTHZ_CONFIG_FINALIZER`]. It is the one that is named otherwise.
+pub const TOOL_CONFIG_FINALIZER: &str = "toolhive.stacklok.dev/toolconfig-finalizer";
+/// See [`AUTHZ_CONFIG_FINALIZER`].
+pub const WEBHOOK_CONFIG_FINALIZER: &str = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer";
+/// A finalizer that ToolHive puts on an MCPGroup. skep needs none, and takes it off when a group is deleted.
+pub const GROUP_FINALIZER: &str = "toolhive.stacklok.dev/mcpgroup-finalizer";

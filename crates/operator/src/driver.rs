@@ -29,6 +29,8 @@ pub trait Controller: Send + Sync + 'static {
     const MANAGER: &'static str;
     /// Holds the object back from deletion until what is not garbage-collected is gone. Without it, all of it is.
     const FINALIZER: Option<Finalizer>;
+    /// Whether it is put on. One that another operator put on is taken off either way.
+    const ADDS_FINALIZER: bool = true;
 
     /// Looks up everything that the object refers to.
     fn resolve(
@@ -44,13 +46,30 @@ pub trait Controller: Send + Sync + 'static {
     fn status(&self, inputs: &Self::Inputs, outcome: &Outcome, now: &Time) -> Child;
 
     /// What is to be done once, beside the children.
-    fn acts(&self, inputs: &Self::Inputs) -> Acts;
+    fn acts(&self, _inputs: &Self::Inputs) -> Acts {
+        Acts::default()
+    }
 
     /// What to tell people. It is called each time, so it tells only what is new.
-    fn notices(&self, inputs: &Self::Inputs, outcome: &Outcome) -> Vec<Notice>;
+    fn notices(&self, _inputs: &Self::Inputs, _outcome: &Outcome) -> Vec<Notice> {
+        Vec::new()
+    }
 
     /// Objects that do not go with their owner by themselves, as kind and name.
-    fn leftovers(&self, name: &str) -> Vec<(Kind, String)>;
+    fn leftovers(&self, _name: &str) -> Vec<(Kind, String)> {
+        Vec::new()
+    }
+
+    /// Why an object that is being deleted must stay for now.
+    fn held(&self, _inputs: &Self::Inputs) -> Option<Blocked> {
+        None
+    }
+
+    /// Looks at the cluster itself for what might hold an object, when nothing that is known does: what is gone cannot
+    /// be brought back.
+    fn look_again(&self, _reader: &Reader) -> impl Future<Output = Result<(), ReadError>> + Send {
+        async { Ok(()) }
+    }
 }
 
 /// Why an object cannot have its children as it is. What runs goes on running.
@@ -131,9 +150,10 @@ impl<C: Controller> Driver<C> {
         let resource_version = Some(entry.meta.resource_version.clone());
         let metadata = ObjectMeta { resource_version, ..C::Resource::metadata(&object).clone() };
         if metadata.deletion_timestamp.is_some() {
-            return self.finalize(reader, &metadata).await;
+            return self.finalize(reader, object, &entry.meta, &observed, &metadata).await;
         }
-        if let Some(finalizer) = C::FINALIZER.filter(|finalizer| !finalizer.is_on(&metadata)) {
+        let missing = |finalizer: &Finalizer| C::ADDS_FINALIZER && !finalizer.is_on(&metadata);
+        if let Some(finalizer) = C::FINALIZER.filter(missing) {
             let written = finalizer.add(&self.writer, C::Resource::KIND, &metadata).await?;
             // The answer is news to the world, so the object is worked on again, as it is now.
             self.world.observe::<C::Resource>(&written);
@@ -225,10 +245,29 @@ impl<C: Controller> Driver<C> {
         Ok(())
     }
 
-    async fn finalize(&self, reader: &mut Reader, metadata: &ObjectMeta) -> Result<(), Failure> {
+    /// Lets an object go, unless something holds it. Whatever that is wakes the object when it does not any more.
+    async fn finalize(
+        &self,
+        reader: &mut Reader,
+        object: Arc<<C::Resource as CustomResource>::Object>,
+        meta: &Meta,
+        observed: &Observed,
+        metadata: &ObjectMeta,
+    ) -> Result<(), Failure> {
         let Some(finalizer) = C::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
             return Ok(());
         };
+        let mut inputs = self.controller.resolve(object.clone(), reader).await?;
+        if self.controller.held(&inputs).is_none() {
+            self.controller.look_again(reader).await?;
+            inputs = self.controller.resolve(object, reader).await?;
+        }
+        if let Some(held) = self.controller.held(&inputs) {
+            let outcome = Outcome::Blocked(held);
+            let notices = self.controller.notices(&inputs, &outcome);
+            self.notices.publish(&reference::<C>(metadata), notices).await;
+            return self.report(&inputs, &outcome, meta, observed).await;
+        }
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, name) in self.controller.leftovers(&name) {
             if let Some(child) = children::get(reader, kind, &name) {

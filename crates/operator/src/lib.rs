@@ -8,6 +8,7 @@
 mod build;
 mod children;
 pub mod conditions;
+mod configs;
 pub mod driver;
 pub mod facts;
 pub mod kinds;
@@ -16,6 +17,7 @@ mod parts;
 pub mod permissions;
 mod proxied;
 mod reference;
+pub mod refers;
 pub mod render;
 pub mod run;
 pub mod settings;

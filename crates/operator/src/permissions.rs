@@ -20,19 +20,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
 const RULES: [Rule; 11] = [
-    (
-        GROUP,
-        &[
-            "mcpauthzconfigs",
-            "mcpexternalauthconfigs",
-            "mcpgroups",
-            "mcpoidcconfigs",
-            "mcptelemetryconfigs",
-            "mcptoolconfigs",
-            "mcpwebhookconfigs",
-        ],
-        READ,
-    ),
+    (GROUP, &["virtualmcpservers"], READ),
     ("apps", &["deployments"], OWN),
     ("apps", &["statefulsets"], GRANT),
     ("", &["services"], GRANT),

@@ -11,8 +11,8 @@ use crate::{
     kinds::{Visit, each},
     settings::Settings,
     watched::{
-        AuthzConfigs, ConfigMaps, CustomResource, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies,
-        Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
+        AuthzConfigs, ConfigMaps, CustomResource, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+        RemoteProxies, Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
     },
 };
 
@@ -101,6 +101,7 @@ fn take_in(
     known!(
         Servers,
         RemoteProxies,
+        Entries,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

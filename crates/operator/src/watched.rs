@@ -21,6 +21,7 @@ use crate::{
     driver::Controller,
     facts::{DeploymentFacts, PodFacts},
     kinds::{Visit, each},
+    refers::{Refers, reference_key},
 };
 
 /// The field managers of this operator begin like this.
@@ -56,6 +57,11 @@ macro_rules! custom_resources {
             fn keep(object: &DynamicObject) -> Self::Kept {
                 keep_custom(object)
             }
+
+            fn index(kept: &Self::Kept) -> Vec<String> {
+                let references = kept.object.iter().flat_map(|object| object.references());
+                references.map(|(kind, name)| reference_key(kind, name)).collect()
+            }
         }
 
         impl CustomResource for $name {
@@ -73,6 +79,14 @@ custom_resources! {
     Servers: MCPServer, "v1beta1", "mcpservers";
     /// MCPRemoteProxies.
     RemoteProxies: MCPRemoteProxy, "v1beta1", "mcpremoteproxies";
+    /// MCPServerEntries.
+    Entries: MCPServerEntry, "v1beta1", "mcpserverentries";
+    /// VirtualMCPServers.
+    VirtualServers: VirtualMCPServer, "v1beta1", "virtualmcpservers";
+    /// VirtualMCPCompositeToolDefinitions.
+    CompositeTools: VirtualMCPCompositeToolDefinition, "v1beta1", "virtualmcpcompositetooldefinitions";
+    /// EmbeddingServers.
+    EmbeddingServers: EmbeddingServer, "v1beta1", "embeddingservers";
     /// MCPGroups.
     Groups: MCPGroup, "v1beta1", "mcpgroups";
     /// MCPToolConfigs.
@@ -236,13 +250,7 @@ pub fn watches() -> Builder {
     each(&Arc::default(), &mut controlled);
     controlled
         .0
-        .watch::<Groups>()
-        .watch::<ToolConfigs>()
-        .watch::<ExternalAuthConfigs>()
-        .watch::<OidcConfigs>()
-        .watch::<AuthzConfigs>()
-        .watch::<TelemetryConfigs>()
-        .watch::<WebhookConfigs>()
+        .watch::<VirtualServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
         .watch::<Services>()

@@ -1,14 +1,21 @@
-//! The kinds, one folder each.
+//! The kinds, one file or folder each.
 
+mod mcp_authz_config;
+mod mcp_external_auth_config;
+mod mcp_group;
+mod mcp_oidc_config;
 mod mcp_remote_proxy;
 mod mcp_server;
+mod mcp_server_entry;
+mod mcp_telemetry_config;
+mod mcp_tool_config;
+mod mcp_webhook_config;
 
 use std::sync::Arc;
 
-pub use mcp_remote_proxy::McpRemoteProxies;
 pub use mcp_server::McpServers;
 
-use crate::{driver::Controller, settings::Settings};
+use crate::{configs::Configs, driver::Controller, settings::Settings};
 
 /// Whoever needs every kind that is worked on.
 pub(crate) trait Visit {
@@ -19,5 +26,13 @@ pub(crate) trait Visit {
 /// on an object and what can be rendered all follow from it.
 pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(McpServers::new(settings.clone()));
-    visitor.visit(McpRemoteProxies::new(settings.clone()));
+    visitor.visit(mcp_remote_proxy::McpRemoteProxies::new(settings.clone()));
+    visitor.visit(mcp_server_entry::McpServerEntries);
+    visitor.visit(mcp_group::McpGroups);
+    visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
+    visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());
+    visitor.visit(Configs::<mcp_oidc_config::McpOidcConfig>::default());
+    visitor.visit(Configs::<mcp_telemetry_config::McpTelemetryConfig>::default());
+    visitor.visit(Configs::<mcp_tool_config::McpToolConfig>::default());
+    visitor.visit(Configs::<mcp_webhook_config::McpWebhookConfig>::default());
 }

@@ -19,7 +19,7 @@ pub(crate) struct CaBundle<'a> {
 }
 
 impl<'a> CaBundle<'a> {
-    pub(super) fn new(reference: Option<&'a CaBundleRef>) -> Option<Self> {
+    pub(crate) fn new(reference: Option<&'a CaBundleRef>) -> Option<Self> {
         let selector = reference?.config_map_ref.as_ref()?;
         let key = if selector.key.is_empty() { paths::CA_FILE } else { &selector.key };
         said(&selector.name).map(|config_map| Self { config_map, key })

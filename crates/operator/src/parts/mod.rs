@@ -11,7 +11,7 @@
 
 pub(crate) mod auth_server;
 pub(crate) mod authz;
-mod ca_bundle;
+pub(crate) mod ca_bundle;
 mod checks;
 pub(crate) mod external_auth;
 mod fnv;

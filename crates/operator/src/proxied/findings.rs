@@ -121,12 +121,17 @@ pub(crate) fn group(proxied: &Proxied) -> Option<Finding> {
     Some(match reference.checked("MCPGroup", |_| Ok(())) {
         Err(problem) => Finding::no(TYPE, "GroupRefNotFound", problem.message()),
         Ok(group) => {
-            let phase = group.status.as_ref().and_then(|status| status.phase).unwrap_or_default();
-            if phase == MCPGroupPhase::Ready {
-                Finding::yes(TYPE, "GroupRefIsValid", format!("the MCPGroup {} is ready", reference.name))
-            } else {
-                let message = format!("the MCPGroup {} is {}", reference.name, phase.as_str());
+            let phase = group.status.as_ref().and_then(|status| status.phase);
+            // A group that nobody has looked at yet is one all the same.
+            if phase == Some(MCPGroupPhase::Failed) {
+                let message = format!("the MCPGroup {} is not ready", reference.name);
                 Finding::no(TYPE, "GroupRefNotReady", message)
+            } else {
+                Finding::yes(
+                    TYPE,
+                    "GroupRefIsValid",
+                    format!("it is a member of the MCPGroup {}", reference.name),
+                )
             }
         }
     })

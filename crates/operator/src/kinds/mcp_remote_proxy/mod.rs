@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use skep_api::kinds::MCPRemoteProxy;
-use skep_converge::{Child, Finalizer, Kind};
+use skep_converge::{Child, Finalizer};
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    driver::{Acts, Blocked, Controller, Outcome},
+    driver::{Blocked, Controller, Outcome},
     notice::Notice,
     proxied::notices,
     settings::Settings,
@@ -23,13 +23,13 @@ use crate::{
 use inputs::Inputs;
 
 /// The controller of MCPRemoteProxies.
-pub struct McpRemoteProxies {
+pub(super) struct McpRemoteProxies {
     settings: Arc<Settings>,
 }
 
 impl McpRemoteProxies {
     /// A controller with the settings of the installation.
-    pub fn new(settings: Arc<Settings>) -> Self {
+    pub(super) fn new(settings: Arc<Settings>) -> Self {
         Self { settings }
     }
 }
@@ -54,16 +54,8 @@ impl Controller for McpRemoteProxies {
         status::status(inputs, outcome, now)
     }
 
-    fn acts(&self, _: &Inputs) -> Acts {
-        Acts::default()
-    }
-
     fn notices(&self, inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
         let told = inputs.object.status.as_ref().and_then(|status| status.message.as_deref());
         notices(&inputs.proxied, &inputs.findings, outcome, told)
-    }
-
-    fn leftovers(&self, _: &str) -> Vec<(Kind, String)> {
-        Vec::new()
     }
 }

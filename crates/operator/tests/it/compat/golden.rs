@@ -6,24 +6,37 @@ use std::{
 };
 
 use kube::{
-    Api, Resource,
-    api::{Patch, PatchParams, PostParams},
+    Api,
+    api::PostParams,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use regex::Regex;
 use serde_json::{Value, json};
-use skep_api::kinds::MCPGroup;
 use skep_converge::Kind;
 use skep_operator::{
     settings::Settings,
-    watched::{RemoteProxies, Servers},
+    watched::{
+        AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
+        TelemetryConfigs, ToolConfigs, WebhookConfigs,
+    },
 };
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
+pub(super) const KINDS: [Kind; 10] = [
+    Servers::KIND,
+    RemoteProxies::KIND,
+    Entries::KIND,
+    Groups::KIND,
+    AuthzConfigs::KIND,
+    ExternalAuthConfigs::KIND,
+    OidcConfigs::KIND,
+    TelemetryConfigs::KIND,
+    ToolConfigs::KIND,
+    WebhookConfigs::KIND,
+];
 
 /// The kind of an object that the operator works on.
 pub(super) fn kind_of(object: &Value) -> Option<Kind> {
@@ -101,12 +114,6 @@ pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(Kind
         }
         object["metadata"]["namespace"] = json!(namespace);
         create_as(fixture, "kubectl", &object).await;
-        if kind == MCPGroup::kind(&()) {
-            // Stands in for the controller of groups.
-            let ready = Patch::Merge(json!({"status": {"phase": "Ready"}}));
-            let groups = fixture.test.api::<MCPGroup>();
-            groups.patch_status(&name, &PatchParams::default(), &ready).await.unwrap();
-        }
         names.extend(kind_of(&object).map(|kind| (kind, name)));
     }
     names

@@ -1,0 +1,26 @@
+//! MCPAuthzConfig: policies that several workloads share.
+
+use skep_api::kinds::MCPAuthzConfigSpec;
+use skep_config::annotations::AUTHZ_CONFIG_FINALIZER;
+use skep_converge::Finalizer;
+
+use crate::{configs::Config, parts, watched::AuthzConfigs};
+
+/// MCPAuthzConfig, as a configuration.
+pub(super) struct McpAuthzConfig;
+
+impl Config for McpAuthzConfig {
+    type Resource = AuthzConfigs;
+
+    const MANAGER: &'static str = "skep-mcpauthzconfig";
+    const FINALIZER: Finalizer = Finalizer(AUTHZ_CONFIG_FINALIZER);
+    const VALID: &'static str = "ConfigValid";
+
+    fn check(spec: &MCPAuthzConfigSpec) -> Result<(), String> {
+        parts::authz::check(spec)
+    }
+
+    fn invalid(_: &MCPAuthzConfigSpec) -> &'static str {
+        "ConfigInvalid"
+    }
+}
