@@ -174,6 +174,40 @@ impl Fixture {
         self.test.api::<Deployment>().get(name).await.unwrap()
     }
 
+    /// Creates an object of any kind.
+    pub(crate) async fn create(&self, kind: Kind, name: &str, spec: Value) {
+        let object = json!({
+            "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}, "spec": spec,
+        });
+        let request = http::Request::post(kind.path(Some(self.test.name())));
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        let answer = self.test.client().request::<DynamicObject>(request).await;
+        answer.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+    }
+
+    /// Deletes an object of any kind.
+    pub(crate) async fn delete(&self, kind: Kind, name: &str) {
+        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
+        let request = http::Request::delete(path).body(Vec::new()).unwrap();
+        self.test.client().request::<Value>(request).await.unwrap();
+    }
+
+    /// Waits until an object of any kind is as asked. One that is not there is null.
+    pub(crate) async fn until_any(&self, kind: Kind, name: &str, what: &str, is: impl Fn(&Value) -> bool) {
+        let now = async || match self.object(kind, name).await {
+            Some(object) => serde_json::to_value(object).unwrap(),
+            None => Value::Null,
+        };
+        let reached = async {
+            while !is(&now().await) {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if timeout(PATIENCE, reached).await.is_err() {
+            panic!("{} {name} is never {what}: {:#}", kind.kind, now().await);
+        }
+    }
+
     /// An object of any kind.
     pub(crate) async fn object(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
         let path = format!("{}/{name}", kind.path(Some(self.test.name())));

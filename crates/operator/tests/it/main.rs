@@ -12,5 +12,6 @@ mod generated;
 mod generation_is_frozen;
 mod leader;
 mod life;
+mod one_owner;
 mod others_own_theirs;
 mod quiet;

@@ -1,0 +1,362 @@
+//! The status of a configuration has one owner: who uses it is listed there, and holds it back from deletion.
+
+use serde_json::{Value, json};
+use skep_converge::Kind;
+use skep_operator::watched::{
+    AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
+    TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
+};
+use skep_world::Watched;
+
+use crate::fixture::Fixture;
+
+/// The kinds of configuration, each with a spec that is valid.
+fn configurations() -> Vec<(Kind, Value)> {
+    vec![
+        (
+            AuthzConfigs::KIND,
+            json!({"type": "cedarv1", "config": {"policies": ["permit(principal, action, resource);"]}}),
+        ),
+        (ExternalAuthConfigs::KIND, json!({"type": "unauthenticated"})),
+        (OidcConfigs::KIND, json!({"type": "inline", "inline": {"issuer": "https://login.example"}})),
+        (TelemetryConfigs::KIND, json!({"prometheus": {"enabled": true}})),
+        (ToolConfigs::KIND, json!({"toolsFilter": ["fetch"]})),
+        (WebhookConfigs::KIND, json!({"validating": [{"name": "hook", "url": "https://hook.example"}]})),
+    ]
+}
+
+/// Every way to refer to a configuration: the workload's kind, and its spec around the name.
+fn referrers() -> Vec<(Kind, Kind, fn(&str) -> Value)> {
+    vec![
+        (AuthzConfigs::KIND, Servers::KIND, |name| server(json!({"authzConfigRef": {"name": name}}))),
+        (AuthzConfigs::KIND, RemoteProxies::KIND, |name| remote(json!({"authzConfigRef": {"name": name}}))),
+        (AuthzConfigs::KIND, VirtualServers::KIND, |name| {
+            virtual_server(json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": name}}}))
+        }),
+        (ExternalAuthConfigs::KIND, Servers::KIND, |name| {
+            server(json!({"externalAuthConfigRef": {"name": name}}))
+        }),
+        (ExternalAuthConfigs::KIND, Servers::KIND, |name| {
+            server(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
+        }),
+        (ExternalAuthConfigs::KIND, RemoteProxies::KIND, |name| {
+            remote(json!({"externalAuthConfigRef": {"name": name}}))
+        }),
+        (ExternalAuthConfigs::KIND, Entries::KIND, |name| {
+            let remote_url = "https://mcp.example/mcp";
+            json!({"remoteUrl": remote_url, "transport": "sse", "groupRef": {"name": "g"}, "externalAuthConfigRef": {"name": name}})
+        }),
+        (ExternalAuthConfigs::KIND, VirtualServers::KIND, |name| {
+            let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
+            virtual_server(json!({"outgoingAuth": {"default": way}}))
+        }),
+        (ExternalAuthConfigs::KIND, VirtualServers::KIND, |name| {
+            let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
+            virtual_server(json!({"outgoingAuth": {"backends": {"a": way}}}))
+        }),
+        (OidcConfigs::KIND, Servers::KIND, |name| {
+            server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
+        }),
+        (OidcConfigs::KIND, RemoteProxies::KIND, |name| {
+            remote(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
+        }),
+        (OidcConfigs::KIND, VirtualServers::KIND, |name| {
+            let incoming = json!({"type": "oidc", "oidcConfigRef": {"name": name, "audience": "a"}});
+            virtual_server(json!({"incomingAuth": incoming}))
+        }),
+        (TelemetryConfigs::KIND, Servers::KIND, |name| server(json!({"telemetryConfigRef": {"name": name}}))),
+        (TelemetryConfigs::KIND, RemoteProxies::KIND, |name| {
+            remote(json!({"telemetryConfigRef": {"name": name}}))
+        }),
+        (TelemetryConfigs::KIND, VirtualServers::KIND, |name| {
+            virtual_server(json!({"telemetryConfigRef": {"name": name}}))
+        }),
+        (ToolConfigs::KIND, Servers::KIND, |name| server(json!({"toolConfigRef": {"name": name}}))),
+        (ToolConfigs::KIND, RemoteProxies::KIND, |name| remote(json!({"toolConfigRef": {"name": name}}))),
+        (ToolConfigs::KIND, VirtualServers::KIND, |name| {
+            let tools = json!([{"workload": "a", "toolConfigRef": {"name": name}}]);
+            virtual_server(json!({"config": {"aggregation": {"tools": tools}}}))
+        }),
+        (WebhookConfigs::KIND, Servers::KIND, |name| server(json!({"webhookConfigRef": {"name": name}}))),
+    ]
+}
+
+fn with(mut base: Value, fields: Value) -> Value {
+    base.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    base
+}
+
+fn server(fields: Value) -> Value {
+    with(json!({"image": "registry.example/mcp:1"}), fields)
+}
+
+fn remote(fields: Value) -> Value {
+    with(json!({"remoteUrl": "https://mcp.example/mcp"}), fields)
+}
+
+fn virtual_server(fields: Value) -> Value {
+    with(json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}}), fields)
+}
+
+fn listed(object: &Value) -> Value {
+    object["status"]["referencingWorkloads"].clone()
+}
+
+fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
+}
+
+#[tokio::test]
+async fn every_way_to_refer_to_a_configuration_is_listed_and_holds_it_back() {
+    let fixture = Fixture::new().await;
+    for (kind, spec) in configurations() {
+        fixture.create(kind, "shared", spec).await;
+    }
+    for (number, (config, workload, spec)) in referrers().into_iter().enumerate() {
+        let name = format!("w-{number}");
+        fixture.create(workload, &name, spec("shared")).await;
+        let entry = json!([{"kind": workload.kind, "name": name}]);
+        fixture.until_any(config, "shared", "listing its referrer", |object| listed(object) == entry).await;
+        fixture.delete(config, "shared").await;
+        let held = |object: &Value| condition(object, "DeletionBlocked")["reason"] == "ReferencedByWorkloads";
+        fixture.until_any(config, "shared", "held back", held).await;
+        fixture.delete(workload, &name).await;
+        fixture.until_any(config, "shared", "gone", Value::is_null).await;
+        let spec = configurations().into_iter().find(|(kind, _)| *kind == config).unwrap().1;
+        fixture.create(config, "shared", spec).await;
+    }
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn referrers_come_and_go_sorted_and_each_costs_one_write() {
+    let fixture = Fixture::new().await;
+    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    let oidc = |name: &str| json!({"oidcConfigRef": {"name": name, "audience": "a"}});
+    fixture.create(Servers::KIND, "b", server(oidc("company"))).await;
+    fixture.create(Servers::KIND, "a", server(oidc("company"))).await;
+    fixture.create(RemoteProxies::KIND, "z", remote(oidc("company"))).await;
+    let all = json!([
+        {"kind": "MCPRemoteProxy", "name": "z"}, {"kind": "MCPServer", "name": "a"}, {"kind": "MCPServer", "name": "b"},
+    ]);
+    fixture.until_any(OidcConfigs::KIND, "company", "listing all", |object| listed(object) == all).await;
+    fixture.settle("a").await;
+    fixture.settle("b").await;
+
+    let recording = fixture.record();
+    fixture.patch("a", json!({"spec": {"oidcConfigRef": {"name": "other"}}})).await;
+    let rest = json!([{"kind": "MCPRemoteProxy", "name": "z"}, {"kind": "MCPServer", "name": "b"}]);
+    fixture
+        .until_any(OidcConfigs::KIND, "company", "without the one that left", |object| listed(object) == rest)
+        .await;
+    fixture.settle("a").await;
+    // What does not change who refers to it is nothing to the configuration.
+    fixture.patch("b", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
+    fixture.settle("b").await;
+    assert_eq!(recording.count("patch", "mcpoidcconfigs", "status").await, 1);
+    assert_eq!(recording.count("patch", "mcpoidcconfigs", "").await, 0);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_workload_has_the_hash_and_the_condition_while_it_refers_and_no_longer() {
+    let fixture = Fixture::new().await;
+    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    fixture
+        .create(Servers::KIND, "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
+        .await;
+    fixture.settle("a").await;
+    let config = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let server = fixture.settle_any(Servers::KIND, "a").await;
+    assert_eq!(server.data["status"]["oidcConfigHash"], config.data["status"]["configHash"]);
+    assert!(config.data["status"]["configHash"].is_string());
+
+    fixture.patch_any(OidcConfigs::KIND, "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
+    let hash = config.data["status"]["configHash"].clone();
+    fixture
+        .until_any(OidcConfigs::KIND, "company", "hashed anew", |object| {
+            object["status"]["configHash"] != hash
+        })
+        .await;
+    let config = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let arrived = |object: &Value| object["status"]["oidcConfigHash"] == config.data["status"]["configHash"];
+    fixture.until_any(Servers::KIND, "a", "using the new one", arrived).await;
+
+    fixture.patch("a", json!({"spec": {"oidcConfigRef": null}})).await;
+    let gone = |object: &Value| {
+        object["status"]["oidcConfigHash"].is_null() && condition(object, "OIDCConfigRefValidated").is_null()
+    };
+    fixture.until_any(Servers::KIND, "a", "free of it", gone).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_invalid_configuration_says_so_and_what_was_last_valid_goes_on() {
+    let fixture = Fixture::new().await;
+    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    fixture
+        .create(Servers::KIND, "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
+        .await;
+    fixture.settle("a").await;
+    let good = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let before = fixture.deployment("a").await.metadata.resource_version;
+
+    let plain = json!({"spec": {"inline": {"issuer": "http://login.example"}}});
+    fixture.patch_any(OidcConfigs::KIND, "company", plain).await;
+    let invalid = |object: &Value| {
+        let valid = condition(object, "Valid");
+        valid["reason"] == "ConfigInvalid"
+            && valid["message"].as_str().unwrap_or_default().contains("inline.issuer")
+    };
+    fixture.until_any(OidcConfigs::KIND, "company", "invalid", invalid).await;
+    let blocked =
+        |object: &Value| condition(object, "OIDCConfigRefValidated")["reason"] == "OIDCConfigRefNotValid";
+    fixture.until_any(Servers::KIND, "a", "told", blocked).await;
+    let bad = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    assert_eq!(bad.data["status"]["configHash"], good.data["status"]["configHash"]);
+    assert_eq!(fixture.deployment("a").await.metadata.resource_version, before);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_there_is_told_until_it_comes_and_rejects_nothing() {
+    let fixture = Fixture::new().await;
+    let spec =
+        json!({"type": "bearerToken", "bearerToken": {"tokenSecretRef": {"name": "token", "key": "t"}}});
+    fixture.create(ExternalAuthConfigs::KIND, "auth", spec).await;
+    let told = |object: &Value| {
+        condition(object, "Valid")["status"] == "True"
+            && condition(object, "ReferencesResolved")["message"].as_str().is_some_and(|message| {
+                message.starts_with("bearerToken.tokenSecretRef: there is no Secret token")
+            })
+    };
+    fixture.until_any(ExternalAuthConfigs::KIND, "auth", "told", told).await;
+    let secret = json!({"metadata": {"name": "token"}, "stringData": {"t": "x"}});
+    fixture
+        .test
+        .create_object(&serde_json::from_value::<k8s_openapi::api::core::v1::Secret>(secret).unwrap())
+        .await;
+    let resolved = |object: &Value| condition(object, "ReferencesResolved").is_null();
+    fixture.until_any(ExternalAuthConfigs::KIND, "auth", "resolved", resolved).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_referrer_that_comes_while_its_configuration_goes_is_never_left_dangling_unnoticed() {
+    let fixture = Fixture::new().await;
+    let mut held = 0;
+    for round in 0..12 {
+        let (config, workload) = (format!("c-{round}"), format!("w-{round}"));
+        fixture.create(OidcConfigs::KIND, &config, configurations().remove(2).1).await;
+        let marked = |object: &Value| object["metadata"]["finalizers"].is_array();
+        fixture.until_any(OidcConfigs::KIND, &config, "looked after", marked).await;
+        let spec = server(json!({"oidcConfigRef": {"name": config, "audience": "a"}}));
+        tokio::join!(
+            fixture.delete(OidcConfigs::KIND, &config),
+            fixture.create(Servers::KIND, &workload, spec),
+        );
+        let settled = fixture.settle_any(Servers::KIND, &workload).await;
+        let settled = serde_json::to_value(settled).unwrap();
+        let reason = condition(&settled, "OIDCConfigRefValidated")["reason"].clone();
+        match fixture.object(OidcConfigs::KIND, &config).await {
+            Some(_) => {
+                held += 1;
+                assert_eq!(reason, "OIDCConfigRefValid", "round {round}");
+            }
+            None => assert_eq!(reason, "OIDCConfigRefNotFound", "round {round}"),
+        }
+    }
+    println!("held back in {held} of 12 rounds");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_group_lists_its_members_of_every_kind_and_goes_without_asking_them() {
+    let fixture = Fixture::new().await;
+    fixture.create(Groups::KIND, "g", json!({})).await;
+    let group = json!({"groupRef": {"name": "g"}});
+    fixture.create(Servers::KIND, "b", server(group.clone())).await;
+    fixture.create(Servers::KIND, "a", server(group.clone())).await;
+    fixture.create(RemoteProxies::KIND, "r", remote(group.clone())).await;
+    let entry =
+        json!({"remoteUrl": "https://mcp.example/mcp", "transport": "sse", "groupRef": {"name": "g"}});
+    fixture.create(Entries::KIND, "e", entry).await;
+    let full = |object: &Value| {
+        let status = &object["status"];
+        status["servers"] == json!(["a", "b"])
+            && status["serverCount"] == 2
+            && status["remoteProxies"] == json!(["r"])
+            && status["entries"] == json!(["e"])
+            && status["phase"] == "Ready"
+    };
+    fixture.until_any(Groups::KIND, "g", "full", full).await;
+    fixture.until_any(Entries::KIND, "e", "valid", |object| object["status"]["phase"] == "Valid").await;
+
+    // As ToolHive has left it.
+    fixture
+        .patch_any(
+            Groups::KIND,
+            "g",
+            json!({"metadata": {"finalizers": ["toolhive.stacklok.dev/mcpgroup-finalizer"]}}),
+        )
+        .await;
+    let recording = fixture.record();
+    fixture.delete(Groups::KIND, "g").await;
+    fixture.until_any(Groups::KIND, "g", "gone", Value::is_null).await;
+    for (kind, name) in [(Servers::KIND, "a"), (RemoteProxies::KIND, "r"), (Entries::KIND, "e")] {
+        let told = |object: &Value| condition(object, "GroupRefValidated")["reason"] == "GroupRefNotFound";
+        fixture.until_any(kind, name, "told", told).await;
+    }
+    let writes = recording.requests().await;
+    let of_group =
+        |request: &&skep_testkit::audit::Request| request.query.contains("fieldManager=skep-mcpgroup");
+    assert_eq!(writes.iter().filter(of_group).filter(|request| request.resource != "mcpgroups").count(), 0);
+    fixture.operator.stop().await;
+}
+
+/// With every controller running and every kind of reference in place, each writes its own kind's status, its own
+/// kind's metadata and its own children, and nothing else.
+#[tokio::test]
+async fn each_controller_writes_the_status_of_its_own_kind_alone() {
+    let fixture = Fixture::new().await;
+    let recording = fixture.record();
+    fixture.create(Groups::KIND, "g", json!({})).await;
+    for (kind, spec) in configurations() {
+        fixture.create(kind, "shared", spec).await;
+    }
+    for (number, (_, workload, spec)) in referrers().into_iter().enumerate() {
+        let spec = match workload {
+            kind if kind == Servers::KIND || kind == RemoteProxies::KIND => {
+                with(spec("shared"), json!({"groupRef": {"name": "g"}}))
+            }
+            _ => spec("shared"),
+        };
+        fixture.create(workload, &format!("w-{number}"), spec).await;
+    }
+    for (kind, spec) in configurations() {
+        let label = json!({"metadata": {"labels": {"touched": "yes"}}, "spec": spec});
+        fixture.patch_any(kind, "shared", label).await;
+        fixture.settle_any(kind, "shared").await;
+    }
+    let requests = recording.requests().await;
+    let kinds: Vec<_> = skep_api::crd::crds().unwrap().into_iter().map(|crd| crd.spec.names).collect();
+    let mut checked = 0;
+    for request in requests.iter().filter(|request| request.is_write() && request.resource != "events") {
+        let manager = request.query.split('&').find_map(|part| part.strip_prefix("fieldManager=skep-"));
+        let manager = manager.unwrap_or_else(|| panic!("{request} names no manager: {}", request.query));
+        assert!(matches!(request.verb.as_str(), "patch" | "delete"), "{request}");
+        let kind = kinds.iter().find(|names| names.plural == request.resource);
+        if let Some(kind) = kind {
+            assert_eq!(kind.kind.to_lowercase(), manager, "{request}");
+        } else {
+            assert!(
+                matches!(manager, "mcpserver" | "mcpremoteproxy" | "virtualmcpserver"),
+                "{request} by {manager}"
+            );
+        }
+        checked += 1;
+    }
+    assert!(checked > 50, "only {checked} writes were seen");
+    fixture.operator.stop().await;
+}
