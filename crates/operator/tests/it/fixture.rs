@@ -208,6 +208,13 @@ impl Fixture {
         }
     }
 
+    /// All objects of a kind.
+    pub(crate) async fn objects(&self, kind: Kind) -> Vec<Value> {
+        let request = http::Request::get(kind.path(Some(self.test.name()))).body(Vec::new()).unwrap();
+        let mut list: Value = self.test.client().request(request).await.unwrap();
+        serde_json::from_value(list["items"].take()).unwrap()
+    }
+
     /// An object of any kind.
     pub(crate) async fn object(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
         let path = format!("{}/{name}", kind.path(Some(self.test.name())));

@@ -12,6 +12,8 @@ mod generated;
 mod generation_is_frozen;
 mod leader;
 mod life;
+mod many_referrers;
 mod one_owner;
 mod others_own_theirs;
 mod quiet;
+mod quiet_kinds;

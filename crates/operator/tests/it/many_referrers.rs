@@ -1,0 +1,94 @@
+//! A thousand workloads on one configuration: what a change costs.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use skep_converge::Kind;
+use skep_operator::watched::{ConfigMaps, OidcConfigs, RemoteProxies};
+use skep_world::Watched;
+use tokio::{task::JoinSet, time::timeout};
+
+use crate::fixture::Fixture;
+
+const WORKLOADS: usize = 1000;
+/// How many of them are made at once.
+const MAKERS: usize = 8;
+/// It is much work for a machine with two cores, which does other work beside it.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+#[tokio::test]
+async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_write() {
+    let fixture = Fixture::new().await;
+    let oidc = json!({"type": "inline", "inline": {"issuer": "https://login.example"}});
+    fixture.create(OidcConfigs::KIND, "company", oidc).await;
+    let spec = json!({
+        "remoteUrl": "https://mcp.example/mcp", "serviceAccount": "proxy",
+        "oidcConfigRef": {"name": "company", "audience": "a"},
+    });
+    let fixture = Arc::new(fixture);
+    let mut makers = JoinSet::new();
+    for maker in 0..MAKERS {
+        let (fixture, spec) = (fixture.clone(), spec.clone());
+        makers.spawn(async move {
+            for number in (maker..WORKLOADS).step_by(MAKERS) {
+                fixture.create(RemoteProxies::KIND, &format!("w-{number}"), spec.clone()).await;
+            }
+        });
+    }
+    makers.join_all().await;
+    let listed = |count: usize| {
+        move |object: &Value| {
+            object["status"]["referencingWorkloads"].as_array().is_some_and(|all| all.len() == count)
+        }
+    };
+    fixture.until_any(OidcConfigs::KIND, "company", "listing all", listed(WORKLOADS)).await;
+    until_all(&fixture, RemoteProxies::KIND, |object| object["status"]["observedGeneration"] == 1).await;
+    fixture.settle_any(OidcConfigs::KIND, "company").await;
+
+    let recording = fixture.record();
+    fixture.patch_any(OidcConfigs::KIND, "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
+    until_all(&fixture, ConfigMaps::KIND, |object| {
+        let text = object["data"]["runconfig.json"].as_str();
+        text.is_none_or(|text| text.contains("\"ClientID\": \"x\""))
+    })
+    .await;
+    fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let cost = async |verb: &str, resource: &str, subresource: &str| {
+        recording.count(verb, resource, subresource).await
+    };
+    assert_eq!(cost("patch", "configmaps", "").await, WORKLOADS, "one RunConfig for each");
+    assert_eq!(cost("patch", "deployments", "").await, WORKLOADS, "whose checksum rolls its pods");
+    assert_eq!(
+        cost("patch", "mcpremoteproxies", "status").await,
+        WORKLOADS,
+        "and one status with the new hash"
+    );
+    assert_eq!(cost("patch", "mcpoidcconfigs", "status").await, 1);
+    let requests = recording.requests().await;
+    let reads: Vec<String> =
+        requests.iter().filter(|request| !request.is_write()).map(ToString::to_string).collect();
+    assert_eq!(reads, [] as [&str; 0], "nothing is looked up in the cluster for it");
+
+    let recording = fixture.record();
+    fixture.delete(RemoteProxies::KIND, "w-7").await;
+    fixture.until_any(OidcConfigs::KIND, "company", "without one", listed(WORKLOADS - 1)).await;
+    fixture.create(RemoteProxies::KIND, "w-7", spec).await;
+    fixture.until_any(OidcConfigs::KIND, "company", "with it again", listed(WORKLOADS)).await;
+    fixture.settle_any(OidcConfigs::KIND, "company").await;
+    assert_eq!(
+        recording.count("patch", "mcpoidcconfigs", "status").await,
+        2,
+        "one for each that comes or goes"
+    );
+    Arc::into_inner(fixture).unwrap().operator.stop().await;
+}
+
+/// Waits until every object of a kind is as asked.
+async fn until_all(fixture: &Fixture, kind: Kind, is: impl Fn(&Value) -> bool) {
+    let reached = async {
+        while !fixture.objects(kind).await.iter().all(&is) {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+    };
+    timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("not every object of kind {} is", kind.kind));
+}

@@ -1,0 +1,126 @@
+//! Nothing moves when nothing changes, whatever the kind: every specimen of the API, and variants of it.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner};
+use serde_json::{Map, Value, json};
+use skep_converge::Kind;
+use skep_operator::watched::{
+    AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, TelemetryConfigs, ToolConfigs,
+    WebhookConfigs,
+};
+use skep_world::Watched;
+
+use crate::fixture::Fixture;
+
+const KINDS: [Kind; 8] = [
+    AuthzConfigs::KIND,
+    Entries::KIND,
+    ExternalAuthConfigs::KIND,
+    Groups::KIND,
+    OidcConfigs::KIND,
+    TelemetryConfigs::KIND,
+    ToolConfigs::KIND,
+    WebhookConfigs::KIND,
+];
+/// Variants of each specimen that are tried. The API server refuses some of them.
+const VARIANTS: usize = 20;
+
+/// The objects with which the API itself is tested: together they have every field.
+fn specimens(kind: Kind) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/tests/it/specimens").join(kind.kind);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()).collect()
+}
+
+/// The object without one of the fields of its spec, at any depth.
+fn without_one(object: &Value, choice: Index) -> Value {
+    let mut places = Vec::new();
+    fields(&object["spec"], "/spec", &mut places);
+    let mut variant = object.clone();
+    if !places.is_empty() {
+        let (parent, field) = choice.get(&places);
+        if let Some(parent) = variant.pointer_mut(parent).and_then(Value::as_object_mut) {
+            parent.remove(field);
+        }
+    }
+    variant
+}
+
+fn fields(value: &Value, path: &str, places: &mut Vec<(String, String)>) {
+    let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+    match value {
+        Value::Object(map) => map.iter().for_each(|(name, value)| {
+            places.push((path.to_owned(), name.clone()));
+            fields(value, &format!("{path}/{}", escaped(name)), places);
+        }),
+        Value::Array(items) => {
+            items.iter().enumerate().for_each(|(i, item)| fields(item, &format!("{path}/{i}"), places));
+        }
+        _ => {}
+    }
+}
+
+async fn stored(fixture: &Fixture, kind: Kind, name: &str, object: &Value) -> bool {
+    let mut object = object.clone();
+    object["metadata"] = json!({"name": name});
+    let request = http::Request::post(kind.path(Some(fixture.test.name())));
+    let request = request.body(object.to_string().into_bytes()).unwrap();
+    match fixture.test.client().request::<Value>(request).await {
+        Ok(_) => true,
+        Err(kube::Error::Api(status)) if status.code == 422 => false,
+        Err(error) => panic!("{} {name}: {error}", kind.kind),
+    }
+}
+
+#[tokio::test]
+async fn every_specimen_and_its_variants_are_settled_once_and_never_written_again() {
+    let fixture = Fixture::new().await;
+    let mut runner = TestRunner::default();
+    let mut names: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+    for kind in KINDS {
+        for (number, specimen) in specimens(kind).into_iter().enumerate() {
+            for variant in 0..=VARIANTS {
+                let choice = any::<Index>().new_tree(&mut runner).unwrap().current();
+                let object = if variant == 0 { specimen.clone() } else { without_one(&specimen, choice) };
+                let name = format!("o-{number}-{variant}");
+                if stored(&fixture, kind, &name, &object).await {
+                    names.entry(kind).or_default().push(name);
+                }
+            }
+        }
+    }
+    assert!(names.values().map(Vec::len).sum::<usize>() >= 200, "too few: {names:?}");
+    for (kind, names) in &names {
+        for name in names {
+            let reported = |object: &Value| object["status"]["observedGeneration"] == 1;
+            fixture.until_any(*kind, name, "reported on", reported).await;
+        }
+    }
+    let (kind, first) = names.first_key_value().unwrap();
+    fixture.settle_any(*kind, &first[0]).await;
+    let before = versions(&fixture).await;
+
+    let fixture = fixture.restart().await;
+    let recording = fixture.record();
+    fixture.settle_any(*kind, &first[0]).await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    assert_eq!(recording.writes().await, [] as [&str; 0]);
+    assert_eq!(versions(&fixture).await, before);
+    fixture.operator.stop().await;
+}
+
+async fn versions(fixture: &Fixture) -> Map<String, Value> {
+    let mut versions = Map::new();
+    for kind in KINDS {
+        let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
+        let list: Value = fixture.test.client().request(request).await.unwrap();
+        for object in list["items"].as_array().unwrap() {
+            let metadata = &object["metadata"];
+            versions
+                .insert(format!("{} {}", kind.kind, metadata["name"]), metadata["resourceVersion"].clone());
+        }
+    }
+    versions
+}
