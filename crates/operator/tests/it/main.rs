@@ -13,4 +13,5 @@ mod generation_is_frozen;
 mod leader;
 mod life;
 mod others_own_theirs;
+mod policies;
 mod quiet;
