@@ -51,7 +51,7 @@ impl Writes {
         let path = format!("{}/{}", Servers::KIND.path(Some(&self.namespace)), self.name);
         let path = format!("{path}?fieldManager={}", McpServers::MANAGER);
         let version = &created.metadata.resource_version;
-        let body = json!({"metadata": {"finalizers": [McpServers::FINALIZER.0], "resourceVersion": version}});
+        let body = json!({"metadata": {"finalizers": McpServers::FINALIZER.map(|finalizer| [finalizer.0]), "resourceVersion": version}});
         patch(client, "application/merge-patch+json", &path, body.to_string()).await?;
         for (path, body) in &self.applies {
             patch(client, "application/apply-patch+yaml", path, body.replace(UID, uid)).await?;

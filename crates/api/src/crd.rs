@@ -44,10 +44,11 @@ pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
     ])
 }
 
-/// A definition as JSON for people to read: a bound of 1 is written as 1, not as 1.0.
+/// A definition as JSON for people to read: a bound of 1 is written as 1, not as 1.0, and keys are sorted.
 pub fn to_json(crd: &CustomResourceDefinition) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(crd)?;
     whole_numbers(&mut value);
+    value.sort_all_objects();
     Ok(value)
 }
 

@@ -28,8 +28,9 @@ pub fn checksum(
 
 /// The fingerprint of a value: SHA-256 of its compact JSON with sorted keys, in lower-case hex.
 pub fn fingerprint<T: Serialize>(value: &T) -> serde_json::Result<String> {
-    let sorted = Json::new(&serde_json::to_value(value)?)?;
-    Ok(hex(Sha256::new_with_prefix(sorted.as_str())))
+    let mut value = serde_json::to_value(value)?;
+    value.sort_all_objects();
+    Ok(hex(Sha256::new_with_prefix(Json::new(&value)?.as_str())))
 }
 
 fn hex(hash: Sha256) -> String {

@@ -99,7 +99,9 @@ impl Problem {
 /// The hash of a configuration's spec, by which one can see whether a change has arrived.
 pub(crate) fn config_hash<S: Serialize>(spec: &S) -> String {
     let mut hasher = DefaultHasher::new();
-    // Keys are sorted, so the text is the same for the same spec.
-    serde_json::to_value(spec).unwrap_or_default().to_string().hash(&mut hasher);
+    let mut value = serde_json::to_value(spec).unwrap_or_default();
+    // So that the text is the same for the same spec.
+    value.sort_all_objects();
+    value.to_string().hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }

@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             crds.iter().map(|crd| Ok(format!("---\n{}", yaml(crd)?))).collect::<anyhow::Result<_>>()?
         }
         Format::Json => {
-            let list = json!({"apiVersion": "v1", "kind": "List", "items": crds});
+            let list = json!({"apiVersion": "v1", "items": crds, "kind": "List"});
             format!("{}\n", serde_json::to_string_pretty(&list)?)
         }
     };

@@ -89,12 +89,13 @@ fn yaml(rendered: &[Rendered]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Only a cluster gives uids, so there is no owner to name by one.
+/// Only a cluster gives uids, so there is no owner to name by one. Keys are sorted, so that two outputs can be compared.
 fn without_uid(mut body: Value) -> Value {
     for owner in body["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
         if let Value::Object(owner) = owner {
             owner.remove("uid");
         }
     }
+    body.sort_all_objects();
     body
 }

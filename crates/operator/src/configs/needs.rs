@@ -113,10 +113,11 @@ mod tests {
             "groupRef": {"name": "no key"},
             "otherRef": {"name": "e", "key": "k", "optional": true},
         });
-        let found: Vec<String> = needs(&spec)
+        let mut found: Vec<String> = needs(&spec)
             .iter()
             .map(|need| format!("{} {:?} {}/{}", need.field, need.kind, need.name, need.key))
             .collect();
+        found.sort();
         let expected = [
             "caBundleRef.configMapRef ConfigMap d/ca.crt",
             "embeddedAuthServer.signingKeySecretRefs[0] Secret b/1",

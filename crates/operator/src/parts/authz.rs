@@ -1,6 +1,4 @@
 //! Who may do what: an MCPAuthzConfig, or policies that a workload brings itself.
-//!
-//! Whether policies are good Cedar is not checked here, only whether they are there.
 
 mod backend;
 mod workload;
@@ -9,23 +7,28 @@ use serde_json::{Value, json};
 use skep_api::kinds::MCPAuthzConfigSpec;
 use skep_config::{Json, run_config::AuthzDocument};
 
-use backend::Backend;
 pub(crate) use workload::{add_volumes, config_map_document, inline_document, inline_file};
 
 /// What is wrong with the object by itself.
 pub(crate) fn check(spec: &MCPAuthzConfigSpec) -> Result<(), String> {
-    let backend = Backend::of("type", &spec.type_)?;
+    let backend = backend::backend(&spec.type_)?;
     if spec.config.0.is_empty() {
         return Err(format!("config: set what {:?} needs", spec.type_));
     }
-    backend.check("config", &Value::Object(spec.config.0.clone()))
+    backend::check(backend, "config", &Value::Object(spec.config.0.clone()))
 }
 
 /// The document for the proxy of a workload that refers to the object.
 pub(crate) fn document(spec: &MCPAuthzConfigSpec) -> Result<Json, String> {
-    let backend = Backend::of("type", &spec.type_)?;
+    let backend = backend::backend(&spec.type_)?;
     let document =
         json!({backend.key(): spec.config.0, "type": spec.type_, "version": AuthzDocument::VERSION});
+    written_sorted(document)
+}
+
+/// A document with sorted keys, as Go writes one that it knows nothing of.
+fn written_sorted(mut document: Value) -> Result<Json, String> {
+    document.sort_all_objects();
     written(&document)
 }
 

@@ -136,6 +136,7 @@ fn authorization(config: &RunConfig, document: &Json) -> Result<Authorization, S
         let mut value: Value = document.read().map_err(wrong)?;
         if value["type"] == AuthzDocument::CEDAR && value["cedar"].is_object() {
             value["cedar"]["primary_upstream_provider"] = first_upstream(server).into();
+            value.sort_all_objects();
             config_data = Json::new(&value).map_err(wrong)?;
         }
     }

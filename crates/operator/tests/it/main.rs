@@ -15,5 +15,6 @@ mod life;
 mod many_referrers;
 mod one_owner;
 mod others_own_theirs;
+mod policies;
 mod quiet;
 mod quiet_kinds;

@@ -2,14 +2,15 @@
 
 use serde_json::{Map, Value, json};
 use skep_api::authz::{AuthzConfig, AuthzConfigType, InlineAuthz};
+use skep_authz::Backend;
 use skep_config::{
     Json, paths,
     run_config::{AuthzDocument, Cedar},
 };
 
 use super::{
-    backend::{Backend, check_cedar},
-    written,
+    backend::{backend, check, check_cedar},
+    written, written_sorted,
 };
 use crate::{
     build::Volumes,
@@ -41,7 +42,7 @@ pub(crate) fn inline_file(config: &AuthzConfig) -> Result<String, String> {
         "type": AuthzDocument::CEDAR,
         "version": AuthzDocument::VERSION,
     });
-    written(&file).map(|file| file.as_str().into())
+    written_sorted(file).map(|file| file.as_str().into())
 }
 
 fn inline(config: &AuthzConfig) -> Result<&InlineAuthz, String> {
@@ -56,10 +57,10 @@ pub(crate) fn config_map_document(config: &AuthzConfig, text: &str) -> Result<Js
     let at = |error| format!("authzConfig.configMap: {place}: {error}");
     let mut document = parsed(text).map_err(at)?;
     let type_ = document.get("type").and_then(Value::as_str).unwrap_or_default();
-    let backend = Backend::of("type", type_).map_err(at)?;
+    let backend = backend(type_).map_err(at)?;
     let key = backend.key();
     let settings = document.get_mut(key).ok_or_else(|| at(format!("{key}: set what the type needs")))?;
-    backend.check(key, settings).map_err(at)?;
+    check(backend, key, settings).map_err(at)?;
     if let (Backend::Cedar, Some(cedar)) = (backend, settings.as_object_mut()) {
         let claims = [
             ("group_claim_name", &config.group_claim_name),
@@ -70,7 +71,7 @@ pub(crate) fn config_map_document(config: &AuthzConfig, text: &str) -> Result<Js
         cedar.extend(named.map(|(key, value)| (key.into(), value.into())));
     }
     document.entry("version").or_insert_with(|| AuthzDocument::VERSION.into());
-    written(&document)
+    written_sorted(Value::Object(document))
 }
 
 fn parsed(text: &str) -> Result<Map<String, Value>, String> {
@@ -158,10 +159,12 @@ mod tests {
 
     #[test]
     fn claims_of_the_workload_replace_those_of_the_document() {
-        let text = "{type: cedarv1, cedar: {policies: [p], group_claim_name: a, role_claim_name: b}}";
+        let text = format!(
+            "{{type: cedarv1, cedar: {{policies: ['{POLICY}'], group_claim_name: a, role_claim_name: b}}}}"
+        );
         let config = config_map(json!({"groupClaimName": "teams", "roleClaimName": ""}));
-        let cedar = json!({"policies": ["p"], "group_claim_name": "teams", "role_claim_name": "b"});
-        let document = config_map_document(&config, text).unwrap();
+        let cedar = json!({"policies": [POLICY], "group_claim_name": "teams", "role_claim_name": "b"});
+        let document = config_map_document(&config, &text).unwrap();
         assert_eq!(read(&document), json!({"version": "1.0", "type": "cedarv1", "cedar": cedar}));
     }
 
@@ -173,6 +176,10 @@ mod tests {
             ("type: opa", "type: \"opa\" "),
             ("type: cedarv1", "cedar: "),
             ("{type: cedarv1, cedar: {policies: []}}", "cedar.policies: "),
+            (
+                "{type: cedarv1, cedar: {policies: [permit]}}",
+                "cedar.policies[0]: line 1, column 7, after `permit`: ",
+            ),
             ("{type: httpv1, pdp: {http: {url: x}}}", "pdp.http.url: \"x\" "),
         ] {
             let message = config_map_document(&config_map(json!({})), text).unwrap_err();

@@ -1,0 +1,238 @@
+//! Decides.
+
+use cedar_policy::{Context, Entity, EntityTypeName, EntityUid, Request};
+use miette::Diagnostic;
+use serde_json::{Map, Value};
+use skep_config::run_config::Cedar;
+
+use crate::{
+    Action, Decision, Denial, Error, Feature, Principal, Resource,
+    attributes::{Attributes, arguments, hints, standard},
+    claims::claims,
+    entities::{Entities, group_type, type_name, uid},
+    groups::groups,
+    place::short,
+    policies::Policies,
+    size,
+};
+
+/// How much of a policy an audit log is told.
+const QUOTE: usize = 80;
+
+/// Policies, ready to be asked. It is made once; asking shares it.
+pub struct Authorizer {
+    engine: cedar_policy::Authorizer,
+    policies: Policies,
+    /// Those of the document, and the actions.
+    entities: Entities,
+    options: Cedar,
+    types: Types,
+    server: Option<EntityUid>,
+}
+
+struct Types {
+    client: EntityTypeName,
+    group: EntityTypeName,
+    action: EntityTypeName,
+    features: [EntityTypeName; 3],
+}
+
+impl Types {
+    fn new(group: EntityTypeName) -> Option<Self> {
+        let [tool, prompt, resource] = Feature::ALL.map(|feature| type_name(feature.entity_type()));
+        Some(Self {
+            client: type_name("Client")?,
+            group,
+            action: type_name("Action")?,
+            features: [tool?, prompt?, resource?],
+        })
+    }
+
+    fn resource(&self, action: Action, id: &str) -> EntityUid {
+        let [tool, prompt, resource] = &self.features;
+        let type_ = match action {
+            Action::CallTool => tool,
+            Action::GetPrompt => prompt,
+            Action::ReadResource => resource,
+        };
+        uid(type_, id)
+    }
+}
+
+impl Authorizer {
+    /// Parses what a document says. Things are in `MCP::"<server>"`, or in nothing if the name is empty.
+    pub fn new(cedar: &Cedar, server: &str) -> Result<Self, Error> {
+        let policies = Policies::parse(&cedar.policies)?;
+        let mut entities = Entities::parse(&cedar.entities_json)?;
+        let group = group_type(&cedar.group_entity_type)?;
+        let types = Types::new(group).ok_or_else(|| Error::new("types", "cannot be written in Cedar"))?;
+        let server = type_name("MCP").filter(|_| !server.is_empty()).map(|type_| uid(&type_, server));
+        let mut actions = Vec::new();
+        for action in Feature::ALL.map(Feature::action) {
+            let name = cedar_policy::RestrictedExpression::new_string(action.as_str().into());
+            let uid = uid(&types.action, action.as_str());
+            let attributes = Attributes::from([("operation".to_owned(), name)]);
+            actions.extend(joined(&entities, uid, Attributes::new(), attributes, Vec::new()));
+        }
+        entities.all = entities
+            .all
+            .upsert_entities(actions, None)
+            .map_err(|error| Error::new("entities_json", error.to_string()))?;
+        let options = Cedar { policies: Vec::new(), entities_json: String::new(), ..cedar.clone() };
+        let engine = cedar_policy::Authorizer::new();
+        Ok(Self { engine, policies, entities, options, types, server })
+    }
+
+    /// Decides one question. Who has several to ask does so through [`Authorizer::subject`].
+    pub fn decide(
+        &self,
+        principal: &Principal<'_>,
+        action: Action,
+        resource: &Resource<'_>,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Decision {
+        self.subject(principal).may(action, resource, arguments)
+    }
+
+    /// Somebody who asks. What is known of them is worked out once, however many questions follow.
+    pub fn subject(&self, principal: &Principal<'_>) -> Subject<'_> {
+        Subject { authorizer: self, caller: Caller::new(self, principal) }
+    }
+
+    fn response(&self, request: &Request, entities: &cedar_policy::Entities) -> Decision {
+        let decide = || self.engine.is_authorized(request, &self.policies.set, entities);
+        let response = size::with_stack(self.policies.steps, decide);
+        let diagnostics = response.diagnostics();
+        let allowed = response.decision() == cedar_policy::Decision::Allow;
+        if !allowed {
+            let mut forbidding: Vec<_> = diagnostics.reason().map(ToString::to_string).collect();
+            if !forbidding.is_empty() {
+                forbidding.sort_by_key(|id| order(id));
+                return Decision::Deny(Denial::Forbidden(forbidding));
+            }
+        }
+        let failures = diagnostics.errors().map(failure);
+        match failures.min_by_key(|(policy, _)| order(policy)) {
+            Some((policy, at)) => Decision::Deny(Denial::Failed { policy, at }),
+            None if allowed => Decision::Allow,
+            None => Decision::Deny(Denial::NotPermitted),
+        }
+    }
+}
+
+/// Somebody who asks.
+pub struct Subject<'a> {
+    authorizer: &'a Authorizer,
+    caller: Result<Caller, Denial>,
+}
+
+/// What is known of a caller.
+struct Caller {
+    uid: EntityUid,
+    context: Context,
+    /// Those of the authorizer, and the caller.
+    entities: cedar_policy::Entities,
+}
+
+impl Caller {
+    fn new(authorizer: &Authorizer, principal: &Principal<'_>) -> Result<Self, Denial> {
+        if principal.subject.is_empty() {
+            return Err(Denial::NoSubject);
+        }
+        let Cedar { group_claim_name, role_claim_name, multi_valued_claims, .. } = &authorizer.options;
+        let types = &authorizer.types;
+        let caller = uid(&types.client, principal.subject);
+        let attributes = claims(principal.claims, multi_valued_claims);
+        let groups = groups(principal.claims, group_claim_name, role_claim_name);
+        let parents = groups.into_iter().map(|group| uid(&types.group, group)).collect();
+        let context = Context::from_pairs(attributes.clone()).map_err(|_| Denial::Contradictory)?;
+        let entity = joined(&authorizer.entities, caller.clone(), Attributes::new(), attributes, parents);
+        let entities = with(&authorizer.entities.all, entity)?;
+        Ok(Self { uid: caller, context, entities })
+    }
+}
+
+impl Subject<'_> {
+    /// Whether they may do something. The arguments of a list's items are not known: it has none.
+    pub fn may(
+        &self,
+        action: Action,
+        resource: &Resource<'_>,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Decision {
+        let caller = match &self.caller {
+            Ok(caller) => caller,
+            Err(denial) => return Decision::Deny(denial.clone()),
+        };
+        match self.question(caller, action, resource, arguments) {
+            Ok((request, entities)) => self.authorizer.response(&request, &entities),
+            Err(denial) => Decision::Deny(denial),
+        }
+    }
+
+    fn question(
+        &self,
+        caller: &Caller,
+        action: Action,
+        resource: &Resource<'_>,
+        given: Option<&Map<String, Value>>,
+    ) -> Result<(Request, cedar_policy::Entities), Denial> {
+        let Authorizer { types, entities, server, .. } = self.authorizer;
+        let given = given.map(arguments).unwrap_or_default();
+        let context = caller.context.clone();
+        let context = if given.is_empty() {
+            context
+        } else {
+            context.merge(given.clone()).map_err(|_| Denial::Contradictory)?
+        };
+        let thing = types.resource(action, resource.id);
+        let mut attributes = given;
+        attributes.extend(standard(action, resource));
+        let parents = server.iter().cloned().collect();
+        let entity = joined(entities, thing.clone(), hints(action, resource), attributes, parents);
+        let action = uid(&types.action, action.as_str());
+        let request = Request::new(caller.uid.clone(), action, thing, context, None);
+        Ok((request.map_err(|_| Denial::Contradictory)?, with(&caller.entities, entity)?))
+    }
+}
+
+/// An entity with what the document says of it, which counts more than `weak` and less than `strong`.
+fn joined(
+    entities: &Entities,
+    uid: EntityUid,
+    weak: Attributes,
+    strong: Attributes,
+    parents: Vec<EntityUid>,
+) -> Option<Entity> {
+    let known = entities.known(&uid);
+    let mut attributes = weak;
+    attributes.extend(known.into_iter().flat_map(|known| known.attributes.clone()));
+    attributes.extend(strong);
+    let parents = known.into_iter().flat_map(|known| known.parents.clone()).chain(parents);
+    let parents = parents.collect();
+    Entity::new(uid, attributes.into_iter().collect(), parents).ok()
+}
+
+/// The entities with one more, which there must be: without it, a policy would be asked about something else.
+fn with(entities: &cedar_policy::Entities, entity: Option<Entity>) -> Result<cedar_policy::Entities, Denial> {
+    let entity = entity.ok_or(Denial::Contradictory)?;
+    entities.clone().upsert_entities([entity], None).map_err(|_| Denial::Contradictory)
+}
+
+/// The policy that failed, and the part of its text that did. The error's own words may quote a token.
+fn failure(error: &cedar_policy::AuthorizationError) -> (String, Option<String>) {
+    let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
+    let policy = error.policy_id().to_string();
+    let label = error.labels().and_then(|mut labels| labels.next());
+    let text = label.zip(error.source_code()).and_then(|(label, source)| {
+        let span = source.read_span(label.inner(), 0, 0).ok()?;
+        let text = std::str::from_utf8(span.data()).ok()?;
+        Some(short(&text.split_whitespace().collect::<Vec<_>>().join(" "), QUOTE))
+    });
+    (policy, text)
+}
+
+/// Where a policy stands in the document: `policy2` before `policy10`.
+fn order(policy: &str) -> Vec<usize> {
+    policy.trim_start_matches("policy").split('.').filter_map(|number| number.parse().ok()).collect()
+}

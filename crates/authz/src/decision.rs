@@ -1,0 +1,56 @@
+//! What was decided, and why.
+
+use std::fmt;
+
+/// Whether a request passes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It passes.
+    Allow,
+    /// It does not.
+    Deny(Denial),
+}
+
+impl Decision {
+    /// Whether the request passes.
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allow)
+    }
+}
+
+/// Why a request does not pass, fit for an audit log: it names policies and quotes them, and says nothing of what is
+/// in a token or in arguments.
+///
+/// A policy is called after its place in the document: `policy2` is `policies[2]`. Where a text holds several, they
+/// are `policy2.0`, `policy2.1` and so on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// Nobody asks: the token has no subject.
+    NoSubject,
+    /// No policy permits it.
+    NotPermitted,
+    /// These policies forbid it.
+    Forbidden(Vec<String>),
+    /// A policy could not be evaluated, so it is not known what it says.
+    Failed {
+        /// The first such policy.
+        policy: String,
+        /// The part of the policy that failed.
+        at: Option<String>,
+    },
+    /// The request contradicts the entities of the document, as a group that is in itself does.
+    Contradictory,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSubject => f.write_str("the token has no subject"),
+            Self::NotPermitted => f.write_str("no policy permits it"),
+            Self::Forbidden(policies) => write!(f, "forbidden by {}", policies.join(", ")),
+            Self::Failed { policy, at: Some(at) } => write!(f, "{policy} could not be evaluated at {at:?}"),
+            Self::Failed { policy, at: None } => write!(f, "{policy} could not be evaluated"),
+            Self::Contradictory => f.write_str("the request contradicts entities_json"),
+        }
+    }
+}

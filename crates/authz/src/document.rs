@@ -1,0 +1,100 @@
+//! The document that says which authorizer decides, and what that one needs.
+
+use serde::Deserialize;
+use serde_json::Value;
+use skep_config::run_config::{AuthzDocument, Cedar};
+
+use crate::{
+    Error, Pdp, Warning,
+    entities::{Entities, group_type},
+    policies::Policies,
+    warnings,
+};
+
+/// An authorizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Policies in Cedar, which the proxy evaluates itself.
+    Cedar,
+    /// A policy decision point, which it asks over HTTP.
+    Pdp,
+}
+
+impl Backend {
+    /// The authorizer of a `type`.
+    pub fn of(type_: &str) -> Result<Self, Error> {
+        match type_ {
+            AuthzDocument::CEDAR => Ok(Self::Cedar),
+            AuthzDocument::PDP => Ok(Self::Pdp),
+            _ => Err(Error::new(
+                "type",
+                format!(
+                    "{type_:?} is not known: use {} for Cedar policies, or {} for a policy decision point",
+                    AuthzDocument::CEDAR,
+                    AuthzDocument::PDP
+                ),
+            )),
+        }
+    }
+
+    /// The key of its settings in a document.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Cedar => "cedar",
+            Self::Pdp => "pdp",
+        }
+    }
+}
+
+/// What a document says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Document {
+    /// Policies in Cedar.
+    Cedar(Cedar),
+    /// A policy decision point.
+    Pdp(Pdp),
+}
+
+impl Document {
+    /// The document in a JSON value: `{version, type, cedar | pdp}`.
+    ///
+    /// Only the shape is looked at; [`Document::check`] looks at the rest. Keys that are unknown are ignored. A version
+    /// that is not the one this format has may mean anything, and is refused.
+    pub fn read(document: &Value) -> Result<Self, Error> {
+        match document.get("version").unwrap_or(&Value::Null) {
+            Value::Null => {}
+            Value::String(version) if version.is_empty() || version == AuthzDocument::VERSION => {}
+            other => {
+                let expected = AuthzDocument::VERSION;
+                return Err(Error::new("version", format!("{other} is not known: use {expected:?}")));
+            }
+        }
+        let backend = Backend::of(document.get("type").and_then(Value::as_str).unwrap_or_default())?;
+        let key = backend.key();
+        let missing = || Error::new(key, "set what the type needs");
+        let settings = document.get(key).ok_or_else(missing)?;
+        let wrong = |error: serde_json::Error| Error::new(key, error.to_string());
+        match backend {
+            Backend::Cedar => Cedar::deserialize(settings).map(Self::Cedar).map_err(wrong),
+            Backend::Pdp => Pdp::deserialize(settings).map(Self::Pdp).map_err(wrong),
+        }
+    }
+
+    /// Whether it can be enforced, and what is odd about it all the same.
+    pub fn check(&self) -> Result<Vec<Warning>, Error> {
+        match self {
+            Self::Cedar(cedar) => check(cedar).map_err(|error| error.within(Backend::Cedar.key())),
+            Self::Pdp(pdp) => {
+                pdp.check().map(|()| Vec::new()).map_err(|error| error.within(Backend::Pdp.key()))
+            }
+        }
+    }
+}
+
+/// Whether policies and entities can be enforced, and what is odd about them all the same.
+pub fn check(cedar: &Cedar) -> Result<Vec<Warning>, Error> {
+    let policies = Policies::parse(&cedar.policies)?;
+    let entities = Entities::parse(&cedar.entities_json)?;
+    let group = group_type(&cedar.group_entity_type)?;
+    Ok(warnings::warnings(&policies, &entities, &group))
+}

@@ -1,0 +1,101 @@
+//! The policies of a document, parsed.
+
+use std::str::FromStr;
+
+use cedar_policy::{ParseError, ParseErrors, Policy, PolicyId, PolicySet};
+use miette::Diagnostic;
+
+use crate::{
+    Error,
+    place::{Place, short},
+    size,
+};
+
+/// How much of the parser's own words is passed on. It likes to list everything that it would have taken.
+const WORDS: usize = 160;
+
+/// Policies, each with the place that it comes from.
+pub(crate) struct Policies {
+    pub(crate) set: PolicySet,
+    /// The most operators that one of them has.
+    pub(crate) steps: usize,
+}
+
+impl Policies {
+    /// Parses texts. Each may hold several policies: a file of Cedar is such a text, and cutting it up helps nobody.
+    pub(crate) fn parse(texts: &[String]) -> Result<Self, Error> {
+        if texts.is_empty() {
+            return Err(Error::new("policies", "write at least one policy: what none permits is denied"));
+        }
+        let mut policies = Vec::with_capacity(texts.len());
+        let mut most = 0;
+        for (index, text) in texts.iter().enumerate() {
+            let path = format!("policies[{index}]");
+            let steps = size::steps(&path, text)?;
+            policies.extend(size::with_stack(steps, || parse_text(&path, index, text))?);
+            most = most.max(steps);
+        }
+        let set =
+            PolicySet::from_policies(policies).map_err(|error| Error::new("policies", error.to_string()))?;
+        Ok(Self { set, steps: most })
+    }
+
+    /// Each policy with the place of its text.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &Policy)> {
+        self.set.policies().map(|policy| (path(policy), policy))
+    }
+}
+
+fn parse_text(path: &str, index: usize, text: &str) -> Result<Vec<Policy>, Error> {
+    let parsed = PolicySet::from_str(text).map_err(|errors| first(path, text, &errors))?;
+    if parsed.num_of_templates() > 0 {
+        let problem = "it is a template: write whom or what it is about in place of ?principal and ?resource";
+        return Err(Error::new(path, problem));
+    }
+    match parsed.num_of_policies() {
+        0 => Err(Error::new(path, "there is no policy in it: write one, or remove the item")),
+        1 => Ok(parsed
+            .policies()
+            .map(|policy| policy.new_id(PolicyId::new(format!("policy{index}"))))
+            .collect()),
+        _ => {
+            let numbered = parsed.policies().enumerate();
+            Ok(numbered
+                .map(|(part, policy)| policy.new_id(PolicyId::new(format!("policy{index}.{part}"))))
+                .collect())
+        }
+    }
+}
+
+/// `policies[2]` for `policy2` and `policy2.1`.
+fn path(policy: &Policy) -> String {
+    let id: &str = policy.id().as_ref();
+    let number = id.trim_start_matches("policy");
+    match number.split_once('.') {
+        Some((index, part)) => format!("policies[{index}], policy {part}"),
+        None => format!("policies[{number}]"),
+    }
+}
+
+/// The error that stands first in the text.
+fn first(path: &str, text: &str, errors: &ParseErrors) -> Error {
+    let offset = |error: &ParseError| label(error).map_or(usize::MAX, |(offset, _)| offset);
+    let Some(error) = errors.iter().min_by_key(|error| offset(error)) else {
+        return Error::new(path, errors.to_string());
+    };
+    let mut words = error.to_string();
+    let hint = label(error).and_then(|(_, hint)| hint).or_else(|| error.help().map(|help| help.to_string()));
+    if let Some(hint) = hint {
+        words = format!("{words}, {hint}");
+    }
+    let words = short(&words, WORDS);
+    match label(error) {
+        Some((offset, _)) => Error::new(path, format!("{}: {words}", Place::new(text, offset))),
+        None => Error::new(path, words),
+    }
+}
+
+fn label(error: &dyn Diagnostic) -> Option<(usize, Option<String>)> {
+    let label = error.labels()?.next()?;
+    Some((label.offset(), label.label().map(Into::into)))
+}

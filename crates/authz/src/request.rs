@@ -1,0 +1,135 @@
+//! What is asked: who wants to do what, on which thing.
+
+use serde_json::{Map, Value};
+
+/// Who asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Principal<'a> {
+    /// The subject of the token. Without one, everything is denied.
+    pub subject: &'a str,
+    /// The claims of the token.
+    pub claims: &'a Map<String, Value>,
+}
+
+/// What an MCP server offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Feature {
+    /// Tools, which are called.
+    Tool,
+    /// Prompts, which are got.
+    Prompt,
+    /// Resources, which are read.
+    Resource,
+}
+
+impl Feature {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tool, Self::Prompt, Self::Resource];
+
+    /// What is done with it. The items of a list are asked for by this.
+    pub const fn action(self) -> Action {
+        match self {
+            Self::Tool => Action::CallTool,
+            Self::Prompt => Action::GetPrompt,
+            Self::Resource => Action::ReadResource,
+        }
+    }
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+
+    /// The type of its entities.
+    pub(crate) const fn entity_type(self) -> &'static str {
+        match self {
+            Self::Tool => "Tool",
+            Self::Prompt => "Prompt",
+            Self::Resource => "Resource",
+        }
+    }
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// `tools/call`
+    CallTool,
+    /// `prompts/get`
+    GetPrompt,
+    /// `resources/read`, and to subscribe to what it would return.
+    ReadResource,
+}
+
+impl Action {
+    /// What it is done to.
+    pub const fn feature(self) -> Feature {
+        match self {
+            Self::CallTool => Feature::Tool,
+            Self::GetPrompt => Feature::Prompt,
+            Self::ReadResource => Feature::Resource,
+        }
+    }
+
+    /// Its name in policies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CallTool => "call_tool",
+            Self::GetPrompt => "get_prompt",
+            Self::ReadResource => "read_resource",
+        }
+    }
+
+    /// What the resource calls it.
+    pub(crate) const fn operation(self) -> &'static str {
+        match self {
+            Self::CallTool => "call",
+            Self::GetPrompt => "get",
+            Self::ReadResource => "read",
+        }
+    }
+}
+
+/// What it is done to. The action says which feature it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource<'a> {
+    /// The name of a tool or prompt as the server knows it, or the URI of a resource.
+    pub id: &'a str,
+    /// What the server says of a tool. Other features have none.
+    pub hints: Hints,
+}
+
+impl<'a> Resource<'a> {
+    /// A thing that nothing is said of.
+    pub fn new(id: &'a str) -> Self {
+        Self { id, hints: Hints::default() }
+    }
+}
+
+/// The annotations of a tool, where the server gave them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// `readOnlyHint`
+    pub read_only: Option<bool>,
+    /// `destructiveHint`
+    pub destructive: Option<bool>,
+    /// `idempotentHint`
+    pub idempotent: Option<bool>,
+    /// `openWorldHint`
+    pub open_world: Option<bool>,
+}
+
+impl Hints {
+    pub(crate) const NAMES: [&str; 4] =
+        ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
+
+    /// Those that are given, by their names in MCP and in policies.
+    pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let values = [self.read_only, self.destructive, self.idempotent, self.open_world];
+        Self::NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)))
+    }
+}

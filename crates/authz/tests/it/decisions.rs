@@ -1,0 +1,214 @@
+//! Who may do what, for policies as people write them.
+
+use serde_json::json;
+use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
+
+use crate::fixture::{EVERYTHING, Question, cedar, object};
+
+#[test]
+fn policies_decide_by_who_what_and_on_which() {
+    use Action::{CallTool, GetPrompt, ReadResource};
+    let uri = "file:///etc/hosts?a=b#c";
+    for (policy, action, id, passes) in [
+        (
+            r#"permit(principal, action == Action::"call_tool", resource == Tool::"search");"#,
+            CallTool,
+            "search",
+            true,
+        ),
+        (
+            r#"permit(principal, action == Action::"call_tool", resource == Tool::"search");"#,
+            CallTool,
+            "Search",
+            false,
+        ),
+        (
+            r#"permit(principal, action == Action::"call_tool", resource == Tool::"search");"#,
+            GetPrompt,
+            "search",
+            false,
+        ),
+        (r#"permit(principal == Client::"alice", action, resource);"#, GetPrompt, "p", true),
+        (r#"permit(principal == Client::"bob", action, resource);"#, GetPrompt, "p", false),
+        (r#"permit(principal is Client, action, resource is Prompt);"#, GetPrompt, "p", true),
+        (r#"permit(principal, action, resource in MCP::"web");"#, ReadResource, uri, true),
+        (r#"permit(principal, action, resource in MCP::"files");"#, ReadResource, uri, false),
+        (
+            r#"permit(principal, action, resource == Resource::"file:///etc/hosts?a=b#c");"#,
+            ReadResource,
+            uri,
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.uri like "file:///etc/*" };"#,
+            ReadResource,
+            uri,
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.name == "search" };"#,
+            CallTool,
+            "search",
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.operation == "call" };"#,
+            CallTool,
+            "search",
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.operation == "get" };"#,
+            GetPrompt,
+            "p",
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.operation == "read" };"#,
+            ReadResource,
+            uri,
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.feature == "tool" };"#,
+            CallTool,
+            "search",
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.feature == "prompt" };"#,
+            GetPrompt,
+            "p",
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { resource.feature == "resource" };"#,
+            ReadResource,
+            uri,
+            true,
+        ),
+        (
+            r#"permit(principal, action, resource) when { action.operation == "call_tool" };"#,
+            CallTool,
+            "search",
+            true,
+        ),
+        (r#"permit(principal, action == Action::"list_tools", resource);"#, CallTool, "search", false),
+    ] {
+        assert_eq!(Question::of([policy]).on(action, id).passes(), passes, "{policy} {action:?} {id}");
+    }
+}
+
+#[test]
+fn a_denial_says_which_policies_and_nothing_of_the_token() {
+    let forbid = r#"forbid(principal, action, resource) when { principal.claim_team == "red" };"#;
+    let red = json!({"team": "red", "email": "alice@example.com"});
+    let denial = |question: Question| question.claims(red.clone()).denial();
+    assert_eq!(denial(Question::of([EVERYTHING, forbid])), "forbidden by policy1");
+    assert_eq!(denial(Question::of([forbid, EVERYTHING, forbid])), "forbidden by policy0, policy2");
+    assert_eq!(denial(Question::of([&forbid.replace("red", "blue")])), "no policy permits it");
+    let failing = r#"permit(principal, action, resource) when { principal.claim_email < 5 };"#;
+    let failed = "policy1 could not be evaluated at \"principal.claim_email\"";
+    assert_eq!(denial(Question::of([EVERYTHING, failing])), failed);
+    let absent = "permit(principal, action, resource) when { context.arg_city == \"Bonn\" };";
+    assert_eq!(denial(Question::of([absent])), "policy0 could not be evaluated at \"context.arg_city\"");
+}
+
+#[test]
+fn policies_that_share_a_text_have_numbers_of_their_own() {
+    let both = format!("{EVERYTHING}\n// And yet:\nforbid(principal, action, resource);");
+    assert_eq!(Question::of([EVERYTHING, &both]).denial(), "forbidden by policy1.1");
+}
+
+#[test]
+fn a_policy_that_fails_denies_what_another_permits() {
+    let failing = r#"permit(principal, action, resource) when { context.arg_n };"#;
+    assert!(Question::of([EVERYTHING, failing]).fails());
+    let elsewhere = r#"permit(principal, action, resource == Tool::"other") when { context.arg_n };"#;
+    assert!(Question::of([EVERYTHING, elsewhere]).passes(), "it is not evaluated");
+}
+
+#[test]
+fn nobody_may_do_nothing() {
+    let question = Question { subject: "", ..Question::of([EVERYTHING]) };
+    assert_eq!(question.decision(), Decision::Deny(Denial::NoSubject));
+}
+
+#[test]
+fn hints_of_a_tool_are_there_if_the_server_gave_them() {
+    let hints = Hints { read_only: Some(true), destructive: Some(false), ..Hints::default() };
+    let ask = |condition: &str| Question { hints, ..Question::when(condition) };
+    assert!(ask("resource.readOnlyHint && !resource.destructiveHint").passes());
+    assert!(ask("resource has idempotentHint || resource has openWorldHint").denial().contains("no policy"));
+    assert!(ask("resource.openWorldHint").fails());
+    assert!(!ask("resource.readOnlyHint").on(Action::GetPrompt, "p").passes(), "only tools have hints");
+}
+
+#[test]
+fn entities_of_the_document_extend_those_of_the_request() {
+    let entities = json!([
+        {"uid": {"type": "THVGroup", "id": "dev"}, "parents": [{"type": "Role", "id": "writer"}]},
+        {"uid": {"type": "Tool", "id": "search"}, "attrs": {"owner": "alice", "name": "other", "readOnlyHint": false}},
+        {"uid": {"type": "Client", "id": "alice"}, "attrs": {"level": 3}, "parents": [{"type": "Team", "id": "a"}]},
+        {"uid": {"type": "Action", "id": "call_tool"}, "parents": [{"type": "Action", "id": "change"}]},
+        {"uid": {"type": "MCP", "id": "web"}, "attrs": {"open": true}, "parents": [{"type": "Zone", "id": "dmz"}]},
+    ]);
+    let hints = Hints { read_only: Some(true), ..Hints::default() };
+    for condition in [
+        r#"principal in Role::"writer""#,
+        r#"principal in Team::"a" && principal in THVGroup::"dev""#,
+        r#"principal.level == 3 && principal.claim_team == "x""#,
+        r#"resource.owner == "alice""#,
+        r#"resource.name == "search""#,
+        "!resource.readOnlyHint",
+        r#"action in Action::"change" && action.operation == "call_tool""#,
+        r#"resource in Zone::"dmz" && MCP::"web".open"#,
+    ] {
+        let question = Question { hints, ..Question::when(condition) }.entities(entities.clone());
+        let question = question.claims(json!({"groups": ["dev"], "team": "x"}));
+        assert!(question.passes(), "{condition}: {:?}", question.decision());
+    }
+}
+
+#[test]
+fn a_request_that_contradicts_the_entities_is_denied() {
+    let entities =
+        json!([{"uid": {"type": "MCP", "id": "web"}, "parents": [{"type": "Tool", "id": "search"}]}]);
+    let question = Question::of([EVERYTHING]).entities(entities);
+    assert_eq!(question.decision(), Decision::Deny(Denial::Contradictory));
+    let mut itself = Question::of([EVERYTHING]).claims(json!({"groups": ["alice"]}));
+    itself.cedar.group_entity_type = "Client".into();
+    assert_eq!(itself.decision(), Decision::Deny(Denial::Contradictory));
+}
+
+#[test]
+fn a_subject_that_asks_often_gets_the_answers_of_one_that_asks_once() {
+    let policies = cedar([
+        r#"permit(principal in THVGroup::"dev", action, resource) unless { resource.name like "admin*" };"#,
+        r#"permit(principal, action == Action::"call_tool", resource) when { context has arg_dry && context.arg_dry };"#,
+    ]);
+    let authorizer = Authorizer::new(&policies, "web").unwrap();
+    for claims in [json!({"groups": ["dev"]}), json!({})] {
+        let principal = Principal { subject: "alice", claims: object(&claims) };
+        let subject = authorizer.subject(&principal);
+        for name in ["search", "admin-reset", "fetch"] {
+            for arguments in [None, Some(json!({"dry": true})), Some(json!({"dry": false}))] {
+                let (resource, arguments) = (Resource::new(name), arguments.as_ref().map(object));
+                let often = subject.may(Action::CallTool, &resource, arguments);
+                assert_eq!(often, authorizer.decide(&principal, Action::CallTool, &resource, arguments));
+                let dry = arguments.is_some_and(|arguments| arguments["dry"] == true);
+                let dev = !claims["groups"].is_null() && !name.starts_with("admin");
+                assert_eq!(often.is_allowed(), dry || dev, "{name} {arguments:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_without_a_name_is_nothing_to_be_in() {
+    let policies = Cedar { ..cedar([r#"permit(principal, action, resource in MCP::"");"#]) };
+    let authorizer = Authorizer::new(&policies, "").unwrap();
+    let principal = Principal { subject: "alice", claims: &serde_json::Map::new() };
+    let decision = authorizer.decide(&principal, Action::CallTool, &Resource::new("search"), None);
+    assert_eq!(decision, Decision::Deny(Denial::NotPermitted));
+}

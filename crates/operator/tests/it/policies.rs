@@ -1,0 +1,79 @@
+//! Policies that are wrong, wherever they are written.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPAuthzConfig, MCPServer, MCPServerPhase};
+use skep_testkit::fixtures::TestServer;
+
+use crate::fixture::{Fixture, condition};
+
+const GOOD: &str = "permit(principal, action, resource);";
+const WRONG: &str = "permit(principal, action, resource)\nwhen { resource.name = \"search\" };";
+const PLACE: &str =
+    "line 2, column 8, at `resource.name = \"search\" };`: '=' is not a valid operator in Cedar";
+
+async fn message(fixture: &Fixture, spec: Value) -> String {
+    fixture.patch("fetch", json!({ "spec": spec })).await;
+    let status = fixture.settle("fetch").await.status.unwrap();
+    assert_eq!(status.phase, Some(MCPServerPhase::Failed));
+    status.message.unwrap()
+}
+
+#[tokio::test]
+async fn a_policy_with_an_error_is_quoted_at_the_place_and_what_runs_is_left_alone() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    let before = fixture.deployment("fetch").await.metadata.resource_version;
+
+    let inline = json!({"type": "inline", "inline": {"policies": [GOOD, WRONG]}});
+    let inline = message(&fixture, json!({"authzConfig": inline})).await;
+    assert!(inline.starts_with(&format!("authzConfig.inline.policies[1]: {PLACE}")), "{inline}");
+
+    let document = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": [WRONG]}});
+    let map = json!({"metadata": {"name": "rules"}, "data": {"authz.json": document.to_string()}});
+    fixture.test.create_object(&serde_json::from_value::<ConfigMap>(map).unwrap()).await;
+    let mapped = json!({"type": "configMap", "configMap": {"name": "rules"}, "inline": null});
+    let mapped = message(&fixture, json!({"authzConfig": mapped})).await;
+    let place = "authzConfig.configMap: ConfigMap \"rules\", key \"authz.json\": cedar.policies[0]: ";
+    assert!(mapped.starts_with(&format!("{place}{PLACE}")), "{mapped}");
+
+    let shared = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPAuthzConfig", "metadata": {"name": "shared"},
+        "spec": {"type": "cedarv1", "config": {"policies": [GOOD, GOOD, WRONG]}},
+    });
+    fixture.test.create_object(&serde_json::from_value::<MCPAuthzConfig>(shared).unwrap()).await;
+    let spec = json!({"authzConfig": null, "authzConfigRef": {"name": "shared"}});
+    let shared = message(&fixture, spec).await;
+    assert!(shared.contains(&format!("config.policies[2]: {PLACE}")), "{shared}");
+    let server = fixture.settle("fetch").await;
+    let found = condition(&server, "AuthzConfigRefValidated").unwrap();
+    assert_eq!(found, ("False".into(), "AuthzConfigRefNotValid".into()));
+    assert_eq!(fixture.deployment("fetch").await.metadata.resource_version, before);
+
+    let mended = json!({"spec": {"config": {"policies": [GOOD]}}});
+    let configs = fixture.test.api::<MCPAuthzConfig>();
+    configs.patch("shared", &PatchParams::default(), &Patch::Merge(mended)).await.unwrap();
+    let pending = |status: &skep_api::kinds::MCPServerStatus| status.phase != Some(MCPServerPhase::Failed);
+    let server = fixture.until("fetch", "not failed", pending).await;
+    assert_eq!(condition(&server, "AuthzConfigRefValidated").unwrap().0, "True");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_policy_that_would_overflow_the_stack_blocks_its_own_server_and_nothing_else() {
+    let fixture = Fixture::new().await;
+    let deep = format!(
+        "permit(principal, action, resource) when {{ {}true{} }};",
+        "(".repeat(20_000),
+        ")".repeat(20_000)
+    );
+    let mut server = MCPServer::test("deep");
+    let authz = json!({"type": "inline", "inline": {"policies": [deep]}});
+    server.spec.authz_config = serde_json::from_value(authz).unwrap();
+    let message = fixture.settled(&server).await.status.unwrap().message.unwrap();
+    assert!(message.starts_with("authzConfig.inline.policies[0]: it nests deeper than "), "{message}");
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.deployment("fetch").await;
+    fixture.operator.stop().await;
+}
