@@ -22,6 +22,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long nothing must happen before it counts as settled.
 const SETTLED: Duration = Duration::from_millis(600);
 
+/// How an operator runs in tests.
+pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
+    Options {
+        namespaces,
+        workers: 4,
+        election: None,
+        metrics: ([127, 0, 0, 1], 0).into(),
+        health: ([127, 0, 0, 1], 0).into(),
+        settings,
+    }
+}
+
 /// An operator that runs.
 pub(crate) struct Operator {
     stop: watch::Sender<bool>,
@@ -31,14 +43,7 @@ pub(crate) struct Operator {
 impl Operator {
     fn start(test: &Namespace, user: &User, settings: Settings) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let options = Options {
-            namespaces: vec![test.name().into()],
-            workers: 4,
-            election: None,
-            metrics: ([127, 0, 0, 1], 0).into(),
-            health: ([127, 0, 0, 1], 0).into(),
-            settings,
-        };
+        let options = options(vec![test.name().into()], settings);
         let config = user.config();
         let task =
             tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });

@@ -20,9 +20,8 @@ use skep_operator::{
         TelemetryConfigs, ToolConfigs, WebhookConfigs,
     },
 };
+use skep_testkit::Namespace;
 use skep_world::Watched;
-
-use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
 pub(super) const KINDS: [Kind; 10] = [
@@ -84,7 +83,7 @@ pub(super) fn documents(file: &Path, namespace: &str) -> Vec<Value> {
 }
 
 /// Access to objects of the kind that this one is of.
-pub(super) fn api(fixture: &Fixture, object: &Value) -> Api<DynamicObject> {
+pub(super) fn api(test: &Namespace, object: &Value) -> Api<DynamicObject> {
     let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
@@ -92,19 +91,19 @@ pub(super) fn api(fixture: &Fixture, object: &Value) -> Api<DynamicObject> {
     if let Some(crd) = crds.iter().find(|crd| crd.spec.group == group && crd.spec.names.kind == kind) {
         resource.plural.clone_from(&crd.spec.names.plural);
     }
-    Api::namespaced_with(fixture.test.client(), fixture.test.name(), &resource)
+    Api::namespaced_with(test.client(), test.name(), &resource)
 }
 
-pub(super) async fn create_as(fixture: &Fixture, manager: &str, object: &Value) {
+pub(super) async fn create_as(test: &Namespace, manager: &str, object: &Value) {
     let params = PostParams { field_manager: Some(manager.into()), ..PostParams::default() };
     let created: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    let answer = api(fixture, object).create(&params, &created).await;
+    let answer = api(test, object).create(&params, &created).await;
     answer.unwrap_or_else(|error| panic!("{object}: {error}"));
 }
 
 /// Creates the objects of a folder's input, and returns those that the operator works on, as kind and name.
-pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(Kind, String)> {
-    let namespace = fixture.test.name();
+pub(super) async fn create_inputs(test: &Namespace, folder: &Path) -> Vec<(Kind, String)> {
+    let namespace = test.name();
     let mut names = Vec::new();
     for mut object in documents(&folder.join("input.yaml"), namespace) {
         let kind = object["kind"].as_str().unwrap().to_owned();
@@ -113,7 +112,7 @@ pub(super) async fn create_inputs(fixture: &Fixture, folder: &Path) -> Vec<(Kind
             continue;
         }
         object["metadata"]["namespace"] = json!(namespace);
-        create_as(fixture, "kubectl", &object).await;
+        create_as(test, "kubectl", &object).await;
         names.extend(kind_of(&object).map(|kind| (kind, name)));
     }
     names

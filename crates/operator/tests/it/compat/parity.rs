@@ -48,7 +48,7 @@ fn difference(what: &str, theirs: &Value, ours: &Value) -> Option<String> {
 async fn differences(folder: &Path) -> Vec<String> {
     let fixture = Fixture::with(golden::settings()).await;
     let namespace = fixture.test.name().to_owned();
-    let names = golden::create_inputs(&fixture, folder).await;
+    let names = golden::create_inputs(&fixture.test, folder).await;
     for (kind, name) in &names {
         fixture.settle_any(*kind, name).await;
     }
@@ -56,7 +56,7 @@ async fn differences(folder: &Path) -> Vec<String> {
     for theirs in golden::children(folder, &namespace, &names) {
         let (kind, name) = (theirs["kind"].as_str().unwrap(), theirs["metadata"]["name"].as_str().unwrap());
         let what = format!("{kind} {name}");
-        let Some(ours) = golden::api(&fixture, &theirs).get_opt(name).await.unwrap() else {
+        let Some(ours) = golden::api(&fixture.test, &theirs).get_opt(name).await.unwrap() else {
             differences.push(format!("{what} is missing"));
             continue;
         };

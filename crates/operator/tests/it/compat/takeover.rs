@@ -43,7 +43,7 @@ fn checksums(children: &[Value]) -> BTreeMap<String, String> {
 async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     for folder in golden::folders() {
         let fixture = Fixture::with(golden::settings()).await.stopped().await;
-        let names = golden::create_inputs(&fixture, &folder).await;
+        let names = golden::create_inputs(&fixture.test, &folder).await;
         let mut children = golden::children(&folder, fixture.test.name(), &names);
         let checksums = checksums(&children);
         for child in &mut children {
@@ -51,7 +51,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             let kind = golden::kind_of(owner).unwrap();
             let owner = fixture.object(kind, owner["name"].as_str().unwrap()).await.unwrap();
             *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
-            golden::create_as(&fixture, "thv-operator", child).await;
+            golden::create_as(&fixture.test, "thv-operator", child).await;
         }
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
@@ -59,7 +59,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
         }
         for child in &children {
             let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
-            let live = golden::api(&fixture, child).get(name).await.unwrap();
+            let live = golden::api(&fixture.test, child).get(name).await.unwrap();
             let what = format!("{}: {kind} {name}", folder.display());
             if kind == "Deployment" {
                 let wanted = golden::without_duplicate_variables(child.clone());
