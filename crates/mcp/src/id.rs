@@ -26,6 +26,14 @@ impl<'a> Id<'a> {
         }
     }
 
+    /// The id that is spelled like this, as [`Id::raw`] gives it.
+    pub fn spelled(raw: &'a [u8]) -> Option<Self> {
+        let mut scanner = Scanner::new(raw, u32::MAX).ok()?;
+        let value = scanner.value().ok()?;
+        scanner.end().ok()?;
+        Self::new(value).ok()
+    }
+
     /// The id as it was spelled.
     pub fn raw(&self) -> Raw<'a> {
         match self {

@@ -1,0 +1,44 @@
+//! Answers that the proxy gives itself.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use skep_mcp::{Id, Refusal};
+
+use crate::body::Body;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// A refusal, as the answer to the request with this id.
+pub(crate) fn refused(refusal: &Refusal, id: Option<Id<'_>>) -> Response<Body> {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(status, refusal.body(id));
+    if let Refusal::RateLimited { retry_after_seconds } = refusal {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
+    }
+    answer
+}
+
+/// An answer in JSON.
+pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    with_type(status, JSON, body.into())
+}
+
+/// An answer in words.
+pub(crate) fn text(status: StatusCode, body: &'static str) -> Response<Body> {
+    with_type(status, TEXT, Bytes::from_static(body.as_bytes()))
+}
+
+/// An answer without words.
+pub(crate) fn empty(status: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::Whole(Bytes::new()));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn with_type(status: StatusCode, type_: HeaderValue, body: Bytes) -> Response<Body> {
+    let mut answer = empty(status);
+    *answer.body_mut() = Body::Whole(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, type_);
+    answer
+}

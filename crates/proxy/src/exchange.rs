@@ -1,0 +1,42 @@
+//! One request on its way through the proxy.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Response, uri::PathAndQuery};
+use skep_mcp::{Id, Refusal};
+
+use crate::{answer, body::Body, call::Call, identity::Identity};
+
+/// A request, read to its end, with what has been found out about it.
+pub(crate) struct Exchange {
+    pub(crate) method: Method,
+    pub(crate) path: PathAndQuery,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// Who is at the other end of the connection.
+    pub(crate) peer: SocketAddr,
+    /// The message that the body holds, if it holds one.
+    pub(crate) call: Option<Call>,
+    /// Who calls, once that is known.
+    pub(crate) identity: Option<Arc<Identity>>,
+}
+
+impl Exchange {
+    /// The id that an answer must carry.
+    pub(crate) fn id(&self) -> Option<Id<'_>> {
+        self.call.as_ref().and_then(Call::id)
+    }
+
+    /// The answer that refuses this request.
+    pub(crate) fn refused(&self, refusal: &Refusal) -> Response<Body> {
+        answer::refused(refusal, self.id())
+    }
+
+    /// Puts another message in place of the one that came, and looks at it as at the first.
+    pub(crate) fn replace_body(&mut self, body: Bytes) -> Result<(), Refusal> {
+        self.call = Some(Call::of(&self.headers, &body)?);
+        self.body = body;
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a request goes through. Each layer is a file, made from its part of the RunConfig.
+
+mod authentication;
+mod authorization;
+mod header_forward;
+mod origin;
+mod strip_auth;
+mod tools;
+
+use http::Response;
+use skep_config::{RunConfig, run_config::Middleware};
+
+use crate::{ConfigError, body::Body, exchange::Exchange, filter::MessageFilter};
+use authentication::Authentication;
+use authorization::Authorization;
+use header_forward::HeaderForward;
+use origin::Origin;
+use tools::{ToolCalls, ToolLists};
+
+/// One layer of the chain.
+pub(crate) enum Layer {
+    Origin(Origin),
+    Authentication(Authentication),
+    StripAuth,
+    ToolLists(ToolLists),
+    ToolCalls(ToolCalls),
+    Authorization(Box<Authorization>),
+    HeaderForward(HeaderForward),
+}
+
+impl Layer {
+    /// The layer for a middleware, or nothing where the proxy does the same for every request.
+    pub(crate) fn new(middleware: &Middleware, config: &RunConfig) -> Result<Option<Self>, ConfigError> {
+        Ok(Some(match middleware {
+            Middleware::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
+            Middleware::Auth(parameters) => Self::Authentication(Authentication::new(parameters)?),
+            Middleware::StripAuth => Self::StripAuth,
+            Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
+            Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
+            Middleware::Authorization(parameters) => {
+                Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
+            }
+            Middleware::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
+            // Bodies are limited as they are read, messages are read once before all layers, a panic ends one request
+            // and nothing else, and nothing is reported to anybody.
+            Middleware::BodyLimit(_)
+            | Middleware::McpParser
+            | Middleware::Recovery
+            | Middleware::UsageMetrics => {
+                return Ok(None);
+            }
+            Middleware::Unknown(unknown) => {
+                let message = format!("middleware_configs: unsupported middleware type {:?}", unknown.type_);
+                return Err(ConfigError::new(message));
+            }
+            other => {
+                let message =
+                    format!("middleware_configs: {:?} is not supported by this version", other.type_());
+                return Err(ConfigError::new(message));
+            }
+        }))
+    }
+
+    /// Lets the request pass, changes it, or answers it.
+    pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+        match self {
+            Self::Origin(layer) => layer.request(exchange),
+            Self::Authentication(layer) => layer.request(exchange),
+            Self::StripAuth => strip_auth::request(exchange),
+            Self::ToolLists(_) => Ok(()),
+            Self::ToolCalls(layer) => layer.request(exchange),
+            Self::Authorization(layer) => layer.request(exchange),
+            Self::HeaderForward(layer) => layer.request(exchange),
+        }
+    }
+
+    /// What the layer does with the messages of the answer, if it does anything.
+    pub(crate) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
+        match self {
+            Self::ToolLists(layer) => Some(layer.filter()),
+            Self::Authorization(layer) => layer.filter(exchange),
+            _ => None,
+        }
+    }
+}

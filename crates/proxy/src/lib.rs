@@ -1,0 +1,38 @@
+//! The proxy in front of an MCP server: bytes through, policy beside.
+//!
+//! A request is read once, as bytes. Its envelope is looked at, the [`layers`] of the chain decide about it one after
+//! another, and the same bytes go on to the server: over HTTP by [`upstream`], which also keeps sessions. The answer
+//! streams back as it comes; only where a layer must leave something out of a list is it looked into.
+//!
+//! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
+//! no token, secret or body reaches a log.
+
+mod answer;
+mod body;
+mod call;
+mod chain;
+mod exchange;
+mod filter;
+mod front;
+mod identity;
+mod layers;
+pub mod limits;
+mod load;
+mod serve;
+mod sessions;
+mod upstream;
+
+pub use front::Proxy;
+pub use load::{LoadError, Overrides, load, search};
+pub use serve::serve;
+
+/// Why a proxy cannot be made of a RunConfig: a sentence that names what is at fault.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}

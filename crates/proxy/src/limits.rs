@@ -1,0 +1,28 @@
+//! Every limit of the proxy.
+
+use std::time::Duration;
+
+/// The largest body of a request, unless the RunConfig says otherwise.
+pub const REQUEST_BODY: usize = 8 << 20;
+/// The largest answer that is looked into, to leave something out of a list. A larger one is not let through.
+pub const FILTERED_BODY: usize = 32 << 20;
+/// The largest event of a stream that is looked into.
+pub const FILTERED_EVENT: usize = 8 << 20;
+/// How many sessions are kept. When there are as many, no new one begins.
+pub const SESSIONS: usize = 100_000;
+/// How long an idle session lives, unless the RunConfig says otherwise.
+pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
+/// The largest `initialize` that is kept, to begin a session anew when its server has lost it.
+pub const INITIALIZE: usize = 64 << 10;
+/// How many connections are served at once. More wait to be accepted.
+pub const CONNECTIONS: usize = 10_000;
+/// How long the head of a request may take.
+pub const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long the body of a request may take.
+pub const BODY_TIME: Duration = Duration::from_secs(30);
+/// How long a connection to the server may take.
+pub const CONNECT_TIME: Duration = Duration::from_secs(10);
+/// How many redirects of the server are followed.
+pub const REDIRECTS: usize = 10;
+/// How long requests may go on when the proxy is asked to end.
+pub const DRAIN_TIME: Duration = Duration::from_secs(30);

@@ -1,0 +1,105 @@
+//! The RunConfig file: where it is, and what goes over it.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use skep_config::{RunConfig, env, paths};
+use tracing::warn;
+
+/// Why there is no RunConfig.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is nowhere.
+    #[error("there is no RunConfig file: looked for {0}")]
+    Missing(String),
+    /// It is there and cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not what it should be.
+    #[error("{path} is not a RunConfig: {source}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+}
+
+/// What goes over the file: the command line, and the pod's own environment.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// The image of the server.
+    pub image: String,
+    /// A patch for the server's pod template, as JSON.
+    pub pod_patch: Option<String>,
+    /// Whether to log more.
+    pub debug: bool,
+    /// The environment of the process.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The RunConfig of the first file that exists, with what goes over it.
+pub fn load(search: &[&Path], overrides: &Overrides) -> Result<RunConfig, LoadError> {
+    let Some(path) = search.iter().find(|path| path.exists()) else {
+        let places = search.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
+        return Err(LoadError::Missing(places.join(", ")));
+    };
+    let path = path.to_path_buf();
+    let text =
+        fs::read_to_string(&path).map_err(|source| LoadError::Unreadable { path: path.clone(), source })?;
+    let mut config = RunConfig::parse(&text).map_err(|source| LoadError::Malformed { path, source })?;
+    config.image.clone_from(&overrides.image);
+    config.debug = overrides.debug;
+    if let Some(patch) = overrides.pod_patch.as_ref().filter(|patch| !patch.is_empty()) {
+        config.k8s_pod_template_patch.clone_from(patch);
+    }
+    let generation = overrides.env.get(env::MCPSERVER_GENERATION).map(String::as_str);
+    config.mcpserver_generation = generation_of(generation, config.mcpserver_generation);
+    Ok(config)
+}
+
+/// Where a proxy looks for its RunConfig file.
+pub fn search() -> Vec<&'static Path> {
+    paths::RUN_CONFIG_SEARCH.iter().map(Path::new).collect()
+}
+
+/// The generation that the pod was made for goes over that of the file, which is mounted live and may be of a newer
+/// one already.
+fn generation_of(env: Option<&str>, file: i64) -> i64 {
+    let Some(text) = env.filter(|text| !text.is_empty()) else { return file };
+    match text.parse::<i64>() {
+        Ok(generation) if generation >= 0 => generation,
+        _ => {
+            warn!(value = text, "{} is not a generation: the file's stands", env::MCPSERVER_GENERATION);
+            file
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_generation_of_the_pod_goes_over_that_of_the_file() {
+        for (env, expected) in [
+            (None, 7),
+            (Some(""), 7),
+            (Some("9"), 9),
+            (Some("0"), 0),
+            (Some("nine"), 7),
+            (Some("-1"), 7),
+            (Some("9223372036854775808"), 7),
+        ] {
+            assert_eq!(generation_of(env, 7), expected, "{env:?}");
+        }
+    }
+}

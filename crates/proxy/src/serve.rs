@@ -1,0 +1,67 @@
+//! The listener: connections in, and a good end.
+
+use std::{convert::Infallible, future::Future, io, sync::Arc};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::graceful::GracefulShutdown,
+};
+use tokio::{net::TcpListener, sync::Semaphore};
+use tracing::{debug, info, warn};
+
+use crate::{Proxy, limits};
+
+/// Serves until `stop` is done, and then lets the requests that are on their way end.
+pub async fn serve(
+    listener: TcpListener,
+    proxy: Arc<Proxy>,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_TIME);
+    let housekeeping = tokio::spawn({
+        let proxy = proxy.clone();
+        async move { proxy.housekeeping().await }
+    });
+    tokio::pin!(stop);
+    loop {
+        let place = tokio::select! {
+            place = connections.clone().acquire_owned() => place.map_err(io::Error::other)?,
+            () = &mut stop => break,
+        };
+        let (stream, peer) = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // One that is gone before it was accepted, or a file too many: the next may do better.
+                    warn!(%error, "a connection cannot be accepted");
+                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            () = &mut stop => break,
+        };
+        stream.set_nodelay(true).ok();
+        let proxy = proxy.clone();
+        let service = service_fn(move |request| {
+            let proxy = proxy.clone();
+            async move { Ok::<_, Infallible>(proxy.answer(request, peer).await) }
+        });
+        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%error, "a connection ended early");
+            }
+            drop(place);
+        });
+    }
+    drop(listener);
+    housekeeping.abort();
+    if tokio::time::timeout(limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
+        info!("some requests did not end in time");
+    }
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Sessions of clients, and which session of the server each stands for.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::limits;
+
+/// Locks are held for one look-up; this many let others pass meanwhile.
+const SHARDS: usize = 16;
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// The session's id at the server, if it is not the one that the client has.
+    pub(crate) server_id: Option<Box<str>>,
+    /// The pod that has the session, where the server has several.
+    pub(crate) pod: Option<Box<str>>,
+    /// The request that began it, to begin it anew when the server has lost it.
+    pub(crate) initialize: Option<Box<[u8]>>,
+}
+
+struct Entry {
+    session: Session,
+    last_used: Instant,
+}
+
+/// The sessions of one proxy, in its memory. One that is not used goes.
+pub(crate) struct Sessions {
+    shards: [Mutex<HashMap<Box<str>, Entry>>; SHARDS],
+    hasher: RandomState,
+    count: AtomicUsize,
+    life: Duration,
+}
+
+/// There are as many sessions as there may be.
+#[derive(Debug)]
+pub(crate) struct Full;
+
+impl Sessions {
+    pub(crate) fn new(life: Duration) -> Self {
+        Self { shards: Default::default(), hasher: RandomState::new(), count: AtomicUsize::new(0), life }
+    }
+
+    /// The session of that id, which is used by this.
+    pub(crate) fn get(&self, id: &str) -> Option<Session> {
+        let mut shard = self.shard(id);
+        let entry = shard.get_mut(id)?;
+        entry.last_used = Instant::now();
+        Some(entry.session.clone())
+    }
+
+    /// Adds a session, or changes what is known of it.
+    pub(crate) fn put(&self, id: &str, session: Session) -> Result<(), Full> {
+        let mut shard = self.shard(id);
+        let entry = Entry { session, last_used: Instant::now() };
+        if let Some(known) = shard.get_mut(id) {
+            *known = entry;
+            return Ok(());
+        }
+        if self.count.fetch_add(1, Ordering::Relaxed) >= limits::SESSIONS {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(Full);
+        }
+        shard.insert(id.into(), entry);
+        Ok(())
+    }
+
+    /// Ends a session.
+    pub(crate) fn remove(&self, id: &str) {
+        if self.shard(id).remove(id).is_some() {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the sessions that have not been used for as long as they live, from time to time, for ever.
+    pub(crate) async fn expire(&self) {
+        let mut ticks = tokio::time::interval((self.life / 2).max(Duration::from_millis(100)));
+        loop {
+            ticks.tick().await;
+            self.sweep(Instant::now());
+        }
+    }
+
+    fn sweep(&self, now: Instant) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.len();
+            shard.retain(|_, entry| now.saturating_duration_since(entry.last_used) < self.life);
+            self.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
+            // Memory of a crowd that is gone is given back.
+            if shard.capacity() > 4 * shard.len() {
+                shard.shrink_to_fit();
+            }
+        }
+    }
+
+    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Entry>> {
+        let number = self.hasher.hash_one(id) as usize % SHARDS;
+        self.shards[number].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> Session {
+        Session { server_id: None, pod: None, initialize: None }
+    }
+
+    #[test]
+    fn a_session_lives_while_it_is_used() {
+        let sessions = Sessions::new(Duration::from_secs(10));
+        let start = Instant::now();
+        sessions.put("a", session()).unwrap();
+        sessions.sweep(start + Duration::from_secs(9));
+        assert!(sessions.get("a").is_some());
+        sessions.sweep(Instant::now() + Duration::from_secs(11));
+        assert_eq!(sessions.get("a"), None);
+        assert_eq!(sessions.count.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn there_are_only_so_many_and_one_that_ends_makes_room() {
+        let sessions = Sessions::new(Duration::from_secs(10));
+        for number in 0..limits::SESSIONS {
+            sessions.put(&number.to_string(), session()).unwrap();
+        }
+        assert!(sessions.put("one too many", session()).is_err());
+        assert!(sessions.put("7", session()).is_ok(), "one that is there can change");
+        sessions.remove("7");
+        assert!(sessions.put("one too many", session()).is_ok());
+    }
+}

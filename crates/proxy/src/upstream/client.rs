@@ -1,0 +1,80 @@
+//! The connections to a server.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client as Pool, Error, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+
+use crate::{ConfigError, limits};
+
+/// How long an idle connection is kept for the next request.
+const IDLE: Duration = Duration::from_secs(90);
+/// How many of them.
+const IDLE_CONNECTIONS: usize = 256;
+
+/// A pool of connections.
+#[derive(Clone)]
+pub(super) struct Client(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>);
+
+impl Client {
+    pub(super) fn new() -> Result<Self, ConfigError> {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(limits::CONNECT_TIME));
+        connector.enforce_http(false);
+        let roots = HttpsConnectorBuilder::new().with_platform_verifier();
+        let connector = roots.https_or_http().enable_http1().wrap_connector(connector);
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .build(connector);
+        Ok(Self(pool))
+    }
+
+    /// Sends a request, and follows redirects that stay at the same host and do not give up encryption.
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, Error> {
+        let (parts, body) = request.into_parts();
+        let mut uri = parts.uri.clone();
+        for _ in 0..limits::REDIRECTS {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = parts.method.clone();
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = parts.headers.clone();
+            let response = self.0.request(request).await?;
+            match redirect(&uri, &response) {
+                Some(next) => uri = next,
+                None => return Ok(response),
+            }
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = parts.method;
+        *request.uri_mut() = uri;
+        *request.headers_mut() = parts.headers;
+        self.0.request(request).await
+    }
+}
+
+/// Where an answer sends the request, if it is to be followed.
+fn redirect(uri: &Uri, response: &Response<Incoming>) -> Option<Uri> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
+        return None;
+    }
+    let location: Uri = response.headers().get(header::LOCATION)?.to_str().ok()?.parse().ok()?;
+    let mut parts = location.into_parts();
+    let same_host = parts.authority.as_ref().is_none_or(|authority| Some(authority) == uri.authority());
+    let same_scheme = parts.scheme.as_ref().is_none_or(|scheme| Some(scheme) == uri.scheme());
+    if !same_host || !same_scheme {
+        return None;
+    }
+    parts.scheme = uri.scheme().cloned();
+    parts.authority = uri.authority().cloned();
+    Uri::from_parts(parts).ok()
+}

@@ -1,0 +1,231 @@
+//! A server that speaks MCP over HTTP: requests go to it as they came, with its own session id in place of the client's.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::connect::HttpInfo;
+use skep_mcp::{Era, Refusal, SessionId, header::MCP_SESSION_ID};
+use tracing::{debug, warn};
+
+use super::{Target, client::Client, head};
+use crate::{
+    ConfigError,
+    body::Body,
+    call::Call,
+    exchange::Exchange,
+    limits,
+    sessions::{Session, Sessions},
+};
+
+const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+
+/// A server behind HTTP.
+pub(crate) struct HttpServer {
+    client: Client,
+    target: Target,
+    sessions: Arc<Sessions>,
+}
+
+/// The session that a request is in.
+struct Current {
+    id: SessionId,
+    session: Session,
+}
+
+impl HttpServer {
+    pub(crate) fn new(target: Target, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
+        Ok(Self { client: Client::new()?, target, sessions })
+    }
+
+    /// Passes a request on.
+    pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        let current = self.current(exchange)?;
+        let session = current.as_ref().map(|current| &current.session);
+        match self.forward(exchange, session).await {
+            Ok(response) if is_lost(&response, exchange, current.as_ref()) => {
+                self.recovered(exchange, current, Ok(response)).await
+            }
+            Err(error) if error.is_connect() && current.is_some() => {
+                self.recovered(exchange, current, Err(())).await
+            }
+            Ok(response) => self.learnt(exchange, current, response),
+            Err(error) => {
+                warn!(%error, "the server cannot be reached");
+                Err(Refusal::Unreachable)
+            }
+        }
+    }
+
+    /// The session that the request names. `initialize` begins one, and since 2026-07-28 there are none.
+    fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
+        let stateless =
+            exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
+        let mut ids = exchange.headers.get_all(&SESSION).iter();
+        let (Some(id), false) = (ids.next(), stateless) else { return Ok(None) };
+        if ids.next().is_some() {
+            return Err(Refusal::Session);
+        }
+        let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
+        let session = self.sessions.get(id.as_str()).ok_or(Refusal::Session)?;
+        Ok(Some(Current { id, session }))
+    }
+
+    async fn forward(
+        &self,
+        exchange: &Exchange,
+        session: Option<&Session>,
+    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
+        let mut headers = exchange.headers.clone();
+        head::outgoing(&mut headers, &self.target, exchange.peer);
+        match session.map(|session| session.server_id.as_deref()) {
+            // The client has another id than the server.
+            Some(Some(id)) => set_session(&mut headers, id),
+            Some(None) => {}
+            None => {
+                headers.remove(&SESSION);
+            }
+        }
+        let pod = session.and_then(|session| session.pod.as_deref());
+        let (method, body) = (exchange.method.clone(), exchange.body.clone());
+        self.client.send(self.request(method, exchange, headers, body, pod)).await
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        exchange: &Exchange,
+        headers: HeaderMap,
+        body: Bytes,
+        pod: Option<&str>,
+    ) -> Request<Bytes> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.headers_mut() = headers;
+        // Both were checked: the target when it was made, the path by the parser of requests.
+        *request.uri_mut() = self.target.uri(&exchange.path, pod).unwrap_or_default();
+        request
+    }
+
+    /// Remembers a session that begins with this answer, or forgets the one that ends with it.
+    fn learnt(
+        &self,
+        exchange: &Exchange,
+        current: Option<Current>,
+        response: Response<Incoming>,
+    ) -> Result<Response<Body>, Refusal> {
+        if let Some(current) = &current
+            && exchange.method == Method::DELETE
+            && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
+        {
+            self.sessions.remove(current.id.as_str());
+        }
+        let began = response
+            .headers()
+            .get(&SESSION)
+            .filter(|_| response.status() == StatusCode::OK && current.is_none());
+        if let Some(id) = began {
+            let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
+            let session =
+                Session { server_id: None, pod: self.pod(&response), initialize: kept_initialize(exchange) };
+            self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
+        }
+        let mut answer = passed_back(response);
+        // The client's id stays what it was, whatever the server calls the session now.
+        if let Some(Current { id, session: Session { server_id: Some(_), .. } }) = &current
+            && answer.headers().contains_key(&SESSION)
+        {
+            set_session(answer.headers_mut(), id.as_str());
+        }
+        Ok(answer)
+    }
+
+    /// Begins the session anew, and sends the request once more. Without a way to begin it, what happened stands.
+    async fn recovered(
+        &self,
+        exchange: &Exchange,
+        current: Option<Current>,
+        happened: Result<Response<Incoming>, ()>,
+    ) -> Result<Response<Body>, Refusal> {
+        let Some(mut current) = current else { return Err(Refusal::Unreachable) };
+        match self.begun_anew(exchange, &current.session).await {
+            Some(session) => {
+                debug!(session = ?current.id, "the server had lost the session, and has it again");
+                // A full store does not hold one more, and this one is there already.
+                self.sessions.put(current.id.as_str(), session.clone()).ok();
+                current.session = session;
+            }
+            None => {
+                // Any pod may answer from now on.
+                let session = Session { pod: None, ..current.session.clone() };
+                self.sessions.put(current.id.as_str(), session).ok();
+                return match happened {
+                    Ok(response) => Ok(passed_back(response)),
+                    Err(()) => Err(Refusal::Unreachable),
+                };
+            }
+        }
+        let response = self.forward(exchange, Some(&current.session)).await.map_err(|error| {
+            warn!(%error, "the server cannot be reached");
+            Refusal::Unreachable
+        })?;
+        self.learnt(exchange, Some(current), response)
+    }
+
+    /// A new session at the server for one that it has lost, by the request that began the old one.
+    async fn begun_anew(&self, exchange: &Exchange, lost: &Session) -> Option<Session> {
+        let initialize = Bytes::copy_from_slice(lost.initialize.as_deref()?);
+        let mut headers = exchange.headers.clone();
+        head::outgoing(&mut headers, &self.target, exchange.peer);
+        headers.remove(&SESSION);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let request = self.request(Method::POST, exchange, headers.clone(), initialize, None);
+        let response = self.client.send(request).await.ok()?;
+        let id = response.headers().get(&SESSION).filter(|_| response.status() == StatusCode::OK)?;
+        let id = SessionId::parse(id.as_bytes()).ok()?;
+        let pod = self.pod(&response);
+        // A server may wait for this before it answers anything else.
+        set_session(&mut headers, id.as_str());
+        let initialized =
+            self.request(Method::POST, exchange, headers, Bytes::from_static(INITIALIZED), pod.as_deref());
+        self.client.send(initialized).await.ok()?;
+        Some(Session { server_id: Some(id.as_str().into()), pod, initialize: lost.initialize.clone() })
+    }
+
+    /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.
+    fn pod(&self, response: &Response<Incoming>) -> Option<Box<str>> {
+        if self.target.remote {
+            return None;
+        }
+        let info = response.extensions().get::<HttpInfo>()?;
+        Some(info.remote_addr().to_string().into())
+    }
+}
+
+/// Whether the server does not know a session that we know.
+fn is_lost(response: &Response<Incoming>, exchange: &Exchange, current: Option<&Current>) -> bool {
+    response.status() == StatusCode::NOT_FOUND && current.is_some() && exchange.method != Method::DELETE
+}
+
+/// The request, if it is one that begins a session and not too large to keep.
+fn kept_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
+    let initialize = exchange.call.as_ref().is_some_and(Call::is_initialize);
+    // A copy of its own: what came in is a part of a larger buffer.
+    (initialize && exchange.body.len() <= limits::INITIALIZE).then(|| exchange.body.as_ref().into())
+}
+
+fn set_session(headers: &mut HeaderMap, id: &str) {
+    if let Ok(value) = HeaderValue::from_str(id) {
+        headers.insert(SESSION, value);
+    }
+}
+
+fn passed_back(response: Response<Incoming>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    head::incoming(&mut parts.headers);
+    parts.extensions.clear();
+    Response::from_parts(parts, Body::Server(body))
+}

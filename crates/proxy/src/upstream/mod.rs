@@ -1,0 +1,10 @@
+//! Passing requests on to a server that speaks HTTP, and its answers back.
+
+mod client;
+mod head;
+mod http;
+mod target;
+
+pub(crate) use head::is_reserved;
+pub(crate) use http::HttpServer;
+pub(crate) use target::Target;

@@ -1,0 +1,90 @@
+//! Where requests go.
+
+use http::{
+    Uri,
+    uri::{Authority, PathAndQuery, Scheme},
+};
+
+use crate::ConfigError;
+
+/// The address of a server, and what becomes of the paths of requests.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    pub(crate) scheme: Scheme,
+    pub(crate) authority: Authority,
+    /// Put in place of every path: the address of a remote server is that of its endpoint.
+    path: Option<String>,
+    /// Put before every query.
+    query: Option<String>,
+    /// Whether the server is somebody else's.
+    pub(crate) remote: bool,
+}
+
+impl Target {
+    /// A server of our own, reached at this host and port.
+    pub(crate) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
+        let authority = format!("{host}:{port}");
+        let wrong = |_| ConfigError::new(format!("target_host: {authority:?} is not an address"));
+        let authority = authority.parse().map_err(wrong)?;
+        Ok(Self { scheme: Scheme::HTTP, authority, path: None, query: None, remote: false })
+    }
+
+    /// A server elsewhere.
+    pub(crate) fn remote(url: &str) -> Result<Self, ConfigError> {
+        let wrong =
+            || ConfigError::new(format!("remote_url: {url:?} is not a URL: write it as https://host/path"));
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let parts = uri.clone().into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else { return Err(wrong()) };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(wrong());
+        }
+        // A URL without a path has the path "/" for the parser; only one that was written counts.
+        let written = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+        let path = written.then(|| uri.path().to_owned());
+        let query = uri.query().filter(|query| !query.is_empty()).map(Into::into);
+        Ok(Self { scheme, authority, path, query, remote: true })
+    }
+
+    /// The address for a request to this path, at the pod that is named or at any.
+    pub(crate) fn uri(&self, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+        let path = self.path.as_deref().unwrap_or_else(|| asked.path());
+        let path_and_query = match (&self.query, asked.query()) {
+            (None, None) => path.to_owned(),
+            (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
+            (Some(ours), None) => format!("{path}?{ours}"),
+            (None, Some(theirs)) => format!("{path}?{theirs}"),
+        };
+        let authority = match pod {
+            Some(pod) => pod.parse().ok()?,
+            None => self.authority.clone(),
+        };
+        let uri = Uri::builder().scheme(self.scheme.clone()).authority(authority);
+        uri.path_and_query(path_and_query).build().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(url: &str, asked: &str) -> String {
+        Target::remote(url).unwrap().uri(&asked.parse().unwrap(), None).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_path_of_a_remote_server_is_that_of_its_address() {
+        assert_eq!(uri("https://a.example/v1/mcp", "/mcp"), "https://a.example/v1/mcp");
+        assert_eq!(uri("https://a.example", "/mcp"), "https://a.example/mcp");
+        assert_eq!(uri("https://a.example/", "/mcp"), "https://a.example/");
+        assert_eq!(uri("https://a.example/mcp?key=1", "/mcp?x=2"), "https://a.example/mcp?key=1&x=2");
+        assert_eq!(uri("https://a.example/mcp?key=1", "/mcp"), "https://a.example/mcp?key=1");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for url in ["", "a.example", "ftp://a.example", "https://"] {
+            assert!(Target::remote(url).is_err(), "{url}");
+        }
+    }
+}
