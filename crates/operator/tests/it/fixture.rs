@@ -141,19 +141,36 @@ impl Fixture {
         what: &str,
         is: impl Fn(&MCPServerStatus) -> bool,
     ) -> MCPServer {
-        let api = self.test.api::<MCPServer>();
+        let typed = |object: &DynamicObject| {
+            serde_json::from_value::<MCPServerStatus>(object.data["status"].clone())
+                .is_ok_and(|status| is(&status))
+        };
+        let object = self.until_any(Servers::KIND, name, what, typed).await;
+        serde_json::from_value(json!(object)).unwrap()
+    }
+
+    /// Waits until an object of any kind is as asked.
+    pub(crate) async fn until_any(
+        &self,
+        kind: Kind,
+        name: &str,
+        what: &str,
+        is: impl Fn(&DynamicObject) -> bool,
+    ) -> DynamicObject {
         let reached = async {
             loop {
-                let server = api.get(name).await.unwrap();
-                if server.status.as_ref().is_some_and(&is) {
-                    return server;
+                let object = self.object(kind, name).await.unwrap();
+                if is(&object) {
+                    return object;
                 }
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
         };
         match timeout(PATIENCE, reached).await {
-            Ok(server) => server,
-            Err(_) => panic!("{name} is never {what}: {:#?}", api.get(name).await.unwrap().status),
+            Ok(object) => object,
+            Err(_) => {
+                panic!("{name} is never {what}: {:#}", self.object(kind, name).await.unwrap().data["status"])
+            }
         }
     }
 

@@ -1,141 +1,56 @@
 //! Nothing moves when nothing changes, for generated specs.
 
+mod fields;
+mod pod_templates;
+
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use proptest::{
-    prelude::*,
-    sample::select,
-    strategy::{BoxedStrategy, ValueTree},
+    strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::TestRunner,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skep_api::kinds::{
-    MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPServer, MCPTelemetryConfig,
-    MCPToolConfig, MCPWebhookConfig,
+    MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPRemoteProxy, MCPServer,
+    MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
+};
+use skep_converge::Kind;
+use skep_operator::watched::{
+    ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
 };
 use skep_testkit::fixtures::{TestGroup, TestOidcConfig, TestToolConfig};
+use skep_world::Watched;
 
 use crate::fixture::Fixture;
+use fields::{
+    Fields, of_remote_proxies, of_servers, remote_proxies_must_have, servers_must_have, shared, spec,
+};
 
-/// How many specs are tried in one run.
-const SPECS: usize = 200;
+/// How many specs of each kind are tried in one run.
+const SERVERS: usize = 200;
+const REMOTE_PROXIES: usize = 120;
 
-fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
-    select(values).boxed()
-}
+/// The kinds whose objects are generated.
+const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
 
-/// Values with which a server cannot run: in few, so that most can.
-fn rarely(mut values: Vec<Value>) -> BoxedStrategy<Value> {
-    values.resize(values.len() * 8, Value::Null);
-    one_of(values)
-}
+/// What is written for them.
+const CHILDREN: [Kind; 6] = [
+    Deployments::KIND,
+    Services::KIND,
+    ServiceAccounts::KIND,
+    Roles::KIND,
+    RoleBindings::KIND,
+    ConfigMaps::KIND,
+];
 
-/// For each field, the values that it is tried with. Each spec has about half of the fields.
-fn fields() -> Vec<(&'static str, BoxedStrategy<Value>)> {
-    let resources = json!({"limits": {"cpu": "0.5", "memory": "1024Mi"}, "requests": {"cpu": "100m"}});
-    let overrides = json!({
-        "proxyDeployment": {
-            "annotations": {"a": "", "b": "c"},
-            "labels": {"team": "x"},
-            "env": [{"name": "EMPTY", "value": ""}, {"name": "HOME", "value": "/home"}],
-            "imagePullSecrets": [{"name": "one"}, {"name": "two"}, {"name": "one"}],
-            "podTemplateMetadataOverrides": {"annotations": {"vault": "yes"}, "labels": {"mesh": "on"}},
-        },
-        "proxyService": {"annotations": {"cloud": "d"}, "labels": {"exposed": "no"}},
-    });
-    let template = json!({"spec": {
-        "containers": [{"name": "mcp", "resources": {"limits": {"cpu": "1.5"}}, "env": [{"name": "A", "value": ""}]}],
-        "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "0.5Gi"}}],
-        "tolerations": [{"key": "k", "operator": "Exists"}],
-    }});
-    let limit = json!({"maxTokens": 5, "refillPeriod": "1m30s"});
-    let redis = json!({"provider": "redis", "address": "redis:6379", "db": 2, "keyPrefix": "p:", "passwordRef": {"name": "r", "key": "k"}});
-    let inline = json!({"type": "inline", "inline": {"policies": ["permit(principal, action, resource);"]}, "groupClaimName": "groups"});
-    vec![
-        ("transport", one_of(vec![json!("stdio"), json!("sse"), json!("streamable-http")])),
-        ("proxyMode", one_of(vec![json!("sse"), json!("streamable-http")])),
-        ("proxyPort", (1..65536).prop_map(|port| json!(port)).boxed()),
-        ("mcpPort", (1..65536).prop_map(|port| json!(port)).boxed()),
-        ("args", one_of(vec![json!(["--x"]), json!(["", "<&>"])])),
-        ("env", one_of(vec![json!([{"name": "A", "value": ""}]), json!([{"name": "B", "value": "<b>"}])])),
-        (
-            "volumes",
-            one_of(vec![json!([{"name": "v", "hostPath": "/a", "mountPath": "/b", "readOnly": true}])]),
-        ),
-        ("resources", one_of(vec![resources, json!({}), json!({"limits": {"cpu": "2"}})])),
-        ("secrets", one_of(vec![json!([{"name": "s", "key": "k", "targetEnvName": "S"}])])),
-        ("serviceAccount", one_of(vec![json!("existing")])),
-        (
-            "permissionProfile",
-            one_of(vec![
-                json!({"name": "none"}),
-                json!({"name": "network"}),
-                json!({"type": "configmap", "name": "p", "key": "k"}),
-            ]),
-        ),
-        ("podTemplateSpec", one_of(vec![template, json!({}), json!({"spec": {"containers": "bad"}})])),
-        ("resourceOverrides", one_of(vec![overrides, json!({}), json!({"proxyDeployment": {}})])),
-        (
-            "oidcConfigRef",
-            one_of(vec![
-                json!({"name": "oidc", "audience": "a", "scopes": ["x"]}),
-                json!({"name": "absent", "audience": "a"}),
-            ]),
-        ),
-        (
-            "authzConfig",
-            one_of(vec![inline, json!({"type": "configMap", "configMap": {"name": "policies"}})]),
-        ),
-        ("authzConfigRef", one_of(vec![json!({"name": "authz"})])),
-        ("audit", one_of(vec![json!({"enabled": true}), json!({})])),
-        ("toolConfigRef", one_of(vec![json!({"name": "tools"})])),
-        ("externalAuthConfigRef", one_of(vec![json!({"name": "exchange"})])),
-        ("authServerRef", rarely(vec![json!({"name": "exchange"}), json!({"name": "absent"})])),
-        ("webhookConfigRef", one_of(vec![json!({"name": "hooks"})])),
-        (
-            "telemetryConfigRef",
-            one_of(vec![json!({"name": "otel"}), json!({"name": "otel", "serviceName": "s"})]),
-        ),
-        ("trustProxyHeaders", one_of(vec![json!(true), json!(false)])),
-        ("endpointPrefix", one_of(vec![json!("/p"), json!("")])),
-        ("groupRef", one_of(vec![json!({"name": "group"}), json!({"name": "absent"})])),
-        ("sessionAffinity", one_of(vec![json!("None"), json!("ClientIP")])),
-        ("replicas", (0..4).prop_map(|replicas| json!(replicas)).boxed()),
-        ("backendReplicas", (0..4).prop_map(|replicas| json!(replicas)).boxed()),
-        ("sessionStorage", one_of(vec![redis, json!({"provider": "memory"})])),
-        (
-            "rateLimiting",
-            one_of(vec![
-                json!({"shared": limit}),
-                json!({"shared": limit, "tools": [{"name": "t", "shared": limit}]}),
-            ]),
-        ),
-    ]
-}
-
-fn spec() -> impl Strategy<Value = Value> {
-    let fields: Vec<BoxedStrategy<Option<(&'static str, Value)>>> = fields()
-        .into_iter()
-        .map(|(name, values)| {
-            proptest::option::of(values).prop_map(move |value| Some((name, value?))).boxed()
-        })
-        .collect();
-    fields.prop_map(|fields| {
-        let mut spec: Map<String, Value> =
-            fields.into_iter().flatten().map(|(name, value)| (name.to_owned(), value)).collect();
-        spec.retain(|_, value| !value.is_null());
-        spec.insert("image".into(), json!("registry.example/mcp:1"));
-        admissible(&mut spec);
-        Value::Object(spec)
-    })
-}
-
-/// What the API server's rules ask for.
-fn admissible(spec: &mut Map<String, Value>) {
-    if spec.contains_key("authzConfig") {
-        spec.remove("authzConfigRef");
-    }
-    if spec.contains_key("rateLimiting") {
-        spec.insert("sessionStorage".into(), json!({"provider": "redis", "address": "redis:6379"}));
-    }
+/// The fields that every object of the kind has, and those that it may have.
+fn fields_of(kind: Kind) -> (Fields, Fields) {
+    let (required, own) = match kind.kind {
+        "MCPServer" => (servers_must_have(), of_servers()),
+        _ => (remote_proxies_must_have(), of_remote_proxies()),
+    };
+    (required, shared().into_iter().chain(own).collect())
 }
 
 async fn references(fixture: &Fixture) {
@@ -167,8 +82,9 @@ async fn references(fixture: &Fixture) {
     .await;
     let policies = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": ["permit(principal, action, resource);"], "entities_json": "[]"}});
     let config_map = json!({"metadata": {"name": "policies"}, "data": {"authz.json": policies.to_string()}});
-    test.create_object(&serde_json::from_value::<k8s_openapi::api::core::v1::ConfigMap>(config_map).unwrap())
-        .await;
+    test.create_object(&serde_json::from_value::<ConfigMap>(config_map).unwrap()).await;
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"k": "v"}});
+    test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
 }
 
 fn object<K: serde::de::DeserializeOwned + kube::Resource<DynamicType = ()>>(name: &str, spec: Value) -> K {
@@ -177,56 +93,111 @@ fn object<K: serde::de::DeserializeOwned + kube::Resource<DynamicType = ()>>(nam
     serde_json::from_value(object).unwrap()
 }
 
+/// Creates so many objects of a kind, and returns their names.
+async fn create<K>(fixture: &Fixture, kind: Kind, count: usize) -> Vec<(Kind, String)>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
+{
+    let (required, optional) = fields_of(kind);
+    let strategy: BoxedStrategy<Value> = spec(required, optional);
+    let mut runner = TestRunner::default();
+    let mut names = Vec::new();
+    for number in 0..count {
+        let name = format!("{}-{number}", kind.kind.to_lowercase());
+        let spec = strategy.new_tree(&mut runner).unwrap().current();
+        fixture.test.create_object(&object::<K>(&name, spec)).await;
+        names.push((kind, name));
+    }
+    names
+}
+
 #[tokio::test]
-async fn a_generated_server_that_is_settled_is_never_written_again() {
+async fn a_generated_object_that_is_settled_is_never_written_again() {
     let fixture = Fixture::new().await;
     references(&fixture).await;
-    let mut runner = TestRunner::default();
-    let strategy = spec();
-    for number in 0..SPECS {
-        let spec = strategy.new_tree(&mut runner).unwrap().current();
-        let server: MCPServer = object(&format!("s-{number}"), spec);
-        fixture.test.create_object(&server).await;
-    }
-    for number in 0..SPECS {
-        let name = format!("s-{number}");
-        fixture.until(&name, "reported on", |status| status.observed_generation == Some(1)).await;
-    }
-    fixture.settle("s-0").await;
-    let failed = failures(&fixture).await;
-    assert!(failed.len() < SPECS * 3 / 4, "most generated servers cannot run: {failed:#?}");
+    let mut names = create::<MCPServer>(&fixture, Servers::KIND, SERVERS).await;
+    names.extend(create::<MCPRemoteProxy>(&fixture, RemoteProxies::KIND, REMOTE_PROXIES).await);
+    let reported_on = async {
+        for kind in KINDS {
+            while list(&fixture, kind)
+                .await
+                .iter()
+                .any(|object| object["status"]["observedGeneration"].is_null())
+            {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(180), reported_on).await.expect("all are reported on");
+    let (kind, name) = &names[0];
+    fixture.settle_any(*kind, name).await;
+    most_can_run(&fixture).await;
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    fixture.settle("s-0").await;
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
-    let writes = recording.requests().await;
+    fixture.settle_any(*kind, name).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let mut rewritten = Vec::new();
-    for request in writes.iter().filter(|request| request.is_write()) {
-        let server: Option<MCPServer> =
-            fixture.test.api().get_opt(request.name.trim_end_matches("-runconfig")).await.unwrap();
-        rewritten.push(format!("{request}: {}", json!(server.map(|server| server.spec))));
+    for request in recording.requests().await.iter().filter(|request| request.is_write()) {
+        let kind = CHILDREN.into_iter().find(|kind| kind.plural == request.resource);
+        let live = match kind {
+            Some(kind) => json!(fixture.object(kind, &request.name).await),
+            None => Value::Null,
+        };
+        let sent = request.body.clone().unwrap_or_default();
+        rewritten.push(format!("{request}: {:#?}", unlike(&sent, &live, "")));
     }
     assert!(rewritten.is_empty(), "{rewritten:#?}");
     fixture.operator.stop().await;
 }
 
-async fn failures(fixture: &Fixture) -> Vec<String> {
-    let servers = fixture.test.api::<MCPServer>().list(&kube::api::ListParams::default()).await.unwrap();
-    let statuses = servers.items.into_iter().filter_map(|server| server.status);
-    let failed = statuses.filter(|status| status.phase == Some(skep_api::kinds::MCPServerPhase::Failed));
-    failed.filter_map(|status| status.message).collect()
+/// Where what was sent is not what is there.
+fn unlike(sent: &Value, live: &Value, path: &str) -> Vec<String> {
+    match (sent, live) {
+        (Value::Object(sent), Value::Object(live)) => {
+            let of = |key: &String| live.get(key).unwrap_or(&Value::Null);
+            sent.iter().flat_map(|(key, sent)| unlike(sent, of(key), &format!("{path}/{key}"))).collect()
+        }
+        (Value::Array(sent), Value::Array(live)) if sent.len() == live.len() => {
+            let pairs = sent.iter().zip(live).enumerate();
+            pairs.flat_map(|(i, (sent, live))| unlike(sent, live, &format!("{path}/{i}"))).collect()
+        }
+        (sent, live) if sent == live => Vec::new(),
+        (sent, live) => vec![format!("{path}: {sent} was sent, {live} is there")],
+    }
+}
+
+/// All objects of a kind.
+async fn list(fixture: &Fixture, kind: Kind) -> Vec<Value> {
+    let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
+    let mut list: Value = fixture.test.client().request(request).await.unwrap();
+    serde_json::from_value(list["items"].take()).unwrap()
+}
+
+async fn most_can_run(fixture: &Fixture) {
+    for kind in KINDS {
+        let objects = list(fixture, kind).await;
+        let failed = objects.iter().filter(|object| object["status"]["phase"] == "Failed");
+        let failed: Vec<&str> = failed.filter_map(|object| object["status"]["message"].as_str()).collect();
+        let refused: Vec<&&str> = failed.iter().filter(|message| message.contains("is invalid")).collect();
+        assert!(refused.is_empty(), "children of {} are refused by the API server: {refused:#?}", kind.kind);
+        assert!(failed.len() < objects.len() / 2, "most generated {} cannot run: {failed:#?}", kind.plural);
+    }
 }
 
 #[test]
 fn every_field_of_the_spec_is_generated() {
     let crds = skep_api::crd::crds().unwrap();
-    let crd = crds.iter().find(|crd| crd.spec.names.kind == "MCPServer").unwrap();
-    let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
-    let properties =
-        schema.pointer("/openAPIV3Schema/properties/spec/properties").unwrap().as_object().unwrap().clone();
-    let generated: Vec<&str> = fields().into_iter().map(|(name, _)| name).chain(["image"]).collect();
-    let missing: Vec<&String> =
-        properties.keys().filter(|name| !generated.contains(&name.as_str())).collect();
-    assert!(missing.is_empty(), "add these to `fields` in this file: {missing:?}");
+    for kind in KINDS {
+        let crd = crds.iter().find(|crd| crd.spec.names.kind == kind.kind).unwrap();
+        let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
+        let properties = schema.pointer("/openAPIV3Schema/properties/spec/properties").unwrap();
+        let (required, optional) = fields_of(kind);
+        let generated: Vec<&str> = required.into_iter().chain(optional).map(|(name, _)| name).collect();
+        let properties = properties.as_object().unwrap();
+        let missing: Vec<&String> =
+            properties.keys().filter(|name| !generated.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "{}: add these to generated/fields.rs: {missing:?}", kind.kind);
+    }
 }
