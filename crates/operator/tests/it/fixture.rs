@@ -174,6 +174,13 @@ impl Fixture {
         }
     }
 
+    /// Creates an object of any kind.
+    pub(crate) async fn create_any(&self, kind: Kind, object: &Value) -> DynamicObject {
+        let request = http::Request::post(kind.path(Some(self.test.name())));
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        self.test.client().request(request).await.unwrap_or_else(|error| panic!("{object}: {error}"))
+    }
+
     /// Changes the server by a merge patch.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
         self.patch_any(Servers::KIND, name, patch).await;

@@ -6,6 +6,7 @@
 mod checksum_survives_overrides;
 mod compat;
 mod drift;
+mod every_field_has_an_effect;
 mod faults;
 mod fixture;
 mod generated;
@@ -14,3 +15,4 @@ mod leader;
 mod life;
 mod others_own_theirs;
 mod quiet;
+mod references;

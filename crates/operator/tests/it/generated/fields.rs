@@ -8,6 +8,7 @@ use proptest::{
 use serde_json::{Map, Value, json};
 
 use super::pod_templates;
+use crate::references::PERMIT;
 
 /// For each field of a spec, the values that it is tried with.
 pub(super) type Fields = Vec<(&'static str, BoxedStrategy<Value>)>;
@@ -92,8 +93,7 @@ pub(super) fn shared() -> Fields {
     });
     let password = json!({"name": "s", "key": "k"});
     let redis = json!({"provider": "redis", "address": "redis:6379", "db": 2, "keyPrefix": "p:", "passwordRef": password});
-    let inline =
-        json!({"policies": ["permit(principal, action, resource);"], "primaryUpstreamProvider": "company"});
+    let inline = json!({"policies": [PERMIT], "primaryUpstreamProvider": "company"});
     let inline = json!({"type": "inline", "inline": inline, "groupClaimName": "groups"});
     let policies = json!({"type": "configMap", "configMap": {"name": "policies"}, "roleClaimName": "roles"});
     let oidc =

@@ -5,24 +5,18 @@ mod pod_templates;
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::TestRunner,
 };
 use serde_json::{Value, json};
-use skep_api::kinds::{
-    MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPRemoteProxy, MCPServer,
-    MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
-};
 use skep_converge::Kind;
 use skep_operator::watched::{
     ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
 };
-use skep_testkit::fixtures::{TestGroup, TestOidcConfig, TestToolConfig};
 use skep_world::Watched;
 
-use crate::fixture::Fixture;
+use crate::{fixture::Fixture, references::create_references};
 use fields::{
     Fields, of_remote_proxies, of_servers, remote_proxies_must_have, servers_must_have, shared, spec,
 };
@@ -53,71 +47,28 @@ fn fields_of(kind: Kind) -> (Fields, Fields) {
     (required, shared().into_iter().chain(own).collect())
 }
 
-async fn references(fixture: &Fixture) {
-    let test = &fixture.test;
-    test.create_object(&MCPGroup::test("group")).await;
-    test.create_object(&MCPOIDCConfig::test("oidc")).await;
-    test.create_object(&MCPToolConfig::test("tools").offering("fetch")).await;
-    test.create_object(&object::<MCPExternalAuthConfig>("exchange", json!({
-        "type": "tokenExchange", "tokenExchange": {"tokenUrl": "https://sts.example/token", "audience": "b"},
-    })))
-    .await;
-    test.create_object(&object::<MCPAuthzConfig>("authz", json!({
-        "type": "cedarv1", "config": {"policies": ["permit(principal, action, resource);"], "entities_json": "[]"},
-    })))
-    .await;
-    test.create_object(&object::<MCPTelemetryConfig>(
-        "otel",
-        json!({
-            "openTelemetry": {
-                "enabled": true, "endpoint": "https://otel.example:4318", "tracing": {"enabled": true},
-                "sensitiveHeaders": [{"name": "x-key", "secretKeyRef": {"name": "s", "key": "k"}}],
-            },
-        }),
-    ))
-    .await;
-    test.create_object(&object::<MCPWebhookConfig>("hooks", json!({
-        "validating": [{"name": "v", "url": "https://hook.example", "hmacSecretRef": {"name": "s", "key": "k"}}],
-    })))
-    .await;
-    let policies = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": ["permit(principal, action, resource);"], "entities_json": "[]"}});
-    let config_map = json!({"metadata": {"name": "policies"}, "data": {"authz.json": policies.to_string()}});
-    test.create_object(&serde_json::from_value::<ConfigMap>(config_map).unwrap()).await;
-    let secret = json!({"metadata": {"name": "s"}, "stringData": {"k": "v"}});
-    test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
-}
-
-fn object<K: serde::de::DeserializeOwned + kube::Resource<DynamicType = ()>>(name: &str, spec: Value) -> K {
-    let (api_version, kind) = (K::api_version(&()), K::kind(&()));
-    let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec});
-    serde_json::from_value(object).unwrap()
-}
-
-/// Creates so many objects of a kind, and returns their names.
-async fn create<K>(fixture: &Fixture, kind: Kind, count: usize) -> Vec<(Kind, String)>
-where
-    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned + serde::Serialize,
-{
+/// Creates so many objects of a kind.
+async fn create(fixture: &Fixture, kind: Kind, count: usize) {
     let (required, optional) = fields_of(kind);
     let strategy: BoxedStrategy<Value> = spec(required, optional);
     let mut runner = TestRunner::default();
-    let mut names = Vec::new();
     for number in 0..count {
-        let name = format!("{}-{number}", kind.kind.to_lowercase());
+        let metadata = json!({"name": format!("{}-{number}", kind.kind.to_lowercase())});
         let spec = strategy.new_tree(&mut runner).unwrap().current();
-        fixture.test.create_object(&object::<K>(&name, spec)).await;
-        names.push((kind, name));
+        let object =
+            json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
+        fixture.create_any(kind, &object).await;
     }
-    names
 }
 
 #[tokio::test]
 async fn a_generated_object_that_is_settled_is_never_written_again() {
     let fixture = Fixture::new().await;
-    references(&fixture).await;
-    let mut names = create::<MCPServer>(&fixture, Servers::KIND, SERVERS).await;
-    names.extend(create::<MCPRemoteProxy>(&fixture, RemoteProxies::KIND, REMOTE_PROXIES).await);
+    create_references(&fixture).await;
+    tokio::join!(
+        create(&fixture, Servers::KIND, SERVERS),
+        create(&fixture, RemoteProxies::KIND, REMOTE_PROXIES),
+    );
     let reported_on = async {
         for kind in KINDS {
             while list(&fixture, kind)
@@ -130,13 +81,12 @@ async fn a_generated_object_that_is_settled_is_never_written_again() {
         }
     };
     tokio::time::timeout(Duration::from_secs(180), reported_on).await.expect("all are reported on");
-    let (kind, name) = &names[0];
-    fixture.settle_any(*kind, name).await;
+    fixture.settle("mcpserver-0").await;
     most_can_run(&fixture).await;
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    fixture.settle_any(*kind, name).await;
+    fixture.settle("mcpserver-0").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     let mut rewritten = Vec::new();
     for request in recording.requests().await.iter().filter(|request| request.is_write()) {
