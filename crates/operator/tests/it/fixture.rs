@@ -1,6 +1,6 @@
 //! An operator in the test's own process, with one namespace to work in.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::DynamicObject;
@@ -214,6 +214,13 @@ impl Fixture {
         let template = self.deployment(name).await.spec.unwrap().template;
         json!(template.metadata.unwrap().annotations)
     }
+}
+
+/// The status and reason of each condition of an object, by type.
+pub(crate) fn conditions(object: &DynamicObject) -> BTreeMap<String, (String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.map(|found| (text(&found["type"]), (text(&found["status"]), text(&found["reason"])))).collect()
 }
 
 /// The status and reason of a condition.

@@ -1,0 +1,6 @@
+//! Objects from their creation to their end.
+
+mod findings;
+mod remote_proxy;
+mod server;
+mod without_pods;
