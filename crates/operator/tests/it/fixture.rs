@@ -29,7 +29,7 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    fn start(test: &Namespace, user: &User, settings: Settings) -> Self {
+    fn start(test: &Namespace, config: kube::Config, settings: Settings) -> Self {
         let (stop, stopped) = watch::channel(false);
         let options = Options {
             namespaces: vec![test.name().into()],
@@ -39,7 +39,6 @@ impl Operator {
             health: ([127, 0, 0, 1], 0).into(),
             settings,
         };
-        let config = user.config();
         let task =
             tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });
         Self { stop, task }
@@ -56,6 +55,7 @@ pub(crate) struct Fixture {
     pub(crate) test: Namespace,
     pub(crate) user: User,
     pub(crate) operator: Operator,
+    config: kube::Config,
     settings: Settings,
 }
 
@@ -73,8 +73,14 @@ impl Fixture {
         // Allowed what the charts allow, and nothing more.
         let user = test.user("operator");
         test.grant(&user, permissions::rules()).await;
-        let operator = Operator::start(&test, &user, settings.clone());
-        Self { test, user, operator, settings }
+        let config = user.config();
+        Self::of(test, user, config, settings)
+    }
+
+    /// An operator that is this user and talks to the API server in this way.
+    pub(crate) fn of(test: Namespace, user: User, config: kube::Config, settings: Settings) -> Self {
+        let operator = Operator::start(&test, config.clone(), settings.clone());
+        Self { test, user, operator, config, settings }
     }
 
     /// The same with no operator running, until [`Fixture::restart`].
@@ -89,12 +95,11 @@ impl Fixture {
 
     /// Ends the operator and starts another, as an upgrade does.
     pub(crate) async fn restart(self) -> Self {
-        let Self { test, user, operator, settings } = self;
+        let Self { test, user, operator, config, settings } = self;
         if !operator.task.is_finished() {
             operator.stop().await;
         }
-        let operator = Operator::start(&test, &user, settings.clone());
-        Self { test, user, operator, settings }
+        Self::of(test, user, config, settings)
     }
 
     pub(crate) fn record(&self) -> Recording {
