@@ -199,6 +199,20 @@ impl Fixture {
         self.test.client().request::<DynamicObject>(request).await.unwrap();
     }
 
+    /// Reports a status as another program does, by a plain write of the whole.
+    pub(crate) async fn report_as(&self, manager: &str, kind: Kind, name: &str, status: &Value) {
+        let mut object = json!(self.object(kind, name).await.unwrap());
+        object["status"] = status.clone();
+        let path = kind.path(Some(self.test.name()));
+        let request = http::Request::put(format!("{path}/{name}/status?fieldManager={manager}"));
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        self.test
+            .client()
+            .request::<Value>(request)
+            .await
+            .unwrap_or_else(|error| panic!("{status:#}: {error}"));
+    }
+
     pub(crate) async fn deployment(&self, name: &str) -> Deployment {
         self.test.api::<Deployment>().get(name).await.unwrap()
     }

@@ -16,3 +16,4 @@ mod life;
 mod others_own_theirs;
 mod quiet;
 mod references;
+mod status_of_another;
