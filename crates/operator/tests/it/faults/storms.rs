@@ -65,7 +65,8 @@ async fn calm() -> (BTreeMap<String, serde_json::Value>, BTreeMap<String, usize>
 async fn writes_that_are_refused_now_and_then_are_made_up_for_and_no_other_is_repeated() {
     let (good, writes) = calm().await;
     let storms = [StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS].map(async |code| {
-        let every_other = move |write: &Write| (write.number % 2 == 0 && write.number < 24).then_some(code);
+        let every_other =
+            move |write: &Write| (write.number.is_multiple_of(2) && write.number < 24).then_some(code);
         let (fixture, storm) = in_storm(every_other).await;
         create(&fixture).await;
         settle(&fixture).await;
