@@ -1,8 +1,16 @@
 //! An API server that refuses writes for a while.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use http::StatusCode;
+use serde_json::json;
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_converge::Kind;
 use skep_operator::{
@@ -17,7 +25,7 @@ use super::{
     end_state,
     storm::{Storm, Write},
 };
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, conditions};
 
 const OBJECTS: [(Kind, &str); 2] = [(Servers::KIND, "fetch"), (RemoteProxies::KIND, "elsewhere")];
 
@@ -77,6 +85,28 @@ async fn writes_that_are_refused_now_and_then_are_made_up_for_and_no_other_is_re
         fixture.operator.stop().await;
     });
     futures::future::join_all(storms).await;
+}
+
+#[tokio::test]
+async fn a_status_that_meets_a_conflict_is_reported_all_the_same() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let once = armed.clone();
+    let (fixture, storm) = in_storm(move |write| {
+        let hit = write.path.ends_with("/status") && once.swap(false, Ordering::Relaxed);
+        hit.then_some(StatusCode::CONFLICT)
+    })
+    .await;
+    fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
+    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    // Shows in the status alone, so nothing else makes the operator look again.
+    armed.store(true, Ordering::Relaxed);
+    fixture
+        .patch_any(RemoteProxies::KIND, "elsewhere", json!({"spec": {"groupRef": {"name": "absent"}}}))
+        .await;
+    let proxy = fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    assert_eq!(conditions(&proxy)["GroupRefValidated"].1, "GroupRefNotFound");
+    assert_eq!(storm.writes().iter().filter(|write| write.refused.is_some()).count(), 1);
+    fixture.operator.stop().await;
 }
 
 #[tokio::test]
