@@ -10,10 +10,14 @@
 use serde_json::{Map, Value};
 
 /// Fields whose values are maps from names to texts: their entries are data, and an empty one is kept.
-const MAPS: [&str; 6] = ["labels", "annotations", "matchLabels", "nodeSelector", "data", "binaryData"];
+const MAPS: [&str; 7] =
+    ["labels", "annotations", "matchLabels", "nodeSelector", "data", "binaryData", "volumeAttributes"];
+
+/// Fields in which an empty text is kept: it must be there, or it means another thing than nothing.
+const KEPT: [&str; 4] = ["httpHeaders", "options", "storageClassName", "sysctls"];
 
 /// Fields whose values are maps from names to quantities.
-const QUANTITY_MAPS: [&str; 4] = ["limits", "requests", "capacity", "hard"];
+const QUANTITY_MAPS: [&str; 5] = ["limits", "requests", "capacity", "hard", "overhead"];
 
 /// Fields that hold one quantity.
 const QUANTITIES: [&str; 3] = ["sizeLimit", "divisor", "storage"];
@@ -30,6 +34,9 @@ pub(crate) fn canonical(value: Value) -> Value {
 }
 
 fn field(key: String, value: Value) -> Option<(String, Value)> {
+    if KEPT.contains(&key.as_str()) && !value.is_null() {
+        return Some((key, value));
+    }
     let value = match value {
         Value::Object(map) if MAPS.contains(&key.as_str()) => Value::Object(entries(map)),
         Value::Object(map) if QUANTITY_MAPS.contains(&key.as_str()) => {
@@ -85,10 +92,14 @@ mod tests {
         let given = json!({
             "metadata": {"annotations": {"note": ""}, "labels": null},
             "spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": ""}], "args": []}], "emptyDir": {}},
+            "httpGet": {"path": "", "httpHeaders": [{"name": "X", "value": ""}]},
+            "claim": {"storageClassName": "", "volumeName": ""},
         });
         let expected = json!({
             "metadata": {"annotations": {"note": ""}},
             "spec": {"containers": [{"name": "a", "env": [{"name": "X"}]}], "emptyDir": {}},
+            "httpGet": {"httpHeaders": [{"name": "X", "value": ""}]},
+            "claim": {"storageClassName": ""},
         });
         assert_eq!(canonical(given), expected);
     }

@@ -12,7 +12,11 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::{Child, Digest, Error, Kind, Meta, Observed, Result, reclaim::reclaim, takeover::taken_over};
+use crate::{
+    Child, Digest, Error, Kind, Meta, Observed, Result,
+    reclaim::reclaim,
+    takeover::{status_taken_over, taken_over},
+};
 
 /// What became of a child.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +99,9 @@ impl Writer {
         if self.settled(&meta.uid, "status", child.digest(), observed.owned_status) {
             return Ok(Applied::Unchanged);
         }
+        if observed.status_takeover {
+            self.take_over_status(child).await?;
+        }
         let written = self.send(child, Some("status")).await?;
         let after = Observed::of(&written, self.manager).owned_status;
         self.remember(&written.metadata, "status", child.digest(), after);
@@ -138,10 +145,7 @@ impl Writer {
 
     /// Makes the record of the program that created the object ours.
     pub(crate) async fn take_over(&self, kind: Kind, namespace: &str, name: &str) -> Result<()> {
-        let path = format!("{}/{name}", kind.path(Some(namespace)));
-        let refused = |source| refused("take over", kind, namespace, name, source);
-        let request = Request::get(path).body(Vec::new()).map_err(|e| refused(kube::Error::HttpError(e)))?;
-        let live: DynamicObject = self.client.request(request).await.map_err(refused)?;
+        let live = self.live(kind, namespace, name).await?;
         let owners = live.metadata.owner_references.as_deref().unwrap_or_default();
         let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else { return Ok(()) };
         let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
@@ -151,9 +155,33 @@ impl Writer {
         ]);
         let content = "application/json-patch+json";
         let request = Patch { content, query: "", body: &patch, subresource: None };
-        request.send(&self.client, "take over", kind, namespace, name).await.map(drop)
+        request.send(&self.client, TAKE_OVER, kind, namespace, name).await.map(drop)
+    }
+
+    /// Makes the record of the program that reported the status before ours.
+    async fn take_over_status(&self, child: &Child) -> Result<()> {
+        let Child { kind, namespace, name, .. } = child;
+        let ObjectMeta { managed_fields, resource_version, .. } =
+            self.live(*kind, namespace, name).await?.metadata;
+        let entries = managed_fields.unwrap_or_default();
+        let Some(entries) = status_taken_over(&entries, child.body(), self.manager) else { return Ok(()) };
+        // With the version, so that whoever writes meanwhile makes it a conflict; and not to the status, where the API
+        // server takes no metadata.
+        let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});
+        let content = "application/merge-patch+json";
+        let request = Patch { content, query: "", body: &patch, subresource: None };
+        request.send(&self.client, TAKE_OVER, *kind, namespace, name).await.map(drop)
+    }
+
+    async fn live(&self, kind: Kind, namespace: &str, name: &str) -> Result<DynamicObject> {
+        let path = format!("{}/{name}", kind.path(Some(namespace)));
+        let refused = |source| refused(TAKE_OVER, kind, namespace, name, source);
+        let request = Request::get(path).body(Vec::new()).map_err(|e| refused(kube::Error::HttpError(e)))?;
+        self.client.request(request).await.map_err(refused)
     }
 }
+
+const TAKE_OVER: &str = "take over";
 
 fn key(uid: &str, part: &str) -> String {
     format!("{uid}/{part}")

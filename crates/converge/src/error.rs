@@ -40,6 +40,12 @@ impl Error {
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
     }
 
+    /// Whether the object was gone by the time of the write.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Refused { source, .. }
+            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_not_found()))
+    }
+
     /// Whether the API server understood the request and refused it for good, so that only another spec will help.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Refused { source, .. }

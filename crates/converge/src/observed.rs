@@ -51,6 +51,8 @@ pub struct Observed {
     pub owned_status: Option<Digest>,
     /// Another program created the object by a plain write for the object that now controls it, and owns its fields.
     pub takeover: bool,
+    /// Others have reported its status by plain writes, and the manager never has: some of it may be to take over.
+    pub status_takeover: bool,
 }
 
 impl Observed {
@@ -63,14 +65,16 @@ impl Observed {
         // Whoever writes to it once it is ours has not created it.
         let takeover = owned.is_none()
             && owner.is_some_and(|owner| entries.iter().any(|entry| takeover::concerns(entry, owner)));
+        let owned_status = entry(Some("status")).map(|entry| digest(object, entry));
         Self {
             owner: owner.map(|owner| Owner {
                 uid: owner.uid.clone(),
                 description: format!("{} {}", owner.kind, owner.name),
             }),
             owned,
-            owned_status: entry(Some("status")).map(|entry| digest(object, entry)),
+            owned_status,
             takeover,
+            status_takeover: owned_status.is_none() && entries.iter().any(takeover::is_status_update),
         }
     }
 }

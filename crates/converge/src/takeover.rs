@@ -4,8 +4,10 @@
 //! applied ours beside it, what we later drop would stay, because the other still owns it. So its record is made ours,
 //! once, under the condition that the object has not changed meanwhile. The next apply then drops what is not wanted.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, OwnerReference};
-use serde_json::{Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, OwnerReference};
+use serde_json::{Map, Value, json};
+
+use crate::owned::owned;
 
 /// Whether the entry is of a plain write that made the owner the owner: the one that created the object. The entries
 /// of others who wrote to it since (a person, an autoscaler, a cloud) are theirs.
@@ -28,4 +30,92 @@ pub(crate) fn taken_over(entries: &[ManagedFieldsEntry], owner: &OwnerReference,
         }
     });
     json!(entries.collect::<Vec<_>>())
+}
+
+/// Whether the entry is of a plain write to the status.
+pub(crate) fn is_status_update(entry: &ManagedFieldsEntry) -> bool {
+    entry.operation.as_deref() == Some("Update") && entry.subresource.as_deref() == Some("status")
+}
+
+/// The managed fields after `manager` has taken over the status from the program that reported the same fields before.
+/// Whoever reports others goes on to own them. Nothing if there was no such program.
+pub(crate) fn status_taken_over(
+    entries: &[ManagedFieldsEntry],
+    wanted: &Value,
+    manager: &str,
+) -> Option<Value> {
+    let fields = |entry: &ManagedFieldsEntry| entry.fields_v1.clone().unwrap_or_default().0;
+    let concerns = |entry: &&ManagedFieldsEntry| {
+        is_status_update(entry) && owned(wanted, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
+    };
+    let (theirs, mut rest): (Vec<_>, Vec<_>) = entries.iter().partition(concerns);
+    // It may have reported in several versions of the API, and a manager has one record of what it applied.
+    let all = theirs.iter().map(|entry| fields(entry)).reduce(union)?;
+    let ours = ManagedFieldsEntry {
+        manager: Some(manager.into()),
+        operation: Some("Apply".into()),
+        fields_v1: Some(FieldsV1(all)),
+        ..(*theirs.last()?).clone()
+    };
+    rest.push(&ours);
+    Some(json!(rest))
+}
+
+/// Whether a value has no leaves.
+fn is_hollow(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.values().all(is_hollow),
+        Value::Array(items) => items.iter().all(is_hollow),
+        _ => false,
+    }
+}
+
+/// The paths of both sets.
+fn union(one: Value, other: Value) -> Value {
+    match (one, other) {
+        (Value::Object(mut one), Value::Object(other)) => {
+            for (key, inner) in other {
+                let before = one.remove(&key).unwrap_or_else(|| Value::Object(Map::new()));
+                one.insert(key, union(before, inner));
+            }
+            Value::Object(one)
+        }
+        (one, _) => one,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(manager: &str, version: &str, fields: Value) -> ManagedFieldsEntry {
+        serde_json::from_value(json!({
+            "manager": manager, "operation": "Update", "apiVersion": version, "subresource": "status",
+            "fieldsType": "FieldsV1", "fieldsV1": {"f:status": fields},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn who_reported_the_same_fields_is_followed_in_all_versions_and_who_reports_others_is_left() {
+        let ready = r#"k:{"type":"Ready"}"#;
+        let entries = [
+            entry("old", "v1alpha1", json!({"f:phase": {}, "f:gone": {}})),
+            entry("old", "v1beta1", json!({"f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}})),
+            entry(
+                "health",
+                "v1beta1",
+                json!({"f:conditions": {r#"k:{"type":"Healthy"}"#: {".": {}, "f:type": {}}}}),
+            ),
+        ];
+        let wanted = json!({"status": {"phase": "Ready", "conditions": [{"type": "Ready", "reason": "a"}]}});
+        let mut ours = entry(
+            "new",
+            "v1beta1",
+            json!({"f:phase": {}, "f:gone": {}, "f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}}),
+        );
+        ours.operation = Some("Apply".into());
+        assert_eq!(status_taken_over(&entries, &wanted, "new"), Some(json!([entries[2], ours])));
+        assert_eq!(status_taken_over(&entries[2..], &wanted, "new"), None);
+    }
 }

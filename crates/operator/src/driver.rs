@@ -163,6 +163,8 @@ impl<C: Controller> Driver<C> {
         let outcome = match self.controller.desired(&inputs) {
             Ok(children) => match self.converge(reader, &metadata, children).await {
                 Ok(written) => Outcome::Converged(written),
+                // Somebody else wrote meanwhile, which is nothing to tell anybody.
+                Err(error) if error.is_stale() => return Err(error.into()),
                 Err(error) => Outcome::Failed(error),
             },
             Err(blocked) => Outcome::Blocked(blocked),
@@ -225,7 +227,7 @@ impl<C: Controller> Driver<C> {
                 Ok(())
             }
             // It was deleted meanwhile, and has no status any more.
-            Err(error) if error.is_stale() => {
+            Err(error) if error.is_gone() => {
                 debug!(%error, "no status to write to");
                 Ok(())
             }

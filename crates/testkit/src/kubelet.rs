@@ -40,6 +40,24 @@ impl Kubelet {
         patch_status(&api, name, &status).await;
     }
 
+    /// The API server does not let the Deployment's pods be made, for instance because of a quota.
+    pub async fn deployment_refused(&self, name: &str, message: &str) {
+        let condition = json!({
+            "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message,
+        });
+        self.deployment_conditions(name, &json!([condition])).await;
+    }
+
+    /// The Deployment's pods can be made again.
+    pub async fn deployment_let_through(&self, name: &str) {
+        self.deployment_conditions(name, &json!([])).await;
+    }
+
+    async fn deployment_conditions(&self, name: &str, conditions: &Value) {
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
+        patch_status(&api, name, &json!({"conditions": conditions})).await;
+    }
+
     /// The Deployment has a pod, made from its template and running.
     pub async fn pod_of(&self, deployment: &str, pod: &str) {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);

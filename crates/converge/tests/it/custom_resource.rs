@@ -69,15 +69,65 @@ async fn a_concurrent_writer_makes_a_metadata_patch_a_conflict() {
     assert_eq!(live.data["spec"]["image"], "registry.example/mcp:1");
 }
 
+fn condition(kind: &str, status: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": "Because", "message": "so",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
+    })
+}
+
+/// Somebody reports by a plain write.
+async fn foreign_update(test: &Namespace, manager: &str, change: impl FnOnce(&mut Value)) {
+    let mut object = json!(live(test).await);
+    change(&mut object["status"]);
+    let path = format!("{}/fetch/status?fieldManager={manager}", SERVERS.path(Some(test.name())));
+    let request = http::Request::put(path).body(serde_json::to_vec(&object).unwrap()).unwrap();
+    test.client().request::<Value>(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_status_that_another_program_reported_is_taken_over_once_and_what_others_report_is_left() {
+    let (test, writer, recording) = server().await;
+    let theirs = json!({
+        "phase": "Ready", "message": "from before", "toolConfigHash": "a",
+        "conditions": [condition("Ready", "True"), condition("Old", "True")],
+    });
+    foreign_update(&test, "other-operator", |status| *status = theirs).await;
+    let healthy = condition("BackendHealthy", "True");
+    let add = |status: &mut Value| status["conditions"].as_array_mut().unwrap().push(healthy.clone());
+    foreign_update(&test, "health", add).await;
+    let apply = async |status: Value| {
+        let child = Child::status(SERVERS, test.name().into(), "fetch".into(), status);
+        let live = live(&test).await;
+        let observed = Observed::of(&live, "skep-test");
+        writer.apply_status(&child, &Meta::of(&live.metadata), &observed).await.unwrap()
+    };
+
+    let ours = json!({"phase": "Ready", "conditions": [condition("Ready", "True")]});
+    assert!(matches!(apply(ours.clone()).await, Applied::Written(_)));
+    assert_eq!(apply(ours.clone()).await, Applied::Unchanged);
+    let after = live(&test).await;
+    let expected = json!({"phase": "Ready", "conditions": [condition("Ready", "True"), healthy]});
+    assert_eq!(after.data["status"], expected, "what is not wanted any more is gone");
+    let entries = after.metadata.managed_fields.unwrap();
+    let mut managers: Vec<_> = entries
+        .iter()
+        .filter(|entry| entry.subresource.is_some())
+        .map(|entry| (entry.manager.as_deref().unwrap(), entry.operation.as_deref().unwrap()))
+        .collect();
+    managers.sort_unstable();
+    assert_eq!(managers, [("health", "Update"), ("skep-test", "Apply")]);
+
+    foreign_update(&test, "other-operator", |status| status["message"] = json!("still here")).await;
+    apply(json!({"phase": "Pending", "conditions": [condition("Ready", "False")]})).await;
+    assert_eq!(live(&test).await.data["status"]["message"], "still here", "once is enough");
+    let writes = ["patch mcpservers fetch", "patch mcpservers/status fetch", "patch mcpservers/status fetch"];
+    assert_eq!(recording.writes().await, writes);
+}
+
 #[tokio::test]
 async fn two_writers_share_a_status_and_its_conditions() {
     let (test, writer, recording) = server().await;
-    let condition = |kind: &str, status: &str| {
-        json!({
-            "type": kind, "status": status, "reason": "Because", "message": "so",
-            "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1,
-        })
-    };
     let status = |value: Value| Child::status(SERVERS, test.name().into(), "fetch".into(), value);
     let apply = async |child: &Child| {
         let live = live(&test).await;

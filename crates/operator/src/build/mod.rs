@@ -6,6 +6,7 @@ mod env;
 mod every_field;
 mod go_json;
 mod go_types;
+mod go_zeros;
 mod identity;
 mod pod_patch;
 mod pod_template;

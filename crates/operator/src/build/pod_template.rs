@@ -10,11 +10,16 @@ use serde_json::Value;
 use skep_api::RawObject;
 use skep_strategic_merge::merge_pod_template;
 
+use super::{go_types, go_zeros::without_zeros};
+
 /// The template with the patch laid over it, as the API server would.
 pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, String> {
     let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
     let merged = merge_pod_template(template, &Value::Object(patch.0.clone()));
-    let merged = merged.map_err(|error| error.to_string())?;
+    let merged = match merged.map_err(|error| error.to_string())? {
+        Value::Object(fields) => Value::Object(without_zeros(&go_types::PodTemplateSpec, fields)),
+        other => other,
+    };
     let mut merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
         .map_err(|error| format!("podTemplateSpec.{}: {}", error.path(), error.inner()))?;
     if let Some(spec) = &mut merged.spec {
@@ -26,6 +31,10 @@ pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<Po
 /// What the API server would fill in where a list's key or a whole value is owned at once, and would then be ours
 /// without our having said so.
 fn say_defaults(spec: &mut PodSpec) {
+    if spec.service_account_name.is_some() {
+        // The old name of the same field, which the API server then overwrites.
+        spec.service_account = None;
+    }
     for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
         of_container(container);
     }

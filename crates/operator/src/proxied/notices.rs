@@ -20,7 +20,6 @@ pub(crate) fn notices(
 ) -> Vec<Notice> {
     let notice = match outcome {
         Outcome::Blocked(blocked) => problem(findings, &blocked.message, told),
-        Outcome::Failed(error) if error.is_stale() => None,
         Outcome::Failed(error) => problem(findings, &error.to_string(), told),
         Outcome::Converged(written) => rollout(proxied, written),
     };

@@ -1,6 +1,6 @@
 //! An operator in the test's own process, with one namespace to work in.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::core::DynamicObject;
@@ -41,10 +41,9 @@ pub(crate) struct Operator {
 }
 
 impl Operator {
-    fn start(test: &Namespace, user: &User, settings: Settings) -> Self {
+    fn start(test: &Namespace, config: kube::Config, settings: Settings) -> Self {
         let (stop, stopped) = watch::channel(false);
         let options = options(vec![test.name().into()], settings);
-        let config = user.config();
         let task =
             tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });
         Self { stop, task }
@@ -61,6 +60,7 @@ pub(crate) struct Fixture {
     pub(crate) test: Namespace,
     pub(crate) user: User,
     pub(crate) operator: Operator,
+    config: kube::Config,
     settings: Settings,
 }
 
@@ -78,8 +78,14 @@ impl Fixture {
         // Allowed what the charts allow, and nothing more.
         let user = test.user("operator");
         test.grant(&user, permissions::rules()).await;
-        let operator = Operator::start(&test, &user, settings.clone());
-        Self { test, user, operator, settings }
+        let config = user.config();
+        Self::of(test, user, config, settings)
+    }
+
+    /// An operator that is this user and talks to the API server in this way.
+    pub(crate) fn of(test: Namespace, user: User, config: kube::Config, settings: Settings) -> Self {
+        let operator = Operator::start(&test, config.clone(), settings.clone());
+        Self { test, user, operator, config, settings }
     }
 
     /// The same with no operator running, until [`Fixture::restart`].
@@ -94,12 +100,11 @@ impl Fixture {
 
     /// Ends the operator and starts another, as an upgrade does.
     pub(crate) async fn restart(self) -> Self {
-        let Self { test, user, operator, settings } = self;
+        let Self { test, user, operator, config, settings } = self;
         if !operator.task.is_finished() {
             operator.stop().await;
         }
-        let operator = Operator::start(&test, &user, settings.clone());
-        Self { test, user, operator, settings }
+        Self::of(test, user, config, settings)
     }
 
     pub(crate) fn record(&self) -> Recording {
@@ -146,20 +151,44 @@ impl Fixture {
         what: &str,
         is: impl Fn(&MCPServerStatus) -> bool,
     ) -> MCPServer {
-        let api = self.test.api::<MCPServer>();
+        let typed = |object: &DynamicObject| {
+            serde_json::from_value::<MCPServerStatus>(object.data["status"].clone())
+                .is_ok_and(|status| is(&status))
+        };
+        let object = self.until_object(Servers::KIND, name, what, typed).await;
+        serde_json::from_value(json!(object)).unwrap()
+    }
+
+    /// Waits until an object of any kind is as asked.
+    pub(crate) async fn until_object(
+        &self,
+        kind: Kind,
+        name: &str,
+        what: &str,
+        is: impl Fn(&DynamicObject) -> bool,
+    ) -> DynamicObject {
         let reached = async {
             loop {
-                let server = api.get(name).await.unwrap();
-                if server.status.as_ref().is_some_and(&is) {
-                    return server;
+                let object = self.object(kind, name).await.unwrap();
+                if is(&object) {
+                    return object;
                 }
                 tokio::time::sleep(Duration::from_millis(30)).await;
             }
         };
         match timeout(PATIENCE, reached).await {
-            Ok(server) => server,
-            Err(_) => panic!("{name} is never {what}: {:#?}", api.get(name).await.unwrap().status),
+            Ok(object) => object,
+            Err(_) => {
+                panic!("{name} is never {what}: {:#}", self.object(kind, name).await.unwrap().data["status"])
+            }
         }
+    }
+
+    /// Creates an object of any kind.
+    pub(crate) async fn create_any(&self, kind: Kind, object: &Value) -> DynamicObject {
+        let request = http::Request::post(kind.path(Some(self.test.name())));
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        self.test.client().request(request).await.unwrap_or_else(|error| panic!("{object}: {error}"))
     }
 
     /// Changes the server by a merge patch.
@@ -173,6 +202,20 @@ impl Fixture {
         let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
         let request = request.body(patch.to_string().into_bytes()).unwrap();
         self.test.client().request::<DynamicObject>(request).await.unwrap();
+    }
+
+    /// Reports a status as another program does, by a plain write of the whole.
+    pub(crate) async fn report_as(&self, manager: &str, kind: Kind, name: &str, status: &Value) {
+        let mut object = json!(self.object(kind, name).await.unwrap());
+        object["status"] = status.clone();
+        let path = kind.path(Some(self.test.name()));
+        let request = http::Request::put(format!("{path}/{name}/status?fieldManager={manager}"));
+        let request = request.body(object.to_string().into_bytes()).unwrap();
+        self.test
+            .client()
+            .request::<Value>(request)
+            .await
+            .unwrap_or_else(|error| panic!("{status:#}: {error}"));
     }
 
     pub(crate) async fn deployment(&self, name: &str) -> Deployment {
@@ -236,6 +279,13 @@ impl Fixture {
         let template = self.deployment(name).await.spec.unwrap().template;
         json!(template.metadata.unwrap().annotations)
     }
+}
+
+/// The status and reason of each condition of an object, by type.
+pub(crate) fn conditions(object: &DynamicObject) -> BTreeMap<String, (String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.map(|found| (text(&found["type"]), (text(&found["status"]), text(&found["reason"])))).collect()
 }
 
 /// The status and reason of a condition.

@@ -6,6 +6,7 @@
 mod checksum_survives_overrides;
 mod compat;
 mod drift;
+mod every_field_has_an_effect;
 mod faults;
 mod fixture;
 mod generated;
@@ -18,3 +19,5 @@ mod others_own_theirs;
 mod policies;
 mod quiet;
 mod quiet_kinds;
+mod references;
+mod status_of_another;

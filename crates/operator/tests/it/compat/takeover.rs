@@ -1,12 +1,13 @@
 //! A cluster that ToolHive's operator has filled is taken over, and no pod rolls.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_converge::Kind;
 
 use super::golden;
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, conditions};
 
 /// A golden child as ToolHive's operator would have written it here: for this owner, in this namespace.
 fn as_written(mut object: Value, owner_uid: &str, checksums: &BTreeMap<String, String>) -> Value {
@@ -53,9 +54,11 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
             golden::create_as(&fixture.test, "thv-operator", child).await;
         }
+        report_as_toolhive(&fixture, &folder, &names).await;
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
-            fixture.settle_any(*kind, name).await;
+            let object = fixture.settle_any(*kind, name).await;
+            status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
         }
         for child in &children {
             let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
@@ -77,6 +80,37 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
         later_removals_work(&fixture, &names).await;
         fixture.operator.stop().await;
     }
+}
+
+/// Writes the golden status of each object as ToolHive's operator did, with a condition of which nothing is known here.
+async fn report_as_toolhive(fixture: &Fixture, folder: &Path, names: &[(Kind, String)]) {
+    for mut theirs in golden::documents(&folder.join("status.yaml"), fixture.test.name()) {
+        let name = theirs["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let Some((kind, _)) = names.iter().find(|(kind, n)| theirs["kind"] == *kind.kind && *n == name)
+        else {
+            continue;
+        };
+        if let Some(conditions) = theirs["status"]["conditions"].as_array_mut() {
+            for condition in conditions.iter_mut() {
+                condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+            }
+            conditions.push(condition("Forgotten"));
+        }
+        fixture.report_as("thv-operator", *kind, &name, &theirs["status"]).await;
+    }
+}
+
+fn condition(type_: &str) -> Value {
+    json!({"type": type_, "status": "True", "reason": "Old", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+}
+
+fn status_is_ours(object: &DynamicObject, what: &str) {
+    assert!(!conditions(object).contains_key("Forgotten"), "{what}: {:#}", object.data["status"]);
+    let entries = object.metadata.managed_fields.iter().flatten();
+    let reporters = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
+    let reporters: Vec<_> = reporters.filter_map(|entry| entry.manager.as_deref()).collect();
+    assert_eq!(reporters.len(), 1, "{what} is reported by {reporters:?}");
+    assert!(reporters[0].starts_with("skep-"), "{what} is reported by {reporters:?}");
 }
 
 /// What ToolHive wrote and is not wanted any more goes, as if we had written it.

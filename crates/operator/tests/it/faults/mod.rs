@@ -1,5 +1,8 @@
 //! Whatever fails in between, the end is the same.
 
+mod storm;
+mod storms;
+
 use std::{
     collections::BTreeMap,
     sync::{
@@ -22,7 +25,10 @@ use skep_operator::{
     driver::Driver,
     kinds::McpServers,
     settings::Settings,
-    watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services, watches},
+    watched::{
+        ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
+        watches,
+    },
 };
 use skep_testkit::{ControlPlane, Namespace, User, fixtures::TestServer};
 use skep_world::{Target, Watched};
@@ -63,8 +69,9 @@ async fn work(test: &Namespace, client: Client) -> bool {
 /// Everything that the server consists of, without what differs between two runs of the same.
 async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
-    let kinds: [Kind; 7] = [
+    let kinds: [Kind; 8] = [
         Servers::KIND,
+        RemoteProxies::KIND,
         Deployments::KIND,
         Services::KIND,
         ServiceAccounts::KIND,
@@ -87,7 +94,7 @@ async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
             for condition in object["status"]["conditions"].as_array_mut().into_iter().flatten() {
                 condition.as_object_mut().unwrap().remove("lastTransitionTime");
             }
-            let name = format!("{} {}", kind.kind, object["metadata"]["name"]);
+            let name = format!("{} {}", kind.kind, object["metadata"]["name"]).replace(test.name(), "NS");
             let text = object.to_string().replace(test.name(), "NS");
             state.insert(name, serde_json::from_str(&without_checksums(&text)).unwrap());
         }

@@ -1,0 +1,273 @@
+//! Each drift alone: every field that the operator owns, in a child or in a status, changed by hand and removed by hand,
+//! is put back by one write.
+
+mod leaves;
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPOIDCConfig, MCPRemoteProxy, MCPServer};
+use skep_converge::Kind;
+use skep_operator::watched::{
+    ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
+};
+use skep_testkit::fixtures::{TestOidcConfig, TestRemoteProxy, TestServer};
+use skep_world::Watched;
+use tokio::time::timeout;
+
+use crate::fixture::Fixture;
+use leaves::{other, owned_leaves};
+
+/// An object, or its status, with the manager of what the operator owns there.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    manager: &'static str,
+    kind: Kind,
+    name: &'a str,
+    subresource: Option<&'static str>,
+}
+
+impl Place<'_> {
+    fn status(&self) -> Self {
+        Self { subresource: Some("status"), ..*self }
+    }
+}
+
+/// The children of an MCPServer called fetch.
+const OF_A_SERVER: [(Kind, &str); 7] = [
+    (ServiceAccounts::KIND, "fetch-proxy-runner"),
+    (ServiceAccounts::KIND, "fetch-sa"),
+    (Roles::KIND, "fetch-proxy-runner"),
+    (RoleBindings::KIND, "fetch-proxy-runner"),
+    (ConfigMaps::KIND, "fetch-runconfig"),
+    (Services::KIND, "mcp-fetch-proxy"),
+    (Deployments::KIND, "fetch"),
+];
+
+/// The children of an MCPRemoteProxy called fetch.
+const OF_A_REMOTE_PROXY: [(Kind, &str); 7] = [
+    (ServiceAccounts::KIND, "fetch-remote-proxy-runner"),
+    (Roles::KIND, "fetch-remote-proxy-runner"),
+    (RoleBindings::KIND, "fetch-remote-proxy-runner"),
+    (ConfigMaps::KIND, "fetch-authz-inline"),
+    (ConfigMaps::KIND, "fetch-runconfig"),
+    (Services::KIND, "mcp-fetch-remote-proxy"),
+    (Deployments::KIND, "fetch"),
+];
+
+const SERVER: Place<'_> =
+    Place { manager: "skep-mcpserver", kind: Servers::KIND, name: "fetch", subresource: None };
+const REMOTE_PROXY: Place<'_> =
+    Place { manager: "skep-mcpremoteproxy", kind: RemoteProxies::KIND, name: "fetch", subresource: None };
+
+/// What is comparable of an object: all but what each write changes.
+fn content(object: &DynamicObject) -> Value {
+    let mut value = serde_json::to_value(object).unwrap();
+    for key in ["managedFields", "resourceVersion", "generation"] {
+        value["metadata"].as_object_mut().unwrap().remove(key);
+    }
+    // When a condition came about is not known any more once it was changed by hand.
+    for condition in value["status"]["conditions"].as_array_mut().into_iter().flatten() {
+        condition.as_object_mut().unwrap().remove("lastTransitionTime");
+    }
+    value
+}
+
+/// The object right after the change, before anybody can have put it back.
+async fn patched(fixture: &Fixture, place: Place<'_>, operation: &Value) -> Option<DynamicObject> {
+    let subresource = place.subresource.map(|name| format!("/{name}")).unwrap_or_default();
+    let path = place.kind.path(Some(fixture.test.name()));
+    let path = format!("{path}/{}{subresource}?fieldManager=somebody", place.name);
+    let request = http::Request::patch(path).header("content-type", "application/json-patch+json");
+    let request = request.body(serde_json::to_vec(&json!([operation])).unwrap()).unwrap();
+    match fixture.test.client().request(request).await {
+        Ok(object) => Some(object),
+        // What cannot be changed by hand cannot drift.
+        Err(kube::Error::Api(status)) if status.code == 422 => None,
+        Err(error) => panic!("{operation}: {error}"),
+    }
+}
+
+async fn put_back(fixture: &Fixture, Place { kind, name, .. }: Place<'_>, good: &Value, what: &str) {
+    let back = async {
+        while content(&fixture.object(kind, name).await.unwrap()) != *good {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), back)
+        .await
+        .unwrap_or_else(|_| panic!("{} {name}: {what} is not put back", kind.kind));
+}
+
+/// Makes each change alone, and returns how many were drifts and were put back.
+async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> usize {
+    let Place { kind, name, subresource, .. } = place;
+    let good = content(&fixture.object(kind, name).await.unwrap());
+    let recording = fixture.record();
+    let mut drifts = 0;
+    for change in changes {
+        let before = content(&fixture.object(kind, name).await.unwrap());
+        assert_eq!(before, good, "no drift to start with");
+        let Some(changed) = patched(fixture, place, &change).await else { continue };
+        // A value that the API server fills in again at once is no drift.
+        if content(&changed) == good {
+            continue;
+        }
+        drifts += 1;
+        put_back(fixture, place, &good, &change.to_string()).await;
+    }
+    let requests = recording.requests().await;
+    let on_it = requests.iter().filter(|request| {
+        let same = request.subresource == subresource.unwrap_or_default() && request.resource == kind.plural;
+        request.is_write() && same && request.name == name
+    });
+    assert_eq!(on_it.count(), drifts, "{} {name}: one write for each drift", kind.kind);
+    drifts
+}
+
+/// Tries every owned leaf, and returns how many drifts were made and put back.
+async fn try_all(fixture: &Fixture, place: Place<'_>) -> usize {
+    let Place { manager, kind, name, subresource } = place;
+    let live = fixture.object(kind, name).await.unwrap_or_else(|| panic!("no {} {name}", kind.kind));
+    let good = content(&live);
+    let leaves = owned_leaves(&live, manager, subresource);
+    // With another uid the object would be another's, and that is left alone.
+    let leaves = leaves.iter().filter(|pointer| !pointer.starts_with("/metadata/ownerReferences/0/uid"));
+    let changes = leaves.filter_map(|pointer| {
+        let value = good.pointer(pointer)?;
+        Some([
+            json!({"op": "replace", "path": pointer, "value": other(value)}),
+            json!({"op": "remove", "path": pointer}),
+        ])
+    });
+    try_each(fixture, place, changes.flatten().collect()).await
+}
+
+/// The children beside each other, each with one drift at a time.
+async fn try_children(fixture: &Fixture, manager: &'static str, children: [(Kind, &str); 7]) -> usize {
+    let places = children.map(|(kind, name)| Place { manager, kind, name, subresource: None });
+    join_all(places.map(|place| try_all(fixture, place))).await.into_iter().sum()
+}
+
+fn overrides() -> Value {
+    json!({
+        "proxyDeployment": {
+            "annotations": {"owner": "a"}, "labels": {"cost": "b"}, "env": [{"name": "X", "value": "1"}],
+            "imagePullSecrets": [{"name": "pull"}],
+            "podTemplateMetadataOverrides": {"annotations": {"vault": "yes"}, "labels": {"mesh": "on"}},
+        },
+        "proxyService": {"annotations": {"cloud": "c"}, "labels": {"exposed": "no"}},
+    })
+}
+
+#[tokio::test]
+async fn each_field_that_the_operator_owns_is_put_back_alone_by_one_write() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    let mut server = MCPServer::test("fetch").streamable_http().with_oidc("company").with_rate_limit(5);
+    server.spec.resource_overrides = serde_json::from_value(overrides()).unwrap();
+    server.spec.resources =
+        serde_json::from_value(json!({"limits": {"cpu": "0.5", "memory": "128Mi"}})).unwrap();
+    fixture.settled(&server).await;
+    let drifts = try_children(&fixture, SERVER.manager, OF_A_SERVER).await;
+    assert!(drifts > 120, "only {drifts} drifts could be made");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn each_field_of_a_remote_proxys_children_is_put_back_alone_by_one_write() {
+    let fixture = Fixture::new().await;
+    let mut proxy = MCPRemoteProxy::test("fetch");
+    proxy.spec.resource_overrides = serde_json::from_value(overrides()).unwrap();
+    proxy.spec.resources = serde_json::from_value(json!({"limits": {"cpu": "0.5"}})).unwrap();
+    let policies =
+        json!({"type": "inline", "inline": {"policies": ["permit(principal, action, resource);"]}});
+    proxy.spec.authz_config = serde_json::from_value(policies).unwrap();
+    proxy.spec.pod_template_spec = serde_json::from_value(json!({
+        "metadata": {"annotations": {"mesh": "yes"}},
+        "spec": {
+            "containers": [
+                {"name": "toolhive", "env": [{"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]},
+                {"name": "log", "image": "registry.example/log:1", "tty": true, "ports": [{"containerPort": 24224}],
+                 "securityContext": {"privileged": false}},
+            ],
+            "initContainers": [{"name": "wait", "image": "registry.example/wait:1", "command": ["true"]}],
+            "volumes": [
+                {"name": "tmp", "emptyDir": {"sizeLimit": "0.5Gi"}},
+                {"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}},
+            ],
+            "tolerations": [{"key": "k", "operator": "Exists", "tolerationSeconds": 3, "effect": "NoExecute"}],
+            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]},
+            ]}}},
+            "terminationGracePeriodSeconds": 5, "automountServiceAccountToken": false,
+        },
+    }))
+    .unwrap();
+    fixture.test.create_object(&proxy).await;
+    fixture.settle_any(RemoteProxies::KIND, "fetch").await;
+    let drifts = try_children(&fixture, REMOTE_PROXY.manager, OF_A_REMOTE_PROXY).await;
+    assert!(drifts > 140, "only {drifts} drifts could be made");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn each_field_of_a_status_is_put_back_alone_by_one_write() {
+    let fixture = Fixture::new().await;
+    // Of the same name, which is no matter while neither has children: each asks for what is not there.
+    fixture.test.create_object(&MCPServer::test("fetch").with_oidc("absent")).await;
+    let mut proxy = MCPRemoteProxy::test("fetch").with_header_from("X-Key", "absent", "key");
+    proxy.spec.oidc_config_ref = MCPServer::test("fetch").with_oidc("absent").spec.oidc_config_ref;
+    fixture.test.create_object(&proxy).await;
+    for owner in [SERVER, REMOTE_PROXY] {
+        fixture.settle_any(owner.kind, owner.name).await;
+        let drifts = try_all(&fixture, owner.status()).await;
+        assert!(drifts > 15, "{}: only {drifts} drifts could be made", owner.kind.kind);
+        let removals = ["/status/conditions/0", "/status/conditions", "/status"];
+        let removals = removals.map(|path| json!({"op": "remove", "path": path}));
+        assert_eq!(try_each(&fixture, owner.status(), removals.into()).await, 3);
+    }
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_condition_that_somebody_else_adds_stays() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
+    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    let theirs = json!({
+        "type": "BackendHealthy", "status": "True", "reason": "Asked", "message": "it answers",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let recording = fixture.record();
+    for owner in [SERVER, Place { name: "elsewhere", ..REMOTE_PROXY }] {
+        let add = json!({"op": "add", "path": "/status/conditions/-", "value": theirs});
+        patched(&fixture, owner.status(), &add).await.unwrap();
+        let after = fixture.settle_any(owner.kind, owner.name).await;
+        let conditions = after.data["status"]["conditions"].as_array().unwrap();
+        assert_eq!(conditions.last(), Some(&theirs), "{}", owner.kind.kind);
+    }
+    assert_eq!(recording.writes().await, [] as [&str; 0]);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_port_that_somebody_renumbers_gets_its_number_back() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
+    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    for (manager, name) in
+        [(SERVER.manager, "mcp-fetch-proxy"), (REMOTE_PROXY.manager, "mcp-elsewhere-remote-proxy")]
+    {
+        let service = Place { manager, kind: Services::KIND, name, subresource: None };
+        let good = content(&fixture.object(service.kind, name).await.unwrap());
+        let renumbered = json!({"op": "replace", "path": "/spec/ports/0/port", "value": 8081});
+        patched(&fixture, service, &renumbered).await.unwrap();
+        put_back(&fixture, service, &good, "the port").await;
+    }
+    fixture.operator.stop().await;
+}

@@ -1,0 +1,153 @@
+//! Nothing moves when nothing changes, for generated specs.
+
+mod fields;
+mod pod_templates;
+
+use std::time::Duration;
+
+use proptest::{
+    strategy::{BoxedStrategy, Strategy, ValueTree},
+    test_runner::TestRunner,
+};
+use serde_json::{Value, json};
+use skep_converge::Kind;
+use skep_operator::watched::{
+    ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
+};
+use skep_world::Watched;
+
+use crate::{fixture::Fixture, references::create_references};
+use fields::{
+    Fields, of_remote_proxies, of_servers, remote_proxies_must_have, servers_must_have, shared, spec,
+};
+
+/// How many specs of each kind are tried in one run.
+const SERVERS: usize = 200;
+const REMOTE_PROXIES: usize = 120;
+
+/// The kinds whose objects are generated.
+const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
+
+/// What is written for them.
+const CHILDREN: [Kind; 6] = [
+    Deployments::KIND,
+    Services::KIND,
+    ServiceAccounts::KIND,
+    Roles::KIND,
+    RoleBindings::KIND,
+    ConfigMaps::KIND,
+];
+
+/// The fields that every object of the kind has, and those that it may have.
+fn fields_of(kind: Kind) -> (Fields, Fields) {
+    let (required, own) = match kind.kind {
+        "MCPServer" => (servers_must_have(), of_servers()),
+        _ => (remote_proxies_must_have(), of_remote_proxies()),
+    };
+    (required, shared().into_iter().chain(own).collect())
+}
+
+/// Creates so many objects of a kind.
+async fn create(fixture: &Fixture, kind: Kind, count: usize) {
+    let (required, optional) = fields_of(kind);
+    let strategy: BoxedStrategy<Value> = spec(required, optional);
+    let mut runner = TestRunner::default();
+    for number in 0..count {
+        let metadata = json!({"name": format!("{}-{number}", kind.kind.to_lowercase())});
+        let spec = strategy.new_tree(&mut runner).unwrap().current();
+        let object =
+            json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
+        fixture.create_any(kind, &object).await;
+    }
+}
+
+#[tokio::test]
+async fn a_generated_object_that_is_settled_is_never_written_again() {
+    let fixture = Fixture::new().await;
+    create_references(&fixture).await;
+    tokio::join!(
+        create(&fixture, Servers::KIND, SERVERS),
+        create(&fixture, RemoteProxies::KIND, REMOTE_PROXIES),
+    );
+    let reported_on = async {
+        for kind in KINDS {
+            while list(&fixture, kind)
+                .await
+                .iter()
+                .any(|object| object["status"]["observedGeneration"].is_null())
+            {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(180), reported_on).await.expect("all are reported on");
+    fixture.settle("mcpserver-0").await;
+    most_can_run(&fixture).await;
+
+    let fixture = fixture.restart().await;
+    let recording = fixture.record();
+    fixture.settle("mcpserver-0").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let mut rewritten = Vec::new();
+    for request in recording.requests().await.iter().filter(|request| request.is_write()) {
+        let kind = CHILDREN.into_iter().find(|kind| kind.plural == request.resource);
+        let live = match kind {
+            Some(kind) => json!(fixture.object(kind, &request.name).await),
+            None => Value::Null,
+        };
+        let sent = request.body.clone().unwrap_or_default();
+        rewritten.push(format!("{request}: {:#?}", unlike(&sent, &live, "")));
+    }
+    assert!(rewritten.is_empty(), "{rewritten:#?}");
+    fixture.operator.stop().await;
+}
+
+/// Where what was sent is not what is there.
+fn unlike(sent: &Value, live: &Value, path: &str) -> Vec<String> {
+    match (sent, live) {
+        (Value::Object(sent), Value::Object(live)) => {
+            let of = |key: &String| live.get(key).unwrap_or(&Value::Null);
+            sent.iter().flat_map(|(key, sent)| unlike(sent, of(key), &format!("{path}/{key}"))).collect()
+        }
+        (Value::Array(sent), Value::Array(live)) if sent.len() == live.len() => {
+            let pairs = sent.iter().zip(live).enumerate();
+            pairs.flat_map(|(i, (sent, live))| unlike(sent, live, &format!("{path}/{i}"))).collect()
+        }
+        (sent, live) if sent == live => Vec::new(),
+        (sent, live) => vec![format!("{path}: {sent} was sent, {live} is there")],
+    }
+}
+
+/// All objects of a kind.
+async fn list(fixture: &Fixture, kind: Kind) -> Vec<Value> {
+    let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
+    let mut list: Value = fixture.test.client().request(request).await.unwrap();
+    serde_json::from_value(list["items"].take()).unwrap()
+}
+
+async fn most_can_run(fixture: &Fixture) {
+    for kind in KINDS {
+        let objects = list(fixture, kind).await;
+        let failed = objects.iter().filter(|object| object["status"]["phase"] == "Failed");
+        let failed: Vec<&str> = failed.filter_map(|object| object["status"]["message"].as_str()).collect();
+        let refused: Vec<&&str> = failed.iter().filter(|message| message.contains("is invalid")).collect();
+        assert!(refused.is_empty(), "children of {} are refused by the API server: {refused:#?}", kind.kind);
+        assert!(failed.len() < objects.len() / 2, "most generated {} cannot run: {failed:#?}", kind.plural);
+    }
+}
+
+#[test]
+fn every_field_of_the_spec_is_generated() {
+    let crds = skep_api::crd::crds().unwrap();
+    for kind in KINDS {
+        let crd = crds.iter().find(|crd| crd.spec.names.kind == kind.kind).unwrap();
+        let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
+        let properties = schema.pointer("/openAPIV3Schema/properties/spec/properties").unwrap();
+        let (required, optional) = fields_of(kind);
+        let generated: Vec<&str> = required.into_iter().chain(optional).map(|(name, _)| name).collect();
+        let properties = properties.as_object().unwrap();
+        let missing: Vec<&String> =
+            properties.keys().filter(|name| !generated.contains(&name.as_str())).collect();
+        assert!(missing.is_empty(), "{}: add these to generated/fields.rs: {missing:?}", kind.kind);
+    }
+}

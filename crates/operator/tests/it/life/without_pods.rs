@@ -1,0 +1,56 @@
+//! Pods that cannot be made.
+
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPRemoteProxy, MCPServer};
+use skep_operator::watched::{RemoteProxies, Servers, StatefulSets};
+use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
+use skep_world::Watched;
+
+use crate::fixture::Fixture;
+
+/// The server's StatefulSet, as its proxy would make it.
+fn stateful_set(name: &str) -> Value {
+    let labels = json!({"app": name, "toolhive": "true"});
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "mcp", "image": "registry.example/mcp:1"}]},
+            },
+        },
+    })
+}
+
+#[tokio::test]
+async fn pods_that_the_api_server_refuses_make_an_object_failed_for_as_long_as_that_lasts() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPServer::test("server")).await;
+    fixture.test.create_object(&MCPRemoteProxy::test("proxy")).await;
+    fixture.create_any(StatefulSets::KIND, &stateful_set("server")).await;
+    let kubelet = fixture.test.kubelet();
+    for (kind, name) in [(Servers::KIND, "server"), (RemoteProxies::KIND, "proxy")] {
+        let until = async |phase: &str| {
+            let reached = |object: &kube::core::DynamicObject| object.data["status"]["phase"] == phase;
+            fixture.until_object(kind, name, phase, reached).await.data["status"].take()
+        };
+        until("Pending").await;
+        kubelet.deployment_refused(name, "exceeded quota: pods").await;
+        let status = until("Failed").await;
+        assert_eq!(status["message"], "the proxy's pods cannot be made: exceeded quota: pods");
+        let ready =
+            status["conditions"].as_array().unwrap().iter().find(|found| found["type"] == "Ready").unwrap();
+        assert_eq!((&ready["status"], &ready["message"]), (&json!("False"), &status["message"]));
+
+        kubelet.deployment_let_through(name).await;
+        until("Pending").await;
+        kubelet.pod_of(name, &format!("{name}-1")).await;
+        until("Ready").await;
+        kubelet.deployment_refused(name, "exceeded quota: pods").await;
+        fixture.settle_any(kind, name).await;
+        assert_eq!(until("Ready").await["message"], Value::Null, "one that runs is enough");
+    }
+    fixture.operator.stop().await;
+}
