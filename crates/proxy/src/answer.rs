@@ -9,6 +9,9 @@ use crate::body::Body;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
+/// The answer to a request that goes no further. It is in a box because it is seldom there and large.
+pub(crate) type Refused = Box<Response<Body>>;
+
 /// A refusal, as the answer to the request with this id.
 pub(crate) fn refused(refusal: &Refusal, id: Option<Id<'_>>) -> Response<Body> {
     let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

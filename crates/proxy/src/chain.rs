@@ -3,7 +3,15 @@
 use http::{Response, StatusCode};
 use skep_config::{RunConfig, run_config::Middleware};
 
-use crate::{ConfigError, answer, body::Body, exchange::Exchange, filter, layers::Layer, limits};
+use crate::{
+    ConfigError,
+    answer::{self, Refused},
+    body::Body,
+    exchange::Exchange,
+    filter,
+    layers::Layer,
+    limits,
+};
 
 /// The layers of a proxy.
 pub(crate) struct Chain {
@@ -29,7 +37,7 @@ impl Chain {
     }
 
     /// Asks each layer in turn. The first that objects answers.
-    pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+    pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         for layer in &self.layers {
             layer.request(exchange).await?;
         }

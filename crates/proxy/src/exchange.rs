@@ -3,10 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Response, uri::PathAndQuery};
+use http::{HeaderMap, Method, uri::PathAndQuery};
 use skep_mcp::{Id, Refusal};
 
-use crate::{answer, body::Body, call::Call, identity::Identity};
+use crate::{
+    answer::{self, Refused},
+    call::Call,
+    identity::Identity,
+};
 
 /// A request, read to its end, with what has been found out about it.
 pub(crate) struct Exchange {
@@ -29,8 +33,8 @@ impl Exchange {
     }
 
     /// The answer that refuses this request.
-    pub(crate) fn refused(&self, refusal: &Refusal) -> Response<Body> {
-        answer::refused(refusal, self.id())
+    pub(crate) fn refused(&self, refusal: &Refusal) -> Refused {
+        Box::new(answer::refused(refusal, self.id()))
     }
 
     /// Puts another message in place of the one that came, and looks at it as at the first.

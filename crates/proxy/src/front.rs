@@ -6,10 +6,11 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
 use skep_config::{RunConfig, run_config::Transport};
-use skep_mcp::{Era, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
+use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
 
 use crate::{
-    ConfigError, answer,
+    ConfigError,
+    answer::{self, Refused},
     body::{self, Body, ReadError},
     call::Call,
     chain::Chain,
@@ -84,14 +85,14 @@ impl Proxy {
         }
         let mut exchange = match self.read(request, peer).await {
             Ok(exchange) => exchange,
-            Err(refused) => return refused,
+            Err(refused) => return *refused,
         };
         if let Err(refused) = self.chain.request(&mut exchange).await {
-            return refused;
+            return *refused;
         }
         match self.server.send(&exchange).await {
             Ok(response) => self.chain.answer(&exchange, response).await,
-            Err(refusal) => exchange.refused(&refusal),
+            Err(refusal) => *exchange.refused(&refusal),
         }
     }
 
@@ -104,18 +105,18 @@ impl Proxy {
     }
 
     /// Reads a request to its end, and looks at its message before anybody decides anything.
-    async fn read(&self, request: Request<Incoming>, peer: SocketAddr) -> Result<Exchange, Response<Body>> {
+    async fn read(&self, request: Request<Incoming>, peer: SocketAddr) -> Result<Exchange, Refused> {
         let (parts, incoming) = request.into_parts();
         let reading = body::read(incoming, self.chain.body_limit);
         let body = match tokio::time::timeout(limits::BODY_TIME, reading).await {
             Ok(Ok(body)) => body,
-            Ok(Err(ReadError::TooLarge)) => return Err(answer::refused(&Refusal::TooLarge, None)),
-            Ok(Err(ReadError::Broken)) => return Err(answer::empty(StatusCode::BAD_REQUEST)),
-            Err(_) => return Err(answer::empty(StatusCode::REQUEST_TIMEOUT)),
+            Ok(Err(ReadError::TooLarge)) => return Err(Box::new(answer::refused(&Refusal::TooLarge, None))),
+            Ok(Err(ReadError::Broken)) => return Err(Box::new(answer::empty(StatusCode::BAD_REQUEST))),
+            Err(_) => return Err(Box::new(answer::empty(StatusCode::REQUEST_TIMEOUT))),
         };
         let call = if parts.method == Method::POST && !body.is_empty() {
             let seen = Call::of(&parts.headers, &body);
-            Some(seen.map_err(|refusal| answer::refused(&refusal, skep_mcp::Id::glimpsed(&body)))?)
+            Some(seen.map_err(|refusal| Box::new(answer::refused(&refusal, Id::glimpsed(&body))))?)
         } else {
             None
         };

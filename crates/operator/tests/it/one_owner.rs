@@ -25,8 +25,11 @@ fn configurations() -> Vec<(Kind, Value)> {
     ]
 }
 
-/// Every way to refer to a configuration: the workload's kind, and its spec around the name.
-fn referrers() -> Vec<(Kind, Kind, fn(&str) -> Value)> {
+/// The kind of a configuration, that of a workload, and the workload's spec around the configuration's name.
+type Referrer = (Kind, Kind, fn(&str) -> Value);
+
+/// Every way to refer to a configuration.
+fn referrers() -> Vec<Referrer> {
     vec![
         (AuthzConfigs::KIND, Servers::KIND, |name| server(json!({"authzConfigRef": {"name": name}}))),
         (AuthzConfigs::KIND, RemoteProxies::KIND, |name| remote(json!({"authzConfigRef": {"name": name}}))),

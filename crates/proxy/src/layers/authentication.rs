@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use http::Response;
 use skep_config::run_config::Auth;
 
-use crate::{ConfigError, body::Body, exchange::Exchange, identity::Identity};
+use crate::{ConfigError, answer::Refused, exchange::Exchange, identity::Identity};
 
 /// How callers are known.
 pub(crate) enum Authentication {
@@ -21,7 +20,7 @@ impl Authentication {
         }
     }
 
-    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         let Self::Local(identity) = self;
         exchange.identity = Some(identity.clone());
         Ok(())

@@ -6,7 +6,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use http::Response;
 use serde_json::Value;
 use skep_authz::{
     Action, Authorizer, Decision, Document, Feature, Hints, Principal, Resource, Treatment, treatment,
@@ -16,7 +15,8 @@ use skep_mcp::{Envelope, Item, List, Refusal, Verdict, filtered};
 use tracing::info;
 
 use crate::{
-    ConfigError, body::Body, call::arguments, exchange::Exchange, filter::MessageFilter, identity::Identity,
+    ConfigError, answer::Refused, call::arguments, exchange::Exchange, filter::MessageFilter,
+    identity::Identity,
 };
 
 /// The tools whose hints are remembered. A server with more loses the hints of some.
@@ -47,7 +47,7 @@ impl Authorization {
         }
     }
 
-    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), Response<Body>> {
+    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
         let Some(call) = &exchange.call else { return Ok(()) };
         // An answer to what the server asked: nothing is asked of the server.
         if call.method.is_none() {
@@ -118,7 +118,7 @@ impl Lists {
         let seen = filtered(message, list, |item| {
             let name = item.name();
             let hints = hints(item);
-            let resource = Resource { hints: hints.clone(), ..Resource::new(&name) };
+            let resource = Resource { hints, ..Resource::new(&name) };
             let may = subject.may(action, &resource, None) == Decision::Allow;
             if list == List::Tools && remembered.len() < REMEMBERED_TOOLS {
                 remembered.insert(name.clone().into_owned(), hints);

@@ -1,9 +1,9 @@
 //! Headers that are added to every request.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use skep_config::run_config::HeaderForwardParameters;
 
-use crate::{ConfigError, body::Body, exchange::Exchange, upstream::is_reserved};
+use crate::{ConfigError, answer::Refused, exchange::Exchange, upstream::is_reserved};
 
 /// The headers.
 pub(crate) struct HeaderForward(HeaderMap);
@@ -25,7 +25,7 @@ impl HeaderForward {
         Ok(Self(headers))
     }
 
-    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         for (name, value) in &self.0 {
             exchange.headers.insert(name, value.clone());
         }

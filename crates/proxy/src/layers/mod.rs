@@ -7,10 +7,9 @@ mod origin;
 mod strip_auth;
 mod tools;
 
-use http::Response;
 use skep_config::{RunConfig, run_config::Middleware};
 
-use crate::{ConfigError, body::Body, exchange::Exchange, filter::MessageFilter};
+use crate::{ConfigError, answer::Refused, exchange::Exchange, filter::MessageFilter};
 use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
@@ -62,7 +61,7 @@ impl Layer {
     }
 
     /// Lets the request pass, changes it, or answers it.
-    pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+    pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         match self {
             Self::Origin(layer) => layer.request(exchange),
             Self::Authentication(layer) => layer.request(exchange),

@@ -1,10 +1,10 @@
 //! Requests of web pages: only those of pages that are known may pass, or any page that a user opens could call.
 
-use http::{Response, Uri, header};
+use http::{Uri, header};
 use skep_config::run_config;
 use skep_mcp::Refusal;
 
-use crate::{ConfigError, body::Body, exchange::Exchange};
+use crate::{ConfigError, answer::Refused, exchange::Exchange};
 
 /// The origins that may call.
 pub(crate) struct Origin(Vec<String>);
@@ -22,7 +22,7 @@ impl Origin {
         allowed.collect::<Result<_, _>>().map(Self)
     }
 
-    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), Response<Body>> {
+    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
         let mut origins = exchange.headers.get_all(header::ORIGIN).iter();
         let (first, second) = (origins.next(), origins.next());
         let allowed = match (first, second) {
@@ -35,7 +35,7 @@ impl Origin {
             (Some(_), Some(_)) => false,
         };
         // No id: the page is not to learn anything.
-        if allowed { Ok(()) } else { Err(crate::answer::refused(&Refusal::Origin, None)) }
+        if allowed { Ok(()) } else { Err(Box::new(crate::answer::refused(&Refusal::Origin, None))) }
     }
 }
 

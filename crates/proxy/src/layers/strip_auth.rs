@@ -1,10 +1,10 @@
 //! What a caller authenticates with is for the proxy alone.
 
-use http::{Response, header};
+use http::header;
 
-use crate::{body::Body, exchange::Exchange};
+use crate::{answer::Refused, exchange::Exchange};
 
-pub(super) fn request(exchange: &mut Exchange) -> Result<(), Response<Body>> {
+pub(super) fn request(exchange: &mut Exchange) -> Result<(), Refused> {
     for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
         exchange.headers.remove(name);
     }

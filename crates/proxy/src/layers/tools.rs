@@ -9,14 +9,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Response};
+use http::HeaderValue;
 use skep_config::run_config::ToolFilter;
 use skep_mcp::{
     Edits, Envelope, Json, List, Method, Refusal, Verdict, filtered,
     header::{MCP_NAME, encoded_name},
 };
 
-use crate::{body::Body, exchange::Exchange, filter::MessageFilter};
+use crate::{answer::Refused, exchange::Exchange, filter::MessageFilter};
 
 /// Both sides of a renaming.
 struct Names {
@@ -103,7 +103,7 @@ impl ToolCalls {
         Self(Names::new(parameters))
     }
 
-    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Response<Body>> {
+    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
             return Ok(());
         };

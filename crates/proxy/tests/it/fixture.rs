@@ -1,0 +1,175 @@
+//! A scripted server, a proxy in front of it, and a client.
+
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
+use serde_json::{Value, json};
+use skep_config::RunConfig;
+use skep_proxy::{Proxy, serve};
+use tokio::{net::TcpListener, sync::oneshot};
+
+/// A request as the server got it.
+#[derive(Clone, Debug)]
+pub(crate) struct Got {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Got {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// Stands in for an MCP server: it does what a test tells it, and remembers what it got.
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    got: Arc<Mutex<Vec<Got>>>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Server {
+    pub(crate) async fn start(script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let got: Arc<Mutex<Vec<Got>>> = Arc::default();
+        let (stop, mut stopped) = oneshot::channel();
+        let (script, memory) = (Arc::new(script), got.clone());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = tokio::select! {
+                    accepted = listener.accept() => accepted.unwrap(),
+                    _ = &mut stopped => return,
+                };
+                let (script, memory) = (script.clone(), memory.clone());
+                let service = service_fn(move |request: Request<Incoming>| {
+                    let (script, memory) = (script.clone(), memory.clone());
+                    async move {
+                        let (parts, body) = request.into_parts();
+                        let body = body.collect().await.unwrap().to_bytes();
+                        let path = parts.uri.to_string();
+                        let got = Got { method: parts.method, path, headers: parts.headers, body };
+                        memory.lock().unwrap().push(got.clone());
+                        Ok::<_, Infallible>(script(&got).map(Full::new))
+                    }
+                });
+                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            }
+        });
+        Self { address, got, _stop: stop }
+    }
+
+    /// One that has ended: nobody listens at its address.
+    pub(crate) async fn gone() -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        Self { address, got: Arc::default(), _stop: oneshot::channel().0 }
+    }
+
+    pub(crate) fn got(&self) -> Vec<Got> {
+        self.got.lock().unwrap().clone()
+    }
+}
+
+/// An answer in JSON.
+pub(crate) fn answered(body: Value) -> Response<Bytes> {
+    let response = Response::builder().header("content-type", "application/json");
+    response.body(Bytes::from(body.to_string())).unwrap()
+}
+
+/// An answer to a request of MCP.
+pub(crate) fn result(got: &Got, result: Value) -> Response<Bytes> {
+    answered(json!({"jsonrpc": "2.0", "id": got.json()["id"], "result": result}))
+}
+
+pub(crate) fn status(code: u16) -> Response<Bytes> {
+    Response::builder().status(code).body(Bytes::new()).unwrap()
+}
+
+/// What the client got.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&self.body)))
+    }
+}
+
+/// A proxy in this process, with a client that speaks to it.
+pub(crate) struct Fixture {
+    address: SocketAddr,
+    client: Client<HttpConnector, Full<Bytes>>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Fixture {
+    /// A proxy in front of the server, with these middlewares.
+    pub(crate) async fn new(server: &Server, middleware: Value) -> Self {
+        let config = json!({
+            "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
+            "target_host": "127.0.0.1", "target_port": server.address.port(), "middleware_configs": middleware,
+        });
+        Self::of(&RunConfig::parse(&config.to_string()).unwrap()).await
+    }
+
+    pub(crate) async fn of(config: &RunConfig) -> Self {
+        let proxy = Arc::new(Proxy::new(config).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(serve(listener, proxy, async move {
+            stopped.await.ok();
+        }));
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { address, client, _stop: stop }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::copy_from_slice(body))).unwrap();
+        let (parts, body) = self.client.request(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    pub(crate) async fn post(&self, headers: &[(&str, &str)], body: &str) -> Answer {
+        let json = ("content-type", "application/json");
+        let headers: Vec<_> = headers.iter().copied().chain([json]).collect();
+        self.send(Method::POST, "/mcp", &headers, body.as_bytes()).await
+    }
+}
+
+/// A request of MCP.
+pub(crate) fn call(method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
+}

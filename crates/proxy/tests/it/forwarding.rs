@@ -1,0 +1,88 @@
+//! Bytes go through as they come.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Server, answered, call, result, status};
+
+#[tokio::test]
+async fn a_message_reaches_the_server_byte_for_byte_and_its_answer_the_client() {
+    const ANSWER: &str = r#"{"id" : "\u0061", "result":{"new":1e2,"_meta":{}},"jsonrpc":"2.0"}"#;
+    let server = Server::start(|_| answered(Value::Null).map(|_| ANSWER.into())).await;
+    let fixture = Fixture::new(&server, json!([{"type": "mcp-parser"}, {"type": "recovery"}])).await;
+    let odd = r#"{ "params":{"unknown":1.50,"name":"a\u0062"},"id":"\u0061","jsonrpc":"2.0" ,"method":"tools/call"}"#;
+    let answer = fixture.post(&[("x-custom", "kept"), ("accept", "application/json")], odd).await;
+    assert_eq!((answer.status, &*answer.body), (StatusCode::OK, ANSWER.as_bytes()));
+    let got = &server.got()[0];
+    assert_eq!(&*got.body, odd.as_bytes());
+    assert_eq!((got.path.as_str(), got.header("x-custom")), ("/mcp", Some("kept")));
+    assert_eq!(got.header("x-forwarded-for"), Some("127.0.0.1"));
+    assert_eq!(got.header("content-length"), Some(odd.len().to_string().as_str()));
+}
+
+#[tokio::test]
+async fn what_is_no_message_is_refused_before_it_reaches_the_server() {
+    let server = Server::start(|_| status(200)).await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    for (body, code) in [
+        ("{", -32700),
+        (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32600),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
+        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#, -32602),
+    ] {
+        let answer = fixture.post(&[], body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(answer.json()["error"]["code"], code, "{body}");
+    }
+    assert!(server.got().is_empty());
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_is_not_read() {
+    let server = Server::start(|_| status(200)).await;
+    let fixture =
+        Fixture::new(&server, json!([{"type": "bodylimit", "parameters": {"max_bytes": 100}}])).await;
+    let large = call("tools/call", json!({"name": "a", "arguments": {"text": "x".repeat(200)}}));
+    assert_eq!(fixture.post(&[], &large).await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert!(server.got().is_empty());
+}
+
+#[tokio::test]
+async fn headers_that_disagree_with_the_body_are_refused_before_any_policy() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+    });
+    let body = call("tools/call", json!({"name": "safe", "arguments": {}, "_meta": meta}));
+    let modern = ("mcp-protocol-version", "2026-07-28");
+    let good = [modern, ("mcp-method", "tools/call"), ("mcp-name", "safe")];
+    assert_eq!(fixture.post(&good, &body).await.status, StatusCode::OK);
+    let other = [modern, ("mcp-method", "tools/call"), ("mcp-name", "dangerous")];
+    let answer = fixture.post(&other, &body).await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (StatusCode::BAD_REQUEST, json!(-32020))
+    );
+    let listening = fixture.send(Method::GET, "/mcp", &[modern], b"").await;
+    assert_eq!(listening.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(server.got().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_said_to_be() {
+    let gone = Server::gone().await;
+    let fixture = Fixture::new(&gone, json!([])).await;
+    let answer = fixture.post(&[], &call("ping", json!({}))).await;
+    assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
+}
+
+#[tokio::test]
+async fn the_proxy_is_healthy_whatever_the_server_does() {
+    let server = Server::start(|_| status(500)).await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let answer = fixture.send(Method::GET, "/health", &[], b"").await;
+    assert_eq!((answer.status, answer.json()["status"].clone()), (StatusCode::OK, json!("healthy")));
+    assert!(server.got().is_empty());
+}

@@ -1,0 +1,10 @@
+//! The proxy between a client and a server, all three over real connections on loopback.
+
+// A test stops at the spot when something is not as it should be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fixture;
+mod forwarding;
+mod policies;
+mod sessions;
+mod tools;

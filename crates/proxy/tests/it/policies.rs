@@ -1,0 +1,99 @@
+//! What a caller may do.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Server, call, result, status};
+
+fn middleware(policies: &[&str]) -> Value {
+    let document =
+        json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
+    json!([
+        {"type": "auth", "parameters": {}},
+        {"type": "mcp-parser", "parameters": {}},
+        {"type": "authorization", "parameters": {"config_data": document}},
+        {"type": "recovery", "parameters": null},
+    ])
+}
+
+#[tokio::test]
+async fn what_no_policy_permits_is_denied_and_never_reaches_the_server() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let permit = r#"permit(principal, action == Action::"call_tool", resource == Tool::"read");"#;
+    let fixture = Fixture::new(&server, middleware(&[permit])).await;
+    for (body, expected) in [
+        (call("tools/call", json!({"name": "read"})), StatusCode::OK),
+        (call("tools/call", json!({"name": "write"})), StatusCode::FORBIDDEN),
+        (call("tools/call", json!({})), StatusCode::FORBIDDEN),
+        (call("prompts/get", json!({"name": "read"})), StatusCode::FORBIDDEN),
+        (call("resources/read", json!({"uri": "file:///read"})), StatusCode::FORBIDDEN),
+        (call("something/new", json!({})), StatusCode::FORBIDDEN),
+        (call("ping", json!({})), StatusCode::OK),
+        (call("initialize", json!({})), StatusCode::OK),
+        (
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"write"}}"#.into(),
+            StatusCode::FORBIDDEN,
+        ),
+    ] {
+        let answer = fixture.post(&[], &body).await;
+        assert_eq!(answer.status, expected, "{body}");
+    }
+    assert_eq!(server.got().len(), 3);
+}
+
+#[tokio::test]
+async fn lists_show_what_may_be_used_also_when_nobody_asked_for_them() {
+    let tools = json!({"tools": [{"name": "read"}, {"name": "write"}], "prompts": [{"name": "p"}], "nextCursor": "c"});
+    let answer = tools.clone();
+    let server = Server::start(move |got| result(got, answer.clone())).await;
+    let permit = r#"permit(principal, action, resource == Tool::"read");"#;
+    let fixture = Fixture::new(&server, middleware(&[permit])).await;
+    for method in ["tools/list", "ping"] {
+        let answer = fixture.post(&[], &call(method, json!({}))).await.json();
+        let expected = json!({"tools": [{"name": "read"}], "prompts": [], "nextCursor": "c"});
+        assert_eq!(answer["result"], expected, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_be_read_is_not_passed_on() {
+    let server = Server::start(|got| {
+        let mut odd = result(got, json!({}));
+        *odd.body_mut() = r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"}],"tools":[]}}"#.into();
+        odd
+    })
+    .await;
+    let fixture = Fixture::new(&server, middleware(&["permit(principal, action, resource);"])).await;
+    let answer = fixture.post(&[], &call("tools/list", json!({}))).await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (StatusCode::INTERNAL_SERVER_ERROR, json!(-32603))
+    );
+}
+
+#[tokio::test]
+async fn arguments_can_be_judged() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let permit = r#"permit(principal, action, resource) when { context has arg_path && context.arg_path like "/data/*" };"#;
+    let fixture = Fixture::new(&server, middleware(&[permit])).await;
+    let read = |path: &str| call("tools/call", json!({"name": "read", "arguments": {"path": path}}));
+    assert_eq!(fixture.post(&[], &read("/data/a")).await.status, StatusCode::OK);
+    assert_eq!(fixture.post(&[], &read("/etc/passwd")).await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_foreign_page_cannot_call() {
+    let server = Server::start(|_| status(200)).await;
+    let origins = json!([{"type": "origin", "parameters": {"allowed_origins": ["https://app.example"]}}]);
+    let fixture = Fixture::new(&server, origins).await;
+    let ping = call("ping", json!({}));
+    assert_eq!(fixture.post(&[("origin", "https://APP.example")], &ping).await.status, StatusCode::OK);
+    assert_eq!(fixture.post(&[], &ping).await.status, StatusCode::OK);
+    for foreign in
+        ["https://evil.example", "null", "https://app.example.evil.example", "https://app.example:444"]
+    {
+        let answer = fixture.post(&[("origin", foreign)], &ping).await;
+        assert_eq!(answer.status, StatusCode::FORBIDDEN, "{foreign}");
+        assert_eq!(answer.json().get("id"), None, "{foreign}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Sessions: of clients, and of the server behind them.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use serde_json::json;
+
+use crate::fixture::{Fixture, Got, Server, call, result, status};
+
+fn initialize() -> String {
+    let client = json!({"name": "t", "version": "1"});
+    call("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
+}
+
+fn begun(got: &Got, id: &str) -> Response<Bytes> {
+    let mut response = result(got, json!({"protocolVersion": "2025-11-25"}));
+    response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
+    response
+}
+
+#[tokio::test]
+async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
+    let server = Server::start(|got| match got.json()["method"].as_str() {
+        Some("initialize") => begun(got, "one"),
+        _ if got.method == Method::DELETE => status(200),
+        _ => result(got, json!({})),
+    })
+    .await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let answer = fixture.post(&[], &initialize()).await;
+    assert_eq!(answer.headers["mcp-session-id"], "one");
+    let list = call("tools/list", json!({}));
+    let within = [("mcp-session-id", "one")];
+    assert_eq!(fixture.post(&within, &list).await.status, StatusCode::OK);
+
+    let forged = fixture.post(&[("mcp-session-id", "two")], &list).await;
+    assert_eq!(
+        (forged.status, forged.json()["error"]["code"].clone()),
+        (StatusCode::NOT_FOUND, json!(-32001))
+    );
+    assert_eq!(forged.json()["id"], 7);
+    let before = server.got().len();
+    assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
+    assert_eq!(fixture.post(&within, &list).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(server.got().len(), before + 1, "what has no session does not reach the server");
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_has_lost_is_begun_anew_and_the_request_sent_again() {
+    let begins = AtomicUsize::new(0);
+    let server = Server::start(move |got| match got.json()["method"].as_str() {
+        Some("initialize") => begun(got, &format!("s-{}", begins.fetch_add(1, Ordering::Relaxed))),
+        Some("notifications/initialized") => status(202),
+        // The first session is lost as soon as it has begun.
+        _ if got.header("mcp-session-id") == Some("s-0") => status(404),
+        _ => result(got, json!({"session": got.header("mcp-session-id")})),
+    })
+    .await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    fixture.post(&[], &initialize()).await;
+    let within = [("mcp-session-id", "s-0")];
+    let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
+    assert_eq!((answer.status, answer.json()["result"]["session"].clone()), (StatusCode::OK, json!("s-1")));
+    let methods: Vec<_> =
+        server.got().iter().map(|got| got.json()["method"].as_str().unwrap().to_owned()).collect();
+    let expected = ["initialize", "tools/list", "initialize", "notifications/initialized", "tools/list"];
+    assert_eq!(methods, expected);
+    assert_eq!(server.got()[2].body, server.got()[0].body, "it is begun as it was begun the first time");
+
+    let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
+    assert_eq!(answer.json()["result"]["session"], "s-1", "the client keeps its id");
+    assert_eq!(server.got().len(), 6);
+}
