@@ -114,7 +114,9 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Result<Vec<Value>, String>>
         object
     });
     let objects = others.chain([tried]).map(|object| serde_json::from_value(object).unwrap());
-    let rendered = render(objects.collect(), Settings::default()).await.ok()?.remove(0);
+    let rendered = render(objects.collect(), Settings::default()).await.ok()?.into_iter();
+    let mut workloads = rendered.filter(|rendered| rendered.owner.starts_with(&format!("{} ", kind.kind)));
+    let rendered = workloads.next()?;
     let children =
         rendered.children.map(|children| children.iter().map(|child| child.body().clone()).collect());
     Some(children.map_err(|blocked| blocked.message))

@@ -41,7 +41,7 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
             object["status"]["referencingWorkloads"].as_array().is_some_and(|all| all.len() == count)
         }
     };
-    fixture.until_any(OidcConfigs::KIND, "company", "listing all", listed(WORKLOADS)).await;
+    until_all(&fixture, OidcConfigs::KIND, listed(WORKLOADS)).await;
     until_all(&fixture, RemoteProxies::KIND, |object| object["status"]["observedGeneration"] == 1).await;
     fixture.settle_any(OidcConfigs::KIND, "company").await;
 

@@ -183,7 +183,6 @@ pub(super) fn of_advice() -> Vec<Row> {
     let inline = json!({"policies": [PERMIT], "primaryUpstreamProvider": "company"});
     vec![
         group("GroupRefNotFound", "never"),
-        group("GroupRefNotReady", "group"),
         row(oidc("trusting"), &[("CABundleRefValidated", "CABundleRefNotFound")], None),
         row(oidc("trusting-nonsense"), &[("CABundleRefValidated", "CABundleRefInvalid")], None),
         row(
