@@ -3,11 +3,15 @@
 mod crds;
 mod operator;
 mod output;
+mod proxy;
 mod render;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+
+/// What ToolHive's image of the proxy is started as.
+const PROXY_RUNNER: &str = "thv-proxyrunner";
 
 /// Runs MCP servers on Kubernetes.
 #[derive(Parser)]
@@ -21,13 +25,25 @@ struct Cli {
 enum Command {
     Crds(crds::Args),
     Operator(operator::Args),
+    Proxy(proxy::Args),
     Render(render::Args),
 }
 
+/// The command line. Called by the name of the proxy that a Deployment starts, it is that program.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<OsString> = std::env::args_os().collect();
+    let called = words.first().and_then(|path| Path::new(path).file_name());
+    if called.is_some_and(|name| name == PROXY_RUNNER) {
+        words.splice(..1, ["skep".into(), "proxy".into()]);
+    }
+    words
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match Cli::parse_from(words()).command {
         Command::Crds(args) => crds::run(&args),
         Command::Operator(args) => operator::run(args),
+        Command::Proxy(args) => proxy::run(args),
         Command::Render(args) => render::run(&args),
     };
     match result {

@@ -1,0 +1,161 @@
+//! `skep proxy`: the proxy in front of one server.
+
+use std::{env, ffi::OsString, path::Path, path::PathBuf, sync::Arc};
+
+use anyhow::{Context, bail};
+use skep_proxy::{Overrides, Proxy, load, search, serve};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tracing::info;
+use tracing_subscriber::EnvFilter;
+
+/// Run the proxy in front of one MCP server.
+///
+/// What it does stands in its RunConfig file, which the operator writes: /etc/runconfig/runconfig.json,
+/// /etc/toolhive/runconfig.json or ./runconfig.json, the first that exists. Flags that it does not know are ignored, so
+/// that a Deployment of another version starts all the same.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  skep proxy run ghcr.io/example/mcp:1\n  skep proxy run --config=runconfig.json -"
+)]
+pub(crate) struct Args {
+    /// run [--k8s-pod-patch=JSON] [--config=FILE] [--debug] IMAGE
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "run IMAGE")]
+    args: Vec<OsString>,
+}
+
+/// The command line of `run`.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Run {
+    image: String,
+    pod_patch: Option<String>,
+    config: Option<PathBuf>,
+    debug: bool,
+}
+
+pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let args: Vec<String> = args.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let run = parsed(&args)?;
+    let debug = run.debug || env::var("TOOLHIVE_DEBUG").is_ok_and(|value| value == "true" || value == "1");
+    let level = if debug { "debug" } else { "info" };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    let overrides = Overrides {
+        image: run.image,
+        pod_patch: run.pod_patch,
+        debug,
+        env: env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect(),
+    };
+    let places: Vec<&Path> = match &run.config {
+        Some(file) => vec![file],
+        None => search(),
+    };
+    let config = load(&places, &overrides)?;
+    let proxy = Arc::new(Proxy::new(&config)?);
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+        let host = if config.host.is_empty() { "127.0.0.1" } else { &config.host };
+        let listener = TcpListener::bind((host, config.port))
+            .await
+            .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
+        info!(name = config.name, address = %listener.local_addr()?, "serving");
+        serve(listener, proxy, asked_to_end()?).await?;
+        Ok(())
+    })
+}
+
+/// Done when the process is asked to end.
+fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+    let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
+        .map(signal)
+        .into_iter()
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(async move {
+        let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
+        futures::future::select_all(waits).await;
+    })
+}
+
+/// What the command line says. A flag that is not known is left out, with the word after it unless that is a flag too:
+/// so a value of it is not taken for the image.
+fn parsed(args: &[String]) -> anyhow::Result<Run> {
+    let mut words = args.iter();
+    match words.next().map(String::as_str) {
+        Some("run") => {}
+        other => {
+            bail!("{:?} is not a command of skep proxy: use skep proxy run IMAGE", other.unwrap_or_default())
+        }
+    }
+    let mut run = Run::default();
+    let mut images = Vec::new();
+    let mut words = words.peekable();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            break;
+        }
+        let Some(flag) =
+            word.strip_prefix("--").or_else(|| word.strip_prefix('-')).filter(|flag| !flag.is_empty())
+        else {
+            images.push(word.clone());
+            continue;
+        };
+        let (name, value) = match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (flag, None),
+        };
+        match name {
+            "debug" => run.debug = value.is_none_or(|value| value != "false"),
+            "k8s-pod-patch" => {
+                run.pod_patch = Some(value.or_else(|| words.next().cloned()).unwrap_or_default())
+            }
+            "config" => run.config = value.or_else(|| words.next().cloned()).map(Into::into),
+            _ if value.is_none() && words.peek().is_some_and(|next| !next.starts_with('-')) => {
+                words.next();
+            }
+            _ => {}
+        }
+    }
+    // What comes after the image is not for us: the server's arguments stand in the file.
+    run.image = images.into_iter().next().context("name the image: skep proxy run IMAGE")?;
+    Ok(run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Run {
+        parsed(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn the_operators_command_lines_are_understood() {
+        let server = run(r#"run --k8s-pod-patch={"spec":{}} registry.example/mcp:1"#);
+        assert_eq!(
+            (server.image.as_str(), server.pod_patch.as_deref()),
+            ("registry.example/mcp:1", Some(r#"{"spec":{}}"#))
+        );
+        assert_eq!(
+            run("run --foreground=true placeholder-for-remote-proxy").image,
+            "placeholder-for-remote-proxy"
+        );
+    }
+
+    #[test]
+    fn unknown_flags_are_left_out_with_their_values() {
+        assert_eq!(run("run --new value image -x --other=1 ignored -- --also").image, "image");
+        assert!(run("run --debug image").debug);
+    }
+
+    #[test]
+    fn without_an_image_one_is_told_what_to_write() {
+        let error = |line: &str| {
+            parsed(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap_err().to_string()
+        };
+        assert_eq!(error("run --debug"), "name the image: skep proxy run IMAGE");
+        assert!(error("start image").contains("use skep proxy run IMAGE"));
+    }
+}
