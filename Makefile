@@ -62,6 +62,14 @@ bench-operator: build programs ## Measure the operator for N=200 servers; OPERAT
 	@KUBEBUILDER_ASSETS=$$(hack/programs) $(released)/skep-bench-operator --servers '$(N)' \
 		--skep $(released)/skep --operator '$(OPERATOR)'
 
+OTHER ?=
+.PHONY: bench-proxy
+bench-proxy: build ## Measure the proxy beside calling the server directly; OTHER="NAME=command line" adds another
+	$(say) 'Building the benchmark'
+	cargo build --release -p skep-bench-proxy $(locked)
+	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
+		$(if $(OTHER),--other '$(OTHER)')
+
 .PHONY: lint
 lint: ## Check format, lints, dependencies and generated files
 	$(say) 'Checking the format'

@@ -1,0 +1,124 @@
+//! Callers, each with a connection of its own, one request after another.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::{net::TcpStream, task::JoinSet};
+
+const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"what is measured here?","depth":3},"_meta":{"progressToken":1}}}"#;
+const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+
+/// How it is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) connections: usize,
+    pub(crate) time: Duration,
+}
+
+/// What came of it.
+pub(crate) struct Measured {
+    pub(crate) elapsed: Duration,
+    /// How long each request took, sorted.
+    pub(crate) times: Vec<Duration>,
+}
+
+impl Measured {
+    pub(crate) fn rate(&self) -> f64 {
+        self.times.len() as f64 / self.elapsed.as_secs_f64()
+    }
+
+    /// The time that this share of the requests did not exceed.
+    pub(crate) fn at(&self, share: f64) -> Duration {
+        let index = (self.times.len() as f64 * share) as usize;
+        self.times.get(index.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+}
+
+impl Load {
+    /// Calls a tool for as long as is asked, within a session of each connection's own.
+    pub(crate) async fn run(self, address: SocketAddr) -> Result<Measured> {
+        let start = Instant::now();
+        let mut callers = JoinSet::new();
+        for _ in 0..self.connections {
+            callers.spawn(async move {
+                let mut connection = connect(address).await?;
+                let session = begin(&mut connection, address).await?;
+                let mut times = Vec::new();
+                while start.elapsed() < self.time {
+                    let before = Instant::now();
+                    let request = request(address, CALL, session.as_deref())?;
+                    let response = connection.send_request(request).await?;
+                    if !response.status().is_success() {
+                        bail!("a call was answered with {}", response.status());
+                    }
+                    response.into_body().collect().await?;
+                    times.push(before.elapsed());
+                }
+                Ok(times)
+            });
+        }
+        let mut times = Vec::new();
+        while let Some(caller) = callers.join_next().await {
+            times.extend(caller??);
+        }
+        let elapsed = start.elapsed();
+        times.sort_unstable();
+        Ok(Measured { elapsed, times })
+    }
+}
+
+/// Begins this many sessions, and leaves them open.
+pub(crate) async fn sessions(address: SocketAddr, count: usize, connections: usize) -> Result<()> {
+    let mut callers = JoinSet::new();
+    for _ in 0..connections {
+        callers.spawn(async move {
+            let mut connection = connect(address).await?;
+            for _ in 0..count / connections {
+                begin(&mut connection, address).await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(caller) = callers.join_next().await {
+        caller??;
+    }
+    Ok(())
+}
+
+async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(address).await.context("the proxy does not listen")?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = handshake(TokioIo::new(stream)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
+}
+
+async fn begin(connection: &mut SendRequest<Full<Bytes>>, address: SocketAddr) -> Result<Option<String>> {
+    let response = connection.send_request(request(address, INITIALIZE, None)?).await?;
+    if !response.status().is_success() {
+        bail!("a session cannot begin: {}", response.status());
+    }
+    let id = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(Into::into);
+    response.into_body().collect().await?;
+    Ok(id)
+}
+
+fn request(address: SocketAddr, body: &'static [u8], session: Option<&str>) -> Result<Request<Full<Bytes>>> {
+    let mut request = Request::post("/mcp")
+        .header("host", address.to_string())
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("mcp-protocol-version", "2025-11-25");
+    if let Some(session) = session {
+        request = request.header("mcp-session-id", session);
+    }
+    Ok(request.body(Full::new(Bytes::from_static(body)))?)
+}

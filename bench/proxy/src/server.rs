@@ -1,0 +1,46 @@
+//! A small MCP server, as fast as can be: what is measured is what stands before it.
+
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use anyhow::Result;
+use bytes::Bytes;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpListener;
+
+const RESULT: &[u8] =
+    br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"the answer to the question"}],"isError":false}}"#;
+const BEGUN: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}}"#;
+
+/// Serves until the process ends. Its first line of output is its address.
+pub(crate) async fn run() -> Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("{}", listener.local_addr()?);
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
+    }
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+    static SESSIONS: AtomicU64 = AtomicU64::new(0);
+    let body =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let begins = body.windows(12).any(|window| window == br#""initialize""#);
+    let mut response = Response::new(Full::new(Bytes::from_static(if begins { BEGUN } else { RESULT })));
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    if begins {
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        let id = format!("00000000-0000-4000-8000-{number:012x}");
+        if let Ok(id) = id.parse() {
+            response.headers_mut().insert("mcp-session-id", id);
+        }
+    }
+    Ok(response)
+}
