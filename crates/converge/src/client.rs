@@ -27,6 +27,9 @@ pub enum Applied {
     Written(Box<DynamicObject>),
 }
 
+/// How many objects may be kept by others from being what was asked.
+const ACCEPTED: usize = 10_000;
+
 /// Writes objects as one field manager.
 pub struct Writer {
     client: Client,
@@ -131,7 +134,13 @@ impl Writer {
         let key = key(metadata.uid.as_deref().unwrap_or_default(), part);
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         match got {
-            Some(got) if got != wanted => accepted.insert(key, (wanted, got)),
+            Some(got) if got != wanted => {
+                // Objects come and go, and their entries stay. To forget them all costs one apply for each that lives.
+                if accepted.len() >= ACCEPTED {
+                    accepted.clear();
+                }
+                accepted.insert(key, (wanted, got))
+            }
             _ => accepted.remove(&key),
         };
     }

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use futures::stream::BoxStream;
+use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -22,6 +23,66 @@ pub(crate) enum Body {
     Server(Incoming),
     /// It is made piece by piece.
     Made(BoxStream<'static, Result<Bytes, BodyError>>),
+    /// Somebody wants to know how it ends.
+    Observed(Box<Observed>),
+}
+
+/// How an answer ended.
+pub(crate) struct Ended {
+    pub(crate) status: StatusCode,
+    /// How much of it was sent.
+    pub(crate) bytes: u64,
+    /// How it began.
+    pub(crate) prefix: Vec<u8>,
+}
+
+/// Somebody who wants to know how an answer ends.
+pub(crate) trait Observer: Send + 'static {
+    /// How much of the beginning they want to see.
+    fn prefix(&self) -> usize;
+
+    /// It has ended: all of it was sent, or nobody wants the rest.
+    fn ended(self: Box<Self>, end: Ended);
+}
+
+/// A body with those who want to know how it ends.
+pub(crate) struct Observed {
+    inner: Body,
+    observers: Vec<Box<dyn Observer>>,
+    wanted: usize,
+    end: Option<Ended>,
+}
+
+impl Body {
+    /// The same body, of which these want to know how it ends.
+    pub(crate) fn observed(self, status: StatusCode, observers: Vec<Box<dyn Observer>>) -> Self {
+        if observers.is_empty() {
+            return self;
+        }
+        let wanted = observers.iter().map(|observer| observer.prefix()).max().unwrap_or_default();
+        let end = Some(Ended { status, bytes: 0, prefix: Vec::new() });
+        Self::Observed(Box::new(Observed { inner: self, observers, wanted, end }))
+    }
+}
+
+impl Observed {
+    fn saw(&mut self, data: &[u8]) {
+        let Some(end) = &mut self.end else { return };
+        end.bytes += data.len() as u64;
+        let room = self.wanted.saturating_sub(end.prefix.len());
+        end.prefix.extend_from_slice(&data[..data.len().min(room)]);
+    }
+}
+
+/// However it ends: hyper drops a body that was sent, and one that nobody wants any more.
+impl Drop for Observed {
+    fn drop(&mut self) {
+        let Some(end) = self.end.take() else { return };
+        for observer in std::mem::take(&mut self.observers) {
+            let end = Ended { prefix: end.prefix.clone(), ..end };
+            observer.ended(end);
+        }
+    }
 }
 
 impl HttpBody for Body {
@@ -37,6 +98,15 @@ impl HttpBody for Body {
             Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Server(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
             Self::Made(stream) => stream.as_mut().poll_next(context).map_ok(Frame::data),
+            Self::Observed(observed) => {
+                let polled = Pin::new(&mut observed.inner).poll_frame(context);
+                if let Poll::Ready(Some(Ok(frame))) = &polled
+                    && let Some(data) = frame.data_ref()
+                {
+                    observed.saw(data);
+                }
+                polled
+            }
         }
     }
 
@@ -45,6 +115,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => bytes.is_empty(),
             Self::Server(body) => body.is_end_stream(),
             Self::Made(_) => false,
+            Self::Observed(observed) => observed.inner.is_end_stream(),
         }
     }
 
@@ -53,6 +124,7 @@ impl HttpBody for Body {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Server(body) => body.size_hint(),
             Self::Made(_) => SizeHint::default(),
+            Self::Observed(observed) => observed.inner.size_hint(),
         }
     }
 }

@@ -55,4 +55,11 @@ impl Chain {
             Err(refusal) => answer::refused(&refusal, exchange.id()),
         }
     }
+
+    /// The answer, of which some layers want to know how it ends.
+    pub(crate) fn observed(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+        let observers: Vec<_> = self.layers.iter().filter_map(|layer| layer.observer(exchange)).collect();
+        let status = response.status();
+        response.map(|body| body.observed(status, observers))
+    }
 }

@@ -1,6 +1,6 @@
 //! One request on its way through the proxy.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, uri::PathAndQuery};
@@ -14,6 +14,8 @@ use crate::{
 
 /// A request, read to its end, with what has been found out about it.
 pub(crate) struct Exchange {
+    /// When it came.
+    pub(crate) started: Instant,
     pub(crate) method: Method,
     pub(crate) path: PathAndQuery,
     pub(crate) headers: HeaderMap,

@@ -1,6 +1,6 @@
 //! Where requests come in.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -87,11 +87,16 @@ impl Proxy {
             Ok(exchange) => exchange,
             Err(refused) => return *refused,
         };
-        if let Err(refused) = self.chain.request(&mut exchange).await {
+        let answer = self.decided(&mut exchange).await;
+        self.chain.observed(&exchange, answer)
+    }
+
+    async fn decided(&self, exchange: &mut Exchange) -> Response<Body> {
+        if let Err(refused) = self.chain.request(exchange).await {
             return *refused;
         }
-        match self.server.send(&exchange).await {
-            Ok(response) => self.chain.answer(&exchange, response).await,
+        match self.server.send(exchange).await {
+            Ok(response) => self.chain.answer(exchange, response).await,
             Err(refusal) => *exchange.refused(&refusal),
         }
     }
@@ -106,6 +111,7 @@ impl Proxy {
 
     /// Reads a request to its end, and looks at its message before anybody decides anything.
     async fn read(&self, request: Request<Incoming>, peer: SocketAddr) -> Result<Exchange, Refused> {
+        let started = Instant::now();
         let (parts, incoming) = request.into_parts();
         let reading = body::read(incoming, self.chain.body_limit);
         let body = match tokio::time::timeout(limits::BODY_TIME, reading).await {
@@ -122,7 +128,16 @@ impl Proxy {
         };
         let path =
             parts.uri.path_and_query().cloned().unwrap_or_else(|| http::uri::PathAndQuery::from_static("/"));
-        Ok(Exchange { method: parts.method, path, headers: parts.headers, body, peer, call, identity: None })
+        Ok(Exchange {
+            started,
+            method: parts.method,
+            path,
+            headers: parts.headers,
+            body,
+            peer,
+            call,
+            identity: None,
+        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a request goes through. Each layer is a file, made from its part of the RunConfig.
 
+mod audit;
 mod authentication;
 mod authorization;
 mod header_forward;
@@ -9,7 +10,8 @@ mod tools;
 
 use skep_config::{RunConfig, run_config::Middleware};
 
-use crate::{ConfigError, answer::Refused, exchange::Exchange, filter::MessageFilter};
+use crate::{ConfigError, answer::Refused, body::Observer, exchange::Exchange, filter::MessageFilter};
+use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
@@ -19,6 +21,7 @@ use tools::{ToolCalls, ToolLists};
 /// One layer of the chain.
 pub(crate) enum Layer {
     Origin(Origin),
+    Audit(Audit),
     Authentication(Authentication),
     StripAuth,
     ToolLists(ToolLists),
@@ -32,6 +35,7 @@ impl Layer {
     pub(crate) fn new(middleware: &Middleware, config: &RunConfig) -> Result<Option<Self>, ConfigError> {
         Ok(Some(match middleware {
             Middleware::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
+            Middleware::Audit(parameters) => Self::Audit(Audit::new(parameters)?),
             Middleware::Auth(parameters) => Self::Authentication(Authentication::new(parameters)?),
             Middleware::StripAuth => Self::StripAuth,
             Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
@@ -66,7 +70,7 @@ impl Layer {
             Self::Origin(layer) => layer.request(exchange),
             Self::Authentication(layer) => layer.request(exchange),
             Self::StripAuth => strip_auth::request(exchange),
-            Self::ToolLists(_) => Ok(()),
+            Self::Audit(_) | Self::ToolLists(_) => Ok(()),
             Self::ToolCalls(layer) => layer.request(exchange),
             Self::Authorization(layer) => layer.request(exchange),
             Self::HeaderForward(layer) => layer.request(exchange),
@@ -78,6 +82,14 @@ impl Layer {
         match self {
             Self::ToolLists(layer) => Some(layer.filter()),
             Self::Authorization(layer) => layer.filter(exchange),
+            _ => None,
+        }
+    }
+
+    /// Whether the layer wants to know how the answer ends.
+    pub(crate) fn observer(&self, exchange: &Exchange) -> Option<Box<dyn Observer>> {
+        match self {
+            Self::Audit(layer) => layer.observer(exchange),
             _ => None,
         }
     }

@@ -1,0 +1,100 @@
+//! The audit log.
+
+use std::{fs, path::PathBuf};
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Server, answered, call, result};
+
+struct Log(PathBuf);
+
+impl Log {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("skep-audit-{name}-{}.log", std::process::id())))
+    }
+
+    /// The entries, once there are as many. An entry is written when its answer has ended, which may be a moment after
+    /// the client has all of it.
+    async fn entries(&self, count: usize) -> Vec<Value> {
+        let read = || -> Vec<Value> {
+            let text = fs::read_to_string(&self.0).unwrap_or_default();
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        };
+        for _ in 0..500 {
+            if read().len() >= count {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        read()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok();
+    }
+}
+
+fn middleware(log: &Log, more: Value) -> Value {
+    let mut config = json!({"logFile": log.0, "component": "files"});
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let policies = ["permit(principal, action, resource) unless { resource == Tool::\"secret\" };"];
+    let document =
+        json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
+    json!([
+        {"type": "audit", "parameters": {"config_data": config, "transport_type": "streamable-http"}},
+        {"type": "auth", "parameters": {}},
+        {"type": "authorization", "parameters": {"config_data": document}},
+    ])
+}
+
+#[tokio::test]
+async fn each_request_is_one_entry_with_who_what_and_how_it_ended() {
+    let log = Log::new("each");
+    let server = Server::start(|got| match got.json()["params"]["name"].as_str() {
+        Some("broken") => answered(json!({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}})),
+        Some("crash") => crate::fixture::status(500),
+        _ => result(got, json!({"content": "a secret answer"})),
+    })
+    .await;
+    let fixture = Fixture::new(&server, middleware(&log, json!({}))).await;
+    let token = ("authorization", "Bearer a-secret-token");
+    for name in ["read", "secret", "broken", "crash"] {
+        fixture.post(&[token, ("user-agent", "tester/1")], &call("tools/call", json!({"name": name}))).await;
+    }
+    let entries = log.entries(4).await;
+    let summary: Vec<_> = entries.iter().map(|entry| (&entry["target"]["name"], &entry["outcome"])).collect();
+    let expected =
+        [("read", "success"), ("secret", "denied"), ("broken", "application_error"), ("crash", "error")]
+            .map(|(name, outcome)| (json!(name), json!(outcome)));
+    assert_eq!(summary, expected.iter().map(|(name, outcome)| (name, outcome)).collect::<Vec<_>>());
+    let first = &entries[0];
+    assert_eq!(first["type"], "mcp_tool_call");
+    assert_eq!(
+        (&first["level"], &first["msg"], &first["component"]),
+        (&json!("AUDIT"), &json!("audit_event"), &json!("files"))
+    );
+    assert_eq!(first["subjects"], json!({"user_id": "local", "user": "Local User: local"}));
+    assert_eq!(first["source"]["value"], "127.0.0.1");
+    assert_eq!(first["source"]["extra"]["user_agent"], "tester/1");
+    assert!(first["metadata"]["extra"]["duration_ms"].is_u64());
+    let text = fs::read_to_string(&log.0).unwrap();
+    assert!(!text.contains("a-secret-token") && !text.contains("a secret answer"), "{text}");
+}
+
+#[tokio::test]
+async fn bodies_are_written_where_it_is_asked_for_and_events_can_be_left_out() {
+    let log = Log::new("bodies");
+    let server = Server::start(|got| result(got, json!({"x": 1}))).await;
+    let more =
+        json!({"includeRequestData": true, "includeResponseData": true, "excludeEventTypes": ["mcp_ping"]});
+    let fixture = Fixture::new(&server, middleware(&log, more)).await;
+    assert_eq!(fixture.post(&[], &call("ping", json!({}))).await.status, StatusCode::OK);
+    fixture.post(&[], &call("tools/list", json!({}))).await;
+    let entries = log.entries(1).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!(entries[0]["data"]["request"]["method"], "tools/list");
+    assert_eq!(entries[0]["data"]["response"]["result"], json!({"x": 1}));
+}
