@@ -13,6 +13,7 @@ mod generation_is_frozen;
 mod leader;
 mod life;
 mod many_referrers;
+mod matchers;
 mod one_owner;
 mod others_own_theirs;
 mod policies;
