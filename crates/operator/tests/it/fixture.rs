@@ -37,6 +37,7 @@ impl Operator {
             election: None,
             metrics: ([127, 0, 0, 1], 0).into(),
             health: ([127, 0, 0, 1], 0).into(),
+            migrate: false,
             settings,
         };
         let config = user.config();
