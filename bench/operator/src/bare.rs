@@ -69,6 +69,7 @@ mod tests {
             election: None,
             metrics: ([127, 0, 0, 1], 0).into(),
             health: ([127, 0, 0, 1], 0).into(),
+            migrate: false,
             settings: Settings::from_env(&env::vars().collect()),
         };
         let operator = tokio::spawn(run::run(user.config(), options, stopped));

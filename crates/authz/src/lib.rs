@@ -32,6 +32,9 @@
 //! joined with what the request says of it, parents with parents, attributes with attributes: the request's own count,
 //! except a tool's hints, which a server says of itself.
 //!
+//! Apart from that, some configurations choose by the claims of a token alone, with an expression in CEL: see
+//! [`Matcher`].
+//!
 //! Nothing here does I/O.
 
 mod attributes;
@@ -42,6 +45,7 @@ mod document;
 mod entities;
 mod error;
 mod groups;
+mod matcher;
 mod method;
 mod pdp;
 mod place;
@@ -55,6 +59,7 @@ pub use authorizer::{Authorizer, Subject};
 pub use decision::{Decision, Denial};
 pub use document::{Backend, Document, check};
 pub use error::Error;
+pub use matcher::{Matcher, MatcherError, NoMatch};
 pub use method::{Treatment, treatment};
 pub use pdp::{Pdp, PdpContext, PdpHttp};
 pub use request::{Action, Feature, Hints, Principal, Resource};

@@ -12,6 +12,7 @@ mod configs;
 pub mod driver;
 pub mod facts;
 pub mod kinds;
+pub mod migrator;
 pub mod notice;
 mod parts;
 pub mod permissions;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use skep_api::GROUP;
+use kube::Resource;
+use skep_api::{GROUP, kinds};
 use skep_world::Watched;
 
 use crate::{
@@ -37,6 +38,12 @@ const RULES: [Rule; 11] = [
 const ELECTION: [Rule; 1] =
     [("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "update", "patch"])];
 
+/// What moving stored objects needs beside that, in the whole cluster. Their definitions change in one list alone.
+const MIGRATION: [Rule; 2] = [
+    ("apiextensions.k8s.io", &["customresourcedefinitions"], READ),
+    ("apiextensions.k8s.io", &["customresourcedefinitions/status"], &["patch"]),
+];
+
 /// The kinds that are worked on, as URLs write them.
 struct Plurals(Vec<&'static str>);
 
@@ -65,7 +72,49 @@ pub fn rules() -> Vec<PolicyRule> {
     custom.into_iter().chain(RULES.iter().map(policy)).collect()
 }
 
+/// The rules for the whole cluster, for an operator that moves stored objects to another version.
+pub fn migration_rules() -> Vec<PolicyRule> {
+    macro_rules! plurals {
+        ($($kind:ident),*) => { vec![$(kinds::$kind::plural(&()).into_owned()),*] };
+    }
+    let plurals = plurals![
+        EmbeddingServer,
+        MCPAuthzConfig,
+        MCPExternalAuthConfig,
+        MCPGroup,
+        MCPOIDCConfig,
+        MCPRegistry,
+        MCPRemoteProxy,
+        MCPServer,
+        MCPServerEntry,
+        MCPTelemetryConfig,
+        MCPToolConfig,
+        MCPWebhookConfig,
+        VirtualMCPCompositeToolDefinition,
+        VirtualMCPServer
+    ];
+    let objects = PolicyRule {
+        api_groups: Some(vec![GROUP.into()]),
+        resources: Some(plurals),
+        verbs: ["list", "patch"].map(Into::into).into(),
+        ..PolicyRule::default()
+    };
+    MIGRATION.iter().map(policy).chain([objects]).collect()
+}
+
 /// The rules for the operator's own namespace.
 pub fn election_rules() -> Vec<PolicyRule> {
     ELECTION.iter().map(policy).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_every_kind_can_be_moved() {
+        let crds = skep_api::crd::crds().unwrap();
+        let all: Vec<String> = crds.iter().map(|crd| crd.spec.names.plural.clone()).collect();
+        assert_eq!(migration_rules()[2].resources, Some(all));
+    }
 }

@@ -1,6 +1,6 @@
 //! `skep operator`: the controllers.
 
-use std::{env, net::SocketAddr};
+use std::{env, ffi::OsString, net::SocketAddr};
 
 use anyhow::Context;
 use kube::Config;
@@ -41,12 +41,22 @@ pub(crate) struct Args {
     /// Let several replicas agree on one that writes, by a Lease in POD_NAMESPACE.
     #[arg(long)]
     leader_elect: bool,
+
+    /// Let the API server store every object anew in the version that its CRD stores by now, and cut the CRD's
+    /// storedVersions down to it, so that an older version can be dropped. It needs rights in the whole cluster.
+    /// TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR=true does the same.
+    #[arg(long)]
+    migrate_storage_versions: bool,
 }
 
 /// The Lease that replicas agree by: the one that the incumbent uses, so that the two never write at once.
 const LEASE: &str = "toolhive-operator-leader-election";
 
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+/// The variable that charts for this API set.
+const MIGRATE: &str = "TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR";
+
+pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
+    args.migrate_storage_versions |= switch(MIGRATE, env::var_os(MIGRATE))?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
@@ -83,7 +93,18 @@ fn options(args: Args, config: &Config) -> Options {
         election,
         metrics: args.metrics_bind_address,
         health: args.health_probe_bind_address,
+        migrate: args.migrate_storage_versions,
         settings: Settings::from_env(&env::vars().collect()),
+    }
+}
+
+/// A variable that turns something on, as Go programs read it. One that is there must say yes or no.
+fn switch(name: &str, value: Option<OsString>) -> anyhow::Result<bool> {
+    let Some(value) = value else { return Ok(false) };
+    match value.to_string_lossy().as_ref() {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        other => anyhow::bail!("{name} is {other:?}: set it to true or false, or leave it out"),
     }
 }
 
@@ -97,4 +118,21 @@ fn identity() -> String {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
     full.parse().map_err(|_| "write host:port, or :port for all addresses".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_says_yes_or_no_or_is_not_there() {
+        let read = |value: Option<&str>| switch("SWITCH", value.map(Into::into));
+        assert!(!read(None).unwrap());
+        assert!(["1", "t", "T", "true", "TRUE", "True"].into_iter().all(|yes| read(Some(yes)).unwrap()));
+        assert!(!["0", "f", "F", "false", "FALSE", "False"].into_iter().any(|no| read(Some(no)).unwrap()));
+        for wrong in ["", " ", "yes", "tRUE", "true "] {
+            let message = read(Some(wrong)).unwrap_err().to_string();
+            assert_eq!(message, format!("SWITCH is {wrong:?}: set it to true or false, or leave it out"));
+        }
+    }
 }

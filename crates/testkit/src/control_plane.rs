@@ -1,6 +1,7 @@
 //! etcd and kube-apiserver, and what can be done to them.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
@@ -8,11 +9,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::{
+    ByteString, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
 use kube::{
-    Api, Client,
+    Api, Client, Config,
     api::{Patch, PatchParams},
 };
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
@@ -142,6 +147,28 @@ impl ControlPlane {
         self.try_start_etcd().expect("etcd starts");
     }
 
+    /// What etcd itself holds of custom resources under this part of their path, such as `mcpgroups/team/`: each as the
+    /// API server stored it, by the end of its path.
+    pub async fn stored(&self, path: &str) -> BTreeMap<String, Value> {
+        let prefix = format!("/registry/{}/{path}", skep_api::GROUP);
+        self.try_stored(&prefix).await.expect("etcd tells what it holds")
+    }
+
+    async fn try_stored(&self, prefix: &str) -> Result<BTreeMap<String, Value>> {
+        // The first key that does not begin so: a path has no character that is the last of all.
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().context("no path")? += 1;
+        let range = json!({"key": ByteString(prefix.into()), "range_end": ByteString(end)});
+        let etcd = Client::try_from(Config::new(format!("http://127.0.0.1:{}", self.ports.etcd).parse()?))?;
+        let answer: Range =
+            etcd.request(http::Request::post("/v3/kv/range").body(serde_json::to_vec(&range)?)?).await?;
+        let object = |entry: &Entry| {
+            let key = String::from_utf8(entry.key.0.clone())?;
+            Ok((key.trim_start_matches(prefix).to_owned(), serde_json::from_slice(&entry.value.0)?))
+        };
+        answer.kvs.iter().map(object).collect()
+    }
+
     /// Runs kube-controller-manager with these controllers, for example `["deployment", "replicaset"]`.
     pub fn start_controller_manager(&mut self, controllers: &[&str]) {
         self.try_start_controller_manager(controllers).expect("kube-controller-manager starts");
@@ -229,6 +256,19 @@ impl ControlPlane {
     fn path(&self, name: &str) -> PathBuf {
         self.scratch.path().join(name)
     }
+}
+
+/// What etcd answers, in part.
+#[derive(Deserialize)]
+struct Range {
+    #[serde(default)]
+    kvs: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    key: ByteString,
+    value: ByteString,
 }
 
 async fn is_ready(client: &Client) -> bool {

@@ -8,6 +8,7 @@ mod documents;
 mod fixture;
 mod generated;
 mod hostile;
+mod matchers;
 mod methods;
 mod values;
 mod warnings;

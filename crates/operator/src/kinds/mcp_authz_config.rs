@@ -4,7 +4,7 @@ use skep_api::kinds::MCPAuthzConfigSpec;
 use skep_config::annotations::AUTHZ_CONFIG_FINALIZER;
 use skep_converge::Finalizer;
 
-use crate::{configs::Config, parts, watched::AuthzConfigs};
+use crate::{conditions::Finding, configs::Config, parts, watched::AuthzConfigs};
 
 /// MCPAuthzConfig, as a configuration.
 pub(super) struct McpAuthzConfig;
@@ -22,5 +22,11 @@ impl Config for McpAuthzConfig {
 
     fn invalid(_: &MCPAuthzConfigSpec) -> &'static str {
         "ConfigInvalid"
+    }
+
+    fn remarks(spec: &MCPAuthzConfigSpec) -> Vec<Finding> {
+        let document = parts::authz::document(spec).ok();
+        // The document has the settings of the type under a key of their own; the object has them in `config`.
+        document.and_then(|document| parts::authz::warning("config.", &document)).into_iter().collect()
     }
 }

@@ -1,12 +1,14 @@
 //! Who may do what: an MCPAuthzConfig, or policies that a workload brings itself.
 
 mod backend;
+mod warnings;
 mod workload;
 
 use serde_json::{Value, json};
 use skep_api::kinds::MCPAuthzConfigSpec;
 use skep_config::{Json, run_config::AuthzDocument};
 
+pub(crate) use warnings::warning;
 pub(crate) use workload::{add_volumes, config_map_document, inline_document, inline_file};
 
 /// What is wrong with the object by itself.

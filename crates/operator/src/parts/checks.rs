@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use http::Uri;
 use skep_api::refs::SecretKeyRef;
+use skep_authz::Matcher;
 
 /// Checks that a value is a URL of http or https with a host.
 pub(super) fn url(field: &str, value: &str) -> Result<Uri, String> {
@@ -31,6 +32,11 @@ pub(super) fn secret(field: &str, reference: &SecretKeyRef) -> Result<(), String
         return Err(format!("{field}.key: name the key within the Secret {:?}", reference.name));
     }
     Ok(())
+}
+
+/// Checks that a text is an expression over claims that the proxy can evaluate.
+pub(super) fn matcher(field: &str, text: &str) -> Result<(), String> {
+    Matcher::compile(text).map(drop).map_err(|error| format!("{field}: {error}"))
 }
 
 pub(super) fn is_http(uri: &Uri) -> bool {

@@ -82,10 +82,16 @@ fn check_aws_sts(sts: &external_auth::AwsSts) -> Result<(), String> {
     let either = |mapping: &external_auth::RoleMapping| {
         said(&mapping.claim).is_some() != said(&mapping.matcher).is_some()
     };
-    match sts.role_mappings.iter().position(|mapping| !either(mapping)) {
-        Some(index) => Err(format!("awsSts.roleMappings[{index}]: set either claim or matcher")),
-        None => Ok(()),
+    for (index, mapping) in sts.role_mappings.iter().enumerate() {
+        let field = format!("awsSts.roleMappings[{index}]");
+        if !either(mapping) {
+            return Err(format!("{field}: set either claim or matcher"));
+        }
+        if let Some(matcher) = said(&mapping.matcher) {
+            checks::matcher(&format!("{field}.matcher"), matcher)?;
+        }
     }
+    Ok(())
 }
 
 /// What the proxy gets. Secrets are in the environment: see [`add_env`].

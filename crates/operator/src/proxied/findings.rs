@@ -171,6 +171,20 @@ pub(crate) fn ignored_provider(proxied: &Proxied) -> Option<Finding> {
     ))
 }
 
+/// What is odd about policies that the object brings itself. Those of an MCPAuthzConfig are told there.
+pub(crate) fn policies(proxied: &Proxied) -> Option<Finding> {
+    if proxied.authz.is_some() {
+        return None;
+    }
+    let config = proxied.spec().authz_config?;
+    let document = proxied.authz_document().ok()??;
+    let place = match (&config.inline, &config.config_map) {
+        (None, Some(source)) => format!("authzConfig.configMap: ConfigMap {}, ", source.name),
+        _ => "authzConfig.inline.".into(),
+    };
+    parts::authz::warning(&place, &document)
+}
+
 pub(crate) fn session_storage(proxied: &Proxied) -> Finding {
     const TYPE: &str = "SessionStorageWarning";
     let spec = proxied.spec();

@@ -9,9 +9,9 @@ mod requests;
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use tokio::{sync::watch, task::JoinSet};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
-use crate::{driver::Failure, kinds::each, settings::Settings, watched::watches};
+use crate::{driver::Failure, kinds::each, migrator::Migrator, settings::Settings, watched::watches};
 use drivers::Drivers;
 use metrics::Metrics;
 use skep_world::{Target, World};
@@ -31,6 +31,8 @@ pub struct Options {
     pub metrics: SocketAddr,
     /// Where the kubelet asks how it goes.
     pub health: SocketAddr,
+    /// Whether stored objects are moved to the storage version of their CRD.
+    pub migrate: bool,
     /// What the installation decides for all objects.
     pub settings: Settings,
 }
@@ -76,10 +78,19 @@ pub async fn run(
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
     info!(workers = options.workers, "working");
+    let mut workers = JoinSet::new();
+    if options.migrate && options.namespaces.is_empty() {
+        let (migrator, stop) = (Migrator::new(client.clone()), stop.clone());
+        workers.spawn(async move { migrator.run(stop).await });
+    } else if options.migrate {
+        // A CRD is of the whole cluster, and so are the objects that must all be written before it may be changed.
+        warn!(
+            "stored objects are not migrated: that needs rights in the whole cluster, and namespaces are given"
+        );
+    }
     let mut drivers = Drivers::new(client, world.clone());
     each(&Arc::new(options.settings), &mut drivers);
     let drivers = Arc::new(drivers);
-    let mut workers = JoinSet::new();
     for _ in 0..options.workers {
         workers.spawn(work(world.clone(), drivers.clone(), metrics.clone(), stop.clone()));
     }

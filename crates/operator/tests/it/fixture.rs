@@ -30,6 +30,7 @@ pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
         election: None,
         metrics: ([127, 0, 0, 1], 0).into(),
         health: ([127, 0, 0, 1], 0).into(),
+        migrate: false,
         settings,
     }
 }

@@ -14,6 +14,8 @@ mod generation_is_frozen;
 mod leader;
 mod life;
 mod many_referrers;
+mod matchers;
+mod migrator;
 mod one_owner;
 mod others_own_theirs;
 mod policies;

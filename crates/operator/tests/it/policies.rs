@@ -4,7 +4,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPAuthzConfig, MCPServer, MCPServerPhase};
+use skep_operator::watched::AuthzConfigs;
 use skep_testkit::fixtures::TestServer;
+use skep_world::Watched;
 
 use crate::fixture::{Fixture, condition};
 
@@ -75,5 +77,54 @@ async fn a_policy_that_would_overflow_the_stack_blocks_its_own_server_and_nothin
     assert!(message.starts_with("authzConfig.inline.policies[0]: it nests deeper than "), "{message}");
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.deployment("fetch").await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_policy_without_effect_is_told_where_it_is_written_until_it_is_mended() {
+    let fixture = Fixture::new().await;
+    let inert = r#"permit(principal == User::"ann", action, resource);"#;
+    let warned = |server: &MCPServer| {
+        let status = server.status.as_ref().unwrap();
+        assert_ne!(status.phase, Some(MCPServerPhase::Failed));
+        status.conditions.iter().find(|condition| condition.type_ == "PolicyWarning").cloned()
+    };
+    let told = "the principal is never a User: use Client";
+    let mut server = MCPServer::test("fetch");
+    let authz = json!({"type": "inline", "inline": {"policies": [GOOD, inert]}});
+    server.spec.authz_config = serde_json::from_value(authz).unwrap();
+    let warning = warned(&fixture.settled(&server).await).unwrap();
+    assert_eq!((warning.status.as_str(), warning.reason.as_str()), ("True", "PolicyWithoutEffect"));
+    assert_eq!(warning.message, format!("authzConfig.inline.policies[1]: {told}"));
+
+    let document = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": [GOOD, inert]}});
+    let map = json!({"metadata": {"name": "rules"}, "data": {"authz.json": document.to_string()}});
+    fixture.test.create_object(&serde_json::from_value::<ConfigMap>(map).unwrap()).await;
+    let mapped = json!({"type": "configMap", "configMap": {"name": "rules"}, "inline": null});
+    fixture.patch("fetch", json!({"spec": {"authzConfig": mapped}})).await;
+    let warning = warned(&fixture.settle("fetch").await).unwrap();
+    assert_eq!(warning.message, format!("authzConfig.configMap: ConfigMap rules, policies[1]: {told}"));
+
+    let spec = json!({"type": "cedarv1", "config": {"policies": [GOOD, inert]}});
+    fixture.create(AuthzConfigs::KIND, "shared", spec).await;
+    let shared = json!({"authzConfig": null, "authzConfigRef": {"name": "shared"}});
+    fixture.patch("fetch", json!({ "spec": shared })).await;
+    assert_eq!(warned(&fixture.settle("fetch").await), None, "it is told on the MCPAuthzConfig");
+    let warning = |object: &Value| {
+        let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+        let mut found = conditions.filter(|condition| condition["type"] == "PolicyWarning");
+        found.next().map(|condition| condition["message"].as_str().unwrap().to_owned())
+    };
+    let message = format!("config.policies[1]: {told}");
+    let says = |object: &Value| warning(object).as_ref() == Some(&message);
+    fixture.until_any(AuthzConfigs::KIND, "shared", "warned of", says).await;
+
+    let mended = json!({"spec": {"config": {"policies": [GOOD]}}});
+    fixture.patch_any(AuthzConfigs::KIND, "shared", mended).await;
+    let fine = |object: &Value| {
+        warning(object).is_none()
+            && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+    };
+    fixture.until_any(AuthzConfigs::KIND, "shared", "free of warnings", fine).await;
     fixture.operator.stop().await;
 }

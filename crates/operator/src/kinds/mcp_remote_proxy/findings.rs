@@ -25,6 +25,7 @@ pub(super) fn findings(inputs: &Inputs) -> Findings {
     findings.note(shared::group(proxied));
     findings.note(shared::ca_bundle(proxied));
     findings.note(shared::ignored_provider(proxied));
+    findings.note(shared::policies(proxied));
     findings.note(shared::session_storage(proxied));
     findings.judge(&TOOLS, &proxied.tools, |tools| parts::tools::check(&tools.spec));
     shared::telemetry(proxied, &mut findings);

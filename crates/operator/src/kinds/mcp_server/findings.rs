@@ -20,6 +20,7 @@ pub(super) fn findings(inputs: &Inputs) -> Findings {
     findings.note(shared::group(proxied));
     findings.note(shared::ca_bundle(proxied));
     findings.note(shared::ignored_provider(proxied));
+    findings.note(shared::policies(proxied));
     findings.note(stdio_cap(inputs));
     findings.note(shared::session_storage(proxied));
     findings.note(rate_limit(inputs));

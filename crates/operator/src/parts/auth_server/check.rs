@@ -109,6 +109,9 @@ fn check_trusted_issuers(server: &EmbeddedAuthServer) -> Result<(), String> {
             flag(issuer.insecure_allow_http),
             &format!("{field}.insecureAllowHTTP"),
         )?;
+        if let Some(matcher) = said(&issuer.actor_matcher) {
+            checks::matcher(&format!("{field}.actorMatcher"), matcher)?;
+        }
         if let Some(grant) = &issuer.jwt_bearer_grant {
             trust::max_assertion_age(grant)?;
         }

@@ -242,6 +242,10 @@ fn a_server_alone_can_be_wrong_in_many_ways() {
             "trustedIssuers[\"http://o.example\"].issuerUrl: ",
         ),
         (
+            json!({"trustedIssuers": [{"issuerUrl": "https://o.example", "actorMatcher": "claims.act.sub ="}]}),
+            "trustedIssuers[\"https://o.example\"].actorMatcher: line 1, column 16, at `=`: ",
+        ),
+        (
             provider("oidc", reserved),
             "upstreamProviders[\"corp-idp\"].oidcConfig.additionalAuthorizationParams: \"state\" ",
         ),
@@ -260,6 +264,7 @@ fn a_server_can_be_right() {
         json!({}),
         json!({"issuer": "http://localhost:8080"}),
         json!({"issuer": "http://as.team", "insecureAllowHTTP": true}),
+        json!({"trustedIssuers": [{"issuerUrl": "https://o.example", "actorMatcher": "claims.act.sub == 'ci'"}]}),
         json!({
             "allowConfidentialClientRegistration": true, "forceConfidentialRedirectUris": ["https://app.example/cb"],
         }),

@@ -95,6 +95,10 @@ fn aws_sts_has_a_role_for_someone_and_one_rule_for_each() {
             json!({"roleMappings": [{"claim": "a", "roleArn": role}, {"claim": "a", "matcher": "b", "roleArn": role}]}),
             "awsSts.roleMappings[1]: ",
         ),
+        (
+            json!({"roleMappings": [{"matcher": "true", "roleArn": role}, {"matcher": "claim.a", "roleArn": role}]}),
+            "awsSts.roleMappings[1].matcher: \"claim\" is not known: the only name is claims",
+        ),
     ] {
         let mut sts = json!({"region": "eu-west-1"});
         sts.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
