@@ -29,7 +29,12 @@ pub fn checksum(
 /// The fingerprint of a value: SHA-256 of its compact JSON with sorted keys, in lower-case hex.
 pub fn fingerprint<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let sorted = Json::new(&serde_json::to_value(value)?)?;
-    Ok(hex(Sha256::new_with_prefix(sorted.as_str())))
+    Ok(sha256(sorted.as_str()))
+}
+
+/// SHA-256 of a text, in lower-case hex.
+pub fn sha256(text: &str) -> String {
+    hex(Sha256::new_with_prefix(text))
 }
 
 fn hex(hash: Sha256) -> String {

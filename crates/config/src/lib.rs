@@ -27,7 +27,7 @@ mod schema_version;
 mod zero;
 
 pub use auth_server::AuthServer;
-pub use checksum::{checksum, fingerprint};
+pub use checksum::{checksum, fingerprint, sha256};
 pub use json::Json;
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;

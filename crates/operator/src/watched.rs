@@ -198,15 +198,17 @@ impl Readable for ConfigMaps {
     }
 }
 
-/// Secrets that users refer to. Their values are never kept.
+/// Secrets: children, and those that users refer to. Their values are never kept.
 pub struct Secrets;
 
 impl Watched for Secrets {
-    type Kept = ();
+    type Kept = Kept<()>;
     const KIND: Kind = Kind::of::<Secret>();
     const METADATA_ONLY: bool = true;
 
-    fn keep(_: &DynamicObject) {}
+    fn keep(object: &DynamicObject) -> Kept<()> {
+        keep_child(object, ())
+    }
 }
 
 impl Readable for Secrets {
@@ -250,7 +252,8 @@ pub fn watches() -> Builder {
     each(&Arc::default(), &mut controlled);
     controlled
         .0
-        .watch::<VirtualServers>()
+        .watch::<CompositeTools>()
+        .watch::<EmbeddingServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
         .watch::<Services>()

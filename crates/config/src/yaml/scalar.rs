@@ -213,8 +213,8 @@ fn is_timestamp(text: &str) -> bool {
     let mut parts = date.split('-');
     let (year, month, day) = (parts.next(), parts.next(), parts.next());
     let is_date = year.is_some_and(|year| within(year, 4..=4, 0))
-        && month.is_some_and(|month| within(month, 1..=2, 12) && month.trim_start_matches('0') != "")
-        && day.is_some_and(|day| within(day, 1..=2, 31) && day.trim_start_matches('0') != "")
+        && month.is_some_and(|month| within(month, 1..=2, 12) && !month.trim_start_matches('0').is_empty())
+        && day.is_some_and(|day| within(day, 1..=2, 31) && !day.trim_start_matches('0').is_empty())
         && parts.next().is_none();
     let is_time = |time: &str| {
         let time = time.strip_suffix('Z').unwrap_or(time);
