@@ -224,10 +224,15 @@ async fn an_entry_that_changes_meanwhile_cannot_make_the_hash_and_the_volumes_di
         let now = deployment(&fixture).await;
         seen.entry(mounted(&now)).or_default().insert(hash(&now));
     }
-    settled(&fixture, "front").await;
-    let now = deployment(&fixture).await;
-    assert_eq!(mounted(&now), "ca-v1");
-    seen.entry(mounted(&now)).or_default().insert(hash(&now));
+    for name in ["ca-v1", "ca-v2"] {
+        let change = json!({"spec": {"caBundleRef": {"configMapRef": {"name": name}}}});
+        fixture.patch_any(Entries::KIND, "ext", change).await;
+        until(name, async || mounted(&deployment(&fixture).await) == name).await;
+        settled(&fixture, "front").await;
+        let now = deployment(&fixture).await;
+        assert_eq!(mounted(&now), name, "the last change counts");
+        seen.entry(name.into()).or_default().insert(hash(&now));
+    }
     let all: BTreeSet<&String> = seen.values().flatten().collect();
     assert!(seen.values().all(|hashes| hashes.len() == 1), "each volume has one hash: {seen:#?}");
     assert_eq!(all.len(), seen.len(), "and no two share one: {seen:#?}");
