@@ -345,6 +345,40 @@ async fn owners(fixture: &Fixture, field: &str) -> usize {
 }
 
 #[tokio::test]
+async fn the_phase_follows_the_pods_and_what_they_say_of_backends() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPGroup::test("all")).await;
+    server(&fixture, "front", json!({})).await;
+    fixture.test.kubelet().pod_of("front", "front-1").await;
+    let api = fixture.test.api::<VirtualMCPServer>();
+    let is = async |phase_: &str, ready: &str| {
+        let front = api.get("front").await.unwrap();
+        phase(&front) == phase_ && condition(&front, "Ready").as_deref() == Some(ready)
+    };
+    until("ready", async || is("Ready", "True DeploymentReady").await).await;
+    for (states, phase, ready) in [
+        (["ready", "unavailable"], "Degraded", "False BackendsDegraded"),
+        (["unknown", "unavailable"], "Degraded", "False BackendsUnavailable"),
+        (["ready", "unauthenticated"], "Ready", "True DeploymentReady"),
+    ] {
+        let backends: Vec<Value> = ["one", "two"]
+            .iter()
+            .zip(states)
+            .map(|(name, state)| json!({"name": name, "status": state}))
+            .collect();
+        let report = Patch::Apply(json!({
+            "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer",
+            "status": {"discoveredBackends": backends},
+        }));
+        api.patch_status("front", &PatchParams::apply(objects::VMCP_FIELD_MANAGER), &report).await.unwrap();
+        until(ready, async || is(phase, ready).await).await;
+    }
+    fixture.test.kubelet().pod_waiting("front-1", "CrashLoopBackOff").await;
+    until("failed", async || is("Failed", "False DeploymentFailed").await).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
 async fn the_service_and_the_address_follow_the_spec() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;

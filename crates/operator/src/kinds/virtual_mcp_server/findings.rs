@@ -251,8 +251,10 @@ fn tool_configs(inputs: &Inputs, found: &mut Found) {
 
 fn outgoing(inputs: &Inputs, found: &mut Found) {
     found.findings.conditions.extend(inputs.ways.findings());
-    if let Some(message) = inputs.ways.problem() {
-        found.wait(message);
+    match inputs.ways.problem() {
+        Some((message, true)) => found.wait(message),
+        Some((message, false)) => found.findings.block(message),
+        None => {}
     }
     // It would take a file without backends for one that says to look for them.
     if inputs.source() == OutgoingAuthSource::Inline && backends(inputs).is_empty() {

@@ -14,6 +14,7 @@ use skep_api::{
     },
     refs::SecretKeyRef,
     vmcp,
+    workload::SessionProvider,
 };
 use skep_world::{ReadError, Reader, Watched};
 
@@ -154,7 +155,9 @@ impl Inputs {
     /// The Secret key with the password of Redis. What the object says of sessions stands alone.
     pub(super) fn redis_password(&self) -> Option<&SecretKeyRef> {
         match &self.spec().session_storage {
-            Some(storage) => storage.password_ref.as_ref(),
+            Some(storage) => {
+                storage.password_ref.as_ref().filter(|_| storage.provider == SessionProvider::Redis)
+            }
             None => self
                 .settings
                 .default_redis_password
@@ -200,12 +203,9 @@ impl Inputs {
     }
 }
 
-fn follow_all<'a, W: CustomResource>(
-    reader: &mut Reader,
-    names: impl Iterator<Item = &'a str>,
-) -> References<W::Object>
+fn follow_all<'a, W>(reader: &mut Reader, names: impl Iterator<Item = &'a str>) -> References<W::Object>
 where
-    W: Watched<Kept = crate::watched::Custom<W::Object>>,
+    W: CustomResource,
 {
     names.map(|name| (name.to_owned(), Reference::follow::<W>(reader, name))).collect()
 }

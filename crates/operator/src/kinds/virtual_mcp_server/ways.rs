@@ -8,7 +8,7 @@ use skep_api::{
 };
 use skep_config::vmcp::{OutgoingAuth, Strategy};
 
-use super::{backends::Member, inputs::Inputs};
+use super::inputs::Inputs;
 use crate::{
     conditions::Finding,
     parts::{
@@ -39,6 +39,8 @@ struct Way {
 struct Trouble {
     reason: &'static str,
     message: String,
+    /// Whether something is missing, which may come.
+    missing: bool,
 }
 
 /// The ways, wherever they come from.
@@ -46,33 +48,33 @@ pub(super) fn ways(inputs: &Inputs) -> Ways {
     let Some(auth) = &inputs.spec().outgoing_auth else {
         return Ways { discovered: discovered(inputs, &BTreeSet::new()), ..Ways::default() };
     };
-    let own: BTreeMap<String, Way> =
-        auth.backends.iter().map(|(name, way)| (name.clone(), given(inputs, name, way))).collect();
+    let own: BTreeMap<String, Way> = auth
+        .backends
+        .iter()
+        .filter_map(|(name, way)| Some((name.clone(), given(inputs, name, way)?)))
+        .collect();
     let described =
         auth.backends.iter().filter(|(_, way)| way.type_ == BackendAuthType::ExternalAuthConfigRef);
     let described: BTreeSet<&str> = described.map(|(name, _)| name.as_str()).collect();
     Ways {
-        default: auth.default.as_ref().map(|way| given(inputs, "", way)),
+        default: auth.default.as_ref().and_then(|way| given(inputs, "", way)),
         discovered: discovered(inputs, &described),
         own,
     }
 }
 
 /// A way that the object itself gives, to the backend of that name.
-fn given(inputs: &Inputs, backend: &str, way: &BackendAuth) -> Way {
+fn given(inputs: &Inputs, backend: &str, way: &BackendAuth) -> Option<Way> {
     let reference = way.external_auth_config_ref.as_ref().filter(|reference| !reference.name.is_empty());
-    match (way.type_, reference) {
-        (BackendAuthType::ExternalAuthConfigRef, Some(reference)) => described(inputs, &reference.name),
-        // As its own object says, for a server that is told its backends; another one looks there itself.
-        _ => {
-            let member = inputs.members.iter().find(|member| member.name() == backend);
-            let auth = member.and_then(Member::external_auth);
-            match auth.filter(|_| inputs.source() == OutgoingAuthSource::Inline) {
-                Some(auth) => described(inputs, auth),
-                None => Way { auth: None, strategy: Ok(Strategy::of(Strategy::UNAUTHENTICATED)) },
-            }
-        }
+    if let (BackendAuthType::ExternalAuthConfigRef, Some(reference)) = (way.type_, reference) {
+        return Some(described(inputs, &reference.name));
     }
+    // The member's own way, if it has one: a server that is told its backends finds it among those discovered, and
+    // another one looks at the member before it looks here.
+    let mut members = inputs.members.iter().filter(|member| member.name() == backend);
+    let has_own = members.any(|member| member.external_auth().is_some());
+    let told = inputs.source() == OutgoingAuthSource::Inline && has_own;
+    (!told).then(|| Way { auth: None, strategy: Ok(Strategy::of(Strategy::UNAUTHENTICATED)) })
 }
 
 fn discovered(inputs: &Inputs, described_by_object: &BTreeSet<&str>) -> BTreeMap<String, Way> {
@@ -88,14 +90,14 @@ fn described(inputs: &Inputs, auth: &str) -> Way {
 }
 
 fn converted(inputs: &Inputs, name: &str) -> Result<Strategy, Trouble> {
-    let failed = |message| Trouble { reason: "ConversionFailed", message };
+    let failed = |message, missing| Trouble { reason: "ConversionFailed", message, missing };
     let Some(reference) = inputs.external_auths.get(name) else {
-        return Err(failed("externalAuthConfigRef.name: name an MCPExternalAuthConfig".into()));
+        return Err(failed("externalAuthConfigRef.name: name an MCPExternalAuthConfig".into(), false));
     };
     let checked = reference.checked("MCPExternalAuthConfig", |auth| parts::external_auth::check(&auth.spec));
     let auth = checked.map_err(|problem| match problem {
-        Problem::Missing(message) => failed(message),
-        Problem::Invalid(message) => Trouble { reason: "InvalidExternalAuthConfig", message },
+        Problem::Missing(message) => failed(message, true),
+        Problem::Invalid(message) => Trouble { reason: "InvalidExternalAuthConfig", message, missing: false },
     })?;
     let at = |message: &str| format!("MCPExternalAuthConfig {name}: {message}");
     let made = strategy(name, &auth.spec, inputs.auth_server()).map_err(|unusable| Trouble {
@@ -104,9 +106,10 @@ fn converted(inputs: &Inputs, name: &str) -> Result<Strategy, Trouble> {
             Unusable::Unsupported(_) => "ConversionFailed",
         },
         message: at(unusable.message()),
+        missing: false,
     })?;
     let missing = secrets(name, auth).find_map(|(_, secret)| inputs.missing(secret));
-    missing.map_or(Ok(made), |message| Err(failed(at(&message))))
+    missing.map_or(Ok(made), |message| Err(failed(at(&message), true)))
 }
 
 fn secrets<'a>(
@@ -133,10 +136,12 @@ impl Ways {
         .collect()
     }
 
-    /// What is wrong with the ways that the object itself gives. What members describe is only about them.
-    pub(super) fn problem(&self) -> Option<&str> {
+    /// What is wrong with the ways that the object itself gives, and whether something is missing for them. What members
+    /// describe is only about them.
+    pub(super) fn problem(&self) -> Option<(&str, bool)> {
         let mut own = self.default.iter().chain(self.own.values());
-        own.find_map(|way| way.strategy.as_ref().err()).map(|trouble| trouble.message.as_str())
+        let trouble = own.find_map(|way| way.strategy.as_ref().err())?;
+        Some((&trouble.message, trouble.missing))
     }
 
     /// Whether it is known how to authenticate to a backend.
