@@ -14,7 +14,11 @@ use skep_api::kinds::{
     VirtualMCPServer,
 };
 use skep_config::objects;
-use skep_operator::watched::{Entries, TelemetryConfigs, VirtualServers};
+use skep_operator::{
+    render::render,
+    settings::Settings,
+    watched::{Entries, TelemetryConfigs, VirtualServers},
+};
 use skep_testkit::fixtures::{TestGroup, TestOidcConfig, TestServer};
 use skep_world::Watched;
 use tokio::time::timeout;
@@ -418,4 +422,45 @@ async fn a_broken_entry_does_not_keep_the_others_from_being_served() {
     secret(&fixture, "absent", &["k"]).await;
     until("the header is told", async || has().await).await;
     fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn what_would_be_made_can_be_shown_without_a_cluster() {
+    let any = |kind: &str, name: &str, spec: Value| -> DynamicObject {
+        let (api_version, metadata) =
+            ("toolhive.stacklok.dev/v1beta1", json!({"name": name, "namespace": "team"}));
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+        serde_json::from_value(object).unwrap()
+    };
+    let group = json!({"name": "all"});
+    let objects = vec![
+        any("MCPGroup", "all", json!({})),
+        any("MCPServer", "one", json!({"image": "registry.example/mcp:1", "groupRef": group})),
+        any(
+            "VirtualMCPCompositeToolDefinition",
+            "shared",
+            json!({
+                "name": "shared", "description": "d", "steps": [{"id": "a", "tool": "one.x"}],
+            }),
+        ),
+        any(
+            "VirtualMCPServer",
+            "front",
+            json!({
+                "groupRef": group, "incomingAuth": {"type": "anonymous"}, "outgoingAuth": {"source": "inline"},
+                "config": {"compositeToolRefs": [{"name": "shared"}]},
+            }),
+        ),
+    ];
+    let rendered = render(objects, Settings::default()).await.unwrap();
+    let front = rendered.iter().find(|rendered| rendered.owner == "VirtualMCPServer front").unwrap();
+    let children = front.children.as_ref().unwrap();
+    let kinds: Vec<&str> = children.iter().map(|child| child.kind.kind).collect();
+    let all = ["ServiceAccount", "Role", "RoleBinding", "Secret", "ConfigMap", "Deployment", "Service"];
+    assert_eq!(kinds, all);
+    assert_eq!(children[3].body()["data"], Value::Null, "a random value is not for showing");
+    let file = children[4].body()["data"]["config.yaml"].as_str().unwrap();
+    let config = skep_config::vmcp::Config::parse(file).unwrap();
+    assert_eq!(config.backends[0].url, "http://mcp-one-proxy.team.svc.cluster.local:8080/mcp");
+    assert_eq!(config.composite_tools[0].name, "shared");
 }
