@@ -216,7 +216,9 @@ impl Readable for Secrets {
     type Content = Vec<String>;
 
     fn content(object: DynamicObject) -> Vec<String> {
-        object.data["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default()
+        // A manifest may write values as text; the API server keeps them all in one place.
+        let parts = [&object.data["data"], &object.data["stringData"]];
+        parts.into_iter().filter_map(|part| part.as_object()).flat_map(|part| part.keys().cloned()).collect()
     }
 }
 
