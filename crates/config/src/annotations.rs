@@ -19,6 +19,9 @@ pub const IMAGE_PULL_SECRETS_HASH: &str = "toolhive.stacklok.io/imagepullsecrets
 /// On a Deployment: a hash of the volumes and mounts that the operator manages.
 pub const POD_VOLUMES_HASH: &str = "toolhive.stacklok.io/podvolumes-hash";
 
+/// On a Secret: what it is for.
+pub const PURPOSE: &str = "toolhive.stacklok.dev/purpose";
+
 /// On an MCPServer: when its user asked for a restart (RFC 3339). On a proxy's pod template: when it was restarted.
 pub const RESTARTED_AT: &str = "mcpserver.toolhive.stacklok.dev/restarted-at";
 /// On an MCPServer: how to restart, [`ROLLING`] or [`IMMEDIATE`].

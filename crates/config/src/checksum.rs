@@ -30,7 +30,12 @@ pub fn checksum(
 pub fn fingerprint<T: Serialize>(value: &T) -> serde_json::Result<String> {
     let mut value = serde_json::to_value(value)?;
     value.sort_all_objects();
-    Ok(hex(Sha256::new_with_prefix(Json::new(&value)?.as_str())))
+    Ok(sha256(Json::new(&value)?.as_str()))
+}
+
+/// SHA-256 of a text, in lower-case hex.
+pub fn sha256(text: &str) -> String {
+    hex(Sha256::new_with_prefix(text))
 }
 
 fn hex(hash: Sha256) -> String {

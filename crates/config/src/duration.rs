@@ -84,6 +84,11 @@ fn decimal(count: u128, places: u32) -> String {
     format!("{whole}.{}", part.trim_end_matches('0'))
 }
 
+/// A duration that is written as text, where it is not a field of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+#[serde(transparent)]
+pub struct Text(#[serde(with = "text")] pub Duration);
+
 /// For fields that hold a duration as text.
 pub(crate) mod text {
     use super::*;

@@ -14,6 +14,15 @@ pub const AUTH_SERVER_REDIS_USERNAME: &str = "TOOLHIVE_AUTH_SERVER_REDIS_USERNAM
 /// The password of an authorization server at its Redis.
 pub const AUTH_SERVER_REDIS_PASSWORD: &str = "TOOLHIVE_AUTH_SERVER_REDIS_PASSWORD";
 
+/// The name of the VirtualMCPServer that a virtual MCP server runs for.
+pub const VMCP_NAME: &str = "VMCP_NAME";
+/// The namespace of that VirtualMCPServer.
+pub const VMCP_NAMESPACE: &str = "VMCP_NAMESPACE";
+/// The client secret with which a virtual MCP server introspects callers' tokens.
+pub const VMCP_OIDC_CLIENT_SECRET: &str = "VMCP_OIDC_CLIENT_SECRET";
+/// The key that binds sessions to who opened them.
+pub const VMCP_SESSION_KEY: &str = "VMCP_SESSION_HMAC_SECRET";
+
 /// Where a proxy takes secrets from that its RunConfig names. In a cluster: [`SECRETS_FROM_ENVIRONMENT`].
 pub const SECRETS_PROVIDER: &str = "TOOLHIVE_SECRETS_PROVIDER";
 /// The [`SECRETS_PROVIDER`] that is the environment: see [`secret`].
@@ -62,6 +71,31 @@ pub fn secret(name: &str) -> String {
 /// The name of the secret that is the value of a header, which `owner` adds to requests.
 pub fn header_secret(header: &str, owner: &str) -> String {
     format!("HEADER_FORWARD_{}_{}", suffix(header), suffix(owner))
+}
+
+/// The variable that says which headers a virtual MCP server adds to requests to an entry.
+pub fn entry_headers(entry: &str) -> String {
+    format!("TOOLHIVE_HEADER_FORWARD_{}", suffix(entry))
+}
+
+/// The variable that holds the client secret of an MCPExternalAuthConfig for exchanging tokens.
+pub fn token_exchange_secret(auth: &str) -> String {
+    format!("{TOKEN_EXCHANGE_CLIENT_SECRET}_{}", suffix(auth))
+}
+
+/// The variable that holds the value of an MCPExternalAuthConfig's header.
+pub fn header_injection_value(auth: &str) -> String {
+    format!("TOOLHIVE_HEADER_INJECTION_VALUE_{}", suffix(auth))
+}
+
+/// The variable that holds the client secret of an MCPExternalAuthConfig at the identity provider.
+pub fn xaa_idp_secret(auth: &str) -> String {
+    format!("TOOLHIVE_XAA_IDP_CLIENT_SECRET_{}", suffix(auth))
+}
+
+/// The variable that holds the client secret of an MCPExternalAuthConfig at another application.
+pub fn xaa_target_secret(auth: &str) -> String {
+    format!("TOOLHIVE_XAA_TARGET_CLIENT_SECRET_{}", suffix(auth))
 }
 
 /// The variable that holds a secret header for the telemetry collector.

@@ -6,6 +6,12 @@ pub const APP: &str = "app";
 pub const APP_NAME: &str = "app.kubernetes.io/name";
 /// The name of the workload.
 pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
+/// What part of the workload an object is.
+pub const APP_COMPONENT: &str = "app.kubernetes.io/component";
+/// Who looks after the object, always [`OPERATOR`].
+pub const APP_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The [`APP_COMPONENT`] that keeps sessions safe.
+pub const SESSION_SECURITY: &str = "session-security";
 
 /// Whether the object is one of ours: always [`TRUE`].
 pub const TOOLHIVE: &str = "toolhive";

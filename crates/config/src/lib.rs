@@ -4,7 +4,8 @@
 //! take the names and the shapes from here, so that neither can drift from the other. They are ToolHive's: either
 //! side can stand opposite ToolHive's own. Nothing here does I/O.
 //!
-//! In the files, what is not set is left out, and reading ignores keys that are unknown. A text that is empty, a number
+//! In the files, what is not set is left out, and reading ignores keys that are unknown, but for the configuration of a
+//! virtual MCP server, where an unknown key is an error. A text that is empty, a number
 //! that is zero and a list without items are not set; where zero is a value of its own, a field is an `Option`.
 
 pub mod annotations;
@@ -18,13 +19,15 @@ pub mod auth_server;
 pub mod duration;
 pub mod json;
 pub mod run_config;
+pub mod vmcp;
+pub mod yaml;
 
 mod checksum;
 mod schema_version;
 mod zero;
 
 pub use auth_server::AuthServer;
-pub use checksum::{checksum, fingerprint};
+pub use checksum::{checksum, fingerprint, sha256};
 pub use json::Json;
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;

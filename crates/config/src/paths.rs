@@ -15,6 +15,9 @@ pub const VMCP_CONFIG_FILE: &str = "config.yaml";
 /// The name of the configuration of its authorization server, and its key in the ConfigMap.
 pub const VMCP_AUTH_SERVER_FILE: &str = "authserver-config.yaml";
 
+/// The folder of certificate authorities of servers elsewhere, one folder within for each MCPServerEntry.
+pub const ENTRY_CERTS_FOLDER: &str = "/etc/toolhive/ca-bundles";
+
 /// The folder of authorization policies.
 pub const AUTHZ_FOLDER: &str = "/etc/toolhive/authz";
 /// The name of the file with authorization policies, and its default key in a ConfigMap.

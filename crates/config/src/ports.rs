@@ -13,3 +13,5 @@ pub const PROMETHEUS: u16 = 9464;
 pub const HTTP: &str = "http";
 /// The path that every probe of a proxy asks for.
 pub const HEALTH_PATH: &str = "/health";
+/// The path where a virtual MCP server says whether it is ready for requests.
+pub const READY_PATH: &str = "/readyz";

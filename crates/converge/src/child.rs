@@ -1,6 +1,6 @@
 //! Objects as they should be.
 
-use k8s_openapi::{Metadata, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use k8s_openapi::{Metadata, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ pub struct Child {
     body: Value,
     /// The digest of the fields that are owned once it is applied.
     digest: Digest,
+    /// The key of a Secret whose value is random.
+    random_key: Option<&'static str>,
 }
 
 impl Child {
@@ -32,6 +34,12 @@ impl Child {
         let name = metadata.name.clone().unwrap_or_default();
         let namespace = metadata.namespace.clone().unwrap_or_default();
         Ok(Self::from_value(Kind::of::<K>(), namespace, name, body))
+    }
+
+    /// A Secret with a random value under this key. It is made if there is none, and then it is left as it is: what is
+    /// random cannot be compared, and another value would be another secret.
+    pub fn random_secret(secret: &Secret, key: &'static str) -> Result<Self> {
+        Ok(Self { random_key: Some(key), ..Self::new(secret)? })
     }
 
     /// The fields `body` of an object of one of Kubernetes' own kinds. Its type and name are added.
@@ -52,12 +60,17 @@ impl Child {
         body["kind"] = json!(kind.kind);
         body["metadata"]["name"] = json!(name);
         body["metadata"]["namespace"] = json!(namespace);
-        Self { kind, namespace, name, body, digest }
+        Self { kind, namespace, name, body, digest, random_key: None }
     }
 
     /// What is applied: the whole object with the fields that the controller owns.
     pub fn body(&self) -> &Value {
         &self.body
+    }
+
+    /// The key whose value is random, if the object is made once.
+    pub(crate) fn random_key(&self) -> Option<&'static str> {
+        self.random_key
     }
 
     /// What the object's owned fields amount to.

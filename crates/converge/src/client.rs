@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    Child, Digest, Error, Kind, Meta, Observed, Result,
+    Child, Digest, Error, Kind, Meta, Observed, Result, random,
     reclaim::reclaim,
     takeover::{status_taken_over, taken_over},
 };
@@ -64,12 +64,18 @@ impl Writer {
     ) -> Result<Applied> {
         if let Some((meta, observed)) = live {
             self.check_owner(child, observed, owner)?;
+            if child.random_key().is_some() {
+                return Ok(Applied::Unchanged);
+            }
             if !observed.takeover && self.settled(&meta.uid, "", child.digest(), observed.owned) {
                 return Ok(Applied::Unchanged);
             }
             if observed.takeover {
                 self.take_over(child.kind, &child.namespace, &child.name).await?;
             }
+        }
+        if let Some(key) = child.random_key() {
+            return self.create_random(child, key).await;
         }
         let written = match self.send(child, None).await {
             Err(error) if error.is_invalid() => {
@@ -80,6 +86,22 @@ impl Writer {
         let after = Observed::of(&written, self.manager).owned;
         self.remember(&written.metadata, "", child.digest(), after);
         Ok(Applied::Written(Box::new(written)))
+    }
+
+    /// Creates a Secret with a random value. If somebody was quicker, theirs is as good.
+    async fn create_random(&self, child: &Child, key: &str) -> Result<Applied> {
+        let mut body = child.body().clone();
+        body["stringData"][key] = random::text().map_err(Error::NoRandomness)?.into();
+        let refused = |source| refused("create", child.kind, &child.namespace, &child.name, source);
+        let path = format!("{}?fieldManager={}", child.kind.path(Some(&child.namespace)), self.manager);
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes());
+        let request = request.map_err(|error| refused(kube::Error::HttpError(error)))?;
+        match self.client.request(request).await {
+            Ok(created) => Ok(Applied::Written(Box::new(created))),
+            Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Applied::Unchanged),
+            Err(error) => Err(refused(error)),
+        }
     }
 
     /// Tries once more, after making ours what stands in the way.

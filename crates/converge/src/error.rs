@@ -28,6 +28,9 @@ pub enum Error {
         /// Who controls it, as kind and name.
         owner: String,
     },
+    /// The system has no random numbers.
+    #[error("the system gives no random numbers: {0}")]
+    NoRandomness(getrandom::Error),
     /// A desired object is not one that can be written.
     #[error("{0} cannot be written as JSON: {1}")]
     Malformed(&'static str, serde_json::Error),

@@ -18,6 +18,7 @@ mod observed;
 mod owned;
 mod prune;
 mod quantity;
+mod random;
 mod reclaim;
 mod takeover;
 

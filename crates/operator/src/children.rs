@@ -5,7 +5,8 @@ use skep_converge::{Kind, Meta, Observed};
 use skep_world::{Reader, Watched, World};
 
 use crate::watched::{
-    ConfigMaps, Deployments, Kept, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets, owner_key,
+    ConfigMaps, Deployments, Kept, RoleBindings, Roles, Secrets, ServiceAccounts, Services, StatefulSets,
+    owner_key,
 };
 
 /// A child as it is.
@@ -37,13 +38,15 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     Row::of::<Deployments, _>(),
     Row::of::<Services, _>(),
     Row::of::<ServiceAccounts, _>(),
     Row::of::<Roles, _>(),
     Row::of::<RoleBindings, _>(),
     Row::of::<ConfigMaps, _>(),
+    // They are made once, and are wanted as long as their owner is there.
+    Row { pruned: false, ..Row::of::<Secrets, _>() },
     // Proxies make these, so what they are is for proxies to say.
     Row { pruned: false, ..Row::of::<StatefulSets, _>() },
 ];

@@ -1,12 +1,14 @@
 //! Conditions as a controller states them.
 
+use std::borrow::Cow;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 /// One condition, before it is known when it came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The type of the condition.
-    pub type_: &'static str,
+    pub type_: Cow<'static, str>,
     /// Whether it holds.
     pub holds: bool,
     /// Why, in one word.
@@ -17,12 +19,20 @@ pub struct Finding {
 
 impl Finding {
     /// Something that is the case.
-    pub fn yes(type_: &'static str, reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { type_, holds: true, reason: reason.into(), message: message.into() }
+    pub fn yes(
+        type_: impl Into<Cow<'static, str>>,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self { type_: type_.into(), holds: true, reason: reason.into(), message: message.into() }
     }
 
     /// Something that is not the case.
-    pub fn no(type_: &'static str, reason: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn no(
+        type_: impl Into<Cow<'static, str>>,
+        reason: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
         Self { holds: false, ..Self::yes(type_, reason, message) }
     }
 }
@@ -47,7 +57,7 @@ pub fn conditions(
             observed_generation: Some(generation),
             reason: finding.reason,
             status: status.into(),
-            type_: finding.type_.into(),
+            type_: finding.type_.into_owned(),
         }
     };
     findings.into_iter().map(condition).collect()

@@ -17,6 +17,8 @@ pub struct DeploymentFacts {
     pub generation: Option<String>,
     /// The checksum of the configuration that its pods run with.
     pub checksum: Option<String>,
+    /// The hash of the volumes that its pods have.
+    pub volumes: Option<String>,
     /// Why the API server does not let its pods be made, if it does not.
     pub refused: Option<String>,
     /// When the pods were last told to start anew.
@@ -33,6 +35,12 @@ impl DeploymentFacts {
             available: number(&object.data, "/status/availableReplicas"),
             generation: annotation(annotations::MCPSERVER_GENERATION),
             checksum: annotation(annotations::RUNCONFIG_CHECKSUM),
+            volumes: object
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(annotations::POD_VOLUMES_HASH))
+                .cloned(),
             refused: refused(&object.data["status"]),
             restarted_at: annotation(annotations::RESTARTED_AT),
         }

@@ -17,16 +17,18 @@ use crate::{
 const READ: &[&str] = &["get", "list", "watch"];
 /// To make, change and remove children. Server-side apply is a patch, and a creation where there is nothing yet.
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-/// What proxies may do the operator must be allowed as well: nobody can grant more than they have.
+/// What the pods may do the operator must be allowed as well: nobody can grant more than they have.
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-const RULES: [Rule; 11] = [
-    (GROUP, &["virtualmcpservers"], READ),
+const RULES: [Rule; 12] = [
+    (GROUP, &["virtualmcpcompositetooldefinitions", "embeddingservers"], READ),
+    (GROUP, &["virtualmcpservers/status"], &["update"]),
     ("apps", &["deployments"], OWN),
     ("apps", &["statefulsets"], GRANT),
     ("", &["services"], GRANT),
     ("", &["configmaps", "serviceaccounts"], OWN),
-    ("", &["secrets"], READ),
+    // One that is made is never changed, and goes with its owner.
+    ("", &["secrets"], &["get", "list", "watch", "create"]),
     ("", &["pods"], &["get", "list", "watch", "delete"]),
     ("", &["pods/log"], &["get"]),
     ("", &["pods/attach"], &["create", "get"]),

@@ -11,8 +11,9 @@ use crate::{
     kinds::{Visit, each},
     settings::Settings,
     watched::{
-        AuthzConfigs, ConfigMaps, CustomResource, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-        RemoteProxies, Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
+        AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, EmbeddingServers, Entries,
+        ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs,
+        ToolConfigs, VirtualServers, WebhookConfigs, watches,
     },
 };
 
@@ -102,6 +103,9 @@ fn take_in(
         Servers,
         RemoteProxies,
         Entries,
+        VirtualServers,
+        CompositeTools,
+        EmbeddingServers,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

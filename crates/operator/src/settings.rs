@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-/// The image of proxies unless the installation says otherwise.
+use skep_api::refs::SecretKeyRef;
+
+/// The image of proxies and of virtual MCP servers unless the installation says otherwise.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
 
 /// The settings of an installation.
@@ -10,12 +12,16 @@ pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CA
 pub struct Settings {
     /// The image of the proxies.
     pub proxy_image: String,
+    /// The image of virtual MCP servers.
+    pub vmcp_image: String,
     /// The address that proxies listen on.
     pub proxy_host: String,
     /// Secrets with which every pod's image is pulled, after those that the object names.
     pub pull_secrets: Vec<String>,
     /// The Redis of servers that name none.
     pub default_redis: Option<String>,
+    /// The password of that Redis, if it asks for one.
+    pub default_redis_password: Option<SecretKeyRef>,
     /// What the cluster is.
     pub platform: Platform,
 }
@@ -45,9 +51,14 @@ impl Settings {
         let openshift = text("OPERATOR_OPENSHIFT").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         Self {
             proxy_image: text("TOOLHIVE_RUNNER_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
+            vmcp_image: text("VMCP_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
             proxy_host: text("TOOLHIVE_PROXY_HOST").unwrap_or("0.0.0.0").into(),
             pull_secrets: list("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS").map(Into::into).collect(),
             default_redis: text("TOOLHIVE_DEFAULT_REDIS_ADDR").map(Into::into),
+            default_redis_password: text("TOOLHIVE_DEFAULT_REDIS_SECRET_NAME").map(|name| SecretKeyRef {
+                name: name.into(),
+                key: text("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY").unwrap_or("redis-password").into(),
+            }),
             platform: if openshift { Platform::OpenShift } else { Platform::Kubernetes },
         }
     }

@@ -198,15 +198,17 @@ impl Readable for ConfigMaps {
     }
 }
 
-/// Secrets that users refer to. Their values are never kept.
+/// Secrets: children, and those that users refer to. Their values are never kept.
 pub struct Secrets;
 
 impl Watched for Secrets {
-    type Kept = ();
+    type Kept = Kept<()>;
     const KIND: Kind = Kind::of::<Secret>();
     const METADATA_ONLY: bool = true;
 
-    fn keep(_: &DynamicObject) {}
+    fn keep(object: &DynamicObject) -> Kept<()> {
+        keep_child(object, ())
+    }
 }
 
 impl Readable for Secrets {
@@ -214,7 +216,9 @@ impl Readable for Secrets {
     type Content = Vec<String>;
 
     fn content(object: DynamicObject) -> Vec<String> {
-        object.data["data"].as_object().map(|data| data.keys().cloned().collect()).unwrap_or_default()
+        // A manifest may write values as text; the API server keeps them all in one place.
+        let parts = [&object.data["data"], &object.data["stringData"]];
+        parts.into_iter().filter_map(|part| part.as_object()).flat_map(|part| part.keys().cloned()).collect()
     }
 }
 
@@ -250,7 +254,8 @@ pub fn watches() -> Builder {
     each(&Arc::default(), &mut controlled);
     controlled
         .0
-        .watch::<VirtualServers>()
+        .watch::<CompositeTools>()
+        .watch::<EmbeddingServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
         .watch::<Services>()

@@ -10,14 +10,18 @@ use skep_converge::Kind;
 
 use crate::Target;
 
-/// Something that can be read: an object by its name, the objects with an index key, or which objects these are. It is a hash, so that it
-/// costs eight bytes; if two ever collide, somebody is woken for nothing.
+/// Something that can be read: what is kept of an object, its whole content, the objects with an index key, or which
+/// objects these are. It is a hash, so that it costs eight bytes; if two ever collide, somebody is woken for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Topic(u64);
 
 impl Topic {
     pub(crate) fn name(kind: Kind, namespace: &str, name: &str) -> Self {
         Self::hash(&(kind.group, kind.plural, "name", namespace, name))
+    }
+
+    pub(crate) fn content(kind: Kind, namespace: &str, name: &str) -> Self {
+        Self::hash(&(kind.group, kind.plural, "content", namespace, name))
     }
 
     pub(crate) fn index(kind: Kind, namespace: &str, key: &str) -> Self {

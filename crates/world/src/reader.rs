@@ -55,6 +55,7 @@ impl Reader {
     /// The content of the object of that name in the target's namespace. It is fetched when it has changed since it
     /// was last read by anybody.
     pub async fn content<W: Readable>(&mut self, name: &str) -> Result<Option<Arc<W::Content>>, ReadError> {
+        self.subscribe(Topic::content(W::KIND, &self.target.namespace.clone(), name));
         let Some(entry) = self.get::<W>(name) else { return Ok(None) };
         let Some(kept) = self.world.kept::<W>() else { return Ok(None) };
         kept.contents.read::<W>(self.world.client.as_ref(), &self.target.namespace, name, &entry.meta).await

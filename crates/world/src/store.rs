@@ -66,12 +66,14 @@ impl<W: Watched> Store<W> {
         }
         let name = name_of(object);
         let meta = Meta::of(&object.metadata);
-        let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
+        // Whoever has read the whole object must look again, whatever has changed in it.
+        let content = Topic::content(W::KIND, &name.0, &name.1);
+        let mut topics = vec![content, Topic::name(W::KIND, &name.0, &name.1)];
         let mut before = Vec::new();
         if let Some(old) = self.entries.get_mut(&name) {
             if old.meta.uid == meta.uid && old.kept == kept {
                 old.meta = meta;
-                return Vec::new();
+                return vec![content];
             }
             before = W::index(&old.kept);
         }

@@ -8,7 +8,7 @@ mod upstream;
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
-use crate::{SchemaVersion, zero::zero};
+use crate::{SchemaVersion, yaml, zero::zero};
 
 pub use identity::*;
 pub use storage::*;
@@ -66,6 +66,13 @@ pub struct AuthServer {
     pub insecure_allow_confidential_over_loopback_http: bool,
     /// Clients that act for users.
     pub delegate_clients: Vec<DelegateClient>,
+}
+
+impl AuthServer {
+    /// The text of the file in which a virtual MCP server finds it.
+    pub fn render(&self) -> Result<String, yaml::Error> {
+        yaml::render(self)
+    }
 }
 
 /// The keys that sign tokens.

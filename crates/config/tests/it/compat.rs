@@ -7,8 +7,9 @@ use std::{
 };
 
 use serde::Deserialize;
-use serde_json::Value;
-use skep_config::{AuthServer, RunConfig, annotations, checksum, labels, paths, run_config::Middleware};
+use skep_config::{
+    AuthServer, RunConfig, annotations, checksum, labels, paths, run_config::Middleware, vmcp,
+};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -72,16 +73,31 @@ fn every_run_config_is_written_back_byte_for_byte() {
 
 #[test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-fn every_auth_server_survives_reading_and_writing() {
+fn every_auth_server_is_written_back_byte_for_byte() {
     let mut count = 0;
     for (file, map) in config_maps() {
         let Some(text) = map.data.get(paths::VMCP_AUTH_SERVER_FILE) else { continue };
-        let written: Value = serde_saphyr::from_str(text).unwrap();
         let read: AuthServer = serde_saphyr::from_str(text).unwrap();
-        similar_asserts::assert_eq!(serde_json::to_value(read).unwrap(), written, "{}", file.display());
+        similar_asserts::assert_eq!(read.render().unwrap(), *text, "{}", file.display());
         count += 1;
     }
     assert!(count > 0, "no files");
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn every_configuration_of_a_virtual_server_is_written_back_byte_for_byte() {
+    let mut count = 0;
+    for (file, map) in config_maps() {
+        if map.metadata.labels.get(labels::COMPONENT).map(String::as_str) != Some(labels::VMCP_CONFIG) {
+            continue;
+        }
+        let text = &map.data[paths::VMCP_CONFIG_FILE];
+        let config = vmcp::Config::parse(text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        similar_asserts::assert_eq!(config.render().unwrap(), *text, "{}", file.display());
+        count += 1;
+    }
+    assert!(count > 5, "only {count} files");
 }
 
 #[test]

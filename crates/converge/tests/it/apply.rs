@@ -1,7 +1,9 @@
 //! Own fields are put right by one write; the fields of others are left alone; nothing is sent when nothing differs.
 
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_converge::{Applied, Error, Meta, Observed, prune};
+use skep_converge::{Applied, Child, Error, Meta, Observed, prune};
 
 use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
 
@@ -154,4 +156,36 @@ async fn an_object_is_deleted_only_as_it_was_seen() {
     let seen = Meta::of(&fixture.live().await.metadata);
     prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap();
     prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.expect("what is gone is gone");
+}
+
+#[tokio::test]
+async fn a_secret_with_a_random_value_is_made_once_and_is_nobody_elses() {
+    let fixture = Fixture::new().await;
+    let secrets = fixture.test.api::<Secret>();
+    let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": true}]);
+    let secret = |uid: &str| {
+        let metadata =
+            json!({"name": "key", "namespace": fixture.test.name(), "ownerReferences": owner(uid)});
+        let secret = serde_json::from_value(json!({"metadata": metadata, "type": "Opaque"})).unwrap();
+        Child::random_secret(&secret, "value").unwrap()
+    };
+    let child = secret(&fixture.owner_uid());
+    assert_eq!(child.body()["data"], Value::Null, "the value is made when it is written");
+    assert!(matches!(
+        fixture.writer.apply(&child, None, &fixture.owner_uid()).await.unwrap(),
+        Applied::Written(_)
+    ));
+    let made = secrets.get("key").await.unwrap();
+    assert_eq!(made.data.as_ref().unwrap()["value"].0.len(), 44, "32 bytes in Base64");
+
+    // A watch that is behind does not know of it yet.
+    assert_eq!(fixture.writer.apply(&child, None, &fixture.owner_uid()).await.unwrap(), Applied::Unchanged);
+    let live: DynamicObject = serde_json::from_value(serde_json::to_value(&made).unwrap()).unwrap();
+    let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
+    let known = Some((&meta, &observed));
+    let again = fixture.writer.apply(&child, known, &fixture.owner_uid()).await.unwrap();
+    assert_eq!(again, Applied::Unchanged);
+    let foreign = fixture.writer.apply(&secret("another"), known, "another").await;
+    assert!(matches!(foreign, Err(Error::Foreign { .. })), "{foreign:?}");
+    assert_eq!(secrets.get("key").await.unwrap().data, made.data);
 }

@@ -16,27 +16,58 @@ use k8s_openapi::{
         util::intstr::IntOrString,
     },
 };
-use skep_api::workload::{ProxyDeploymentOverrides, ResourceList, Resources};
-use skep_config::{objects, ports};
+use skep_api::{
+    RawObject,
+    workload::{ProxyDeploymentOverrides, ResourceList, Resources},
+};
+use skep_config::{annotations, fingerprint, ports};
 
 use super::{
     EnvList, Identity, Volumes,
     identity::added,
+    pod_template::patched,
     security::{container_security, pod_security},
 };
-use crate::settings::Settings;
+use crate::{driver::Blocked, settings::Platform};
 
-/// When a proxy is asked how it is doing.
+/// When and where a container is asked how it is doing.
 #[derive(Clone, Copy)]
 pub(crate) struct Probes {
+    /// Whether it is given time to start before anything else is asked.
+    startup: bool,
+    /// Where it says whether it is ready.
+    readiness_path: &'static str,
     /// How long a new pod has before it is asked whether it is ready, in seconds.
-    pub(crate) readiness_delay: i32,
+    readiness_delay: i32,
+}
+
+impl Probes {
+    /// A virtual MCP server tells when it is ready from when it is alive.
+    pub(crate) const VMCP: Self =
+        Self { startup: false, readiness_path: ports::READY_PATH, readiness_delay: 15 };
+
+    pub(crate) const fn of_proxy(readiness_delay: i32) -> Self {
+        Self { startup: true, readiness_path: ports::HEALTH_PATH, readiness_delay }
+    }
+}
+
+/// The container that everything in a Deployment is for.
+pub(crate) struct Main<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) image: &'a str,
+    /// Left to the API server when there is none.
+    pub(crate) pull_policy: Option<&'static str>,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: EnvList,
+    pub(crate) port: i32,
+    pub(crate) resources: Option<ResourceRequirements>,
+    pub(crate) probes: Probes,
 }
 
 /// What a proxy's Deployment is made of.
 pub(crate) struct ProxyDeployment<'a> {
     pub(crate) identity: &'a Identity,
-    pub(crate) settings: &'a Settings,
+    pub(crate) platform: Platform,
     pub(crate) overrides: Option<&'a ProxyDeploymentOverrides>,
     /// Annotations of the Deployment that are ours.
     pub(crate) annotations: BTreeMap<String, String>,
@@ -44,29 +75,34 @@ pub(crate) struct ProxyDeployment<'a> {
     pub(crate) replicas: Option<i32>,
     pub(crate) service_account: String,
     pub(crate) pull_secrets: Option<Vec<LocalObjectReference>>,
-    pub(crate) args: Vec<String>,
-    pub(crate) env: EnvList,
+    pub(crate) main: Main<'a>,
     pub(crate) volumes: Volumes,
-    pub(crate) port: i32,
-    pub(crate) resources: Option<&'a Resources>,
     /// Annotations of the pods that are ours.
     pub(crate) pod_annotations: BTreeMap<String, String>,
     pub(crate) grace_period: Option<i64>,
-    pub(crate) probes: Probes,
+    /// A user's patch of the pods, which goes over everything else.
+    pub(crate) patch: Option<&'a RawObject>,
 }
 
 impl ProxyDeployment<'_> {
-    pub(crate) fn build(self) -> Deployment {
+    pub(crate) fn build(mut self) -> Result<Deployment, Blocked> {
+        if let Some(patch) = self.patch {
+            let hash = fingerprint(&patch.0).map_err(Blocked::new)?;
+            self.annotations.insert(annotations::POD_TEMPLATE_SPEC_HASH.into(), hash);
+        }
         let mut metadata = self.identity.metadata(&self.identity.name);
         metadata.labels = added(self.identity.labels(), self.overrides.map(|overrides| &overrides.labels));
         metadata.annotations =
             added(self.annotations.clone(), self.overrides.map(|overrides| &overrides.annotations));
         let selector =
             LabelSelector { match_labels: Some(self.identity.labels()), ..LabelSelector::default() };
-        let replicas = self.replicas;
-        let spec =
-            DeploymentSpec { replicas, selector, template: self.template(), ..DeploymentSpec::default() };
-        Deployment { metadata, spec: Some(spec), status: None }
+        let (replicas, patch) = (self.replicas, self.patch);
+        let mut template = self.template();
+        if let Some(patch) = patch {
+            template = patched(template, patch).map_err(Blocked::new)?;
+        }
+        let spec = DeploymentSpec { replicas, selector, template, ..DeploymentSpec::default() };
+        Ok(Deployment { metadata, spec: Some(spec), status: None })
     }
 
     fn template(self) -> PodTemplateSpec {
@@ -80,7 +116,7 @@ impl ProxyDeployment<'_> {
             service_account_name: Some(self.service_account.clone()),
             image_pull_secrets: self.pull_secrets.clone(),
             termination_grace_period_seconds: self.grace_period,
-            security_context: Some(pod_security(self.settings.platform)),
+            security_context: Some(pod_security(self.platform)),
             volumes: Some(self.volumes.volumes.clone()),
             containers: vec![self.container()],
             ..PodSpec::default()
@@ -89,33 +125,36 @@ impl ProxyDeployment<'_> {
     }
 
     fn container(self) -> Container {
+        let main = self.main;
+        let Probes { startup, readiness_path, readiness_delay } = main.probes;
         Container {
-            name: objects::PROXY_CONTAINER.into(),
-            image: Some(self.settings.proxy_image.clone()),
-            args: Some(self.args),
-            env: Some(self.env.into_vec()),
+            name: main.name.into(),
+            image: Some(main.image.into()),
+            image_pull_policy: main.pull_policy.map(Into::into),
+            args: Some(main.args),
+            env: Some(main.env.into_vec()),
             ports: Some(vec![ContainerPort {
                 name: Some(ports::HTTP.into()),
-                container_port: self.port,
+                container_port: main.port,
                 // Part of the key by which the API server knows the port.
                 protocol: Some("TCP".into()),
                 ..ContainerPort::default()
             }]),
-            resources: self.resources.map(requirements),
+            resources: main.resources,
             volume_mounts: Some(self.volumes.mounts),
-            security_context: Some(container_security(self.settings.platform)),
-            startup_probe: Some(probe(None, 5, 3, 18)),
-            liveness_probe: Some(probe(Some(30), 10, 5, 3)),
-            readiness_probe: Some(probe(Some(self.probes.readiness_delay), 5, 3, 3)),
+            security_context: Some(container_security(self.platform)),
+            startup_probe: startup.then(|| probe(ports::HEALTH_PATH, None, 5, 3, 18)),
+            liveness_probe: Some(probe(ports::HEALTH_PATH, Some(30), 10, 5, 3)),
+            readiness_probe: Some(probe(readiness_path, Some(readiness_delay), 5, 3, 3)),
             ..Container::default()
         }
     }
 }
 
-fn probe(delay: Option<i32>, period: i32, timeout: i32, failures: i32) -> Probe {
+fn probe(path: &str, delay: Option<i32>, period: i32, timeout: i32, failures: i32) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
-            path: Some(ports::HEALTH_PATH.into()),
+            path: Some(path.into()),
             port: IntOrString::String(ports::HTTP.into()),
             ..HTTPGetAction::default()
         }),
@@ -127,7 +166,7 @@ fn probe(delay: Option<i32>, period: i32, timeout: i32, failures: i32) -> Probe 
     }
 }
 
-fn requirements(resources: &Resources) -> ResourceRequirements {
+pub(crate) fn requirements(resources: &Resources) -> ResourceRequirements {
     ResourceRequirements {
         limits: resources.limits.as_ref().and_then(amounts),
         requests: resources.requests.as_ref().and_then(amounts),

@@ -1,5 +1,6 @@
-//! Kubernetes objects, built alike for every kind that runs a proxy. Pure functions from what is wanted to plain structs.
+//! Kubernetes objects, built alike for every kind that runs pods. Pure functions from what is wanted to plain structs.
 
+mod config_map;
 mod deployment;
 mod env;
 #[cfg(test)]
@@ -16,12 +17,12 @@ mod security;
 mod service;
 mod volumes;
 
-pub(crate) use deployment::{Probes, ProxyDeployment};
+pub(crate) use config_map::{checksum_of, config_map};
+pub(crate) use deployment::{Main, Probes, ProxyDeployment, requirements};
 pub(crate) use env::EnvList;
 pub(crate) use identity::Identity;
 pub(crate) use pod_patch::pod_patch;
-pub(crate) use pod_template::patched;
 pub(crate) use pull_secrets::pull_secrets;
 pub(crate) use rbac::{Rule, Rules, policy, rbac, service_account};
-pub(crate) use service::proxy_service;
+pub(crate) use service::{proxy_service, service_url};
 pub(crate) use volumes::Volumes;

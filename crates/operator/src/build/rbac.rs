@@ -5,6 +5,8 @@ use k8s_openapi::api::{
     rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject},
 };
 
+use skep_api::GROUP;
+
 use super::Identity;
 
 /// A group, resources in it, and verbs on them.
@@ -15,6 +17,10 @@ pub(crate) struct Rules(&'static [Rule]);
 
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
+
+/// A virtual MCP server reports the state of its backends.
+const OWN_OBJECT: Rule = (GROUP, &["virtualmcpservers"], &["get"]);
+const OWN_STATUS: Rule = (GROUP, &["virtualmcpservers/status"], &["update", "patch"]);
 
 impl Rules {
     /// The proxy of an MCPServer starts the server: a StatefulSet with its Services, whose pods it attaches to.
@@ -29,6 +35,28 @@ impl Rules {
 
     /// The proxy of an MCPRemoteProxy starts nothing.
     pub(crate) const REMOTE: Self = Self(&[("", &["configmaps"], READ), ("", &["secrets"], READ)]);
+
+    /// A virtual MCP server that follows its backends reads their objects, and what these refer to.
+    pub(crate) const VMCP_DISCOVERED: Self = Self(&[
+        ("", &["configmaps", "secrets"], READ),
+        (
+            GROUP,
+            &[
+                "mcpgroups",
+                "mcpservers",
+                "mcpremoteproxies",
+                "mcpserverentries",
+                "mcpexternalauthconfigs",
+                "mcptoolconfigs",
+            ],
+            READ,
+        ),
+        OWN_OBJECT,
+        OWN_STATUS,
+    ]);
+
+    /// One that is told its backends reads nothing but its own object.
+    pub(crate) const VMCP_INLINE: Self = Self(&[OWN_OBJECT, OWN_STATUS]);
 }
 
 /// A ServiceAccount for a child's pods.

@@ -4,17 +4,26 @@ use k8s_openapi::{
     api::core::v1::{Service, ServicePort, ServiceSpec},
     apimachinery::pkg::util::intstr::IntOrString,
 };
-use skep_api::workload::{MetadataOverrides, SessionAffinity};
+use skep_api::{
+    kinds::ServiceType,
+    workload::{MetadataOverrides, SessionAffinity},
+};
 use skep_config::ports;
 
 use super::{Identity, identity::added};
 
-/// The Service of that name, which sends requests to the proxy's pods.
+/// The address of a Service within the cluster.
+pub(crate) fn service_url(name: &str, namespace: &str, port: i32) -> String {
+    format!("http://{name}.{namespace}.svc.cluster.local:{port}")
+}
+
+/// The Service of that name, which sends requests to the pods. Without a type, how it is published is left to others.
 pub(crate) fn proxy_service(
     identity: &Identity,
     name: &str,
     port: i32,
     affinity: SessionAffinity,
+    type_: Option<ServiceType>,
     overrides: Option<&MetadataOverrides>,
 ) -> Service {
     let mut metadata = identity.metadata(name);
@@ -24,6 +33,7 @@ pub(crate) fn proxy_service(
         metadata,
         spec: Some(ServiceSpec {
             selector: Some(identity.labels()),
+            type_: type_.map(|type_| type_.as_str().into()),
             session_affinity: Some(affinity.as_str().into()),
             ports: Some(vec![ServicePort {
                 name: Some(ports::HTTP.into()),

@@ -3,7 +3,9 @@
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, HostPathVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount,
 };
+use serde_json::{Value, json};
 use skep_api::refs::SecretKeyRef;
+use skep_config::fingerprint;
 
 /// Volumes and mounts, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,6 +63,14 @@ impl Volumes {
         });
     }
 
+    /// A fingerprint of everything that was asked for, whatever the order. It is of the whole of each source, so that
+    /// none can be forgotten; what the API server fills in was not asked for, and is not in it.
+    pub(crate) fn fingerprint(&self) -> serde_json::Result<String> {
+        let mut all = json!({"volumes": self.volumes, "mounts": self.mounts});
+        sort(&mut all);
+        fingerprint(&all)
+    }
+
     fn add(&mut self, volume: Volume, path: &str, sub_path: Option<&str>) {
         self.mounts.push(VolumeMount {
             name: volume.name.clone(),
@@ -73,5 +83,71 @@ impl Volumes {
         if !self.volumes.iter().any(|other| other.name == volume.name) {
             self.volumes.push(volume);
         }
+    }
+}
+
+/// Sorts every list within a value.
+fn sort(value: &mut Value) {
+    match value {
+        Value::Array(items) => {
+            items.iter_mut().for_each(sort);
+            items.sort_by_cached_key(Value::to_string);
+        }
+        Value::Object(map) => map.values_mut().for_each(sort),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{
+        api::core::v1::{EmptyDirVolumeSource, ProjectedVolumeSource, SecretProjection, VolumeProjection},
+        apimachinery::pkg::api::resource::Quantity,
+    };
+
+    use super::*;
+
+    fn volumes(names: &[&str]) -> Volumes {
+        let mut all = Volumes::default();
+        for name in names {
+            all.config_map(name, name, Some(("ca.crt", "ca.crt")), &format!("/{name}"));
+        }
+        all
+    }
+
+    fn print(volumes: &Volumes) -> String {
+        volumes.fingerprint().unwrap()
+    }
+
+    #[test]
+    fn the_fingerprint_does_not_depend_on_the_order() {
+        assert_eq!(print(&volumes(&["a", "b"])), print(&volumes(&["b", "a"])));
+        assert_ne!(print(&volumes(&["a", "b"])), print(&volumes(&["a"])));
+    }
+
+    #[test]
+    fn the_fingerprint_covers_sources_that_nobody_uses_yet() {
+        let of = |source: Volume| {
+            let mut all = volumes(&["a"]);
+            all.volumes.push(Volume { name: "x".into(), ..source });
+            print(&all)
+        };
+        let memory = EmptyDirVolumeSource { medium: Some("Memory".into()), size_limit: None };
+        let sized = EmptyDirVolumeSource { size_limit: Some(Quantity("1Gi".into())), ..memory.clone() };
+        let projected = |secret: &str| {
+            let source = SecretProjection { name: secret.into(), ..SecretProjection::default() };
+            let source = VolumeProjection { secret: Some(source), ..VolumeProjection::default() };
+            ProjectedVolumeSource { sources: Some(vec![source]), default_mode: None }
+        };
+        let mut prints = vec![
+            of(Volume { empty_dir: Some(EmptyDirVolumeSource::default()), ..Volume::default() }),
+            of(Volume { empty_dir: Some(memory), ..Volume::default() }),
+            of(Volume { empty_dir: Some(sized), ..Volume::default() }),
+            of(Volume { projected: Some(projected("one")), ..Volume::default() }),
+            of(Volume { projected: Some(projected("two")), ..Volume::default() }),
+        ];
+        prints.sort();
+        prints.dedup();
+        assert_eq!(prints.len(), 5);
     }
 }

@@ -14,8 +14,8 @@ pub(super) fn notices<K: Config>(inputs: &Inputs<K>) -> Vec<Notice> {
     let was = |type_: &str| before.iter().find(|condition| condition.type_ == type_);
     let mut notices = Vec::new();
     for finding in findings(inputs) {
-        let old = was(finding.type_).map(|condition| condition.status.as_str());
-        let (severity, reason, action) = match (finding.type_, finding.holds, old) {
+        let old = was(&finding.type_).map(|condition| condition.status.as_str());
+        let (severity, reason, action) = match (finding.type_.as_ref(), finding.holds, old) {
             (VALID, false, Some("False")) | (VALID, true, Some("True") | None) => continue,
             (VALID, false, _) => (Severity::Warning, "ConfigInvalid", "Validate"),
             (VALID, true, _) => (Severity::Normal, "ConfigValid", "Validate"),

@@ -10,10 +10,12 @@ mod mcp_server_entry;
 mod mcp_telemetry_config;
 mod mcp_tool_config;
 mod mcp_webhook_config;
+mod virtual_mcp_server;
 
 use std::sync::Arc;
 
 pub use mcp_server::McpServers;
+pub use virtual_mcp_server::VirtualMcpServers;
 
 use crate::{configs::Configs, driver::Controller, settings::Settings};
 
@@ -28,6 +30,7 @@ pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(McpServers::new(settings.clone()));
     visitor.visit(mcp_remote_proxy::McpRemoteProxies::new(settings.clone()));
     visitor.visit(mcp_server_entry::McpServerEntries);
+    visitor.visit(VirtualMcpServers::new(settings.clone()));
     visitor.visit(mcp_group::McpGroups);
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());

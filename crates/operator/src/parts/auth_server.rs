@@ -131,6 +131,11 @@ pub(crate) fn add_env(server: &EmbeddedAuthServer, list: &mut EnvList) {
     }
 }
 
+/// The Secrets that it needs, each with the field that names it.
+pub(crate) fn secrets(server: &EmbeddedAuthServer) -> Vec<(String, &SecretKeyRef)> {
+    secrets::named(server)
+}
+
 fn variables(server: &EmbeddedAuthServer) -> Vec<(String, &SecretKeyRef)> {
     let delegates = server.delegate_clients.iter().enumerate();
     let delegates = delegates.map(|(i, client)| (env::delegate_client_secret(i), &client.client_secret_ref));

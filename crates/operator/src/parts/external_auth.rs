@@ -129,7 +129,7 @@ fn token_exchange(exchange: &external_auth::TokenExchange) -> TokenExchange {
 }
 
 /// A type of token, in full.
-fn token_type(name: &str) -> String {
+pub(super) fn token_type(name: &str) -> String {
     format!("{TOKEN_TYPE}{}", name.strip_prefix(TOKEN_TYPE).unwrap_or(name))
 }
 

@@ -49,6 +49,22 @@ pub(crate) fn check(headers: &HeaderForward) -> Result<(), String> {
     Ok(())
 }
 
+/// What is wrong with the headers of clients that are to be passed on: some belong to one connection, and some are for
+/// the server alone.
+pub(crate) fn check_passthrough(names: &[String]) -> Result<(), String> {
+    for name in names {
+        let known = name
+            .parse::<HeaderName>()
+            .map_err(|_| format!("passthroughHeaders: {name:?} is not the name of a header"))?;
+        let reserved = RESERVED_PREFIXES.iter().any(|prefix| known.as_str().starts_with(prefix));
+        let ours = [header::AUTHORIZATION, header::COOKIE].contains(&known);
+        if reserved || ours || RESERVED.contains(&known) {
+            return Err(format!("passthroughHeaders: {name} is never passed on: remove it"));
+        }
+    }
+    Ok(())
+}
+
 /// The headers as the RunConfig names them, for an object of that name.
 pub(crate) fn header_forward(headers: &HeaderForward, owner: &str) -> Option<run_config::HeaderForward> {
     let secrets = headers.add_headers_from_secret.iter();
@@ -99,6 +115,15 @@ mod tests {
         ] {
             let message = check(&headers(plain, secret.as_slice())).unwrap_err();
             assert!(message.starts_with(&format!("headerForward: {error}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_the_connection_or_the_caller_is_not_passed_on() {
+        let check = |name: &str| check_passthrough(&[name.to_owned()]);
+        assert_eq!(check("X-Tenant"), Ok(()));
+        for name in ["Host", "x-forwarded-for", "Authorization", "cookie", "a b", ""] {
+            assert!(check(name).unwrap_err().starts_with("passthroughHeaders: "), "{name}");
         }
     }
 

@@ -13,15 +13,18 @@ pub(crate) mod auth_server;
 pub(crate) mod authz;
 pub(crate) mod ca_bundle;
 mod checks;
+pub(crate) mod entry;
 pub(crate) mod external_auth;
 mod fnv;
 pub(crate) mod header_forward;
 pub(crate) mod middleware;
 pub(crate) mod oidc;
 pub(crate) mod remote_url;
+pub(crate) mod strategy;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
+pub(crate) mod workflow;
 
 #[cfg(test)]
 mod compat;

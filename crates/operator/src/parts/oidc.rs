@@ -4,7 +4,7 @@ use skep_api::{
     kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfigSpec, OidcSource},
     refs::{OidcConfigRef, SecretKeyRef},
 };
-use skep_config::{env, paths, run_config::Oidc};
+use skep_config::{env, paths, run_config::Oidc, vmcp};
 
 use super::{
     ca_bundle::{self, CaBundle},
@@ -123,6 +123,27 @@ pub(crate) fn secrets(spec: &MCPOIDCConfigSpec) -> Vec<&SecretKeyRef> {
 pub(crate) fn add_env(spec: &MCPOIDCConfigSpec, variables: &mut EnvList) {
     for secret in secrets(spec) {
         variables.set_from_secret(env::OIDC_CLIENT_SECRET, secret);
+    }
+}
+
+/// How a virtual MCP server checks tokens: as a proxy does. The secret of its client is in the environment.
+pub(crate) fn of_virtual_server(spec: &MCPOIDCConfigSpec, oidc: &Oidc) -> vmcp::Oidc {
+    let secret = secrets(spec).first().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned());
+    let inline = spec.inline.as_ref();
+    vmcp::Oidc {
+        issuer: oidc.issuer.clone(),
+        client_id: oidc.client_id.clone(),
+        client_secret_env: secret.unwrap_or_default(),
+        audience: oidc.audience.clone(),
+        resource: oidc.resource_url.clone(),
+        jwks_url: oidc.jwks_url.clone(),
+        introspection_url: oidc.introspection_url.clone(),
+        scopes: oidc.scopes.clone(),
+        protected_resource_allow_private_ip: inline
+            .is_some_and(|inline| flag(inline.protected_resource_allow_private_ip)),
+        jwks_allow_private_ip: oidc.allow_private_ip,
+        insecure_allow_http: oidc.insecure_allow_http,
+        ca_bundle_path: oidc.ca_cert_path.clone(),
     }
 }
 

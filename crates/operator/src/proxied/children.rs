@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{ConfigMap, LocalObjectReference, Service};
-use skep_config::{RunConfig, annotations, checksum, labels, paths};
+use skep_config::{RunConfig, labels, paths};
 
 use super::Proxied;
 use crate::{
-    build::{proxy_service, pull_secrets},
+    build::{config_map, proxy_service, pull_secrets},
     driver::Blocked,
     parts,
 };
@@ -22,19 +22,7 @@ impl Proxied {
     ) -> Result<ConfigMap, Blocked> {
         let text = run_config.render().map_err(Blocked::new)?;
         let data = BTreeMap::from([(paths::RUN_CONFIG_FILE.to_owned(), text)]);
-        let labels = BTreeMap::from(
-            [
-                (labels::COMPONENT, labels::RUN_CONFIG),
-                (owner_label, &self.identity.name),
-                (labels::MANAGED_BY, labels::OPERATOR),
-            ]
-            .map(|(key, value)| (key.to_owned(), value.to_owned())),
-        );
-        let checksum = checksum(&data, &labels, &BTreeMap::new());
-        let mut metadata = self.identity.metadata(self.run_config_name());
-        metadata.labels = Some(labels);
-        metadata.annotations = Some([(annotations::CONTENT_CHECKSUM.to_owned(), checksum)].into());
-        Ok(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() })
+        Ok(config_map(&self.identity, self.run_config_name(), labels::RUN_CONFIG, owner_label, data))
     }
 
     /// The ConfigMap with policies that the object itself carries.
@@ -54,12 +42,7 @@ impl Proxied {
     /// The Service in front of the proxy.
     pub(crate) fn service(&self, name: &str) -> Service {
         let spec = self.spec();
-        proxy_service(&self.identity, name, spec.port, spec.session_affinity, spec.service())
-    }
-
-    /// The address of that Service within the cluster.
-    pub(crate) fn service_url(&self, name: &str) -> String {
-        format!("http://{name}.{}.svc.cluster.local:{}", self.identity.namespace, self.spec().port)
+        proxy_service(&self.identity, name, spec.port, spec.session_affinity, None, spec.service())
     }
 
     /// The Secrets with which images are pulled.
@@ -67,11 +50,4 @@ impl Proxied {
         let own = self.spec().deployment().map(|overrides| overrides.image_pull_secrets.as_slice());
         pull_secrets(own.unwrap_or_default(), &self.settings.pull_secrets)
     }
-}
-
-/// The annotation by which the pods roll when their configuration is another.
-pub(crate) fn checksum_of(run_config: &ConfigMap) -> (String, String) {
-    let annotations = run_config.metadata.annotations.as_ref();
-    let checksum = annotations.and_then(|map| map.get(annotations::CONTENT_CHECKSUM));
-    (annotations::RUNCONFIG_CHECKSUM.into(), checksum.cloned().unwrap_or_default())
 }

@@ -3,7 +3,10 @@
 use serde_json::Value;
 use skep_api::{
     RawObject,
-    kinds::{ExternalAuthType, MCPExternalAuthConfig, MCPGroupPhase},
+    kinds::{
+        ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroupPhase, MCPOIDCConfig,
+        MCPTelemetryConfig,
+    },
 };
 use skep_strategic_merge::validate_pod_template;
 
@@ -102,16 +105,16 @@ const AUTHZ: Condition = Condition {
     invalid: Some("AuthzConfigRefNotValid"),
 };
 
-pub(crate) fn telemetry(proxied: &Proxied, findings: &mut Findings) {
-    findings.judge(&TELEMETRY, &proxied.telemetry, |telemetry| parts::telemetry::check(&telemetry.spec));
+pub(crate) fn telemetry(reference: &Option<Reference<MCPTelemetryConfig>>, findings: &mut Findings) {
+    findings.judge(&TELEMETRY, reference, |telemetry| parts::telemetry::check(&telemetry.spec));
 }
 
-pub(crate) fn oidc(proxied: &Proxied, findings: &mut Findings) {
-    findings.judge(&OIDC, &proxied.oidc, |oidc| parts::oidc::check(&oidc.spec));
+pub(crate) fn oidc(reference: &Option<Reference<MCPOIDCConfig>>, findings: &mut Findings) {
+    findings.judge(&OIDC, reference, |oidc| parts::oidc::check(&oidc.spec));
 }
 
-pub(crate) fn authz(proxied: &Proxied, findings: &mut Findings) {
-    findings.judge(&AUTHZ, &proxied.authz, |authz| parts::authz::check(&authz.spec));
+pub(crate) fn authz(reference: &Option<Reference<MCPAuthzConfig>>, findings: &mut Findings) {
+    findings.judge(&AUTHZ, reference, |authz| parts::authz::check(&authz.spec));
 }
 
 /// A proxy without its group runs all the same, so this never blocks.
@@ -185,13 +188,12 @@ pub(crate) fn policies(proxied: &Proxied) -> Option<Finding> {
     parts::authz::warning(&place, &document)
 }
 
-pub(crate) fn session_storage(proxied: &Proxied) -> Finding {
+pub(crate) fn session_storage(replicas: Option<i32>, shared: bool) -> Finding {
     const TYPE: &str = "SessionStorageWarning";
-    let spec = proxied.spec();
-    if spec.replicas.unwrap_or_default() <= 1 {
+    if replicas.unwrap_or_default() <= 1 {
         return Finding::no(TYPE, "SessionStorageWarningNotApplicable", "one replica knows all its sessions");
     }
-    if spec.shares_sessions() {
+    if shared {
         return Finding::no(TYPE, "SessionStorageConfigured", "the replicas share their sessions in Redis");
     }
     let message =
@@ -199,13 +201,18 @@ pub(crate) fn session_storage(proxied: &Proxied) -> Finding {
     Finding::yes(TYPE, "SessionStorageMissingForReplicas", message)
 }
 
-pub(crate) fn pod_template(template: Option<&RawObject>, findings: &mut Findings) {
-    const TYPE: &str = "PodTemplateValid";
+/// Its condition has another type and another reason with some kinds.
+pub(crate) fn pod_template(
+    template: Option<&RawObject>,
+    type_: &'static str,
+    valid: &'static str,
+    findings: &mut Findings,
+) {
     let Some(template) = template else { return };
     match validate_pod_template(&Value::Object(template.0.clone())) {
-        Ok(()) => findings.note(Finding::yes(TYPE, "ValidPodTemplateSpec", "podTemplateSpec is valid")),
+        Ok(()) => findings.note(Finding::yes(type_, valid, "podTemplateSpec is valid")),
         Err(error) => {
-            findings.note(Finding::no(TYPE, "InvalidPodTemplateSpec", error.to_string()));
+            findings.note(Finding::no(type_, "InvalidPodTemplateSpec", error.to_string()));
             findings.block(error.to_string());
         }
     }

@@ -180,7 +180,7 @@ pub(crate) fn embedded_server(auth: &MCPExternalAuthConfig) -> Option<&EmbeddedA
     server.filter(|_| auth.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
 }
 
-fn live_pods(reader: &mut Reader, app: &str, name: &str) -> Vec<LivePod> {
+pub(crate) fn live_pods(reader: &mut Reader, app: &str, name: &str) -> Vec<LivePod> {
     let pods = reader.by_index::<Pods>(&PodFacts::workload(app, name)).into_iter();
     let pods = pods.map(|(name, entry)| LivePod { name, meta: entry.meta, state: entry.kept.state });
     pods.filter(|pod| pod.state != PodState::Leaving).collect()

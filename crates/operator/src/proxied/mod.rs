@@ -11,10 +11,9 @@ mod run_config;
 mod spec;
 mod status;
 
-pub(crate) use children::checksum_of;
 pub(crate) use container::add_defaults;
 pub(crate) use findings::{Condition, Findings};
-pub(crate) use inputs::Proxied;
+pub(crate) use inputs::{LivePod, Proxied, live_pods};
 pub(crate) use notices::notices;
 pub(crate) use run_config::AuthzProblem;
-pub(crate) use status::{Pods, hash};
+pub(crate) use status::{Pods, hash, pods_together};

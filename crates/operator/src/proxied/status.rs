@@ -1,12 +1,12 @@
 //! What a status says of a proxy, whatever it stands in front of.
 
-use super::Proxied;
+use super::{LivePod, Proxied};
 use crate::{
-    facts::PodState,
+    facts::{DeploymentFacts, PodState},
     reference::{Reference, config_hash, object},
 };
 
-/// How the proxy's pods are doing, taken together.
+/// How pods are doing, taken together.
 pub(crate) enum Pods {
     /// None is wanted.
     None,
@@ -18,29 +18,38 @@ pub(crate) enum Pods {
     Pending,
 }
 
+/// How the pods of a Deployment are doing. `whose` is who they belong to, for messages.
+pub(crate) fn pods_together(deployment: Option<&DeploymentFacts>, pods: &[LivePod], whose: &str) -> Pods {
+    if deployment.is_some_and(|deployment| deployment.wanted == 0) {
+        return Pods::None;
+    }
+    if running(pods) > 0 {
+        return Pods::Running;
+    }
+    let failed = pods.iter().find_map(|pod| match &pod.state {
+        PodState::Failed(reason) => Some(format!("the {whose}'s pod fails: {reason}")),
+        _ => None,
+    });
+    let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
+    let refused = refused.map(|message| format!("the {whose}'s pods cannot be made: {message}"));
+    failed.or(refused).map_or(Pods::Pending, Pods::Failed)
+}
+
+/// How many of the pods are ready.
+pub(crate) fn running(pods: &[LivePod]) -> i32 {
+    let running = pods.iter().filter(|pod| pod.state == PodState::Running).count();
+    running.try_into().unwrap_or(i32::MAX)
+}
+
 impl Proxied {
     /// How the proxy's pods are doing.
     pub(crate) fn pods_together(&self) -> Pods {
-        let deployment = self.deployment.as_ref();
-        if deployment.is_some_and(|deployment| deployment.wanted == 0) {
-            return Pods::None;
-        }
-        if self.running() > 0 {
-            return Pods::Running;
-        }
-        let failed = self.pods.iter().find_map(|pod| match &pod.state {
-            PodState::Failed(reason) => Some(format!("the proxy's pod fails: {reason}")),
-            _ => None,
-        });
-        let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
-        let refused = refused.map(|message| format!("the proxy's pods cannot be made: {message}"));
-        failed.or(refused).map_or(Pods::Pending, Pods::Failed)
+        pods_together(self.deployment.as_ref(), &self.pods, "proxy")
     }
 
     /// How many of the proxy's pods are ready.
     pub(crate) fn running(&self) -> i32 {
-        let running = self.pods.iter().filter(|pod| pod.state == PodState::Running).count();
-        running.try_into().unwrap_or(i32::MAX)
+        running(&self.pods)
     }
 
     /// How many of the proxy's pods there are, if any.

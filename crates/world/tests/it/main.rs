@@ -176,6 +176,33 @@ async fn content_is_fetched_once_for_each_state_of_an_object() {
 }
 
 #[tokio::test]
+async fn who_has_read_the_content_is_woken_when_it_changes_and_who_only_looked_is_not() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let secret = |key: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {key: "c2VjcmV0"}});
+    let api = fixture.test.api::<Secret>();
+    let apply = async |key| {
+        api.patch("s", &PatchParams::apply("test"), &Patch::Apply(secret(key))).await.unwrap();
+    };
+    let mut looker = fixture.world.reader(fixture.target("looker"));
+    assert!(looker.get::<Secrets>("s").is_none());
+    looker.finish();
+    apply("a").await;
+    assert_eq!(fixture.next().await, "looker");
+    for (name, whole) in [("looker", false), ("reader", true)] {
+        let mut reader = fixture.world.reader(fixture.target(name));
+        if whole {
+            reader.content::<Secrets>("s").await.unwrap().unwrap();
+        } else {
+            reader.get::<Secrets>("s").unwrap();
+        }
+        reader.finish();
+    }
+    apply("b").await;
+    assert_eq!(fixture.next().await, "reader");
+    fixture.nobody_is_woken().await;
+}
+
+#[tokio::test]
 async fn what_happened_while_the_watch_was_down_is_noticed() {
     let mut plane = ControlPlane::start().await;
     let fixture = Fixture::new(plane.namespace().await).await;

@@ -1,15 +1,20 @@
 //! The objects that an MCPRemoteProxy consists of.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use skep_config::{annotations, env, fingerprint, labels};
+use skep_config::{env, labels, objects};
 use skep_converge::Child;
 
 use super::{inputs::Inputs, run_config::run_config};
 use crate::{
-    build::{EnvList, Probes, ProxyDeployment, Rules, Volumes, patched, rbac, service_account},
+    build::{
+        EnvList, Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, rbac, requirements,
+        service_account,
+    },
     driver::Blocked,
     parts,
-    proxied::{add_defaults, checksum_of},
+    proxied::add_defaults,
     reference::object,
 };
 
@@ -42,31 +47,30 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
 
 fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blocked> {
     let (spec, proxied) = (inputs.spec(), &inputs.proxied);
-    let patch = spec.pod_template_spec.as_ref();
-    let hash = patch.map(|patch| fingerprint(&patch.0)).transpose().map_err(Blocked::new)?;
-    let hash = hash.map(|hash| (annotations::POD_TEMPLATE_SPEC_HASH.to_owned(), hash));
-    let mut deployment = ProxyDeployment {
+    ProxyDeployment {
         identity: &proxied.identity,
-        settings: &proxied.settings,
+        platform: proxied.settings.platform,
         overrides: proxied.spec().deployment(),
-        annotations: hash.into_iter().collect(),
+        annotations: BTreeMap::new(),
         replicas: spec.replicas,
         service_account: spec.service_account.clone().unwrap_or_else(|| inputs.runner()),
         pull_secrets: proxied.pull_secrets(),
-        args: ["run", "--foreground=true", NO_IMAGE].map(Into::into).into(),
-        env: environment(inputs),
+        main: Main {
+            name: objects::PROXY_CONTAINER,
+            image: &proxied.settings.proxy_image,
+            pull_policy: None,
+            args: ["run", "--foreground=true", NO_IMAGE].map(Into::into).into(),
+            env: environment(inputs),
+            port: spec.proxy_port(),
+            resources: spec.resources.as_ref().map(requirements),
+            probes: Probes::of_proxy(15),
+        },
         volumes: volumes(inputs),
-        port: spec.proxy_port(),
-        resources: spec.resources.as_ref(),
         pod_annotations: [checksum_of(config_map)].into(),
         grace_period: None,
-        probes: Probes { readiness_delay: 15 },
+        patch: spec.pod_template_spec.as_ref(),
     }
-    .build();
-    if let (Some(patch), Some(spec)) = (patch, &mut deployment.spec) {
-        spec.template = patched(std::mem::take(&mut spec.template), patch).map_err(Blocked::new)?;
-    }
-    Ok(deployment)
+    .build()
 }
 
 /// The variables of the proxy's container. What the operator sets goes over what a user sets.

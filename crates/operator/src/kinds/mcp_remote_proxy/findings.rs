@@ -21,14 +21,19 @@ pub(super) fn findings(inputs: &Inputs) -> Findings {
     let proxied = &inputs.proxied;
     let mut findings = Findings::default();
     configuration(inputs, &mut findings);
-    shared::pod_template(inputs.spec().pod_template_spec.as_ref(), &mut findings);
+    shared::pod_template(
+        inputs.spec().pod_template_spec.as_ref(),
+        "PodTemplateValid",
+        "ValidPodTemplateSpec",
+        &mut findings,
+    );
     findings.note(shared::group(proxied));
     findings.note(shared::ca_bundle(proxied));
     findings.note(shared::ignored_provider(proxied));
     findings.note(shared::policies(proxied));
-    findings.note(shared::session_storage(proxied));
+    findings.note(shared::session_storage(proxied.spec().replicas, proxied.spec().shares_sessions()));
     findings.judge(&TOOLS, &proxied.tools, |tools| parts::tools::check(&tools.spec));
-    shared::telemetry(proxied, &mut findings);
+    shared::telemetry(&proxied.telemetry, &mut findings);
     shared::external_auth(
         proxied,
         Some("ExternalAuthConfigValid"),
@@ -36,8 +41,8 @@ pub(super) fn findings(inputs: &Inputs) -> Findings {
         &mut findings,
     );
     shared::auth_server(proxied, &mut findings);
-    shared::oidc(proxied, &mut findings);
-    shared::authz(proxied, &mut findings);
+    shared::oidc(&proxied.oidc, &mut findings);
+    shared::authz(&proxied.authz, &mut findings);
     shared::secrets(proxied, &mut findings);
     findings
 }

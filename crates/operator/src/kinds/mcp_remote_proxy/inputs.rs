@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxySpec};
 use skep_world::{ReadError, Reader};
 
-use super::findings::findings;
+use super::{address::service, findings::findings};
 use crate::{
     proxied::{Findings, Proxied},
     settings::Settings,
@@ -47,7 +47,7 @@ impl Inputs {
 
     /// The name of the Service in front of the proxy.
     pub(super) fn service(&self) -> String {
-        format!("mcp-{}-remote-proxy", self.proxied.identity.name)
+        service(&self.proxied.identity.name)
     }
 
     /// The ServiceAccount that is made for the proxy, and the Role that it has.

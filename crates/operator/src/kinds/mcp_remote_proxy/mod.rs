@@ -1,5 +1,6 @@
 //! MCPRemoteProxy: a proxy in front of a server that runs elsewhere.
 
+pub(super) mod address;
 mod children;
 mod findings;
 mod inputs;

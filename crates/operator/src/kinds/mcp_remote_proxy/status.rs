@@ -6,7 +6,7 @@ use skep_api::kinds::{MCPRemoteProxyPhase, MCPRemoteProxyStatus};
 use skep_converge::Child;
 use skep_world::Watched;
 
-use super::inputs::Inputs;
+use super::{address::url, inputs::Inputs};
 use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
@@ -25,7 +25,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
         observed_generation: Some(proxied.generation()),
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
-        url: Some(proxied.service_url(&inputs.service())),
+        url: Some(url(&inputs.object)),
         // Nothing here makes the proxy reachable from outside.
         external_url: None,
         replicas: proxied.replicas(),

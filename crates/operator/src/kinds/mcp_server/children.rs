@@ -16,9 +16,10 @@ use super::{
     run_config::run_config,
 };
 use crate::{
-    build::{Probes, ProxyDeployment, Rules, pod_patch, rbac, service_account},
+    build::{
+        Main, Probes, ProxyDeployment, Rules, checksum_of, pod_patch, rbac, requirements, service_account,
+    },
     driver::Blocked,
-    proxied::checksum_of,
     watched::StatefulSets,
 };
 
@@ -59,24 +60,31 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
     let spec = inputs.spec();
     let patch = pod_patch(spec.pod_template_spec.as_ref(), &backend_account(inputs), &spec.secrets);
     let patch = patch.map_err(Blocked::new)?;
-    let deployment = ProxyDeployment {
+    let settings = &inputs.proxied.settings;
+    ProxyDeployment {
         identity: &inputs.proxied.identity,
-        settings: &inputs.proxied.settings,
+        platform: settings.platform,
         overrides: inputs.proxied.spec().deployment(),
         annotations: BTreeMap::new(),
         replicas: replicas(inputs),
         service_account: inputs.runner(),
         pull_secrets: inputs.proxied.pull_secrets(),
-        args: vec!["run".into(), format!("{}={patch}", objects::POD_PATCH_FLAG), spec.image.clone()],
-        env: environment(inputs),
+        main: Main {
+            name: objects::PROXY_CONTAINER,
+            image: &settings.proxy_image,
+            pull_policy: None,
+            args: vec!["run".into(), format!("{}={patch}", objects::POD_PATCH_FLAG), spec.image.clone()],
+            env: environment(inputs),
+            port: spec.proxy_port(),
+            resources: spec.resources.as_ref().map(requirements),
+            probes: Probes::of_proxy(5),
+        },
         volumes: volumes(inputs),
-        port: spec.proxy_port(),
-        resources: spec.resources.as_ref(),
         pod_annotations: pod_annotations(inputs, config_map),
         grace_period: Some(30),
-        probes: Probes { readiness_delay: 5 },
-    };
-    Ok(deployment.build())
+        patch: None,
+    }
+    .build()
 }
 
 /// How many proxies there are, if it is for this object to say.

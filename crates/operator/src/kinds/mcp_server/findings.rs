@@ -22,17 +22,22 @@ pub(super) fn findings(inputs: &Inputs) -> Findings {
     findings.note(shared::ignored_provider(proxied));
     findings.note(shared::policies(proxied));
     findings.note(stdio_cap(inputs));
-    findings.note(shared::session_storage(proxied));
+    findings.note(shared::session_storage(proxied.spec().replicas, proxied.spec().shares_sessions()));
     findings.note(rate_limit(inputs));
-    shared::pod_template(inputs.spec().pod_template_spec.as_ref(), &mut findings);
+    shared::pod_template(
+        inputs.spec().pod_template_spec.as_ref(),
+        "PodTemplateValid",
+        "ValidPodTemplateSpec",
+        &mut findings,
+    );
     findings.judge(&TOOLS, &proxied.tools, |tools| parts::tools::check(&tools.spec));
-    shared::telemetry(proxied, &mut findings);
+    shared::telemetry(&proxied.telemetry, &mut findings);
     // Only what is wrong is said of it, and that one is missing by the phase alone.
     shared::external_auth(proxied, None, None, &mut findings);
     findings.judge(&WEBHOOKS, &inputs.webhooks, |webhooks| parts::webhooks::check(&webhooks.spec));
     shared::auth_server(proxied, &mut findings);
-    shared::oidc(proxied, &mut findings);
-    shared::authz(proxied, &mut findings);
+    shared::oidc(&proxied.oidc, &mut findings);
+    shared::authz(&proxied.authz, &mut findings);
     shared::secrets(proxied, &mut findings);
     findings
 }

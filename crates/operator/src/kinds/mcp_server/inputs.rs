@@ -5,7 +5,7 @@ use std::sync::Arc;
 use skep_api::kinds::{MCPServer, MCPServerSpec, MCPWebhookConfig};
 use skep_world::{ReadError, Reader};
 
-use super::findings::findings;
+use super::{address::service, findings::findings};
 use crate::{
     proxied::{Findings, Proxied},
     reference::Reference,
@@ -56,7 +56,7 @@ impl Inputs {
 
     /// The name of the Service in front of the proxy.
     pub(super) fn service(&self) -> String {
-        format!("mcp-{}-proxy", self.name())
+        service(self.name())
     }
 
     /// The ServiceAccount of the proxy, and the Role that it has.

@@ -1,5 +1,6 @@
 //! MCPServer: a server of its own in the cluster, with a proxy in front of it.
 
+pub(super) mod address;
 mod children;
 mod container;
 mod findings;

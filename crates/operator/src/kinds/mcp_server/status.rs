@@ -2,11 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
-use skep_api::kinds::{MCPServerPhase, MCPServerStatus, ProxyMode, Transport};
+use skep_api::kinds::{MCPServerPhase, MCPServerStatus};
 use skep_converge::Child;
 use skep_world::Watched;
 
-use super::inputs::Inputs;
+use super::{address::url, inputs::Inputs};
 use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
@@ -25,7 +25,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
         observed_generation: Some(inputs.proxied.generation()),
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
-        url: Some(url(inputs)),
+        url: Some(url(&inputs.object)),
         replicas: proxied.replicas(),
         ready_replicas: Some(proxied.running()).filter(|running| *running > 0),
         selector: Some(proxied.identity.selector()),
@@ -68,17 +68,4 @@ fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
         Pods::Failed(message) => (MCPServerPhase::Failed, message),
         Pods::Pending => (MCPServerPhase::Pending, "the proxy's pods are on their way".into()),
     }
-}
-
-/// The address of the server within the cluster.
-fn url(inputs: &Inputs) -> String {
-    let spec = inputs.spec();
-    let base = inputs.proxied.service_url(&inputs.service());
-    let sse = match spec.transport() {
-        Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,
-        Transport::Sse => true,
-        Transport::StreamableHttp => false,
-    };
-    // Names of objects need no escaping in a URL.
-    if sse { format!("{base}/sse#{}", inputs.name()) } else { format!("{base}/mcp") }
 }

@@ -17,17 +17,18 @@ use skep_operator::{
     settings::Settings,
     watched::{
         AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
-        TelemetryConfigs, ToolConfigs, WebhookConfigs,
+        TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
     },
 };
 use skep_testkit::Namespace;
 use skep_world::Watched;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 11] = [
     Servers::KIND,
     RemoteProxies::KIND,
     Entries::KIND,
+    VirtualServers::KIND,
     Groups::KIND,
     AuthzConfigs::KIND,
     ExternalAuthConfigs::KIND,
@@ -45,7 +46,8 @@ pub(super) fn kind_of(object: &Value) -> Option<Kind> {
 /// The settings with which the golden objects were made.
 pub(super) fn settings() -> Settings {
     let proxy_image = "ghcr.io/stacklok/toolhive/proxyrunner:latest".into();
-    Settings { proxy_image, ..Settings::default() }
+    let vmcp_image = "ghcr.io/stacklok/toolhive/vmcp:latest".into();
+    Settings { proxy_image, vmcp_image, ..Settings::default() }
 }
 
 /// The folders with an object that the operator works on.
@@ -126,6 +128,21 @@ pub(super) fn children(folder: &Path, namespace: &str, names: &[(Kind, String)])
         names.iter().any(|(kind, name)| owner["kind"] == *kind.kind && owner["name"] == **name)
     };
     objects.filter(of_ours).collect()
+}
+
+/// The configuration of a virtual MCP server as it is here. Entered in docs/compatibility.md: the phase of a backend is
+/// not in it, and the certificates of the telemetry collector are.
+pub(super) fn with_our_configuration(mut object: Value) -> Value {
+    if let Some(text) = object["data"]["config.yaml"].as_str() {
+        let status = Regex::new("(?m)^ *workload_status: .*\n").unwrap();
+        let mut text = status.replace_all(text, "").into_owned();
+        if text.contains("endpoint: otel.example.com\n") {
+            let legacy = "    useLegacyAttributes: true\n";
+            text = text.replace(legacy, &format!("{legacy}    caCertPath: /config/certs/otel/tca/ca.crt\n"));
+        }
+        object["data"]["config.yaml"] = json!(text);
+    }
+    object
 }
 
 /// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply knows

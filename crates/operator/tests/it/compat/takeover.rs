@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, path::Path};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_converge::Kind;
+use skep_operator::watched::VirtualServers;
+use skep_world::Watched;
 
 use super::golden;
 use crate::fixture::{Fixture, conditions};
@@ -17,6 +19,12 @@ fn as_written(mut object: Value, owner_uid: &str, checksums: &BTreeMap<String, S
             spec.remove(key);
         }
     }
+    if object["kind"] == "Secret" {
+        object["data"]["hmac-secret"] = json!("UkFORE9N");
+    }
+    for port in object.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        port.as_object_mut().unwrap().remove("nodePort");
+    }
     let mut text = object.to_string();
     for (golden, here) in checksums {
         text = text.replace(golden, here);
@@ -24,11 +32,14 @@ fn as_written(mut object: Value, owner_uid: &str, checksums: &BTreeMap<String, S
     serde_json::from_str(&text).unwrap()
 }
 
-/// The checksums of run configurations, as they are and as they must be where a configuration names the namespace.
+/// The checksums of configurations, as they are carried and as they are of these.
 fn checksums(children: &[Value]) -> BTreeMap<String, String> {
     let map =
         |value: &Value| serde_json::from_value::<BTreeMap<String, String>>(value.clone()).unwrap_or_default();
-    let config_maps = children.iter().filter(|child| child["data"]["runconfig.json"].is_string());
+    let is_config = |child: &&Value| {
+        child["data"]["runconfig.json"].is_string() || child["data"]["config.yaml"].is_string()
+    };
+    let config_maps = children.iter().filter(is_config);
     config_maps
         .map(|config_map| {
             let golden =
@@ -46,6 +57,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
         let fixture = Fixture::with(golden::settings()).await.stopped().await;
         let names = golden::create_inputs(&fixture.test, &folder).await;
         let mut children = golden::children(&folder, fixture.test.name(), &names);
+        // As they must be where a configuration names the namespace.
         let checksums = checksums(&children);
         for child in &mut children {
             let owner = &child["metadata"]["ownerReferences"][0];
@@ -55,6 +67,8 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             golden::create_as(&fixture.test, "thv-operator", child).await;
         }
         report_as_toolhive(&fixture, &folder, &names).await;
+        let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
+        let rolled = self::checksums(&ours);
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
             let object = fixture.settle_any(*kind, name).await;
@@ -66,15 +80,26 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             let what = format!("{}: {kind} {name}", folder.display());
             if kind == "Deployment" {
                 let wanted = golden::without_duplicate_variables(child.clone());
+                // Entered in docs/compatibility.md: some configurations are others, and roll the pods once.
+                let mut text = wanted.to_string();
+                rolled.iter().for_each(|(theirs, ours)| text = text.replace(theirs, ours));
+                let wanted: Value = serde_json::from_str(&text).unwrap();
                 let template = |object: &Value| object["spec"]["template"].clone();
                 similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
-                let changes = if wanted == *child { 0 } else { 1 };
+                // Entered in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
+                // Deployment, and not of its pods.
+                let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::KIND.kind;
+                let changes = if hashed || wanted != *child { 1 } else { 0 };
                 assert_eq!(live.metadata.generation, Some(1 + changes), "{what} was changed");
             }
             let managers =
                 live.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref());
             let owner = &child["metadata"]["ownerReferences"][0]["kind"];
-            let manager = format!("skep-{}", owner.as_str().unwrap().to_lowercase());
+            // A Secret with a random value stays as it was made.
+            let manager = match kind {
+                "Secret" => "thv-operator".to_owned(),
+                _ => format!("skep-{}", owner.as_str().unwrap().to_lowercase()),
+            };
             assert_eq!(managers.collect::<Vec<_>>(), [manager], "{what} has one owner");
         }
         later_removals_work(&fixture, &names).await;

@@ -1,0 +1,33 @@
+//! Where an MCPServer is found within the cluster.
+
+use skep_api::kinds::{MCPServer, MCPServerSpec, ProxyMode, Transport};
+
+use crate::build::service_url;
+
+/// The name of the Service in front of the proxy of a server of that name.
+pub(super) fn service(name: &str) -> String {
+    format!("mcp-{name}-proxy")
+}
+
+/// How clients speak to the server.
+pub(crate) fn transport(spec: &MCPServerSpec) -> &'static str {
+    if is_sse(spec) { Transport::Sse.as_str() } else { Transport::StreamableHttp.as_str() }
+}
+
+/// The address to give to clients.
+pub(crate) fn url(server: &MCPServer) -> String {
+    let name = server.metadata.name.as_deref().unwrap_or_default();
+    let namespace = server.metadata.namespace.as_deref().unwrap_or_default();
+    let base = service_url(&service(name), namespace, server.spec.proxy_port());
+    // Names of objects need no escaping in a URL.
+    if is_sse(&server.spec) { format!("{base}/sse#{name}") } else { format!("{base}/mcp") }
+}
+
+/// Only what speaks over standard input and output is spoken to in another way than it speaks itself.
+fn is_sse(spec: &MCPServerSpec) -> bool {
+    match spec.transport() {
+        Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,
+        Transport::Sse => true,
+        Transport::StreamableHttp => false,
+    }
+}

@@ -1,0 +1,97 @@
+//! What the server's container finds around it: variables and files.
+
+use skep_api::{kinds::MCPServerEntry, refs::SecretKeyRef, vmcp::LogLevel};
+use skep_config::{env, objects, paths, ports};
+
+use super::{backends::Member, inputs::Inputs};
+use crate::{
+    build::{EnvList, Volumes},
+    parts,
+    proxied::add_defaults,
+    reference::object,
+};
+
+/// The arguments of the server.
+pub(super) fn args(inputs: &Inputs) -> Vec<String> {
+    let mut args = vec![
+        "serve".to_owned(),
+        format!("--config={}/{}", paths::VMCP_CONFIG_FOLDER, paths::VMCP_CONFIG_FILE),
+        "--host=0.0.0.0".to_owned(),
+        format!("--port={}", ports::VMCP),
+    ];
+    if inputs.config().operational.and_then(|operational| operational.log_level) == Some(LogLevel::Debug) {
+        args.push("--debug".into());
+    }
+    args
+}
+
+/// The variables of the server's container.
+pub(super) fn environment(inputs: &Inputs) -> EnvList {
+    let (spec, identity) = (inputs.spec(), &inputs.identity);
+    let mut list = EnvList::default();
+    list.set(env::VMCP_NAME, &identity.name);
+    list.set(env::VMCP_NAMESPACE, &identity.namespace);
+    for secret in object(&inputs.oidc).map(|oidc| parts::oidc::secrets(&oidc.spec)).unwrap_or_default() {
+        list.set_from_secret(env::VMCP_OIDC_CLIENT_SECRET, secret);
+    }
+    for (name, secret) in inputs.ways.variables(inputs) {
+        list.set_from_secret(name, secret);
+    }
+    add_headers(inputs, &mut list);
+    let key =
+        SecretKeyRef { name: objects::session_secret(&identity.name), key: objects::SESSION_KEY.into() };
+    list.set_from_secret(env::VMCP_SESSION_KEY, &key);
+    if let Some(password) = inputs.redis_password() {
+        list.set_from_secret(env::SESSION_REDIS_PASSWORD, password);
+    }
+    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
+        parts::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
+    }
+    if let Some(server) = inputs.auth_server() {
+        parts::auth_server::add_env(server, &mut list);
+    }
+    add_defaults(&mut list);
+    if list.any_starts_with(env::SECRET_PREFIX) {
+        list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
+    }
+    list
+}
+
+/// Adds the headers of entries, sorted by variable. An entry one of whose Secrets is not there goes without: the pods
+/// would wait for it, and with them all other backends.
+fn add_headers(inputs: &Inputs, list: &mut EnvList) {
+    let entries = inputs.members.iter().filter_map(Member::entry);
+    let complete = |name: &str, entry: &MCPServerEntry| {
+        parts::entry::secrets(name, &entry.spec).all(|(_, secret)| inputs.missing(secret).is_none())
+    };
+    let entries: Vec<_> = entries.filter(|(name, entry)| complete(name, entry)).collect();
+    let mut plain: Vec<_> =
+        entries.iter().filter_map(|(name, entry)| parts::entry::headers(name, &entry.spec)).collect();
+    let mut secret: Vec<_> =
+        entries.iter().flat_map(|(name, entry)| parts::entry::secrets(name, &entry.spec)).collect();
+    // How the two kinds of variables begin puts all of one before all of the other.
+    plain.sort();
+    secret.sort_by(|(a, _), (b, _)| a.cmp(b));
+    plain.into_iter().for_each(|(name, value)| list.set(name, value));
+    secret.into_iter().for_each(|(name, secret)| list.set_from_secret(name, secret));
+}
+
+/// The files of the server's container, computed once: what they amount to is the Deployment's annotation as well.
+pub(super) fn volumes(inputs: &Inputs) -> Volumes {
+    let mut volumes = Volumes::default();
+    let config = objects::vmcp_config(&inputs.identity.name);
+    volumes.config_map("vmcp-config", &config, None, paths::VMCP_CONFIG_FOLDER);
+    if let Some(oidc) = object(&inputs.oidc) {
+        parts::oidc::add_volumes(&oidc.spec, &mut volumes);
+    }
+    for (name, entry) in inputs.members.iter().filter_map(Member::entry) {
+        parts::entry::add_volumes(name, &entry.spec, &mut volumes);
+    }
+    if let Some(telemetry) = object(&inputs.telemetry) {
+        parts::telemetry::add_volumes(&telemetry.spec, &mut volumes);
+    }
+    if let Some(server) = inputs.auth_server() {
+        parts::auth_server::add_volumes(server, &mut volumes);
+    }
+    volumes
+}
