@@ -47,5 +47,7 @@ pub const TELEMETRY_CONFIG_FINALIZER: &str = "mcptelemetryconfig.toolhive.stackl
 pub const TOOL_CONFIG_FINALIZER: &str = "toolhive.stacklok.dev/toolconfig-finalizer";
 /// See [`AUTHZ_CONFIG_FINALIZER`].
 pub const WEBHOOK_CONFIG_FINALIZER: &str = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer";
+/// A finalizer that ToolHive puts on an EmbeddingServer. See [`GROUP_FINALIZER`].
+pub const EMBEDDING_SERVER_FINALIZER: &str = "embeddingserver.toolhive.stacklok.dev/finalizer";
 /// A finalizer that ToolHive puts on an MCPGroup. skep needs none, and takes it off when a group is deleted.
 pub const GROUP_FINALIZER: &str = "toolhive.stacklok.dev/mcpgroup-finalizer";

@@ -7,6 +7,11 @@ pub const APP_NAME: &str = "app.kubernetes.io/name";
 /// The name of the workload.
 pub const APP_INSTANCE: &str = "app.kubernetes.io/instance";
 
+/// What part of the whole it is, on what runs without a proxy.
+pub const APP_COMPONENT: &str = "app.kubernetes.io/component";
+/// Who made it, on what runs without a proxy: always [`OPERATOR`].
+pub const APP_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+
 /// Whether the object is one of ours: always [`TRUE`].
 pub const TOOLHIVE: &str = "toolhive";
 /// The name of the server.

@@ -11,8 +11,8 @@ use crate::{
     kinds::{Visit, each},
     settings::Settings,
     watched::{
-        AuthzConfigs, ConfigMaps, CustomResource, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-        RemoteProxies, Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
+        AuthzConfigs, ConfigMaps, CustomResource, EmbeddingServers, Entries, ExternalAuthConfigs, Groups,
+        OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
     },
 };
 
@@ -102,6 +102,7 @@ fn take_in(
         Servers,
         RemoteProxies,
         Entries,
+        EmbeddingServers,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

@@ -19,13 +19,16 @@ use skep_world::{Builder, Readable, Watched, World};
 
 use crate::{
     driver::Controller,
-    facts::{DeploymentFacts, PodFacts},
+    facts::{DeploymentFacts, PodFacts, StatefulSetFacts},
     kinds::{Visit, each},
     refers::{Refers, reference_key},
 };
 
 /// The field managers of this operator begin like this.
 pub const MANAGER_PREFIX: &str = "skep-";
+
+/// What selects the workloads that the operator makes and that have no proxy.
+const MANAGED: &str = "app.kubernetes.io/managed-by=toolhive-operator";
 
 /// A custom resource, typed if it can be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -177,6 +180,8 @@ children! {
     Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
     /// StatefulSets of servers.
     StatefulSets: StatefulSet, () = nothing, Some("toolhive=true");
+    /// StatefulSets that the operator makes itself.
+    ManagedStatefulSets: StatefulSet, StatefulSetFacts = StatefulSetFacts::of, Some(MANAGED);
     /// Services.
     Services: Service, () = nothing, None;
     /// ServiceAccounts.
@@ -253,6 +258,7 @@ pub fn watches() -> Builder {
         .watch::<VirtualServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
+        .watch::<ManagedStatefulSets>()
         .watch::<Services>()
         .watch::<ServiceAccounts>()
         .watch::<Roles>()

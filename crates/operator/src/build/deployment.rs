@@ -127,7 +127,7 @@ fn probe(delay: Option<i32>, period: i32, timeout: i32, failures: i32) -> Probe 
     }
 }
 
-fn requirements(resources: &Resources) -> ResourceRequirements {
+pub(crate) fn requirements(resources: &Resources) -> ResourceRequirements {
     ResourceRequirements {
         limits: resources.limits.as_ref().and_then(amounts),
         requests: resources.requests.as_ref().and_then(amounts),

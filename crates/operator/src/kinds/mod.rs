@@ -1,5 +1,6 @@
 //! The kinds, one file or folder each.
 
+mod embedding_server;
 mod mcp_authz_config;
 mod mcp_external_auth_config;
 mod mcp_group;
@@ -29,6 +30,7 @@ pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(mcp_remote_proxy::McpRemoteProxies::new(settings.clone()));
     visitor.visit(mcp_server_entry::McpServerEntries);
     visitor.visit(mcp_group::McpGroups);
+    visitor.visit(embedding_server::Embeddings::new(settings.clone()));
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());
     visitor.visit(Configs::<mcp_oidc_config::McpOidcConfig>::default());

@@ -6,6 +6,7 @@
 mod checksum_survives_overrides;
 mod compat;
 mod drift;
+mod embedding_server;
 mod faults;
 mod fixture;
 mod generated;

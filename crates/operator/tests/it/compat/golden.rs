@@ -16,8 +16,8 @@ use skep_converge::Kind;
 use skep_operator::{
     settings::Settings,
     watched::{
-        AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
-        TelemetryConfigs, ToolConfigs, WebhookConfigs,
+        AuthzConfigs, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies,
+        Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs,
     },
 };
 use skep_world::Watched;
@@ -25,11 +25,12 @@ use skep_world::Watched;
 use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 11] = [
     Servers::KIND,
     RemoteProxies::KIND,
     Entries::KIND,
     Groups::KIND,
+    EmbeddingServers::KIND,
     AuthzConfigs::KIND,
     ExternalAuthConfigs::KIND,
     OidcConfigs::KIND,

@@ -61,7 +61,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
             let live = golden::api(&fixture, child).get(name).await.unwrap();
             let what = format!("{}: {kind} {name}", folder.display());
-            if kind == "Deployment" {
+            if matches!(kind, "Deployment" | "StatefulSet") {
                 let wanted = golden::without_duplicate_variables(child.clone());
                 let template = |object: &Value| object["spec"]["template"].clone();
                 similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
