@@ -11,8 +11,9 @@ use crate::{
     kinds::{Visit, each},
     settings::Settings,
     watched::{
-        AuthzConfigs, ConfigMaps, CustomResource, EmbeddingServers, Entries, ExternalAuthConfigs, Groups,
-        OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
+        AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, EmbeddingServers, Entries,
+        ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs,
+        ToolConfigs, WebhookConfigs, watches,
     },
 };
 
@@ -103,6 +104,7 @@ fn take_in(
         RemoteProxies,
         Entries,
         EmbeddingServers,
+        CompositeTools,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

@@ -11,6 +11,7 @@ mod mcp_server_entry;
 mod mcp_telemetry_config;
 mod mcp_tool_config;
 mod mcp_webhook_config;
+mod virtual_mcp_composite_tool_definition;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(mcp_remote_proxy::McpRemoteProxies::new(settings.clone()));
     visitor.visit(mcp_server_entry::McpServerEntries);
     visitor.visit(mcp_group::McpGroups);
+    visitor.visit(virtual_mcp_composite_tool_definition::CompositeToolDefinitions);
     visitor.visit(embedding_server::Embeddings::new(settings.clone()));
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());

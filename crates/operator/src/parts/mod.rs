@@ -22,6 +22,7 @@ pub(crate) mod remote_url;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
+pub(crate) mod workflow;
 
 #[cfg(test)]
 mod compat;

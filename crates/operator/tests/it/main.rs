@@ -5,6 +5,7 @@
 
 mod checksum_survives_overrides;
 mod compat;
+mod composite_tools;
 mod drift;
 mod embedding_server;
 mod faults;

@@ -7,15 +7,16 @@ use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::Test
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_operator::watched::{
-    AuthzConfigs, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs, Services,
-    StatefulSets, TelemetryConfigs, ToolConfigs, WebhookConfigs,
+    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+    Services, StatefulSets, TelemetryConfigs, ToolConfigs, WebhookConfigs,
 };
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     AuthzConfigs::KIND,
+    CompositeTools::KIND,
     EmbeddingServers::KIND,
     Entries::KIND,
     ExternalAuthConfigs::KIND,

@@ -16,8 +16,8 @@ use skep_converge::Kind;
 use skep_operator::{
     settings::Settings,
     watched::{
-        AuthzConfigs, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies,
-        Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs,
+        AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+        RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs,
     },
 };
 use skep_world::Watched;
@@ -25,11 +25,12 @@ use skep_world::Watched;
 use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 11] = [
+pub(super) const KINDS: [Kind; 12] = [
     Servers::KIND,
     RemoteProxies::KIND,
     Entries::KIND,
     Groups::KIND,
+    CompositeTools::KIND,
     EmbeddingServers::KIND,
     AuthzConfigs::KIND,
     ExternalAuthConfigs::KIND,
