@@ -6,8 +6,8 @@ use skep_converge::{Kind, Meta, Observed};
 use skep_world::{Reader, Watched, World};
 
 use crate::watched::{
-    ConfigMaps, Deployments, Kept, ManagedStatefulSets, RoleBindings, Roles, ServiceAccounts, Services,
-    StatefulSets, owner_key,
+    ConfigMaps, Deployments, Kept, ManagedDeployments, ManagedStatefulSets, RoleBindings, Roles,
+    ServiceAccounts, Services, StatefulSets, owner_key,
 };
 
 /// A child as it is.
@@ -49,8 +49,9 @@ impl Row {
     }
 }
 
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     Row::of::<Deployments, _>(),
+    Row::of::<ManagedDeployments, _>(),
     Row::of::<Services, _>(),
     Row::of::<ServiceAccounts, _>(),
     Row::of::<Roles, _>(),

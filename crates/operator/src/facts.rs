@@ -51,6 +51,24 @@ fn refused(status: &Value) -> Option<String> {
     (failure["status"] == "True").then(|| failure["message"].as_str().unwrap_or_default().into())
 }
 
+/// What is known of a Deployment without a proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagedDeploymentFacts {
+    /// How many pods are ready.
+    pub ready: i32,
+    /// Why the API server does not let its pods be made, if it does not.
+    pub refused: Option<String>,
+}
+
+impl ManagedDeploymentFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        Self {
+            ready: number(&object.data, "/status/readyReplicas"),
+            refused: refused(&object.data["status"]),
+        }
+    }
+}
+
 /// What is known of a StatefulSet that the operator makes itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatefulSetFacts {

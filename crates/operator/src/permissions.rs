@@ -16,21 +16,24 @@ use crate::{
 const READ: &[&str] = &["get", "list", "watch"];
 /// To make, change and remove children. Server-side apply is a patch, and a creation where there is nothing yet.
 const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
-/// What proxies may do the operator must be allowed as well: nobody can grant more than they have.
+/// What proxies and registry servers may do the operator must be allowed as well: nobody can grant more than they have.
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-const RULES: [Rule; 11] = [
+const RULES: [Rule; 13] = [
     (GROUP, &["virtualmcpservers"], READ),
     ("apps", &["deployments"], OWN),
     ("apps", &["statefulsets"], GRANT),
-    ("", &["services"], GRANT),
-    ("", &["configmaps", "serviceaccounts"], OWN),
+    ("", &["services", "configmaps"], GRANT),
+    ("", &["serviceaccounts"], OWN),
     ("", &["secrets"], READ),
     ("", &["pods"], &["get", "list", "watch", "delete"]),
     ("", &["pods/log"], &["get"]),
     ("", &["pods/attach"], &["create", "get"]),
     ("rbac.authorization.k8s.io", &["roles", "rolebindings"], OWN),
     ("events.k8s.io", &["events"], &["create", "patch"]),
+    // What registry servers may do beside that.
+    ("coordination.k8s.io", &["leases"], GRANT),
+    ("gateway.networking.k8s.io", &["httproutes", "gateways"], READ),
 ];
 
 /// What replicas need beside that to agree on a leader, in the operator's own namespace.

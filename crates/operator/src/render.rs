@@ -12,8 +12,8 @@ use crate::{
     settings::Settings,
     watched::{
         AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, EmbeddingServers, Entries,
-        ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs,
-        ToolConfigs, WebhookConfigs, watches,
+        ExternalAuthConfigs, Groups, OidcConfigs, Registries, RemoteProxies, Secrets, Servers,
+        TelemetryConfigs, ToolConfigs, WebhookConfigs, watches,
     },
 };
 
@@ -105,6 +105,7 @@ fn take_in(
         Entries,
         EmbeddingServers,
         CompositeTools,
+        Registries,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

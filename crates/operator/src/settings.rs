@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 /// The image of proxies unless the installation says otherwise.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
 
+/// The image of registry servers unless the installation says otherwise.
+pub const DEFAULT_REGISTRY_IMAGE: &str = "ghcr.io/stacklok/thv-registry-api:latest";
+
 /// The settings of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// The image of the proxies.
     pub proxy_image: String,
+    /// The image of the registry servers.
+    pub registry_image: String,
     /// The address that proxies listen on.
     pub proxy_host: String,
     /// Secrets with which every pod's image is pulled, after those that the object names.
@@ -45,6 +50,7 @@ impl Settings {
         let openshift = text("OPERATOR_OPENSHIFT").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         Self {
             proxy_image: text("TOOLHIVE_RUNNER_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
+            registry_image: text("TOOLHIVE_REGISTRY_API_IMAGE").unwrap_or(DEFAULT_REGISTRY_IMAGE).into(),
             proxy_host: text("TOOLHIVE_PROXY_HOST").unwrap_or("0.0.0.0").into(),
             pull_secrets: list("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS").map(Into::into).collect(),
             default_redis: text("TOOLHIVE_DEFAULT_REDIS_ADDR").map(Into::into),

@@ -19,7 +19,7 @@ use skep_world::{Builder, Readable, Watched, World};
 
 use crate::{
     driver::Controller,
-    facts::{DeploymentFacts, PodFacts, StatefulSetFacts},
+    facts::{DeploymentFacts, ManagedDeploymentFacts, PodFacts, StatefulSetFacts},
     kinds::{Visit, each},
     refers::{Refers, reference_key},
 };
@@ -90,6 +90,8 @@ custom_resources! {
     CompositeTools: VirtualMCPCompositeToolDefinition, "v1beta1", "virtualmcpcompositetooldefinitions";
     /// EmbeddingServers.
     EmbeddingServers: EmbeddingServer, "v1beta1", "embeddingservers";
+    /// MCPRegistries.
+    Registries: MCPRegistry, "v1beta1", "mcpregistries";
     /// MCPGroups.
     Groups: MCPGroup, "v1beta1", "mcpgroups";
     /// MCPToolConfigs.
@@ -178,6 +180,8 @@ fn nothing(_: &DynamicObject) {}
 children! {
     /// Deployments of proxies.
     Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
+    /// Deployments without a proxy.
+    ManagedDeployments: Deployment, ManagedDeploymentFacts = ManagedDeploymentFacts::of, Some(MANAGED);
     /// StatefulSets of servers.
     StatefulSets: StatefulSet, () = nothing, Some("toolhive=true");
     /// StatefulSets that the operator makes itself.
@@ -258,6 +262,7 @@ pub fn watches() -> Builder {
         .watch::<VirtualServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
+        .watch::<ManagedDeployments>()
         .watch::<ManagedStatefulSets>()
         .watch::<Services>()
         .watch::<ServiceAccounts>()

@@ -20,7 +20,7 @@ pub(crate) use deployment::{Probes, ProxyDeployment, requirements};
 pub(crate) use env::EnvList;
 pub(crate) use identity::{Identity, added};
 pub(crate) use pod_patch::pod_patch;
-pub(crate) use pod_template::patched;
+pub(crate) use pod_template::{patched, with_defaults};
 pub(crate) use probe::{container_port, http_probe};
 pub(crate) use pull_secrets::pull_secrets;
 pub(crate) use rbac::{Rule, Rules, policy, rbac, service_account};

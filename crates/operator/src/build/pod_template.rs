@@ -15,16 +15,20 @@ pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<Po
     let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
     let merged = merge_pod_template(template, &Value::Object(patch.0.clone()));
     let merged = merged.map_err(|error| error.to_string())?;
-    let mut merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
+    let merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
         .map_err(|error| format!("podTemplateSpec.{}: {}", error.path(), error.inner()))?;
-    if let Some(spec) = &mut merged.spec {
-        say_defaults(spec);
-    }
-    Ok(merged)
+    Ok(with_defaults(merged))
 }
 
-/// What the API server would fill in where a list's key or a whole value is owned at once, and would then be ours
-/// without our having said so.
+/// The template with what the API server would fill in where a list's key or a whole value is owned at once, and would
+/// then be ours without our having said so.
+pub(crate) fn with_defaults(mut template: PodTemplateSpec) -> PodTemplateSpec {
+    if let Some(spec) = &mut template.spec {
+        say_defaults(spec);
+    }
+    template
+}
+
 fn say_defaults(spec: &mut PodSpec) {
     for container in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
         of_container(container);

@@ -5,6 +5,8 @@ use k8s_openapi::api::{
     rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject},
 };
 
+use skep_api::GROUP;
+
 use super::Identity;
 
 /// A group, resources in it, and verbs on them.
@@ -25,6 +27,16 @@ impl Rules {
         ("", &["pods/log"], &["get"]),
         ("", &["pods/attach"], &["create", "get"]),
         ("", &["configmaps"], READ),
+    ]);
+
+    /// A registry server lists the servers of the cluster, and keeps what it knows in ConfigMaps.
+    pub(crate) const REGISTRY: Self = Self(&[
+        (GROUP, &["mcpservers", "mcpremoteproxies", "virtualmcpservers"], READ),
+        ("", &["services"], READ),
+        ("gateway.networking.k8s.io", &["httproutes", "gateways"], READ),
+        ("", &["configmaps"], WRITE),
+        ("coordination.k8s.io", &["leases"], WRITE),
+        ("events.k8s.io", &["events"], &["create", "patch"]),
     ]);
 
     /// The proxy of an MCPRemoteProxy starts nothing.

@@ -5,6 +5,7 @@ mod mcp_authz_config;
 mod mcp_external_auth_config;
 mod mcp_group;
 mod mcp_oidc_config;
+mod mcp_registry;
 mod mcp_remote_proxy;
 mod mcp_server;
 mod mcp_server_entry;
@@ -33,6 +34,7 @@ pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(mcp_group::McpGroups);
     visitor.visit(virtual_mcp_composite_tool_definition::CompositeToolDefinitions);
     visitor.visit(embedding_server::Embeddings::new(settings.clone()));
+    visitor.visit(mcp_registry::McpRegistries::new(settings.clone()));
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());
     visitor.visit(Configs::<mcp_oidc_config::McpOidcConfig>::default());

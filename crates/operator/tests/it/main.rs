@@ -15,6 +15,7 @@ mod generation_is_frozen;
 mod leader;
 mod life;
 mod many_referrers;
+mod mcp_registry;
 mod one_owner;
 mod others_own_theirs;
 mod policies;

@@ -7,14 +7,15 @@ use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::Test
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_operator::watched::{
-    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-    Services, StatefulSets, TelemetryConfigs, ToolConfigs, WebhookConfigs,
+    AuthzConfigs, CompositeTools, ConfigMaps, Deployments, EmbeddingServers, Entries, ExternalAuthConfigs,
+    Groups, OidcConfigs, Registries, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets,
+    TelemetryConfigs, ToolConfigs, WebhookConfigs,
 };
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 11] = [
     AuthzConfigs::KIND,
     CompositeTools::KIND,
     EmbeddingServers::KIND,
@@ -22,12 +23,21 @@ const KINDS: [Kind; 10] = [
     ExternalAuthConfigs::KIND,
     Groups::KIND,
     OidcConfigs::KIND,
+    Registries::KIND,
     TelemetryConfigs::KIND,
     ToolConfigs::KIND,
     WebhookConfigs::KIND,
 ];
 /// What is made for them.
-const CHILDREN: [Kind; 2] = [StatefulSets::KIND, Services::KIND];
+const CHILDREN: [Kind; 7] = [
+    StatefulSets::KIND,
+    Deployments::KIND,
+    Services::KIND,
+    ConfigMaps::KIND,
+    ServiceAccounts::KIND,
+    Roles::KIND,
+    RoleBindings::KIND,
+];
 /// Variants of each specimen that are tried. The API server refuses some of them.
 const VARIANTS: usize = 20;
 
@@ -119,7 +129,7 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
 
 /// The Secrets without which nothing would be made for some specimens.
 async fn create_secrets(fixture: &Fixture) {
-    for (name, key) in [("hugging-face", "token")] {
+    for (name, key) in [("hugging-face", "token"), ("postgres", "pgpass")] {
         let secret = json!({"metadata": {"name": name}, "stringData": {key: "x"}});
         fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
     }

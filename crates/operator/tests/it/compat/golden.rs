@@ -17,7 +17,7 @@ use skep_operator::{
     settings::Settings,
     watched::{
         AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-        RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs,
+        Registries, RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, WebhookConfigs,
     },
 };
 use skep_world::Watched;
@@ -25,11 +25,12 @@ use skep_world::Watched;
 use crate::fixture::Fixture;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 12] = [
+pub(super) const KINDS: [Kind; 13] = [
     Servers::KIND,
     RemoteProxies::KIND,
     Entries::KIND,
     Groups::KIND,
+    Registries::KIND,
     CompositeTools::KIND,
     EmbeddingServers::KIND,
     AuthzConfigs::KIND,
@@ -81,6 +82,9 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 pub(super) fn documents(file: &Path, namespace: &str) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap();
     let text = Regex::new(r"\bNS\b").unwrap().replace_all(&text, namespace);
+    // Some hashes look like numbers that are too large.
+    let hash = Regex::new(r"(?m)(checksum|-hash): ([0-9a-f]+)$").unwrap();
+    let text = hash.replace_all(&text, "$1: '$2'");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     documents.into_iter().filter(Value::is_object).collect()
 }

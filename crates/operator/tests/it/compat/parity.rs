@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{EmbeddingServers, Groups};
+use skep_operator::watched::{EmbeddingServers, Groups, Registries};
 use skep_world::Watched;
 
 use super::golden;
@@ -82,7 +82,7 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
         }
         let ours = fixture.object(golden::kind_of(&theirs).unwrap(), name).await.unwrap();
         // Entered in docs/compatibility.md: these need no finalizer.
-        if ![Groups::KIND.kind, EmbeddingServers::KIND.kind].contains(&kind) {
+        if ![Groups::KIND.kind, EmbeddingServers::KIND.kind, Registries::KIND.kind].contains(&kind) {
             let finalizers = ours.metadata.finalizers.unwrap_or_default();
             assert_eq!(json!(finalizers), theirs["finalizers"], "{kind} {name}");
         }
