@@ -12,6 +12,9 @@ pub const RUNCONFIG_CHECKSUM: &str = "toolhive.stacklok.dev/runconfig-checksum";
 /// A proxy leaves a StatefulSet alone that carries a greater generation than its own.
 pub const MCPSERVER_GENERATION: &str = "toolhive.stacklok.dev/mcpserver-generation";
 
+/// On the pod template of a registry: a hash of the MCPRegistry's spec, so that a new one rolls the pods.
+pub const CONFIG_HASH: &str = "toolhive.stacklok.dev/config-hash";
+
 /// On a Deployment: a hash of the user's pod template patch.
 pub const POD_TEMPLATE_SPEC_HASH: &str = "toolhive.stacklok.io/podtemplatespec-hash";
 /// On a Deployment: a hash of the secrets that images are pulled with.
@@ -50,5 +53,9 @@ pub const TELEMETRY_CONFIG_FINALIZER: &str = "mcptelemetryconfig.toolhive.stackl
 pub const TOOL_CONFIG_FINALIZER: &str = "toolhive.stacklok.dev/toolconfig-finalizer";
 /// See [`AUTHZ_CONFIG_FINALIZER`].
 pub const WEBHOOK_CONFIG_FINALIZER: &str = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer";
+/// A finalizer that ToolHive puts on an EmbeddingServer. See [`GROUP_FINALIZER`].
+pub const EMBEDDING_SERVER_FINALIZER: &str = "embeddingserver.toolhive.stacklok.dev/finalizer";
+/// A finalizer that ToolHive puts on an MCPRegistry. See [`GROUP_FINALIZER`].
+pub const REGISTRY_FINALIZER: &str = "mcpregistry.toolhive.stacklok.dev/finalizer";
 /// A finalizer that ToolHive puts on an MCPGroup. skep needs none, and takes it off when a group is deleted.
 pub const GROUP_FINALIZER: &str = "toolhive.stacklok.dev/mcpgroup-finalizer";

@@ -34,6 +34,8 @@ pub const MCP_SERVER: &str = "toolhive.stacklok.io/mcp-server";
 pub const MCP_REMOTE_PROXY: &str = "toolhive.stacklok.io/mcp-remote-proxy";
 /// On a ConfigMap: the VirtualMCPServer that it configures.
 pub const VIRTUAL_MCP_SERVER: &str = "toolhive.stacklok.io/virtual-mcp-server";
+/// On what runs an MCPRegistry: its name.
+pub const REGISTRY_NAME: &str = "toolhive.stacklok.io/registry-name";
 /// On a ConfigMap: who writes it, always [`OPERATOR`].
 pub const MANAGED_BY: &str = "toolhive.stacklok.io/managed-by";
 /// On a ConfigMap of authorization policies: where they come from, always [`INLINE`].

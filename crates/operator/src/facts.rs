@@ -1,6 +1,10 @@
 //! What a status is computed from.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use skep_config::annotations;
 
@@ -53,6 +57,48 @@ fn refused(status: &Value) -> Option<String> {
     let conditions = status["conditions"].as_array()?;
     let failure = conditions.iter().find(|condition| condition["type"] == "ReplicaFailure")?;
     (failure["status"] == "True").then(|| failure["message"].as_str().unwrap_or_default().into())
+}
+
+/// What is known of a Deployment without a proxy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ManagedDeploymentFacts {
+    /// How many pods are ready.
+    pub ready: i32,
+    /// Why the API server does not let its pods be made, if it does not.
+    pub refused: Option<String>,
+}
+
+impl ManagedDeploymentFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        Self {
+            ready: number(&object.data, "/status/readyReplicas"),
+            refused: refused(&object.data["status"]),
+        }
+    }
+}
+
+/// What is known of a StatefulSet that the operator makes itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatefulSetFacts {
+    /// How many pods there are.
+    pub replicas: i32,
+    /// How many of them are ready.
+    pub ready: i32,
+    /// The labels by which it knows its pods. They cannot be changed.
+    pub selector: BTreeMap<String, String>,
+    /// The claims for its volumes. They cannot be changed.
+    pub claims: Vec<PersistentVolumeClaim>,
+}
+
+impl StatefulSetFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        Self {
+            replicas: number(&object.data, "/status/replicas"),
+            ready: number(&object.data, "/status/readyReplicas"),
+            selector: typed(&object.data["spec"]["selector"]["matchLabels"]),
+            claims: typed(&object.data["spec"]["volumeClaimTemplates"]),
+        }
+    }
 }
 
 /// How a pod is doing.
@@ -126,4 +172,9 @@ fn state(status: &Value) -> PodState {
 /// A number in an object, or zero.
 fn number(value: &Value, path: &str) -> i32 {
     value.pointer(path).and_then(Value::as_i64).and_then(|number| number.try_into().ok()).unwrap_or_default()
+}
+
+/// A value as its type, or an empty one.
+fn typed<T: DeserializeOwned + Default>(value: &Value) -> T {
+    serde_json::from_value(value.clone()).unwrap_or_default()
 }

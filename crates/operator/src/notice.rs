@@ -20,6 +20,21 @@ pub struct Notice {
     pub note: String,
 }
 
+impl Notice {
+    /// Something that keeps an object from becoming what its spec says. `told` is what its status said before, so a
+    /// problem that stays is told once.
+    pub(crate) fn problem(
+        reason: impl Into<String>,
+        action: &'static str,
+        message: &str,
+        told: Option<&str>,
+    ) -> Option<Self> {
+        let note = format!("{message}; what runs goes on as it is");
+        let notice = Self { severity: Severity::Warning, reason: reason.into(), action, note };
+        (told != Some(message)).then_some(notice)
+    }
+}
+
 /// How much a notice matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {

@@ -20,13 +20,12 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// What the pods may do the operator must be allowed as well: nobody can grant more than they have.
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-const RULES: [Rule; 12] = [
-    (GROUP, &["virtualmcpcompositetooldefinitions", "embeddingservers"], READ),
+const RULES: [Rule; 13] = [
     (GROUP, &["virtualmcpservers/status"], &["update"]),
     ("apps", &["deployments"], OWN),
     ("apps", &["statefulsets"], GRANT),
-    ("", &["services"], GRANT),
-    ("", &["configmaps", "serviceaccounts"], OWN),
+    ("", &["services", "configmaps"], GRANT),
+    ("", &["serviceaccounts"], OWN),
     // One that is made is never changed, and goes with its owner.
     ("", &["secrets"], &["get", "list", "watch", "create"]),
     ("", &["pods"], &["get", "list", "watch", "delete"]),
@@ -34,6 +33,9 @@ const RULES: [Rule; 12] = [
     ("", &["pods/attach"], &["create", "get"]),
     ("rbac.authorization.k8s.io", &["roles", "rolebindings"], OWN),
     ("events.k8s.io", &["events"], &["create", "patch"]),
+    // What registry servers may do beside that.
+    ("coordination.k8s.io", &["leases"], GRANT),
+    ("gateway.networking.k8s.io", &["httproutes", "gateways"], READ),
 ];
 
 /// What replicas need beside that to agree on a leader, in the operator's own namespace.

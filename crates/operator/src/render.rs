@@ -12,8 +12,8 @@ use crate::{
     settings::Settings,
     watched::{
         AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, EmbeddingServers, Entries,
-        ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Secrets, Servers, TelemetryConfigs,
-        ToolConfigs, VirtualServers, WebhookConfigs, watches,
+        ExternalAuthConfigs, Groups, OidcConfigs, Registries, RemoteProxies, Secrets, Servers,
+        TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs, watches,
     },
 };
 
@@ -106,6 +106,7 @@ fn take_in(
         VirtualServers,
         CompositeTools,
         EmbeddingServers,
+        Registries,
         Groups,
         ToolConfigs,
         ExternalAuthConfigs,

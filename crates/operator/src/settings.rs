@@ -7,6 +7,9 @@ use skep_api::refs::SecretKeyRef;
 /// The image of proxies and of virtual MCP servers unless the installation says otherwise.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
 
+/// The image of registry servers unless the installation says otherwise.
+pub const DEFAULT_REGISTRY_IMAGE: &str = "ghcr.io/stacklok/thv-registry-api:latest";
+
 /// The settings of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -14,6 +17,8 @@ pub struct Settings {
     pub proxy_image: String,
     /// The image of virtual MCP servers.
     pub vmcp_image: String,
+    /// The image of the registry servers.
+    pub registry_image: String,
     /// The address that proxies listen on.
     pub proxy_host: String,
     /// Secrets with which every pod's image is pulled, after those that the object names.
@@ -52,6 +57,7 @@ impl Settings {
         Self {
             proxy_image: text("TOOLHIVE_RUNNER_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
             vmcp_image: text("VMCP_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
+            registry_image: text("TOOLHIVE_REGISTRY_API_IMAGE").unwrap_or(DEFAULT_REGISTRY_IMAGE).into(),
             proxy_host: text("TOOLHIVE_PROXY_HOST").unwrap_or("0.0.0.0").into(),
             pull_secrets: list("TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS").map(Into::into).collect(),
             default_redis: text("TOOLHIVE_DEFAULT_REDIS_ADDR").map(Into::into),

@@ -19,13 +19,16 @@ use skep_world::{Builder, Readable, Watched, World};
 
 use crate::{
     driver::Controller,
-    facts::{DeploymentFacts, PodFacts},
+    facts::{DeploymentFacts, ManagedDeploymentFacts, PodFacts, StatefulSetFacts},
     kinds::{Visit, each},
     refers::{Refers, reference_key},
 };
 
 /// The field managers of this operator begin like this.
 pub const MANAGER_PREFIX: &str = "skep-";
+
+/// What selects the workloads that the operator makes and that have no proxy.
+const MANAGED: &str = "app.kubernetes.io/managed-by=toolhive-operator";
 
 /// A custom resource, typed if it can be read.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,6 +90,8 @@ custom_resources! {
     CompositeTools: VirtualMCPCompositeToolDefinition, "v1beta1", "virtualmcpcompositetooldefinitions";
     /// EmbeddingServers.
     EmbeddingServers: EmbeddingServer, "v1beta1", "embeddingservers";
+    /// MCPRegistries.
+    Registries: MCPRegistry, "v1beta1", "mcpregistries";
     /// MCPGroups.
     Groups: MCPGroup, "v1beta1", "mcpgroups";
     /// MCPToolConfigs.
@@ -175,8 +180,12 @@ fn nothing(_: &DynamicObject) {}
 children! {
     /// Deployments of proxies.
     Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
+    /// Deployments without a proxy.
+    ManagedDeployments: Deployment, ManagedDeploymentFacts = ManagedDeploymentFacts::of, Some(MANAGED);
     /// StatefulSets of servers.
     StatefulSets: StatefulSet, () = nothing, Some("toolhive=true");
+    /// StatefulSets that the operator makes itself.
+    ManagedStatefulSets: StatefulSet, StatefulSetFacts = StatefulSetFacts::of, Some(MANAGED);
     /// Services.
     Services: Service, () = nothing, None;
     /// ServiceAccounts.
@@ -258,6 +267,8 @@ pub fn watches() -> Builder {
         .watch::<EmbeddingServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
+        .watch::<ManagedDeployments>()
+        .watch::<ManagedStatefulSets>()
         .watch::<Services>()
         .watch::<ServiceAccounts>()
         .watch::<Roles>()

@@ -20,16 +20,20 @@ pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<Po
         Value::Object(fields) => Value::Object(without_zeros(&go_types::PodTemplateSpec, fields)),
         other => other,
     };
-    let mut merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
+    let merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
         .map_err(|error| format!("podTemplateSpec.{}: {}", error.path(), error.inner()))?;
-    if let Some(spec) = &mut merged.spec {
-        say_defaults(spec);
-    }
-    Ok(merged)
+    Ok(with_defaults(merged))
 }
 
-/// What the API server would fill in where a list's key or a whole value is owned at once, and would then be ours
-/// without our having said so.
+/// The template with what the API server would fill in where a list's key or a whole value is owned at once, and would
+/// then be ours without our having said so.
+pub(crate) fn with_defaults(mut template: PodTemplateSpec) -> PodTemplateSpec {
+    if let Some(spec) = &mut template.spec {
+        say_defaults(spec);
+    }
+    template
+}
+
 fn say_defaults(spec: &mut PodSpec) {
     if spec.service_account_name.is_some() {
         // The old name of the same field, which the API server then overwrites.

@@ -33,6 +33,16 @@ impl Rules {
         ("", &["configmaps"], READ),
     ]);
 
+    /// A registry server lists the servers of the cluster, and keeps what it knows in ConfigMaps.
+    pub(crate) const REGISTRY: Self = Self(&[
+        (GROUP, &["mcpservers", "mcpremoteproxies", "virtualmcpservers"], READ),
+        ("", &["services"], READ),
+        ("gateway.networking.k8s.io", &["httproutes", "gateways"], READ),
+        ("", &["configmaps"], WRITE),
+        ("coordination.k8s.io", &["leases"], WRITE),
+        ("events.k8s.io", &["events"], &["create", "patch"]),
+    ]);
+
     /// The proxy of an MCPRemoteProxy starts nothing.
     pub(crate) const REMOTE: Self = Self(&[("", &["configmaps"], READ), ("", &["secrets"], READ)]);
 

@@ -1,15 +1,18 @@
 //! The kinds, one file or folder each.
 
+mod embedding_server;
 mod mcp_authz_config;
 mod mcp_external_auth_config;
 mod mcp_group;
 mod mcp_oidc_config;
+mod mcp_registry;
 mod mcp_remote_proxy;
 mod mcp_server;
 mod mcp_server_entry;
 mod mcp_telemetry_config;
 mod mcp_tool_config;
 mod mcp_webhook_config;
+mod virtual_mcp_composite_tool_definition;
 mod virtual_mcp_server;
 
 use std::sync::Arc;
@@ -32,6 +35,9 @@ pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(mcp_server_entry::McpServerEntries);
     visitor.visit(VirtualMcpServers::new(settings.clone()));
     visitor.visit(mcp_group::McpGroups);
+    visitor.visit(virtual_mcp_composite_tool_definition::CompositeToolDefinitions);
+    visitor.visit(embedding_server::Embeddings::new(settings.clone()));
+    visitor.visit(mcp_registry::McpRegistries::new(settings.clone()));
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());
     visitor.visit(Configs::<mcp_oidc_config::McpOidcConfig>::default());

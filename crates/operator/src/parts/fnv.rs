@@ -1,12 +1,16 @@
-//! Short hashes for names.
+//! Short hashes, of names and of what Go has dumped.
 
 /// The hash that names carry: FNV-1a of 32 bits over the text as Go dumps it, in hex without leading zeros.
 ///
 /// Volumes have carried it in their names since before skep, and a pod whose volumes are renamed is another pod.
 pub(super) fn name_hash(text: &str) -> String {
-    let dump = ["(string)", text];
-    let bytes = dump.iter().flat_map(|part| part.bytes());
-    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    hash(&format!("(string){text}"))
+}
+
+/// The hash of a text in which Go has dumped a value.
+pub(crate) fn hash(dump: &str) -> String {
+    let hash =
+        dump.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     format!("{hash:x}")
 }
 

@@ -15,7 +15,7 @@ pub(crate) mod ca_bundle;
 mod checks;
 pub(crate) mod entry;
 pub(crate) mod external_auth;
-mod fnv;
+pub(crate) mod fnv;
 pub(crate) mod header_forward;
 pub(crate) mod middleware;
 pub(crate) mod oidc;

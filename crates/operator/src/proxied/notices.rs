@@ -34,10 +34,9 @@ fn problem(findings: &Findings, message: &str, told: Option<&str>) -> Option<Not
             ("InvalidPodTemplateSpec".into(), "ValidatePodTemplateSpec")
         }
         Some(finding) if finding.type_ == "ConfigurationValid" => (finding.reason.clone(), "ValidateSpec"),
-        _ => ("NotApplied".into(), "Reconcile"),
+        _ => (String::from("NotApplied"), "Reconcile"),
     };
-    let note = format!("{message}; what runs goes on as it is");
-    (told != Some(message)).then_some(Notice { severity: Severity::Warning, reason, action, note })
+    Notice::problem(reason, action, message, told)
 }
 
 /// Why the proxy's pods are new.

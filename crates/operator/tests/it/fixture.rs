@@ -2,8 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::core::DynamicObject;
+use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
+use kube::{api::ListParams, core::DynamicObject};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_converge::Kind;
@@ -275,6 +275,16 @@ impl Fixture {
         }
     }
 
+    /// What people were told, as reasons and notes, sorted.
+    pub(crate) async fn events(&self) -> Vec<(String, String)> {
+        let events = self.test.api::<Event>().list(&ListParams::default()).await.unwrap();
+        let told = events.items.into_iter();
+        let told = told.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()));
+        let mut told: Vec<_> = told.collect();
+        told.sort();
+        told
+    }
+
     /// The annotations of the proxy's pods.
     pub(crate) async fn pod_annotations(&self, name: &str) -> Value {
         let template = self.deployment(name).await.spec.unwrap().template;
@@ -294,6 +304,12 @@ pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, Stri
     let conditions = server.status.iter().flat_map(|status| &status.conditions);
     let mut found = conditions.filter(|condition| condition.type_ == type_);
     found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
+}
+
+/// The condition of an object of any kind, or null.
+pub(crate) fn condition_of(object: &DynamicObject, type_: &str) -> Value {
+    let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().find(|condition| condition["type"] == type_).cloned().unwrap_or_default()
 }
 
 /// A text without the checksums in it, which differ where the namespace does.

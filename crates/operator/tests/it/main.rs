@@ -5,7 +5,9 @@
 
 mod checksum_survives_overrides;
 mod compat;
+mod composite_tools;
 mod drift;
+mod embedding_server;
 mod every_field_has_an_effect;
 mod faults;
 mod fixture;
@@ -16,6 +18,7 @@ mod leader;
 mod life;
 mod many_referrers;
 mod matchers;
+mod mcp_registry;
 mod migrator;
 mod one_owner;
 mod others_own_theirs;

@@ -2,26 +2,41 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use k8s_openapi::api::core::v1::Secret;
 use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_operator::watched::{
-    AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, TelemetryConfigs, ToolConfigs,
-    WebhookConfigs,
+    AuthzConfigs, CompositeTools, ConfigMaps, Deployments, EmbeddingServers, Entries, ExternalAuthConfigs,
+    Groups, OidcConfigs, Registries, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets,
+    TelemetryConfigs, ToolConfigs, WebhookConfigs,
 };
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 11] = [
     AuthzConfigs::KIND,
+    CompositeTools::KIND,
+    EmbeddingServers::KIND,
     Entries::KIND,
     ExternalAuthConfigs::KIND,
     Groups::KIND,
     OidcConfigs::KIND,
+    Registries::KIND,
     TelemetryConfigs::KIND,
     ToolConfigs::KIND,
     WebhookConfigs::KIND,
+];
+/// What is made for them.
+const CHILDREN: [Kind; 7] = [
+    StatefulSets::KIND,
+    Deployments::KIND,
+    Services::KIND,
+    ConfigMaps::KIND,
+    ServiceAccounts::KIND,
+    Roles::KIND,
+    RoleBindings::KIND,
 ];
 /// Variants of each specimen that are tried. The API server refuses some of them.
 const VARIANTS: usize = 20;
@@ -77,6 +92,7 @@ async fn stored(fixture: &Fixture, kind: Kind, name: &str, object: &Value) -> bo
 #[tokio::test]
 async fn every_specimen_and_its_variants_are_settled_once_and_never_written_again() {
     let fixture = Fixture::new().await;
+    create_secrets(&fixture).await;
     let mut runner = TestRunner::default();
     let mut names: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
     for kind in KINDS {
@@ -111,9 +127,17 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
     fixture.operator.stop().await;
 }
 
+/// The Secrets without which nothing would be made for some specimens.
+async fn create_secrets(fixture: &Fixture) {
+    for (name, key) in [("hugging-face", "token"), ("postgres", "pgpass")] {
+        let secret = json!({"metadata": {"name": name}, "stringData": {key: "x"}});
+        fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
+    }
+}
+
 async fn versions(fixture: &Fixture) -> Map<String, Value> {
     let mut versions = Map::new();
-    for kind in KINDS {
+    for kind in KINDS.into_iter().chain(CHILDREN) {
         let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
         let list: Value = fixture.test.client().request(request).await.unwrap();
         for object in list["items"].as_array().unwrap() {

@@ -25,7 +25,7 @@ pub(super) fn check(inputs: &Inputs) -> Result<(), String> {
         if !names.insert(&tool.name) {
             return Err(format!("{at}: it is there twice: rename one of them"));
         }
-        parts::workflow::check(tool).map_err(|error| format!("{at}.{error}"))?;
+        parts::workflow::check_as_part(tool).map_err(|error| format!("{at}.{error}"))?;
     }
     let service = config.optimizer.as_ref().map(|optimizer| optimizer.embedding_service.as_deref());
     if spec.embedding_server_ref.is_none() && matches!(service, Some(None | Some(""))) {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use skep_api::{
     auth_server::{EmbeddedAuthServer, UpstreamType},
-    kinds::{EmbeddingServer, EmbeddingServerPhase, MCPGroupPhase, OutgoingAuthSource, ValidationStatus},
+    kinds::{EmbeddingServer, EmbeddingServerPhase, MCPGroupPhase, OutgoingAuthSource},
     workload::SessionProvider,
 };
 
@@ -106,12 +106,7 @@ fn composite_tools(inputs: &Inputs, found: &mut Found) {
     let mut names: HashSet<&str> = config.composite_tools.iter().map(|tool| tool.name.as_str()).collect();
     for reference in &inputs.composite_tools {
         let checked = reference.checked("VirtualMCPCompositeToolDefinition", |definition| {
-            let status = definition
-                .status
-                .as_ref()
-                .filter(|status| status.validation_status == Some(ValidationStatus::Invalid));
-            parts::workflow::check(&definition.spec.tool)?;
-            status.map_or(Ok(()), |status| Err(status.validation_errors.join("; ")))
+            parts::workflow::check_as_part(&definition.spec.tool)
         });
         match checked {
             Err(problem @ Problem::Missing(_)) => {

@@ -16,20 +16,23 @@ use skep_converge::Kind;
 use skep_operator::{
     settings::Settings,
     watched::{
-        AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
-        TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
+        AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+        Registries, RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
     },
 };
 use skep_testkit::Namespace;
 use skep_world::Watched;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 11] = [
+pub(super) const KINDS: [Kind; 14] = [
     Servers::KIND,
     RemoteProxies::KIND,
     Entries::KIND,
     VirtualServers::KIND,
     Groups::KIND,
+    Registries::KIND,
+    CompositeTools::KIND,
+    EmbeddingServers::KIND,
     AuthzConfigs::KIND,
     ExternalAuthConfigs::KIND,
     OidcConfigs::KIND,
@@ -80,6 +83,9 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
 pub(super) fn documents(file: &Path, namespace: &str) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap();
     let text = Regex::new(r"\bNS\b").unwrap().replace_all(&text, namespace);
+    // Some hashes look like numbers that are too large.
+    let hash = Regex::new(r"(?m)(checksum|-hash): ([0-9a-f]+)$").unwrap();
+    let text = hash.replace_all(&text, "$1: '$2'");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     documents.into_iter().filter(Value::is_object).collect()
 }

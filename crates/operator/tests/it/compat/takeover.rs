@@ -78,7 +78,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
             let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
             let live = golden::api(&fixture.test, child).get(name).await.unwrap();
             let what = format!("{}: {kind} {name}", folder.display());
-            if kind == "Deployment" {
+            if matches!(kind, "Deployment" | "StatefulSet") {
                 let wanted = golden::without_duplicate_variables(child.clone());
                 // Entered in docs/compatibility.md: some configurations are others, and roll the pods once.
                 let mut text = wanted.to_string();

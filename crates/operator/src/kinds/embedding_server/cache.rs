@@ -1,0 +1,87 @@
+//! The volume that keeps the model.
+//!
+//! Kubernetes lets nobody change the claims of a StatefulSet that is there. So they stay as they are, and it is said
+//! when the spec wants others.
+
+use k8s_openapi::{
+    api::core::v1::{
+        PersistentVolumeClaim, PersistentVolumeClaimSpec, PersistentVolumeClaimStatus,
+        VolumeResourceRequirements,
+    },
+    apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
+};
+use skep_api::workload::MetadataOverrides;
+use skep_converge::quantity;
+
+use super::inputs::Inputs;
+use crate::build::{Labels, added};
+
+/// The name of the volume and of the claim for it.
+pub(super) const VOLUME: &str = "model-cache";
+/// Where the server sees it.
+pub(super) const FOLDER: &str = "/data";
+
+/// The claims that the StatefulSet has, or will have once it is made.
+pub(super) fn claims(inputs: &Inputs) -> Vec<PersistentVolumeClaim> {
+    match &inputs.live {
+        Some(live) => live.claims.clone(),
+        None => wanted(inputs).into_iter().collect(),
+    }
+}
+
+/// Whether the StatefulSet has other claims than the spec asks for.
+pub(super) fn differs(inputs: &Inputs) -> bool {
+    let Some(live) = &inputs.live else { return false };
+    match (wanted(inputs), live.claims.as_slice()) {
+        (None, []) => false,
+        (Some(wanted), [claim]) => !same(&wanted, claim, &live.selector),
+        _ => true,
+    }
+}
+
+/// The claim that the spec asks for, with what the API server fills in: claims are owned as a whole.
+fn wanted(inputs: &Inputs) -> Option<PersistentVolumeClaim> {
+    let cache = inputs.spec().model_cache.as_ref().filter(|cache| cache.enabled())?;
+    let metadata = ObjectMeta {
+        name: Some(VOLUME.into()),
+        labels: added(inputs.labels(), overrides(inputs).map(|users| &users.labels)),
+        annotations: added([].into(), overrides(inputs).map(|users| &users.annotations)),
+        ..ObjectMeta::default()
+    };
+    let storage = [("storage".to_owned(), Quantity(cache.size().into()))].into();
+    let spec = PersistentVolumeClaimSpec {
+        access_modes: Some(vec![cache.access_mode.unwrap_or_default().as_str().into()]),
+        resources: Some(VolumeResourceRequirements { requests: Some(storage), limits: None }),
+        storage_class_name: cache.storage_class_name.clone().filter(|name| !name.is_empty()),
+        volume_mode: Some("Filesystem".into()),
+        ..PersistentVolumeClaimSpec::default()
+    };
+    let status = PersistentVolumeClaimStatus {
+        phase: Some("Pending".into()),
+        ..PersistentVolumeClaimStatus::default()
+    };
+    Some(PersistentVolumeClaim { metadata, spec: Some(spec), status: Some(status) })
+}
+
+fn overrides(inputs: &Inputs) -> Option<&MetadataOverrides> {
+    inputs.spec().resource_overrides.as_ref()?.persistent_volume_claim.as_ref()
+}
+
+/// Whether a claim is what is wanted, in what the spec can say of it.
+fn same(wanted: &PersistentVolumeClaim, live: &PersistentVolumeClaim, selector: &Labels) -> bool {
+    let said = |claim: &PersistentVolumeClaim| {
+        let spec = claim.spec.clone().unwrap_or_default();
+        let requests = spec.resources.and_then(|resources| resources.requests);
+        let size = requests.and_then(|requests| requests.get("storage").map(|size| size.0.clone()));
+        let size = size.map(|size| quantity(&size).unwrap_or(size));
+        let annotations = claim.metadata.annotations.clone().unwrap_or_default();
+        (claim.metadata.name.clone(), annotations, spec.access_modes, spec.storage_class_name, size)
+    };
+    let labels = |claim: &PersistentVolumeClaim| {
+        let mut labels = claim.metadata.labels.clone().unwrap_or_default();
+        // ToolHive puts a user's labels for the pods here as well.
+        labels.extend(selector.clone());
+        labels
+    };
+    said(wanted) == said(live) && labels(wanted) == labels(live)
+}

@@ -1,0 +1,247 @@
+//! Actions of a template, as tokens.
+
+use std::{iter::Peekable, str::CharIndices};
+
+use super::super::problem::quoted;
+
+/// What stands between `{{` and `}}`.
+pub(super) struct Action<'a> {
+    /// The text, with its delimiters, for messages.
+    pub(super) text: &'a str,
+    pub(super) tokens: Vec<Token>,
+}
+
+/// A token, and whether there is a space before it: `.a .b` are two values, `.a.b` is one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) spaced: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A function or a keyword.
+    Word(String),
+    /// `.name`.
+    Field(String),
+    /// `.` alone.
+    Dot,
+    /// `$name`, without the dollar sign.
+    Variable(String),
+    Text(String),
+    /// A number or a character.
+    Literal(String),
+    /// `(`, `)`, `|`, `,`, `:=` or `=`.
+    Sign(&'static str),
+}
+
+/// The actions of a template, in their order. Comments are none.
+pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, String> {
+    let mut actions = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("{{") {
+        rest = &rest[start..];
+        let inner = &rest[2..];
+        let inner = trimmed(inner);
+        let end = if inner.starts_with("/*") {
+            let comment = inner.find("*/").map(|end| rest.len() - inner.len() + end + 2);
+            let comment = comment.ok_or_else(|| format!("a comment is never closed: {}", quoted(rest)))?;
+            let after = &rest[comment..];
+            let after = after.trim_start().trim_start_matches('-');
+            if !after.starts_with("}}") {
+                return Err(format!("a comment must be all that stands in {}", quoted(rest)));
+            }
+            rest.len() - after.len() + 2
+        } else {
+            let mut lexer =
+                Lexer { all: rest, chars: inner.char_indices().peekable(), inner, tokens: Vec::new() };
+            let end = lexer.run()?;
+            let end = rest.len() - inner.len() + end;
+            let action = Action { text: &rest[..end], tokens: lexer.tokens };
+            if action.tokens.is_empty() {
+                return Err(format!("there is nothing in {}", quoted(action.text)));
+            }
+            actions.push(action);
+            end
+        };
+        rest = &rest[end..];
+    }
+    Ok(actions)
+}
+
+/// Without the sign that trims the text before the action.
+fn trimmed(inner: &str) -> &str {
+    match inner.strip_prefix('-') {
+        Some(rest) if rest.starts_with(char::is_whitespace) => rest,
+        _ => inner,
+    }
+}
+
+struct Lexer<'a> {
+    all: &'a str,
+    inner: &'a str,
+    chars: Peekable<CharIndices<'a>>,
+    tokens: Vec<Token>,
+}
+
+impl Lexer<'_> {
+    /// Reads tokens up to the end of the action, and says where that is.
+    fn run(&mut self) -> Result<usize, String> {
+        let mut spaced = false;
+        loop {
+            let Some(&(at, c)) = self.chars.peek() else {
+                return Err(format!("{{{{ is never closed: {}", quoted(self.all)));
+            };
+            let rest = &self.inner[at..];
+            if rest.starts_with("}}") {
+                return Ok(at + 2);
+            }
+            if spaced && rest.starts_with("-}}") {
+                return Ok(at + 3);
+            }
+            if c.is_whitespace() {
+                self.chars.next();
+                spaced = true;
+                continue;
+            }
+            let kind = self.token(c)?;
+            self.tokens.push(Token { kind, spaced });
+            spaced = false;
+        }
+    }
+
+    fn token(&mut self, c: char) -> Result<Kind, String> {
+        self.chars.next();
+        let next = self.chars.peek().map(|(_, next)| *next);
+        match c {
+            '.' if next.is_some_and(is_word) && !next.is_some_and(|next| next.is_ascii_digit()) => {
+                let name = self.word(String::new());
+                self.ends(&name)?;
+                Ok(Kind::Field(name))
+            }
+            '.' if !next.is_some_and(|next| next.is_ascii_digit()) => Ok(Kind::Dot),
+            '$' => {
+                let name = self.word(String::new());
+                self.ends(&name)?;
+                Ok(Kind::Variable(name))
+            }
+            '"' | '\'' | '`' => self.text(c),
+            '|' => Ok(Kind::Sign("|")),
+            '(' => Ok(Kind::Sign("(")),
+            ')' => Ok(Kind::Sign(")")),
+            ',' => Ok(Kind::Sign(",")),
+            '=' => Ok(Kind::Sign("=")),
+            ':' if next == Some('=') => {
+                self.chars.next();
+                Ok(Kind::Sign(":="))
+            }
+            _ if c.is_ascii_digit()
+                || matches!(c, '.' | '+' | '-')
+                    && next.is_some_and(|next| next.is_ascii_digit() || next == '.') =>
+            {
+                self.number(c)
+            }
+            _ if is_word(c) => {
+                let name = self.word(c.into());
+                self.ends(&name)?;
+                Ok(Kind::Word(name))
+            }
+            _ => Err(self.stray(c)),
+        }
+    }
+
+    fn stray(&self, c: char) -> String {
+        format!("{c:?} cannot stand here in {}", quoted(self.text_so_far()))
+    }
+
+    fn word(&mut self, mut word: String) -> String {
+        while let Some((_, c)) = self.chars.next_if(|(_, c)| is_word(*c)) {
+            word.push(c);
+        }
+        word
+    }
+
+    /// A name must end where Go lets it: `.my-step` is none.
+    fn ends(&mut self, name: &str) -> Result<(), String> {
+        let Some(&(at, c)) = self.chars.peek() else { return Ok(()) };
+        if c.is_whitespace()
+            || matches!(c, '.' | ',' | '|' | ':' | '(' | ')' | '=')
+            || self.inner[at..].starts_with("}}")
+        {
+            return Ok(());
+        }
+        let stray = self.stray(c);
+        let fields =
+            self.tokens.iter().rev().take_while(|token| matches!(token.kind, Kind::Field(_))).count();
+        if c != '-' || fields == 0 {
+            return Err(stray);
+        }
+        let whole: String = self.inner[at..].chars().take_while(|c| is_word(*c) || *c == '-').collect();
+        let path: Vec<_> = self.tokens[self.tokens.len() - fields..]
+            .iter()
+            .map(|token| match &token.kind {
+                Kind::Field(field) => format!(".{field}"),
+                _ => String::new(),
+            })
+            .collect();
+        Err(format!("{stray}: write index {} \"{name}{whole}\"", path.join("")))
+    }
+
+    /// A text in quotes. Its escapes stay as they are: they matter to nobody here.
+    fn text(&mut self, quote: char) -> Result<Kind, String> {
+        let mut text = String::new();
+        loop {
+            match self.chars.next() {
+                Some((_, c)) if c == quote => break,
+                Some((_, '\\')) if quote != '`' => {
+                    text.push('\\');
+                    text.extend(self.chars.next().map(|(_, c)| c));
+                }
+                Some((_, '\n')) if quote != '`' => return Err(self.open_text()),
+                Some((_, c)) => text.push(c),
+                None => return Err(self.open_text()),
+            }
+        }
+        Ok(if quote == '\'' { Kind::Literal(format!("'{text}'")) } else { Kind::Text(text) })
+    }
+
+    fn open_text(&self) -> String {
+        format!("a text is never closed: {}", quoted(self.all))
+    }
+
+    fn number(&mut self, first: char) -> Result<Kind, String> {
+        let mut text = String::from(first);
+        while let Some(&(_, c)) = self.chars.peek() {
+            let exponent = text.ends_with(['e', 'E', 'p', 'P']) && !text.starts_with("0x");
+            if is_word(c) || c == '.' || exponent && matches!(c, '+' | '-') {
+                text.push(c);
+                self.chars.next();
+            } else {
+                break;
+            }
+        }
+        if is_number(&text) {
+            return Ok(Kind::Literal(text));
+        }
+        Err(format!("{text} is not a number in {}", quoted(self.text_so_far())))
+    }
+
+    /// The action, up to its end if it has one.
+    fn text_so_far(&self) -> &str {
+        self.all.find("}}").map_or(self.all, |end| &self.all[..end + 2])
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']).replace('_', "").to_lowercase();
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = digits.strip_prefix(prefix) {
+            return i128::from_str_radix(digits, radix).is_ok();
+        }
+    }
+    digits.starts_with(|c: char| c.is_ascii_digit() || c == '.') && digits.parse::<f64>().is_ok()
+}

@@ -1,0 +1,114 @@
+//! Go's text/template, as far as workflows use it: whether a text is one, and which data it refers to.
+//!
+//! `define`, `block` and `template` are not part of it: a template stands alone.
+
+mod lex;
+mod parse;
+mod scope;
+
+/// A path from the root of the data, such as `steps`, `search`, `output`.
+pub(super) type Path = Vec<String>;
+
+/// How deep parentheses and blocks may be.
+const DEEPEST: usize = 50;
+
+/// The paths that a template refers to, in their order, or what is wrong with it and where.
+pub(super) fn paths(text: &str) -> Result<Vec<Path>, String> {
+    parse::paths(&lex::actions(text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<String> {
+        paths(text).unwrap().iter().map(|path| path.join("/")).collect()
+    }
+
+    #[test]
+    fn data_is_found_wherever_it_is_referred_to() {
+        for (text, expected) in [
+            ("no template", vec![]),
+            ("{{.params.a}} and {{ .steps.b.output.c }}", vec!["params/a", "steps/b/output/c"]),
+            ("{{- $.params.a -}}", vec!["params/a"]),
+            ("{{json .steps.b.output | quote}}", vec!["steps/b/output"]),
+            ("{{/* {{.params.a}} */}}", vec![]),
+            (
+                "{{if and (eq .params.a \"}}\") (gt .params.b 0.5)}}x{{else if .params.c}}y{{end}}",
+                vec!["params/a", "params/b", "params/c"],
+            ),
+            (
+                "{{with .steps.a}}{{.output.b}}{{$.params.c}}{{else}}{{.params.d}}{{end}}",
+                vec!["steps/a", "steps/a/output/b", "params/c", "params/d"],
+            ),
+            (
+                "{{range $i, $e := .steps.a.output.list}}{{.name}}{{$e.x}}{{$i}}{{break}}{{end}}",
+                vec!["steps/a/output/list"],
+            ),
+            (
+                "{{$x := .steps.a.output}}{{$x.b}}{{$x = 5}}{{$x.c}}",
+                vec!["steps/a/output", "steps/a/output/b"],
+            ),
+            ("{{index .steps \"my-step\" \"output\" \"n\"}}", vec!["steps", "steps/my-step/output/n"]),
+            ("{{(fromJson .steps.a.output.text).field}}", vec!["steps/a/output/text"]),
+            ("{{(.steps.a).output.b}}", vec!["steps/a", "steps/a/output/b"]),
+            ("{{printf \"%v %q\" .params.a `raw}}`}}", vec!["params/a"]),
+            ("{{len .params.a | eq 3}}{{true}}{{'x'}}{{-1.5e3}}{{0x1F}}", vec!["params/a"]),
+            ("{{.}}{{json $}}", vec!["", ""]),
+        ] {
+            assert_eq!(found(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        for (text, message) in [
+            ("a {{.params.a", r#"{{ is never closed: "{{.params.a""#),
+            ("{{/* note }}", r#"a comment is never closed: "{{/* note }}""#),
+            ("{{}}", r#"there is nothing in "{{}}""#),
+            (
+                "{{.steps.my-step}}",
+                r#"'-' cannot stand here in "{{.steps.my-step}}": write index .steps "my-step""#,
+            ),
+            ("{{\"open}}", r#"a text is never closed: "{{\"open}}""#),
+            ("{{@}}", r#"'@' cannot stand here in "{{@}}""#),
+            (
+                "{{lower .params.a}}",
+                r#"there is no function lower in "{{lower .params.a}}": there are json, quote, fromJson and those of Go's templates"#,
+            ),
+            ("{{$x}}", r#"there is no variable $x in "{{$x}}""#),
+            ("{{if .params.a}}x", "{{if}} has no {{end}}"),
+            ("x{{end}}", "{{end}} has nothing to end"),
+            ("{{else}}", "{{else}} has no {{if}}"),
+            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} stands twice"),
+            ("{{if}}x{{end}}", r#"something is missing in "{{if}}""#),
+            ("{{(.a}}", r#"( is never closed in "{{(.a}}""#),
+            ("{{.a)}}", r#") closes nothing in "{{.a)}}""#),
+            ("{{.a |}}", r#"something is missing in "{{.a |}}""#),
+            ("{{.a | 5}}", r#"5 cannot be called in "{{.a | 5}}""#),
+            ("{{break}}", "{{break}} is not within {{range}}"),
+            ("{{define \"x\"}}y{{end}}", "define is not supported: a template stands alone"),
+            (
+                "{{.a b}}",
+                r#"there is no function b in "{{.a b}}": there are json, quote, fromJson and those of Go's templates"#,
+            ),
+            ("{{1x}}", r#"1x is not a number in "{{1x}}""#),
+            ("{{nil}}", r#"nil cannot be called in "{{nil}}""#),
+            ("{{$x := }}", r#"something is missing in "{{$x := }}""#),
+        ] {
+            assert_eq!(paths(text), Err(message.to_owned()), "{text}");
+        }
+        let deep = format!("{{{{{}.a{}}}}}", "(".repeat(200), ")".repeat(200));
+        assert_eq!(paths(&deep), Err("parentheses can be 50 levels deep".into()));
+        let deep = format!("{}{}", "{{if .a}}".repeat(200), "{{end}}".repeat(200));
+        assert_eq!(paths(&deep), Err("blocks can be 50 levels deep".into()));
+    }
+
+    #[test]
+    fn no_text_is_too_strange() {
+        use proptest::prelude::*;
+        proptest!(|(text in "(\\{\\{|\\}\\}|[a-z .$|()\"`'/*:=,0-9-]|if |end|range |with |else)*")| {
+            paths(&text).ok();
+        });
+    }
+}

@@ -1,0 +1,238 @@
+//! An EmbeddingServer from its creation to its end.
+
+use k8s_openapi::api::{
+    apps::v1::StatefulSet,
+    core::v1::{Secret, Service},
+};
+use serde_json::{Value, json};
+use skep_operator::{
+    settings::Settings,
+    watched::{EmbeddingServers, Services, StatefulSets},
+};
+use skep_world::Watched;
+
+use crate::fixture::{Fixture, condition_of};
+
+const KIND: skep_converge::Kind = EmbeddingServers::KIND;
+
+async fn stateful_set(fixture: &Fixture) -> Value {
+    json!(fixture.test.api::<StatefulSet>().get("emb").await.unwrap())
+}
+
+async fn phase(fixture: &Fixture, phase: &str) {
+    fixture.until_any(KIND, "emb", phase, |object| object["status"]["phase"] == phase).await;
+}
+
+#[tokio::test]
+async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
+    let settings = Settings { pull_secrets: vec!["registry".into()], ..Settings::default() };
+    let fixture = Fixture::with(settings).await;
+    let overrides = json!({
+        "statefulSet": {
+            "annotations": {"team": "sky"}, "labels": {"team": "sky"},
+            "podTemplateMetadataOverrides": {"labels": {"tier": "search"}, "annotations": {"scrape": "true"}},
+        },
+        "service": {"annotations": {"internal": "true"}, "labels": {"team": "sky"}},
+    });
+    let hardened = json!({"spec": {
+        "imagePullSecrets": [{"name": "mine"}],
+        "containers": [{"name": "embedding", "securityContext": {"allowPrivilegeEscalation": false}}],
+    }});
+    let spec =
+        json!({"resourceOverrides": overrides, "podTemplateSpec": hardened, "args": ["--json-output"]});
+    fixture.create(KIND, "emb", spec).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(object.data["status"]["phase"], "Pending");
+    assert_eq!(condition_of(&object, "Ready")["reason"], "Pending");
+    let live = stateful_set(&fixture).await;
+    assert_eq!(live["metadata"]["labels"]["team"], "sky");
+    let pods = &live["spec"]["template"];
+    assert_eq!(pods["metadata"]["labels"]["tier"], "search");
+    assert_eq!(
+        live["spec"]["selector"]["matchLabels"]["tier"],
+        Value::Null,
+        "a selector can never be changed"
+    );
+    assert_eq!(pods["spec"]["imagePullSecrets"], json!([{"name": "mine"}, {"name": "registry"}]));
+    let container = &pods["spec"]["containers"][0];
+    assert_eq!(container["securityContext"], json!({"allowPrivilegeEscalation": false}));
+    let args = json!(["--model-id", "BAAI/bge-small-en-v1.5", "--port", "8080", "--json-output"]);
+    assert_eq!(container["args"], args);
+
+    let kubelet = fixture.test.kubelet();
+    kubelet.stateful_set_ready("emb").await;
+    phase(&fixture, "Ready").await;
+    let change = json!({"spec": {
+        "port": 9090, "replicas": 2, "args": null, "resourceOverrides": null, "podTemplateSpec": null,
+    }});
+    fixture.patch_any(KIND, "emb", change).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    let url = format!("http://emb.{}.svc.cluster.local:9090", fixture.test.name());
+    assert_eq!(object.data["status"]["url"], url, "it follows the port");
+    let live = stateful_set(&fixture).await;
+    assert_eq!(live["spec"]["replicas"], 2);
+    assert_eq!(live["metadata"]["annotations"], Value::Null);
+    assert_eq!(live["metadata"]["labels"].as_object().unwrap().len(), 4);
+    let pods = &live["spec"]["template"];
+    assert_eq!(pods["metadata"]["annotations"], Value::Null);
+    assert_eq!(pods["metadata"]["labels"].as_object().unwrap().len(), 4);
+    assert_eq!(pods["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
+    assert_eq!(pods["spec"]["containers"][0]["securityContext"], Value::Null);
+    let service = json!(fixture.test.api::<Service>().get("emb").await.unwrap());
+    assert_eq!(service["spec"]["ports"][0]["port"], 9090);
+    assert_eq!(service["metadata"]["annotations"], Value::Null);
+    let told = [("StatefulSetUpdated", "the StatefulSet was updated: the spec is now of generation 2")];
+    assert_eq!(fixture.events().await, told.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_bad_pod_template_is_told_once_and_what_runs_goes_on() {
+    let fixture = Fixture::new().await;
+    fixture.create(KIND, "emb", json!({})).await;
+    fixture.settle_any(KIND, "emb").await;
+    let before = stateful_set(&fixture).await;
+    let bad = json!({"spec": {"image": "registry.example/tei:2", "podTemplateSpec": {"spec": {"containers": "many"}}}});
+    fixture.patch_any(KIND, "emb", bad).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(object.data["status"]["phase"], "Failed");
+    assert_eq!(condition_of(&object, "PodTemplateValid")["reason"], "InvalidPodTemplateSpec");
+    assert_eq!(stateful_set(&fixture).await, before);
+    fixture.patch_any(KIND, "emb", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
+    fixture.settle_any(KIND, "emb").await;
+    let told = fixture.events().await;
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "ValidationFailed");
+    assert!(told[0].1.contains("podTemplateSpec.spec.containers"), "{told:?}");
+
+    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": null}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(condition_of(&object, "PodTemplateValid")["status"], "True");
+    let live = stateful_set(&fixture).await;
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example/tei:2");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed() {
+    let fixture = Fixture::new().await;
+    let recording = fixture.record();
+    fixture.create(KIND, "emb", json!({"modelCache": {"size": "10240Mi"}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+    // Another way to write the same size is no change.
+    fixture.patch_any(KIND, "emb", json!({"spec": {"modelCache": {"size": "10Gi"}}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+
+    let changes = [
+        json!({"modelCache": {"size": "20Gi"}}),
+        json!({"modelCache": {"size": "10Gi", "storageClassName": "fast"}}),
+        json!({"modelCache": {"storageClassName": null, "accessMode": "ReadWriteMany"}}),
+        json!({"modelCache": {"accessMode": null}, "resourceOverrides": {"persistentVolumeClaim": {"labels": {"a": "b"}}}}),
+        json!({"modelCache": null, "resourceOverrides": null}),
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        fixture.patch_any(KIND, "emb", json!({"spec": change})).await;
+        let image = format!("registry.example/tei:{number}");
+        fixture.patch_any(KIND, "emb", json!({"spec": {"image": image}})).await;
+        let object = fixture.settle_any(KIND, "emb").await;
+        assert_eq!(condition_of(&object, "VolumeReady")["reason"], "ModelCacheImmutable", "change {number}");
+        assert_eq!(object.data["status"]["phase"], "Pending", "change {number}");
+        let live = stateful_set(&fixture).await;
+        let container = &live["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"], image);
+        assert_eq!(container["volumeMounts"][0]["name"], "model-cache");
+        let claim = &live["spec"]["volumeClaimTemplates"][0]["spec"];
+        assert_eq!(claim["resources"]["requests"]["storage"], "10Gi");
+    }
+    let told = fixture.events().await;
+    let told: Vec<_> = told.iter().filter(|(reason, _)| reason == "ModelCacheImmutable").collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let refused: Vec<_> =
+        recording.requests().await.into_iter().filter(|request| request.code >= 400).collect();
+    assert_eq!(refused, []);
+
+    fixture.delete(StatefulSets::KIND, "emb").await;
+    let anew =
+        |object: &Value| object["spec"].is_object() && object["spec"]["volumeClaimTemplates"].is_null();
+    fixture.until_any(StatefulSets::KIND, "emb", "made anew", anew).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+    fixture.operator.stop().await;
+}
+
+/// ToolHive puts a user's labels for the pods into the selector, and then cannot change them any more.
+#[tokio::test]
+async fn labels_that_toolhive_has_selected_by_stay_and_nothing_is_refused() {
+    let fixture = Fixture::new().await.stopped().await;
+    let pods = json!({"statefulSet": {"podTemplateMetadataOverrides": {"labels": {"tier": "search"}}}});
+    fixture.create(KIND, "emb", json!({"resourceOverrides": pods})).await;
+    let owner = fixture.object(KIND, "emb").await.unwrap().metadata.uid.unwrap();
+    let labels = json!({
+        "app.kubernetes.io/component": "embedding-server", "app.kubernetes.io/instance": "emb",
+        "app.kubernetes.io/managed-by": "toolhive-operator", "app.kubernetes.io/name": "embeddingserver",
+        "tier": "search",
+    });
+    let theirs = json!({
+        "metadata": {"name": "emb", "labels": labels, "ownerReferences": [{
+            "apiVersion": KIND.api_version(), "kind": KIND.kind, "name": "emb", "uid": owner,
+            "controller": true, "blockOwnerDeletion": true,
+        }]},
+        "spec": {"serviceName": "emb", "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "embedding", "image": "old"}]},
+        }},
+    });
+    fixture.test.create_object(&serde_json::from_value::<StatefulSet>(theirs).unwrap()).await;
+    let fixture = fixture.restart().await;
+    let recording = fixture.record();
+    fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(KIND, "emb", json!({"spec": {"resourceOverrides": null}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(object.data["status"]["phase"], "Pending");
+    let live = stateful_set(&fixture).await;
+    assert_eq!(live["spec"]["template"]["metadata"]["labels"], labels);
+    assert_ne!(live["spec"]["template"]["spec"]["containers"][0]["image"], "old");
+    assert_eq!(live["metadata"]["labels"].as_object().unwrap().len(), 4);
+    assert!(recording.requests().await.iter().all(|request| request.code < 400));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn it_waits_for_the_token_and_goes_without_asking_anybody() {
+    let fixture = Fixture::new().await;
+    fixture.create(KIND, "emb", json!({"hfTokenSecretRef": {"name": "hf", "key": "token"}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    let message = "hfTokenSecretRef: there is no Secret hf: create it with the key token";
+    assert_eq!(object.data["status"]["message"], message);
+    assert_eq!(fixture.objects(StatefulSets::KIND).await, [] as [Value; 0]);
+    let secret = json!({"metadata": {"name": "hf"}, "stringData": {"token": "x"}});
+    fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
+    phase(&fixture, "Pending").await;
+    let env = stateful_set(&fixture).await["spec"]["template"]["spec"]["containers"][0]["env"][1].clone();
+    assert_eq!(
+        env,
+        json!({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}})
+    );
+
+    // As ToolHive has left it.
+    let finalizer = json!({"metadata": {"finalizers": ["embeddingserver.toolhive.stacklok.dev/finalizer"]}});
+    fixture.patch_any(KIND, "emb", finalizer).await;
+    fixture.delete(KIND, "emb").await;
+    fixture.until_any(KIND, "emb", "gone", Value::is_null).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn what_somebody_changes_or_deletes_is_put_back() {
+    let fixture = Fixture::new().await;
+    fixture.create(KIND, "emb", json!({"replicas": 2})).await;
+    fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(StatefulSets::KIND, "emb", json!({"spec": {"replicas": 0}})).await;
+    fixture
+        .until_any(StatefulSets::KIND, "emb", "scaled back", |object| object["spec"]["replicas"] == 2)
+        .await;
+    fixture.delete(Services::KIND, "emb").await;
+    fixture.until_any(Services::KIND, "emb", "back", Value::is_object).await;
+    fixture.operator.stop().await;
+}
