@@ -5,6 +5,7 @@ mod authorization;
 mod header_forward;
 mod origin;
 mod strip_auth;
+mod token_exchange;
 mod tools;
 
 use skep_config::{RunConfig, run_config::Middleware};
@@ -14,13 +15,15 @@ use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
 use origin::Origin;
+use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 
 /// One layer of the chain.
 pub(crate) enum Layer {
     Origin(Origin),
-    Authentication(Authentication),
+    Authentication(Box<Authentication>),
     StripAuth,
+    TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
     Authorization(Box<Authorization>),
@@ -32,8 +35,11 @@ impl Layer {
     pub(crate) fn new(middleware: &Middleware, config: &RunConfig) -> Result<Option<Self>, ConfigError> {
         Ok(Some(match middleware {
             Middleware::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
-            Middleware::Auth(parameters) => Self::Authentication(Authentication::new(parameters)?),
+            Middleware::Auth(parameters) => Self::Authentication(Box::new(Authentication::new(parameters)?)),
             Middleware::StripAuth => Self::StripAuth,
+            Middleware::TokenExchange(parameters) => {
+                Self::TokenExchange(Box::new(TokenExchange::new(&parameters.token_exchange_config)?))
+            }
             Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
             Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
             Middleware::Authorization(parameters) => {
@@ -64,8 +70,9 @@ impl Layer {
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         match self {
             Self::Origin(layer) => layer.request(exchange),
-            Self::Authentication(layer) => layer.request(exchange),
+            Self::Authentication(layer) => layer.request(exchange).await,
             Self::StripAuth => strip_auth::request(exchange),
+            Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolLists(_) => Ok(()),
             Self::ToolCalls(layer) => layer.request(exchange),
             Self::Authorization(layer) => layer.request(exchange),
@@ -81,4 +88,9 @@ impl Layer {
             _ => None,
         }
     }
+}
+
+/// A secret: from the file, or from the variable that the operator puts it into.
+fn secret(configured: &str, variable: &str) -> String {
+    if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
 }
