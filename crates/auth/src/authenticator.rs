@@ -26,18 +26,19 @@ impl Authenticator {
     pub fn new(oidc: &Oidc, secret: &str, pace: Pace) -> Result<Self, SetupError> {
         let reach = Reach { private: oidc.allow_private_ip, plain: oidc.insecure_allow_http };
         let file = |path: &str| (!path.is_empty()).then(|| Path::new(path).to_path_buf());
-        let fetcher = Arc::new(Fetcher::new(reach, file(&oidc.ca_cert_path).as_deref())?);
+        // Each has its own: a flood of opaque tokens does not keep keys from being fetched.
+        let fetcher = || Fetcher::new(reach, file(&oidc.ca_cert_path).as_deref());
         let keys = if oidc.jwks_url.is_empty() && oidc.issuer.is_empty() {
             None
         } else {
             let token = file(&oidc.auth_token_file);
-            Some(Keys::new(Source::new(fetcher.clone(), &oidc.jwks_url, &oidc.issuer, token)?, pace))
+            Some(Keys::new(Source::new(fetcher()?, &oidc.jwks_url, &oidc.issuer, token)?, pace))
         };
         let introspection = if oidc.introspection_url.is_empty() {
             None
         } else {
             let client = (oidc.client_id.as_str(), secret);
-            Some(Introspection::new(fetcher, &oidc.introspection_url, client, &oidc.audience)?)
+            Some(Introspection::new(fetcher()?, &oidc.introspection_url, client, &oidc.audience)?)
         };
         if keys.is_none() && introspection.is_none() {
             return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be there"));

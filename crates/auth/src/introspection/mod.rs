@@ -22,14 +22,14 @@ const NOT_ACTIVE: Refusal = Refusal::Token("the issuer does not know the token, 
 /// An answer is believed for [`limits::ANSWER_LIFE`] and no longer than the token lasts: a token that its issuer
 /// revokes is taken for that long.
 pub(crate) struct Introspection {
-    fetcher: Arc<Fetcher>,
+    fetcher: Fetcher,
     form: Form,
     answers: Cache<Arc<Identity>>,
 }
 
 impl Introspection {
     pub(crate) fn new(
-        fetcher: Arc<Fetcher>,
+        fetcher: Fetcher,
         url: &str,
         (client, secret): (&str, &str),
         audience: &str,

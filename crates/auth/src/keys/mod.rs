@@ -61,12 +61,13 @@ impl Keys {
     /// Keys with one of that id among them.
     pub(crate) async fn with(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
         let came = Instant::now();
-        if let Some(known) = self.known(id, came) {
+        if let Some(known) = self.known(id) {
             return known;
         }
         let _place = self.0.places.try_acquire().map_err(|_| Refusal::Unavailable)?;
         let turn = self.0.turn.clone().lock_owned().await;
-        if self.0.asked_since(came) {
+        // Whoever had the turn before may have found it.
+        if self.0.asked_since(came) || self.0.knows(id) {
             drop(turn);
         } else {
             // Those who wait depend on it also when this request is given up.
@@ -76,23 +77,23 @@ impl Keys {
     }
 
     /// What can be said without waiting.
-    fn known(&self, id: &str, now: Instant) -> Option<Result<Arc<KeySet>, Refusal>> {
+    fn known(&self, id: &str) -> Option<Result<Arc<KeySet>, Refusal>> {
         let pace = &self.0.pace;
         let state = self.0.state();
-        let set = state.set.as_ref().filter(|(_, fetched)| now.duration_since(*fetched) < pace.stale);
-        if let Some((set, fetched)) = set {
+        if let Some(set) = self.0.usable(&state) {
             if set.has(id) {
-                let rested = state.begun.is_none_or(|begun| now.duration_since(begun) >= pace.retry);
-                if now.duration_since(*fetched) >= pace.fresh && rested {
+                let old = state.set.as_ref().is_some_and(|(_, fetched)| fetched.elapsed() >= pace.fresh);
+                let rested = state.begun.is_none_or(|begun| begun.elapsed() >= pace.retry);
+                if old && rested {
                     self.refresh();
                 }
-                return Some(Ok(set.clone()));
+                return Some(Ok(set));
             }
-            if state.missing.get(id).is_some_and(|since| now.duration_since(*since) < pace.missing) {
+            if state.missing.get(id).is_some_and(|since| since.elapsed() < pace.missing) {
                 return Some(Err(UNKNOWN));
             }
         }
-        let failed = state.failed.is_some_and(|failed| now.duration_since(failed) < pace.pause);
+        let failed = state.failed.is_some_and(|failed| failed.elapsed() < pace.pause);
         failed.then_some(Err(Refusal::Unavailable))
     }
 
@@ -113,6 +114,16 @@ impl Shared {
     fn asked_since(&self, came: Instant) -> bool {
         let state = self.state();
         state.begun.is_some_and(|begun| begun >= came) || state.failed.is_some_and(|failed| failed >= came)
+    }
+
+    fn knows(&self, id: &str) -> bool {
+        self.usable(&self.state()).is_some_and(|set| set.has(id))
+    }
+
+    /// The keys, if they are not too old.
+    fn usable(&self, state: &State) -> Option<Arc<KeySet>> {
+        let set = state.set.as_ref().filter(|(_, fetched)| fetched.elapsed() < self.pace.stale);
+        set.map(|(set, _)| set.clone())
     }
 
     async fn fetch(self: Arc<Self>, turn: OwnedMutexGuard<()>) {
@@ -146,17 +157,14 @@ impl Shared {
 
     /// What a fetch has brought for a key that was not known.
     fn outcome(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
-        let now = Instant::now();
         let mut state = self.state();
-        let set = state.set.as_ref().filter(|(_, fetched)| now.duration_since(*fetched) < self.pace.stale);
-        if let Some((set, _)) = set.filter(|(set, _)| set.has(id)) {
-            return Ok(set.clone());
-        }
-        if state.failed.is_some() || set.is_none() {
-            return Err(Refusal::Unavailable);
+        match self.usable(&state) {
+            Some(set) if set.has(id) => return Ok(set),
+            Some(_) if state.failed.is_none() => {}
+            _ => return Err(Refusal::Unavailable),
         }
         if state.missing.len() < limits::MISSING_KEYS {
-            state.missing.insert(id.to_owned(), now);
+            state.missing.insert(id.to_owned(), Instant::now());
         }
         Err(UNKNOWN)
     }

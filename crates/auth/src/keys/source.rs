@@ -1,6 +1,6 @@
 //! Where the keys of an issuer come from.
 
-use std::{fs, path::PathBuf, sync::Arc};
+use std::{fs, path::PathBuf};
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, Uri, header};
@@ -16,7 +16,7 @@ use crate::{
 
 /// A place with keys.
 pub(crate) struct Source {
-    fetcher: Arc<Fetcher>,
+    fetcher: Fetcher,
     place: Place,
     /// A file with a token for the issuer. Kubernetes renews it, so it is read each time.
     token: Option<PathBuf>,
@@ -32,7 +32,7 @@ enum Place {
 impl Source {
     /// The keys at an address, or those of an issuer.
     pub(crate) fn new(
-        fetcher: Arc<Fetcher>,
+        fetcher: Fetcher,
         keys: &str,
         issuer: &str,
         token: Option<PathBuf>,
@@ -100,7 +100,7 @@ mod tests {
 
     fn source(issuer: &str, private: bool) -> Source {
         let fetcher = Fetcher::new(Reach { private, plain: true }, None).unwrap();
-        Source::new(Arc::new(fetcher), "", issuer, None).unwrap()
+        Source::new(fetcher, "", issuer, None).unwrap()
     }
 
     /// On loopback an issuer is as private as what it leads to, so the two steps are taken apart.
