@@ -18,6 +18,7 @@ use crate::{
     limits,
     sessions::Sessions,
     upstream::{HttpServer, Target},
+    well_known::WellKnown,
 };
 
 /// A proxy in front of one server.
@@ -27,6 +28,7 @@ pub struct Proxy {
     sessions: Arc<Sessions>,
     transport: Transport,
     stateless: bool,
+    well_known: WellKnown,
 }
 
 impl Proxy {
@@ -49,6 +51,7 @@ impl Proxy {
             sessions,
             transport: config.transport,
             stateless: config.stateless,
+            well_known: WellKnown::new(config),
         })
     }
 
@@ -61,9 +64,7 @@ impl Proxy {
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         match request.uri().path() {
             "/health" => self.health(request.method()),
-            path if path.starts_with("/.well-known/") => {
-                answer::json(StatusCode::NOT_FOUND, r#"{"error":"not_found"}"#)
-            }
+            path if path.starts_with("/.well-known/") => self.well_known.answer(&request),
             _ => self.mcp(request, peer).await,
         }
     }

@@ -21,6 +21,7 @@ mod load;
 mod serve;
 mod sessions;
 mod upstream;
+mod well_known;
 
 pub use front::Proxy;
 pub use load::{LoadError, Overrides, load, search};

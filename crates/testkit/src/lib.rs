@@ -14,6 +14,8 @@
 //! the API server starts a [`ControlPlane`] of its own. What the kubelet would do is done by [`kubelet`], which is a
 //! stand-in; everything else is the real thing.
 //!
+//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process.
+//!
 //! Every process ends with the test process, however that ends: see [`process`].
 
 // Only tests use this crate: when a test cannot be arranged, it should stop at the spot and say why.
@@ -22,6 +24,7 @@
 pub mod audit;
 mod control_plane;
 pub mod fixtures;
+mod identity_provider;
 pub mod kubelet;
 mod link;
 mod namespace;
@@ -33,6 +36,7 @@ mod shared;
 mod user;
 
 pub use control_plane::ControlPlane;
+pub use identity_provider::{IdentityProvider, Signing};
 pub use link::Link;
 pub use namespace::Namespace;
 pub use shared::{SHARED_DIR, namespace, share};

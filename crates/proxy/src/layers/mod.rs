@@ -6,6 +6,7 @@ mod authorization;
 mod header_forward;
 mod origin;
 mod strip_auth;
+mod token_exchange;
 mod tools;
 
 use skep_config::{RunConfig, run_config::Middleware};
@@ -16,14 +17,16 @@ use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
 use origin::Origin;
+use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 
 /// One layer of the chain.
 pub(crate) enum Layer {
     Origin(Origin),
     Audit(Audit),
-    Authentication(Authentication),
+    Authentication(Box<Authentication>),
     StripAuth,
+    TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
     Authorization(Box<Authorization>),
@@ -36,8 +39,11 @@ impl Layer {
         Ok(Some(match middleware {
             Middleware::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
             Middleware::Audit(parameters) => Self::Audit(Audit::new(parameters)?),
-            Middleware::Auth(parameters) => Self::Authentication(Authentication::new(parameters)?),
+            Middleware::Auth(parameters) => Self::Authentication(Box::new(Authentication::new(parameters)?)),
             Middleware::StripAuth => Self::StripAuth,
+            Middleware::TokenExchange(parameters) => {
+                Self::TokenExchange(Box::new(TokenExchange::new(&parameters.token_exchange_config)?))
+            }
             Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
             Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
             Middleware::Authorization(parameters) => {
@@ -68,9 +74,10 @@ impl Layer {
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         match self {
             Self::Origin(layer) => layer.request(exchange),
-            Self::Authentication(layer) => layer.request(exchange),
+            Self::Authentication(layer) => layer.request(exchange).await,
             Self::StripAuth => strip_auth::request(exchange),
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
+            Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolCalls(layer) => layer.request(exchange),
             Self::Authorization(layer) => layer.request(exchange),
             Self::HeaderForward(layer) => layer.request(exchange),
@@ -93,4 +100,9 @@ impl Layer {
             _ => None,
         }
     }
+}
+
+/// A secret: from the file, or from the variable that the operator puts it into.
+fn secret(configured: &str, variable: &str) -> String {
+    if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod audit;
+mod authentication;
 mod fixture;
 mod forwarding;
 mod policies;

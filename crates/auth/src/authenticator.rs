@@ -1,0 +1,67 @@
+//! Says who a request is from.
+
+use std::{path::Path, sync::Arc};
+
+use http::HeaderMap;
+use skep_config::run_config::Oidc;
+
+use crate::{
+    Identity, Pace, Refusal, SetupError, bearer,
+    claims::Expected,
+    fetch::{Fetcher, Reach},
+    introspection::Introspection,
+    jwt::Jwt,
+    keys::{Keys, Source},
+};
+
+/// Checks the tokens of one issuer.
+pub struct Authenticator {
+    expected: Expected,
+    keys: Option<Keys>,
+    introspection: Option<Introspection>,
+}
+
+impl Authenticator {
+    /// Checks tokens as the configuration says. `secret` is that of the client which introspects.
+    pub fn new(oidc: &Oidc, secret: &str, pace: Pace) -> Result<Self, SetupError> {
+        let reach = Reach { private: oidc.allow_private_ip, plain: oidc.insecure_allow_http };
+        let file = |path: &str| (!path.is_empty()).then(|| Path::new(path).to_path_buf());
+        // Each has its own: a flood of opaque tokens does not keep keys from being fetched.
+        let fetcher = || Fetcher::new(reach, file(&oidc.ca_cert_path).as_deref());
+        let keys = if oidc.jwks_url.is_empty() && oidc.issuer.is_empty() {
+            None
+        } else {
+            let token = file(&oidc.auth_token_file);
+            Some(Keys::new(Source::new(fetcher()?, &oidc.jwks_url, &oidc.issuer, token)?, pace))
+        };
+        let introspection = if oidc.introspection_url.is_empty() {
+            None
+        } else {
+            let client = (oidc.client_id.as_str(), secret);
+            Some(Introspection::new(fetcher()?, &oidc.introspection_url, client, &oidc.audience)?)
+        };
+        if keys.is_none() && introspection.is_none() {
+            return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be there"));
+        }
+        Ok(Self { expected: Expected::new(&oidc.issuer, &oidc.audience), keys, introspection })
+    }
+
+    /// Who a request is from.
+    pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, Refusal> {
+        let token = bearer(headers)?;
+        match (Jwt::read(token), &self.keys, &self.introspection) {
+            (Some(jwt), Some(keys), _) => self.signed(jwt, keys).await.map(Arc::new),
+            (_, _, Some(introspection)) => introspection.identity(token, &self.expected).await,
+            _ => Err(Refusal::Token("the token is not a JWT")),
+        }
+    }
+
+    /// Who a JWT is of. What is wrong with it in itself is found before its issuer is asked for anything.
+    async fn signed(&self, jwt: Jwt<'_>, keys: &Keys) -> Result<Identity, Refusal> {
+        jwt.algorithm()?;
+        let id = jwt.key_id()?;
+        self.expected.check(&jwt.claims)?;
+        jwt.verify(&*keys.with(id).await?)?;
+        Ok(Identity::of(jwt.claims))
+    }
+}

@@ -1,0 +1,68 @@
+//! A bounded memory of what was found out about tokens. It knows them by their hash alone.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Instant,
+};
+
+use sha2::{Digest, Sha256};
+
+use crate::limits;
+
+type Key = [u8; 32];
+
+/// What is known about tokens, each until some time.
+pub(crate) struct Cache<V>(Mutex<HashMap<Key, (V, Instant)>>);
+
+impl<V: Clone> Cache<V> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// What is known of a token, if it still holds.
+    pub(crate) fn get(&self, token: &str, now: Instant) -> Option<V> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&key(token)).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
+    }
+
+    /// Keeps what was found out. When there is no room, what has ended goes, and then everything.
+    pub(crate) fn put(&self, token: &str, value: V, until: Instant, now: Instant) {
+        if until <= now {
+            return;
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= limits::CACHED {
+            known.retain(|_, (_, until)| now < *until);
+        }
+        if known.len() >= limits::CACHED {
+            known.clear();
+        }
+        known.insert(key(token), (value, until));
+    }
+}
+
+fn key(token: &str) -> Key {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn what_is_known_ends_and_there_is_only_so_much_of_it() {
+        let cache = Cache::new();
+        let now = Instant::now();
+        let later = now + Duration::from_secs(10);
+        cache.put("a", 1, later, now);
+        assert_eq!((cache.get("a", now), cache.get("a", later), cache.get("b", now)), (Some(1), None, None));
+        for number in 0..2 * limits::CACHED {
+            cache.put(&number.to_string(), number, later, now);
+            assert!(cache.0.lock().unwrap().len() <= limits::CACHED);
+        }
+        assert_eq!(cache.get(&(2 * limits::CACHED - 1).to_string(), now), Some(2 * limits::CACHED - 1));
+    }
+}

@@ -1,0 +1,46 @@
+//! Why something could not be fetched.
+
+use std::{error::Error, iter};
+
+use http::{StatusCode, Uri};
+
+use super::origin;
+
+/// Why there is no answer. Of an address it says the host alone.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FetchError {
+    #[error("it must be an absolute http or https URL")]
+    NoAddress,
+    #[error("{0} is unencrypted, which is not allowed")]
+    Plain(String),
+    #[error("{0} cannot be reached: {1}")]
+    Unreachable(String, String),
+    #[error("{0} did not answer in time")]
+    Slow(String),
+    #[error("{0} answered with status {1}")]
+    Status(String, StatusCode),
+    #[error("the answer of {0} is not what it should be: {1}")]
+    Answer(String, &'static str),
+    #[error("the token file {0} cannot be read, or holds no token")]
+    TokenFile(String),
+}
+
+impl FetchError {
+    pub(crate) fn slow(uri: &Uri) -> Self {
+        Self::Slow(origin(uri))
+    }
+
+    pub(crate) fn status(uri: &Uri, status: StatusCode) -> Self {
+        Self::Status(origin(uri), status)
+    }
+
+    pub(crate) fn answer(uri: &Uri, what: &'static str) -> Self {
+        Self::Answer(origin(uri), what)
+    }
+
+    /// With the causes: of TLS, DNS and sockets, none of which sees the request.
+    pub(crate) fn unreachable(uri: &Uri, error: &(dyn Error + 'static)) -> Self {
+        let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
+        Self::Unreachable(origin(uri), causes.collect::<Vec<_>>().join(": "))
+    }
+}

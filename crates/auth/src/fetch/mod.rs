@@ -1,0 +1,150 @@
+//! The one client by which anything is fetched.
+
+mod address;
+mod connect;
+mod error;
+mod tls;
+
+use std::{path::Path, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::Scheme};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::Client as Pool,
+    rt::{TokioExecutor, TokioTimer},
+};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+use crate::{SetupError, limits};
+use connect::Guarded;
+pub(crate) use error::FetchError;
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// How long an idle connection is kept for the next request.
+const IDLE: Duration = Duration::from_secs(60);
+/// How many of them.
+const IDLE_CONNECTIONS: usize = 16;
+
+/// What may be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// Whether an address may be of a private network, or of this node.
+    pub(crate) private: bool,
+    /// Whether a request may go unencrypted.
+    pub(crate) plain: bool,
+}
+
+/// The client.
+pub(crate) struct Fetcher {
+    pool: Pool<HttpsConnector<Guarded>, Full<Bytes>>,
+    reach: Reach,
+    places: Semaphore,
+}
+
+impl Fetcher {
+    /// A client that trusts the authorities of that file, or those of the system.
+    pub(crate) fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls::config(authorities)?);
+        let connector = tls.https_or_http().enable_http1().wrap_connector(Guarded::new(reach));
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE)
+            .pool_max_idle_per_host(IDLE_CONNECTIONS)
+            .build(connector);
+        Ok(Self { pool, reach, places: Semaphore::new(limits::FETCHES) })
+    }
+
+    /// The address that a field of the configuration holds.
+    pub(crate) fn address(&self, field: &str, text: &str) -> Result<Uri, SetupError> {
+        let uri: Uri =
+            text.trim().parse().map_err(|_| SetupError::new(format!("{field}: {text:?} is not a URL")))?;
+        match self.checked(&uri) {
+            Ok(()) => Ok(uri),
+            Err(error) => Err(SetupError::new(format!("{field}: {error}"))),
+        }
+    }
+
+    /// The status of an answer and the JSON object in it, if there is one.
+    pub(crate) async fn send(
+        &self,
+        mut request: Request<Bytes>,
+        limit: usize,
+        time: Duration,
+    ) -> Result<(StatusCode, Option<Map<String, Value>>), FetchError> {
+        let uri = request.uri().clone();
+        self.checked(&uri)?;
+        request.headers_mut().insert(header::USER_AGENT, AGENT);
+        request.headers_mut().insert(header::ACCEPT, JSON);
+        let fetching = async {
+            let _place = self.places.acquire().await.map_err(|_| FetchError::slow(&uri))?;
+            let response = self.followed(request).await?;
+            let status = response.status();
+            let body = Limited::new(response.into_body(), limit).collect().await;
+            let body = body.map_err(|_| FetchError::Answer(origin(&uri), "it broke off, or is too large"))?;
+            Ok((status, serde_json::from_slice(&body.to_bytes()).ok()))
+        };
+        tokio::time::timeout(time, fetching).await.unwrap_or_else(|_| Err(FetchError::slow(&uri)))
+    }
+
+    /// Sends a request, and follows redirects of what was only asked for, at the same host.
+    async fn followed(&self, request: Request<Bytes>) -> Result<Response<Incoming>, FetchError> {
+        let (parts, body) = request.into_parts();
+        let mut uri = parts.uri.clone();
+        let mut redirects = 0;
+        loop {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = parts.method.clone();
+            *request.uri_mut() = uri.clone();
+            *request.headers_mut() = parts.headers.clone();
+            let response =
+                self.pool.request(request).await.map_err(|error| FetchError::unreachable(&uri, &error))?;
+            match redirect(&uri, &response) {
+                Some(next) if parts.method == Method::GET && redirects < limits::REDIRECTS => {
+                    redirects += 1;
+                    uri = next;
+                }
+                _ => return Ok(response),
+            }
+        }
+    }
+
+    fn checked(&self, uri: &Uri) -> Result<(), FetchError> {
+        let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        let plain = uri.scheme() == Some(&Scheme::HTTP);
+        if uri.host().is_none_or(str::is_empty) || !(secure || plain) {
+            return Err(FetchError::NoAddress);
+        }
+        if plain && !self.reach.plain {
+            return Err(FetchError::Plain(origin(uri)));
+        }
+        Ok(())
+    }
+}
+
+/// Where an answer sends the request, if that is at the same host and as secure.
+fn redirect(uri: &Uri, response: &Response<Incoming>) -> Option<Uri> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
+        return None;
+    }
+    let location: Uri = response.headers().get(header::LOCATION)?.to_str().ok()?.parse().ok()?;
+    let mut parts = location.into_parts();
+    let same_host = parts.authority.as_ref().is_none_or(|authority| Some(authority) == uri.authority());
+    let same_scheme = parts.scheme.as_ref().is_none_or(|scheme| Some(scheme) == uri.scheme());
+    if !same_host || !same_scheme {
+        return None;
+    }
+    parts.scheme = uri.scheme().cloned();
+    parts.authority = uri.authority().cloned();
+    Uri::from_parts(parts).ok()
+}
+
+/// Scheme, host and port: all of an address that is fit for a log. The rest may hold a token or a password.
+fn origin(uri: &Uri) -> String {
+    let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default())
+}

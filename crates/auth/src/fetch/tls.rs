@@ -1,0 +1,37 @@
+//! Whom the client trusts.
+
+use std::{fs, path::Path, sync::Arc};
+
+use hyper_rustls::ConfigBuilderExt;
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+use crate::SetupError;
+
+/// With a file of authorities, only they are trusted: whoever names one means that one.
+pub(super) fn config(authorities: Option<&Path>) -> Result<ClientConfig, SetupError> {
+    let failed = |error: rustls::Error| SetupError::new(format!("TLS cannot be set up: {error}"));
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?;
+    let builder = match authorities {
+        None => builder.try_with_platform_verifier().map_err(failed)?,
+        Some(path) => builder.with_root_certificates(roots(path)?),
+    };
+    Ok(builder.with_no_client_auth())
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, SetupError> {
+    let wrong =
+        |what: &dyn std::fmt::Display| SetupError::new(format!("CACertPath: {}: {what}", path.display()));
+    let pem = fs::read(path).map_err(|error| wrong(&error))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
+    }
+    if roots.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(roots) }
+}

@@ -1,0 +1,73 @@
+//! Opaque tokens: only their issuer can say what they are.
+
+mod form;
+
+use std::{sync::Arc, time::Instant};
+
+use tracing::warn;
+
+use crate::{
+    Identity, Refusal, SetupError,
+    cache::Cache,
+    claims::{Claims, Expected, rest},
+    fetch::{FetchError, Fetcher},
+    limits,
+};
+use form::Form;
+
+const NOT_ACTIVE: Refusal = Refusal::Token("the issuer does not know the token, or it has ended");
+
+/// Asks an issuer about tokens.
+///
+/// An answer is believed for [`limits::ANSWER_LIFE`] and no longer than the token lasts: a token that its issuer
+/// revokes is taken for that long.
+pub(crate) struct Introspection {
+    fetcher: Fetcher,
+    form: Form,
+    answers: Cache<Arc<Identity>>,
+}
+
+impl Introspection {
+    pub(crate) fn new(
+        fetcher: Fetcher,
+        url: &str,
+        (client, secret): (&str, &str),
+        audience: &str,
+    ) -> Result<Self, SetupError> {
+        let form = Form::new(url, fetcher.address("IntrospectionURL", url)?, client, secret);
+        if matches!(form, Form::Google(_)) && audience.is_empty() {
+            let message =
+                "Audience: Google tells whom a token is for and leaves the judgement to us: name your client";
+            return Err(SetupError::new(message));
+        }
+        Ok(Self { fetcher, form, answers: Cache::new() })
+    }
+
+    /// Who the token is of.
+    pub(crate) async fn identity(&self, token: &str, expected: &Expected) -> Result<Arc<Identity>, Refusal> {
+        if let Some(identity) = self.answers.get(token, Instant::now()) {
+            return Ok(identity);
+        }
+        let asked = Instant::now();
+        let claims = match self.asked(token).await {
+            Ok(Some(claims)) => claims,
+            Ok(None) => return Err(NOT_ACTIVE),
+            Err(error) => {
+                warn!(%error, "a token cannot be introspected");
+                return Err(Refusal::Unavailable);
+            }
+        };
+        expected.check(&claims)?;
+        let until = asked + rest(&claims).min(limits::ANSWER_LIFE);
+        let identity = Arc::new(Identity::of(self.form.kept(claims)));
+        self.answers.put(token, identity.clone(), until, Instant::now());
+        Ok(identity)
+    }
+
+    async fn asked(&self, token: &str) -> Result<Option<Claims>, FetchError> {
+        let request = self.form.request(token);
+        let uri = request.uri().clone();
+        let (status, answer) = self.fetcher.send(request, limits::INTROSPECTION, limits::FETCH_TIME).await?;
+        self.form.claims(&uri, status, answer)
+    }
+}

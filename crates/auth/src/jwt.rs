@@ -1,0 +1,67 @@
+//! Tokens that tell by themselves who somebody is, and that are signed by their issuer.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jsonwebtoken::{Algorithm, crypto};
+use serde_json::{Map, Value};
+
+use crate::{Refusal, claims::Claims, keys::KeySet, limits};
+
+/// A token in its three parts. Nothing in it is true until its signature is verified.
+pub(crate) struct Jwt<'a> {
+    signed: &'a str,
+    signature: &'a str,
+    header: Map<String, Value>,
+    /// What it says.
+    pub(crate) claims: Claims,
+}
+
+impl<'a> Jwt<'a> {
+    /// The token, if it is one of this kind. Others are opaque.
+    pub(crate) fn read(token: &'a str) -> Option<Self> {
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
+        Some(Self { signed, signature, header: object(header)?, claims: object(claims)? })
+    }
+
+    /// What it says it is signed with. Only signatures that cannot be made with the public key are taken.
+    pub(crate) fn algorithm(&self) -> Result<Algorithm, Refusal> {
+        // What must be understood (RFC 7515, section 4.1.11) is not: there is no extension that we know.
+        if self.header.contains_key("crit") {
+            return Err(Refusal::Token("the token has an extension that is not supported"));
+        }
+        match self.header.get("alg").and_then(Value::as_str) {
+            Some("RS256") => Ok(Algorithm::RS256),
+            Some("RS384") => Ok(Algorithm::RS384),
+            Some("RS512") => Ok(Algorithm::RS512),
+            Some("PS256") => Ok(Algorithm::PS256),
+            Some("PS384") => Ok(Algorithm::PS384),
+            Some("PS512") => Ok(Algorithm::PS512),
+            Some("ES256") => Ok(Algorithm::ES256),
+            Some("ES384") => Ok(Algorithm::ES384),
+            _ => Err(Refusal::Token("the token must be signed with RSA or ECDSA")),
+        }
+    }
+
+    /// The key that it says it is signed with.
+    pub(crate) fn key_id(&self) -> Result<&str, Refusal> {
+        match self.header.get("kid").and_then(Value::as_str) {
+            Some(id) if !id.is_empty() && id.len() <= limits::KEY_ID => Ok(id),
+            _ => Err(Refusal::Token("the token does not say which key it is signed with (kid)")),
+        }
+    }
+
+    /// Whether it is signed with the key that it names.
+    pub(crate) fn verify(&self, keys: &KeySet) -> Result<(), Refusal> {
+        let algorithm = self.algorithm()?;
+        let message = self.signed.as_bytes();
+        let verified =
+            keys.named(self.key_id()?).iter().filter(|key| key.fits(algorithm)).any(|key| {
+                crypto::verify(self.signature, message, &key.decoding, algorithm).unwrap_or(false)
+            });
+        if verified { Ok(()) } else { Err(Refusal::Token("the signature of the token is wrong")) }
+    }
+}
+
+fn object(part: &str) -> Option<Map<String, Value>> {
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}

@@ -1,0 +1,124 @@
+//! Where the keys of an issuer come from.
+
+use std::{fs, path::PathBuf};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, StatusCode, Uri, header};
+use serde_json::{Map, Value};
+
+use super::KeySet;
+use crate::{
+    SetupError,
+    claims::bare,
+    fetch::{FetchError, Fetcher},
+    limits,
+};
+
+/// A place with keys.
+pub(crate) struct Source {
+    fetcher: Fetcher,
+    place: Place,
+    /// A file with a token for the issuer. Kubernetes renews it, so it is read each time.
+    token: Option<PathBuf>,
+}
+
+enum Place {
+    /// The keys are here.
+    Keys(Uri),
+    /// The issuer says where they are, in this document (OpenID Connect Discovery).
+    Discovered { issuer: String, document: Uri },
+}
+
+impl Source {
+    /// The keys at an address, or those of an issuer.
+    pub(crate) fn new(
+        fetcher: Fetcher,
+        keys: &str,
+        issuer: &str,
+        token: Option<PathBuf>,
+    ) -> Result<Self, SetupError> {
+        let place = if keys.is_empty() {
+            let issuer = bare(issuer).to_owned();
+            let document =
+                fetcher.address("Issuer", &format!("{issuer}/.well-known/openid-configuration"))?;
+            Place::Discovered { issuer, document }
+        } else {
+            Place::Keys(fetcher.address("JWKSURL", keys)?)
+        };
+        Ok(Self { fetcher, place, token })
+    }
+
+    /// The keys, as they are now.
+    pub(super) async fn fetch(&self) -> Result<KeySet, FetchError> {
+        let discovered;
+        let uri = match &self.place {
+            Place::Keys(uri) => uri,
+            Place::Discovered { issuer, document } => {
+                discovered = self.discovered(issuer, document).await?;
+                &discovered
+            }
+        };
+        let keys = self.document(uri).await?;
+        KeySet::of(&keys).ok_or_else(|| FetchError::answer(uri, "it has no list of keys"))
+    }
+
+    async fn discovered(&self, issuer: &str, uri: &Uri) -> Result<Uri, FetchError> {
+        let document = self.document(uri).await?;
+        let text = |key| document.get(key).and_then(Value::as_str).unwrap_or_default();
+        // Or one issuer could speak for another (OpenID Connect Discovery 1.0, section 4.3).
+        if bare(text("issuer")) != issuer {
+            return Err(FetchError::answer(uri, "it describes another issuer"));
+        }
+        text("jwks_uri").parse().map_err(|_| FetchError::answer(uri, "its jwks_uri is not a URL"))
+    }
+
+    async fn document(&self, uri: &Uri) -> Result<Map<String, Value>, FetchError> {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = uri.clone();
+        if let Some(path) = &self.token {
+            let unreadable = || FetchError::TokenFile(path.display().to_string());
+            let token = fs::read_to_string(path).map_err(|_| unreadable())?;
+            let token = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+            let mut token = token.map_err(|_| unreadable())?;
+            token.set_sensitive(true);
+            request.headers_mut().insert(header::AUTHORIZATION, token);
+        }
+        match self.fetcher.send(request, limits::DOCUMENT, limits::FETCH_TIME).await? {
+            (StatusCode::OK, Some(document)) => Ok(document),
+            (StatusCode::OK, None) => Err(FetchError::answer(uri, "it is not a JSON object")),
+            (status, _) => Err(FetchError::status(uri, status)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use skep_testkit::IdentityProvider;
+
+    use super::*;
+    use crate::fetch::Reach;
+
+    fn source(issuer: &str, private: bool) -> Source {
+        let fetcher = Fetcher::new(Reach { private, plain: true }, None).unwrap();
+        Source::new(fetcher, "", issuer, None).unwrap()
+    }
+
+    /// On loopback an issuer is as private as what it leads to, so the two steps are taken apart.
+    #[tokio::test]
+    async fn a_description_cannot_lead_into_the_private_network() {
+        let (issuer, inner) = (IdentityProvider::start().await, IdentityProvider::start().await);
+        let document = "/.well-known/openid-configuration";
+        let keys = format!("{}/keys", inner.issuer);
+        issuer.answer(document, serde_json::json!({"issuer": issuer.issuer, "jwks_uri": keys}));
+        let described = source(&issuer.issuer, true);
+        let uri = described
+            .discovered(&issuer.issuer, &format!("{}{document}", issuer.issuer).parse().unwrap())
+            .await
+            .unwrap();
+        assert_eq!(uri, *keys);
+        let refused = source(&issuer.issuer, false).document(&uri).await.unwrap_err().to_string();
+        assert!(refused.contains("its address is private, which is not allowed"), "{refused}");
+        assert!(inner.asked("/keys").is_empty());
+        described.document(&uri).await.unwrap();
+    }
+}

@@ -1,0 +1,124 @@
+//! What callers are told: whom to ask for a token (RFC 9728), and what was wrong with theirs (RFC 6750).
+
+use http::{HeaderValue, Uri};
+use serde_json::json;
+use skep_config::run_config::Oidc;
+
+use crate::Refusal;
+
+/// Where the description of a resource is, before its path.
+pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+
+/// What a resource tells of itself.
+#[derive(Clone, Debug)]
+pub struct ProtectedResource {
+    issuer: String,
+    resource: String,
+    scopes: Vec<String>,
+}
+
+impl ProtectedResource {
+    /// The resource that a configuration describes.
+    pub fn new(oidc: &Oidc) -> Self {
+        Self { issuer: oidc.issuer.clone(), resource: oidc.resource_url.clone(), scopes: oidc.scopes.clone() }
+    }
+
+    /// The description of RFC 9728, if there is an address that clients know the resource by.
+    pub fn description(&self) -> Option<String> {
+        if self.resource.is_empty() {
+            return None;
+        }
+        let openid = [String::from("openid")];
+        let scopes = if self.scopes.is_empty() { &openid[..] } else { &self.scopes };
+        let description = json!({
+            "resource": self.resource,
+            "authorization_servers": [self.issuer],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": scopes,
+        });
+        Some(description.to_string())
+    }
+
+    /// The `WWW-Authenticate` of a refusal.
+    pub fn challenge(&self, refusal: &Refusal) -> HeaderValue {
+        let parameters = [
+            ("realm", self.issuer.clone()),
+            ("resource_metadata", self.address().unwrap_or_default()),
+            ("scope", self.scopes.join(" ")),
+            ("error", refusal.code().to_owned()),
+            ("error_description", refusal.to_string()),
+        ];
+        let told = parameters.iter().filter(|(_, value)| !value.is_empty());
+        let told: Vec<_> = told.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let challenge = format!("Bearer {}", told.join(", "));
+        HeaderValue::from_str(&challenge).unwrap_or(HeaderValue::from_static("Bearer"))
+    }
+
+    /// Where the description is: the well-known path goes between the host and the path of the resource.
+    fn address(&self) -> Option<String> {
+        let uri: Uri = self.resource.parse().ok()?;
+        let path = uri.path().trim_end_matches('/');
+        Some(format!("{}://{}{WELL_KNOWN}{path}", uri.scheme_str()?, uri.authority()?))
+    }
+}
+
+/// A text as a quoted-string of RFC 9110, section 5.6.4. What cannot be in a header is left out.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars().filter(|c| matches!(c, ' '..='~')) {
+        if matches!(c, '"' | '\\') {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(issuer: &str, resource: &str, scopes: &[&str]) -> ProtectedResource {
+        let scopes = scopes.iter().copied().map(str::to_owned).collect();
+        ProtectedResource { issuer: issuer.into(), resource: resource.into(), scopes }
+    }
+
+    #[test]
+    fn a_refusal_says_whom_to_ask_and_what_was_wrong() {
+        let full = resource("https://issuer.example", "https://crm.example:8443/mcp/", &["openid", "crm"]);
+        assert_eq!(
+            full.challenge(&Refusal::Token("the token has expired")),
+            "Bearer realm=\"https://issuer.example\", \
+             resource_metadata=\"https://crm.example:8443/.well-known/oauth-protected-resource/mcp\", \
+             scope=\"openid crm\", error=\"invalid_token\", error_description=\"the token has expired\""
+        );
+        let bare = resource("", "", &[]);
+        assert_eq!(
+            bare.challenge(&Refusal::Request("x")),
+            r#"Bearer error="invalid_request", error_description="x""#
+        );
+    }
+
+    #[test]
+    fn nothing_that_is_configured_can_add_a_parameter_or_a_header() {
+        let odd = resource("a\", error=\"none\r\nX-Y: \\é", "", &[]);
+        assert_eq!(
+            odd.challenge(&Refusal::Request("x")),
+            r#"Bearer realm="a\", error=\"noneX-Y: \\", error="invalid_request", error_description="x""#
+        );
+    }
+
+    #[test]
+    fn a_resource_without_an_address_is_not_described() {
+        assert_eq!(resource("https://issuer.example", "", &[]).description(), None);
+        let described =
+            resource("https://issuer.example", "https://crm.example/mcp", &[]).description().unwrap();
+        let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+        let expected = json!({
+            "resource": "https://crm.example/mcp", "authorization_servers": ["https://issuer.example"],
+            "bearer_methods_supported": ["header"], "scopes_supported": ["openid"],
+        });
+        assert_eq!(described, expected);
+    }
+}

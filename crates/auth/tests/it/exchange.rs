@@ -1,0 +1,93 @@
+//! Other tokens in place of callers'.
+
+use serde_json::{Value, json};
+use skep_auth::Exchanger;
+use skep_config::run_config::TokenExchange;
+use skep_testkit::IdentityProvider;
+
+const TOKEN: &str = "/token";
+
+fn exchanger(provider: &IdentityProvider, changes: Value) -> Exchanger {
+    let mut config = json!({
+        "token_url": format!("{}{TOKEN}", provider.issuer), "client_id": "me:1", "audience": "backend",
+        "scopes": ["read", "write"], "subject_token_type": "jwt",
+    });
+    config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    let config: TokenExchange = serde_json::from_value(config).unwrap();
+    Exchanger::new(&config, "s/cret").unwrap()
+}
+
+#[tokio::test]
+async fn a_token_is_exchanged_once_for_each_caller() {
+    let provider = IdentityProvider::start().await;
+    let exchanger = exchanger(&provider, json!({}));
+    for _ in 0..3 {
+        assert_eq!(exchanger.exchanged("a").await.unwrap(), "exchanged-1");
+    }
+    assert_eq!(exchanger.exchanged("b").await.unwrap(), "exchanged-2");
+    assert_eq!(exchanger.exchanged("a").await.unwrap(), "exchanged-1");
+    let asked = provider.asked(TOKEN);
+    assert_eq!(asked.len(), 2);
+    // "me%3A1:s%2Fcret"
+    assert_eq!(asked[0].headers["authorization"], "Basic bWUlM0ExOnMlMkZjcmV0");
+    let form = serde_json::to_value(&asked[0].form).unwrap();
+    let expected = json!({
+        "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "a",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
+        "requested_token_type": "urn:ietf:params:oauth:token-type:access_token",
+        "audience": "backend", "scope": "read write",
+    });
+    assert_eq!(form, expected);
+}
+
+#[tokio::test]
+async fn a_token_that_soon_ends_or_does_not_say_when_is_used_once() {
+    let provider = IdentityProvider::start().await;
+    let exchanger = exchanger(&provider, json!({}));
+    for (life, answer) in [("short", json!({"expires_in": 30})), ("unknown", json!({}))] {
+        let mut answer = answer;
+        answer["access_token"] = json!("t");
+        answer["token_type"] = json!("Bearer");
+        answer["issued_token_type"] = json!("urn:ietf:params:oauth:token-type:access_token");
+        provider.answer(TOKEN, answer);
+        let before = provider.asked(TOKEN).len();
+        for _ in 0..2 {
+            assert_eq!(exchanger.exchanged("a").await.unwrap(), "t", "{life}");
+        }
+        assert_eq!(provider.asked(TOKEN).len(), before + 2, "{life}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_without_an_id_does_not_authenticate_itself() {
+    let provider = IdentityProvider::start().await;
+    exchanger(&provider, json!({"client_id": "", "subject_token_type": ""})).exchanged("a").await.unwrap();
+    let asked = provider.asked(TOKEN);
+    assert_eq!(asked[0].headers.get("authorization"), None);
+    assert_eq!(asked[0].form["subject_token_type"], "urn:ietf:params:oauth:token-type:access_token");
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_said_without_a_token() {
+    let provider = IdentityProvider::start().await;
+    let exchanger = exchanger(&provider, json!({}));
+    let host = &provider.issuer;
+    for (answer, message) in [
+        (json!({"status": 400}), format!("{host} answered with status 400 Bad Request")),
+        (
+            json!({"token_type": "Bearer"}),
+            format!("the answer of {host} is not what it should be: it has no access_token"),
+        ),
+        (
+            json!({"access_token": "hidden", "issued_token_type": "x"}),
+            format!("the answer of {host} is not what it should be: it has no token_type"),
+        ),
+        (
+            json!({"access_token": "hidden", "token_type": "Bearer"}),
+            format!("the answer of {host} is not what it should be: it has no issued_token_type"),
+        ),
+    ] {
+        provider.answer(TOKEN, answer);
+        assert_eq!(exchanger.exchanged("secret").await.unwrap_err().to_string(), message);
+    }
+}

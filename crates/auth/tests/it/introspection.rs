@@ -1,0 +1,112 @@
+//! Opaque tokens.
+
+use serde_json::{Value, json};
+use skep_auth::{Pace, Refusal};
+use skep_testkit::IdentityProvider;
+
+use crate::fixture::Fixture;
+
+const INTROSPECT: &str = "/introspect";
+
+fn fixture(provider: &IdentityProvider) -> Fixture {
+    let changes = json!({
+        "IntrospectionURL": format!("{}{INTROSPECT}", provider.issuer), "ClientID": "crm client", "ClientSecret": "s:1",
+    });
+    Fixture::with(provider, changes, Pace::default())
+}
+
+#[tokio::test]
+async fn the_issuer_says_who_an_opaque_token_is_of() {
+    let provider = IdentityProvider::start().await;
+    let fixture = fixture(&provider);
+    provider.issue("opaque", provider.claims(json!({"scope": "read", "client_id": "x", "username": "a"})));
+    let identity = fixture.check("opaque").await.unwrap();
+    assert_eq!(identity.subject, "alice");
+    let mut kept: Vec<_> = identity.claims.keys().map(String::as_str).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, ["aud", "exp", "iss", "scope", "sub"]);
+    let asked = provider.asked(INTROSPECT);
+    // "crm+client:s%3A1"
+    assert_eq!(asked[0].headers["authorization"], "Basic Y3JtK2NsaWVudDpzJTNBMQ==");
+    assert_eq!(
+        (asked[0].form["token"].as_str(), asked[0].form["token_type_hint"].as_str()),
+        ("opaque", "access_token")
+    );
+}
+
+#[tokio::test]
+async fn an_answer_is_believed_for_a_while_and_a_refusal_is_not() {
+    let provider = IdentityProvider::start().await;
+    let fixture = fixture(&provider);
+    let unknown = Refusal::Token("the issuer does not know the token, or it has ended");
+    for _ in 0..2 {
+        assert_eq!(fixture.check("opaque").await, Err(unknown));
+    }
+    provider.issue("opaque", provider.claims(json!({})));
+    for _ in 0..10 {
+        assert!(fixture.check("opaque").await.is_ok());
+    }
+    provider.revoke("opaque");
+    assert!(fixture.check("opaque").await.is_ok(), "for half a minute");
+    assert_eq!(provider.asked(INTROSPECT).len(), 3);
+    assert_eq!(fixture.check("opaque2").await, Err(unknown), "each token is asked for itself");
+}
+
+#[tokio::test]
+async fn what_the_issuer_says_of_a_token_is_checked_like_a_token() {
+    let provider = IdentityProvider::start().await;
+    let fixture = fixture(&provider);
+    let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
+    for (number, wrong) in [
+        json!({"iss": "https://evil.example"}),
+        json!({"aud": "hr"}),
+        json!({"exp": null}),
+        json!({"exp": now - 1}),
+        json!({"nbf": now + 60}),
+        json!({"sub": null}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let token = format!("opaque-{number}");
+        provider.issue(&token, provider.claims(wrong.clone()));
+        assert!(matches!(fixture.check(&token).await, Err(Refusal::Token(_))), "{wrong}");
+    }
+    let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
+    provider.issue("short", provider.claims(json!({"exp": now + 4})));
+    assert!(fixture.check("short").await.is_ok());
+    tokio::time::sleep(std::time::Duration::from_millis(4100)).await;
+    let expired = fixture.check("short").await;
+    assert_eq!(
+        expired,
+        Err(Refusal::Token("the token has expired")),
+        "what is remembered ends with the token"
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_can_be_checked_here_is_not_sent_anywhere() {
+    let provider = IdentityProvider::start().await;
+    let fixture = fixture(&provider);
+    assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
+    let forged = provider.token_with(json!({"alg": "none"}), json!({}));
+    provider.issue(&forged, provider.claims(json!({})));
+    assert!(matches!(fixture.check(&forged).await, Err(Refusal::Token(_))));
+    assert!(provider.asked(INTROSPECT).is_empty());
+}
+
+#[tokio::test]
+async fn an_endpoint_that_does_not_answer_is_no_judgement_of_the_caller() {
+    let provider = IdentityProvider::start().await;
+    let fixture = fixture(&provider);
+    provider.issue("opaque", provider.claims(json!({})));
+    for status in [401, 403, 500] {
+        provider.answer(INTROSPECT, json!({"status": status}));
+        assert_eq!(fixture.check("opaque").await, Err(Refusal::Unavailable), "{status}");
+    }
+    provider.answer(INTROSPECT, Value::Null);
+    provider.down();
+    assert_eq!(fixture.check("opaque").await, Err(Refusal::Unavailable));
+    provider.up();
+    assert!(fixture.check("opaque").await.is_ok());
+}

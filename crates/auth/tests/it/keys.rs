@@ -1,0 +1,195 @@
+//! Keys that come, change and go.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::{Value, json};
+use skep_auth::{Pace, Refusal};
+use skep_testkit::{IdentityProvider, Signing};
+use tokio::time::Instant;
+
+use crate::fixture::{CONFIGURATION, Fixture, KEYS};
+
+const UNKNOWN: Refusal = Refusal::Token("the issuer has no key with the id that the token names (kid)");
+
+fn quick() -> Pace {
+    let pause = Duration::from_millis(200);
+    Pace { pause, retry: pause, ..Pace::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rotation_under_load_loses_no_valid_request() {
+    let provider = Arc::new(IdentityProvider::start().await);
+    let fixture = Arc::new(Fixture::new(&provider));
+    let callers: Vec<_> = (0..16)
+        .map(|_| {
+            let (provider, fixture) = (provider.clone(), fixture.clone());
+            tokio::spawn(async move {
+                for _ in 0..60 {
+                    // A token is used at once, with whatever key its issuer signs now.
+                    let token = provider.token(json!({}));
+                    assert_eq!(fixture.subject(&token).await.as_deref(), Ok("alice"));
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        provider.rotate();
+    }
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let fetches = provider.asked(KEYS).len();
+    assert!((2..=4).contains(&fetches), "one to begin, and at most one for each new key: {fetches}");
+}
+
+/// As many as there can have been since then.
+fn most(pause: Duration, began: Instant) -> usize {
+    (began.elapsed().as_millis() / pause.as_millis()) as usize + 2
+}
+
+/// Waits until the token is refused for that reason.
+async fn refused(fixture: &Fixture, token: &str, reason: Refusal) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fixture.check(token).await != Err(reason) {
+        assert!(Instant::now() < deadline, "it was not refused in time: {reason}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_flood_of_made_up_keys_is_not_a_flood_at_the_issuer() {
+    let provider = IdentityProvider::start().await;
+    let pause = Duration::from_secs(1);
+    let pace = Pace { pause, missing: Duration::from_secs(600), ..Pace::default() };
+    let fixture = Arc::new(Fixture::with(&provider, json!({}), pace));
+    let began = Instant::now();
+    assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
+    let forged = |number: usize| provider.token_with(json!({"kid": format!("forged-{number}")}), json!({}));
+    let flood: Vec<_> = (0..500)
+        .map(|number| {
+            let (fixture, token) = (fixture.clone(), forged(number));
+            tokio::spawn(async move { fixture.subject(&token).await })
+        })
+        .collect();
+    // Meanwhile, those who are known are served at once, and a key that is really new is found.
+    let good = provider.token(json!({}));
+    let before = provider.asked(KEYS).len();
+    assert!(fixture.check(&good).await.is_ok());
+    assert_eq!(provider.asked(KEYS).len(), before);
+    provider.rotate();
+    assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
+    for refused in flood {
+        assert_eq!(refused.await.unwrap(), Err(UNKNOWN));
+    }
+    // The same ones again: it is remembered that they are not there.
+    for number in 0..500 {
+        assert_eq!(fixture.subject(&forged(number)).await, Err(UNKNOWN));
+    }
+    let fetches = provider.asked(KEYS).len();
+    assert!(fetches <= most(pause, began), "{fetches} fetches in {:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn those_who_come_first_share_one_fetch() {
+    let provider = IdentityProvider::start().await;
+    provider.slow(Duration::from_millis(100));
+    let fixture = Arc::new(Fixture::new(&provider));
+    let began = Instant::now();
+    let callers: Vec<_> = (0..50)
+        .map(|number| {
+            let (fixture, token) = (fixture.clone(), provider.token(json!({})));
+            tokio::spawn(async move {
+                // Some come while it is under way, and need not wait for another.
+                tokio::time::sleep(Duration::from_millis(number)).await;
+                fixture.subject(&token).await
+            })
+        })
+        .collect();
+    for caller in callers {
+        assert_eq!(caller.await.unwrap().as_deref(), Ok("alice"));
+    }
+    assert_eq!((provider.asked(CONFIGURATION).len(), provider.asked(KEYS).len()), (1, 1));
+    assert!(began.elapsed() < Pace::default().pause);
+}
+
+#[tokio::test]
+async fn known_keys_serve_while_the_issuer_is_down_but_not_for_ever() {
+    let provider = IdentityProvider::start().await;
+    let pace = Pace { fresh: Duration::ZERO, stale: Duration::from_secs(4), ..quick() };
+    let fixture = Fixture::with(&provider, json!({}), pace);
+    let token = provider.token(json!({}));
+    assert!(fixture.check(&token).await.is_ok());
+    provider.down();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    for _ in 0..5 {
+        assert!(fixture.check(&token).await.is_ok());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(provider.asked(CONFIGURATION).len() > 1, "it was tried to get newer ones");
+    refused(&fixture, &token, Refusal::Unavailable).await;
+    provider.up();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(fixture.check(&token).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_is_no_judgement_of_the_caller() {
+    let provider = IdentityProvider::start().await;
+    provider.down();
+    let fixture = Fixture::with(&provider, json!({}), quick());
+    let token = provider.token(json!({}));
+    let began = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(fixture.check(&token).await, Err(Refusal::Unavailable));
+    }
+    let asked = provider.asked(CONFIGURATION).len();
+    assert!(asked <= most(quick().pause, began), "it is not asked by each of them: {asked}");
+    provider.up();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(fixture.check(&token).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_key_that_the_issuer_takes_back_is_not_believed_any_more() {
+    let provider = IdentityProvider::start().await;
+    let pace = Pace { fresh: Duration::ZERO, ..quick() };
+    let fixture = Fixture::with(&provider, json!({}), pace);
+    let old = provider.token(json!({}));
+    assert!(fixture.check(&old).await.is_ok());
+    provider.rotate();
+    provider.retire();
+    // The first one after a while sees that the keys are old, and has them fetched beside it.
+    refused(&fixture, &old, UNKNOWN).await;
+    assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
+}
+
+#[tokio::test]
+async fn two_keys_under_one_id_are_both_the_issuers_and_odd_ones_do_no_harm() {
+    let provider = IdentityProvider::start().await;
+    let (first, second, stranger) = (Signing::ecdsa("same"), Signing::rsa("same"), Signing::ecdsa("same"));
+    let with = |mut key: Value, changes: Value| {
+        key.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        key
+    };
+    let third = Signing::rsa("other");
+    provider.answer(
+        KEYS,
+        json!({"keys": [
+            7, {}, {"kty": "oct", "kid": "same", "k": "c2VjcmV0"}, {"kty": "new", "kid": "same"},
+            with(stranger.public(), json!({"use": "enc"})),
+            first.public(), second.public(), with(third.public(), json!({"alg": "RS512"})),
+        ]}),
+    );
+    let fixture = Fixture::new(&provider);
+    let claims = provider.claims(json!({}));
+    for (what, key, fine) in [
+        ("the first", &first, true),
+        ("the second", &second, true),
+        ("one that is for encryption", &stranger, false),
+        ("one that is for another algorithm", &third, false),
+    ] {
+        assert_eq!(fixture.check(&key.token(&key.header(), &claims)).await.is_ok(), fine, "{what}");
+    }
+}

@@ -1,0 +1,133 @@
+//! What a token must be.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use skep_auth::Refusal;
+use skep_testkit::{IdentityProvider, Signing};
+
+use crate::fixture::{Fixture, KEYS};
+
+fn part(value: &Value) -> String {
+    URL_SAFE_NO_PAD.encode(value.to_string())
+}
+
+/// The same token with another part.
+fn with_part(token: &str, number: usize, part: &str) -> String {
+    let mut parts: Vec<_> = token.split('.').collect();
+    parts[number] = part;
+    parts.join(".")
+}
+
+#[tokio::test]
+async fn a_good_token_tells_who_calls() {
+    let provider = IdentityProvider::start().await;
+    let fixture = Fixture::new(&provider);
+    let act = json!({"sub": "agent"});
+    let token = provider.token(json!({"email": "a@b.example", "tsid": "internal", "act": act}));
+    let identity = fixture.check(&token).await.unwrap();
+    assert_eq!(identity.subject, "alice");
+    assert_eq!(identity.claims["email"], "a@b.example");
+    assert_eq!(identity.claims.get("tsid"), None);
+    assert_eq!(identity.delegation.actors[0].subject.as_deref(), Some("agent"));
+    for scheme in ["bearer", "BEARER"] {
+        assert!(fixture.headers(&[&format!("{scheme} {token}")]).await.is_ok(), "{scheme}");
+    }
+    provider.adopt(Signing::rsa("rsa"));
+    assert_eq!(fixture.subject(&provider.token(json!({}))).await.as_deref(), Ok("alice"));
+}
+
+#[tokio::test]
+async fn a_hostile_token_is_refused_and_the_reason_is_said() {
+    let provider = IdentityProvider::start().await;
+    let fixture = Fixture::new(&provider);
+    let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
+    let good = provider.token(json!({}));
+    assert!(fixture.check(&good).await.is_ok());
+    let stranger = Signing::ecdsa("key-1");
+    let admin = part(&provider.claims(json!({"sub": "admin"})));
+    let signed = |claims: Value| provider.token(claims);
+    let headed = |header: Value| provider.token_with(header, json!({}));
+    let algorithm = "the token must be signed with RSA or ECDSA";
+    let signature = "the signature of the token is wrong";
+    let table = [
+        ("no algorithm, no signature", with_part(&headed(json!({"alg": "none"})), 2, ""), algorithm),
+        ("no algorithm, and a signature", headed(json!({"alg": "none"})), algorithm),
+        ("no algorithm, in another case", headed(json!({"alg": "nOnE"})), algorithm),
+        ("an algorithm that shares its key", headed(json!({"alg": "HS256"})), algorithm),
+        ("no word of an algorithm", headed(json!({"alg": null})), algorithm),
+        ("an algorithm of another kind of key", headed(json!({"alg": "RS256"})), signature),
+        ("an algorithm of another curve", headed(json!({"alg": "ES384"})), signature),
+        (
+            "an extension",
+            headed(json!({"crit": ["b64"], "b64": false})),
+            "the token has an extension that is not supported",
+        ),
+        ("no key", headed(json!({"kid": null})), "the token does not say which key it is signed with (kid)"),
+        (
+            "a key that is no text",
+            headed(json!({"kid": 1})),
+            "the token does not say which key it is signed with (kid)",
+        ),
+        (
+            "a stranger's key under a known id",
+            stranger.token(&stranger.header(), &provider.claims(json!({}))),
+            signature,
+        ),
+        ("another payload", with_part(&good, 1, &admin), signature),
+        ("another signature", with_part(&good, 2, &"A".repeat(86)), signature),
+        ("no signature", with_part(&good, 2, ""), signature),
+        ("another issuer", signed(json!({"iss": "https://evil.example"})), "the token is of another issuer"),
+        ("no issuer", signed(json!({"iss": null})), "the token is of another issuer"),
+        ("another audience", signed(json!({"aud": ["hr", "crm2"]})), "the token is for another audience"),
+        ("no audience", signed(json!({"aud": null})), "the token is for another audience"),
+        ("expired", signed(json!({"exp": now - 1})), "the token has expired"),
+        ("without end", signed(json!({"exp": null})), "the token has no end (exp)"),
+        ("an end in words", signed(json!({"exp": "never"})), "the end of the token (exp) is not a number"),
+        ("not yet", signed(json!({"nbf": now + 60})), "the token is not valid yet"),
+        ("nobody", signed(json!({"sub": null})), "the token has no subject (sub)"),
+        ("somebody who is no text", signed(json!({"sub": {"a": 1}})), "the token has no subject (sub)"),
+        ("not a JWT", "opaque".into(), "the token is not a JWT"),
+        ("three parts of nothing", "a.b.c".into(), "the token is not a JWT"),
+        ("a part too many", format!("{good}.x"), "the token is not a JWT"),
+    ];
+    for (what, token, reason) in table {
+        assert_eq!(fixture.check(&token).await, Err(Refusal::Token(reason)), "{what}");
+    }
+    assert_eq!(provider.asked(KEYS).len(), 1, "none of them was worth a fetch");
+}
+
+#[tokio::test]
+async fn the_public_key_is_no_secret_to_sign_with() {
+    let provider = IdentityProvider::start().await;
+    provider.adopt(Signing::rsa("rsa"));
+    let fixture = Fixture::new(&provider);
+    let public = provider.public();
+    let message =
+        format!("{}.{}", part(&json!({"alg": "HS256", "kid": "rsa"})), part(&provider.claims(json!({}))));
+    for secret in [public["n"].as_str().unwrap().as_bytes().to_vec(), public.to_string().into_bytes()] {
+        let key = jsonwebtoken::EncodingKey::from_secret(&secret);
+        let signature =
+            jsonwebtoken::crypto::sign(message.as_bytes(), &key, jsonwebtoken::Algorithm::HS256).unwrap();
+        let refused = fixture.check(&format!("{message}.{signature}")).await;
+        assert_eq!(refused, Err(Refusal::Token("the token must be signed with RSA or ECDSA")));
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_one_token_of_a_sensible_length() {
+    let provider = IdentityProvider::start().await;
+    let fixture = Fixture::new(&provider);
+    let good = format!("Bearer {}", provider.token(json!({})));
+    let huge = format!("Bearer {}", provider.token(json!({"groups": "g".repeat(40 << 10)})));
+    let table: [(&[&str], &str); 5] = [
+        (&[], "the request has no token"),
+        (&[&good, &good], "the request has more than one Authorization header"),
+        (&["Basic YTpi"], "the Authorization header must be Bearer and a token"),
+        (&["Bearer"], "the Authorization header must be Bearer and a token"),
+        (&[&huge], "the token is too long"),
+    ];
+    for (values, reason) in table {
+        assert_eq!(fixture.headers(values).await, Err(Refusal::Request(reason)), "{reason}");
+    }
+    assert_eq!(provider.asked(KEYS).len(), 0);
+}

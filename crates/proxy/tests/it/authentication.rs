@@ -1,0 +1,231 @@
+//! Who may come in, and what is told to those who may not.
+
+use std::{sync::Arc, time::Duration};
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use skep_testkit::IdentityProvider;
+
+use crate::fixture::{Answer, Fixture, Server, call, result};
+
+fn middleware(oidc: Value) -> Value {
+    json!([{"type": "auth", "parameters": {"oidc_config": oidc}}, {"type": "mcp-parser", "parameters": {}}])
+}
+
+async fn asked(fixture: &Fixture, authorization: &[&str]) -> Answer {
+    let headers: Vec<_> = authorization.iter().map(|value| ("authorization", *value)).collect();
+    fixture.post(&headers, &call("tools/list", json!({}))).await
+}
+
+fn challenge(answer: &Answer) -> &str {
+    answer.headers["www-authenticate"].to_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_caller_with_a_good_token_reaches_the_server_and_no_other_does() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
+    let good = format!("Bearer {}", provider.token(json!({})));
+    assert_eq!(asked(&fixture, &[&good]).await.status, StatusCode::OK);
+    let small = good.replacen("Bearer", "bearer", 1);
+    assert_eq!(asked(&fixture, &[&small]).await.status, StatusCode::OK);
+    let signed = |claims: Value| format!("Bearer {}", provider.token(claims));
+    let headed = |header: Value| format!("Bearer {}", provider.token_with(header, json!({})));
+    let table = [
+        ("nothing", vec![], "invalid_request"),
+        ("two tokens", vec![good.clone(), good.clone()], "invalid_request"),
+        ("a password", vec!["Basic YTpi".into()], "invalid_request"),
+        ("a huge token", vec![signed(json!({"x": "x".repeat(40 << 10)}))], "invalid_request"),
+        ("no signature", vec![headed(json!({"alg": "none"}))], "invalid_token"),
+        ("a shared secret", vec![headed(json!({"alg": "HS256"}))], "invalid_token"),
+        ("an unknown key", vec![headed(json!({"kid": "forged"}))], "invalid_token"),
+        ("another issuer", vec![signed(json!({"iss": "https://evil.example"}))], "invalid_token"),
+        ("another audience", vec![signed(json!({"aud": "hr"}))], "invalid_token"),
+        ("expired", vec![signed(json!({"exp": 1}))], "invalid_token"),
+        ("nobody", vec![signed(json!({"sub": null}))], "invalid_token"),
+        ("a bare word", vec!["Bearer word".into()], "invalid_token"),
+    ];
+    for (what, values, code) in table {
+        let values: Vec<_> = values.iter().map(String::as_str).collect();
+        let answer = asked(&fixture, &values).await;
+        let body = answer.json();
+        assert_eq!((answer.status, &body["error"]), (StatusCode::UNAUTHORIZED, &json!(code)), "{what}");
+        assert!(challenge(&answer).contains(&format!(r#"error="{code}""#)), "{what}");
+        assert!(!body["error_description"].as_str().unwrap().is_empty(), "{what}");
+    }
+    assert_eq!(server.got().len(), 2);
+}
+
+#[tokio::test]
+async fn a_refusal_says_where_to_get_a_token_and_that_page_says_of_whom() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let oidc = provider.oidc(json!({"Scopes": ["openid", "crm"]}));
+    let fixture = Fixture::new(&server, middleware(oidc)).await;
+    let expired = format!("Bearer {}", provider.token(json!({"exp": 1})));
+    let answer = asked(&fixture, &[&expired]).await;
+    let expected = format!(
+        "Bearer realm=\"{}\", resource_metadata=\"https://crm.example/.well-known/oauth-protected-resource/mcp\", \
+         scope=\"openid crm\", error=\"invalid_token\", error_description=\"the token has expired\"",
+        provider.issuer
+    );
+    assert_eq!(challenge(&answer), expected);
+    let body = json!({"error": "invalid_token", "error_description": "the token has expired"});
+    assert_eq!(answer.json(), body);
+
+    let described = json!({
+        "resource": "https://crm.example/mcp", "authorization_servers": [provider.issuer],
+        "bearer_methods_supported": ["header"], "scopes_supported": ["openid", "crm"],
+    });
+    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp"] {
+        let answer = fixture.send(Method::GET, path, &[("origin", "https://app.example")], b"").await;
+        assert_eq!((answer.status, answer.json()), (StatusCode::OK, described.clone()), "{path}");
+        assert_eq!(answer.headers["access-control-allow-origin"], "https://app.example");
+        assert_eq!(answer.headers["content-type"], "application/json");
+    }
+    let path = "/.well-known/oauth-protected-resource";
+    let answer = fixture.send(Method::OPTIONS, path, &[], b"").await;
+    assert_eq!(answer.status, StatusCode::NO_CONTENT);
+    for (name, value) in [
+        ("access-control-allow-origin", "*"),
+        ("access-control-allow-methods", "GET, OPTIONS"),
+        ("access-control-allow-headers", "mcp-protocol-version, Content-Type, Authorization"),
+        ("access-control-max-age", "86400"),
+    ] {
+        assert_eq!(answer.headers[name], value);
+    }
+    for path in ["/.well-known/oauth-protected-resourceful", "/.well-known/other"] {
+        assert_eq!(fixture.send(Method::GET, path, &[], b"").await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_without_a_known_address_or_without_tokens_describes_nothing() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let local = json!([{"type": "auth", "parameters": {}}]);
+    for middleware in [middleware(provider.oidc(json!({"ResourceURL": ""}))), local] {
+        let fixture = Fixture::new(&server, middleware).await;
+        let answer = fixture.send(Method::GET, "/.well-known/oauth-protected-resource", &[], b"").await;
+        assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test]
+async fn policies_see_what_the_token_says() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let policies =
+        [r#"permit(principal == Client::"alice", action, resource) when { principal.claim_team == "crm" };"#];
+    let document =
+        json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
+    let middleware = json!([
+        {"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}},
+        {"type": "authorization", "parameters": {"config_data": document}},
+    ]);
+    let fixture = Fixture::new(&server, middleware).await;
+    for (claims, expected) in [
+        (json!({"team": "crm"}), StatusCode::OK),
+        (json!({"team": "hr"}), StatusCode::FORBIDDEN),
+        (json!({"team": "crm", "sub": "bob"}), StatusCode::FORBIDDEN),
+    ] {
+        let token = format!("Bearer {}", provider.token(claims.clone()));
+        let answer =
+            fixture.post(&[("authorization", &token)], &call("tools/call", json!({"name": "a"}))).await;
+        assert_eq!(answer.status, expected, "{claims}");
+    }
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_down_is_not_the_callers_fault() {
+    let provider = IdentityProvider::start().await;
+    provider.down();
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
+    let answer = asked(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(
+        (&answer.headers["retry-after"], answer.headers.get("www-authenticate")),
+        (&"2".parse().unwrap(), None)
+    );
+    assert!(server.got().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rotation_under_load_loses_no_valid_request() {
+    let provider = Arc::new(IdentityProvider::start().await);
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Arc::new(Fixture::new(&server, middleware(provider.oidc(json!({})))).await);
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (provider, fixture) = (provider.clone(), fixture.clone());
+            tokio::spawn(async move {
+                for _ in 0..40 {
+                    let token = format!("Bearer {}", provider.token(json!({})));
+                    assert_eq!(asked(&fixture, &[&token]).await.status, StatusCode::OK);
+                    tokio::time::sleep(Duration::from_millis(40)).await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        provider.rotate();
+    }
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert_eq!(server.got().len(), 320);
+}
+
+fn exchanging(provider: &IdentityProvider, changes: Value) -> Value {
+    let mut exchange = json!({"token_url": format!("{}/token", provider.issuer), "client_id": "proxy", "client_secret": "s"});
+    exchange.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    json!([
+        {"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}},
+        {"type": "tokenexchange", "parameters": {"token_exchange_config": exchange}},
+    ])
+}
+
+#[tokio::test]
+async fn the_server_gets_another_token_than_the_caller_has() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, exchanging(&provider, json!({}))).await;
+    let token = provider.token(json!({}));
+    for _ in 0..3 {
+        assert_eq!(asked(&fixture, &[&format!("Bearer {token}")]).await.status, StatusCode::OK);
+    }
+    for got in server.got() {
+        assert_eq!(got.header("authorization"), Some("Bearer exchanged-1"));
+    }
+    assert_eq!(provider.asked("/token").len(), 1, "it is exchanged once");
+    assert_eq!(provider.asked("/token")[0].form["subject_token"], token);
+    assert_eq!(asked(&fixture, &["Bearer wrong"]).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(provider.asked("/token").len(), 1, "what is not good here is not exchanged");
+
+    let custom = json!({"header_strategy": "custom", "external_token_header_name": "X-Upstream-Token"});
+    let fixture = Fixture::new(&server, exchanging(&provider, custom)).await;
+    let own = format!("Bearer {token}");
+    assert_eq!(asked(&fixture, &[&own]).await.status, StatusCode::OK);
+    let got = server.got().pop().unwrap();
+    assert_eq!(
+        (got.header("authorization"), got.header("x-upstream-token")),
+        (Some(own.as_str()), Some("Bearer exchanged-2"))
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_exchanged_does_not_go_on() {
+    let provider = IdentityProvider::start().await;
+    provider.answer("/token", json!({"status": 400}));
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, exchanging(&provider, json!({}))).await;
+    let answer = asked(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
+    assert_eq!(
+        (answer.status, &answer.body[..]),
+        (StatusCode::UNAUTHORIZED, &b"Token exchange failed\n"[..])
+    );
+    assert!(server.got().is_empty());
+}
