@@ -1,0 +1,3 @@
+//! Where a server runs that is the proxy's own.
+
+pub mod kubernetes;
