@@ -40,3 +40,15 @@ pub const DISCOVERY_TRIES: usize = 6;
 pub const DISCOVERY_PAUSE_LEAST: Duration = Duration::from_secs(1);
 /// How long such a pause becomes.
 pub const DISCOVERY_PAUSE_MOST: Duration = Duration::from_secs(3);
+/// How often one call tries to attach to a stdio server before it gives an error back.
+pub const ATTACH_TRIES: usize = 8;
+/// How long attaching to a pod may take.
+pub const ATTACH_TIME: Duration = Duration::from_secs(15);
+/// How long the first pause between two tries to attach is.
+pub const ATTACH_PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How long such a pause becomes.
+pub const ATTACH_PAUSE_MOST: Duration = Duration::from_secs(30);
+/// How long a stdio server must have been attached to for the next time to be without a pause.
+pub const ATTACH_STABLE: Duration = Duration::from_secs(60);
+/// How much of what a stdio server writes, and of what it is to read, is held for it.
+pub const ATTACH_BUFFER: usize = 64 << 10;

@@ -1,26 +1,33 @@
 //! Running a server in the cluster that the proxy itself runs in: a StatefulSet with its Services.
 //!
 //! What they are is computed from the RunConfig ([`stateful_set`], [`services`]) and applied as one decision, which a
-//! proxy of a newer generation wins whatever the order. How far the pods are is watched: see [`Readiness`].
+//! proxy of a newer generation wins whatever the order. How far the pods are is watched: see [`Readiness`]. A stdio server
+//! is spoken to by attaching to its pod: see [`Attachment`].
 //!
 //! The StatefulSet outlives the proxy: the operator, which owns it, deletes it.
 
 mod apply;
+mod attach;
+mod attached;
 mod error;
 mod gate;
 mod manifest;
+mod pace;
 mod place;
 mod platform;
+mod pods;
 mod rollout;
+mod wire;
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
 use kube::{Api, Client, ResourceExt};
 use skep_config::{RunConfig, objects};
 
 use apply::Objects;
 pub use apply::Outcome;
+pub use attach::Attachment;
 pub use error::RuntimeError;
 pub use manifest::{ManifestError, services, stateful_set};
 pub use platform::Platform;
@@ -59,12 +66,13 @@ impl Kubernetes {
         let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
         let stateful_sets = Api::namespaced(self.client.clone(), &self.namespace);
         let readiness = Readiness::of(stateful_sets, outcome.stateful_set());
-        Ok(Server { outcome, readiness })
+        Ok(Server { pods: Api::namespaced(self.client.clone(), &self.namespace), outcome, readiness })
     }
 }
 
 /// A server that runs.
 pub struct Server {
+    pods: Api<Pod>,
     outcome: Outcome,
     readiness: Readiness,
 }
@@ -88,5 +96,10 @@ impl Server {
     /// How far it is.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
+    }
+
+    /// The way to speak to a stdio server.
+    pub fn attachment(&self) -> Attachment {
+        Attachment::to(self.pods.clone(), self.stateful_set())
     }
 }
