@@ -47,13 +47,13 @@ fn slow_to_write(user: &User, delay: Duration) -> Client {
     filtered(user, AsyncFilterLayer::new(wait))
 }
 
-/// A client whose write with this number, counted from 1, says that it is about to go and waits to be let go.
+/// A client whose request with this number, counted from 1, says that it is about to go and waits to be let go.
 fn held_at(user: &User, number: usize, reached: Arc<Notify>, go: Arc<Notify>) -> Client {
     let count = Arc::new(AtomicUsize::new(0));
     let wait = move |request: Request<Body>| {
         let (count, reached, go) = (count.clone(), reached.clone(), go.clone());
         async move {
-            if request.method() == Method::PATCH && count.fetch_add(1, Ordering::SeqCst) + 1 == number {
+            if count.fetch_add(1, Ordering::SeqCst) + 1 == number {
                 reached.notify_one();
                 go.notified().await;
             }
@@ -84,10 +84,13 @@ async fn two_at_once_never_end_with_the_older_one_on_top() {
     }
 }
 
-/// The old proxy is stopped at one of its writes: the new one does all that it does, and then the old one goes on.
-async fn overtaken_at(fixture: &Fixture, write: usize) {
+/// How many requests a proxy needs: it reads a StatefulSet and two Services, and applies them.
+const REQUESTS: usize = 6;
+
+/// The old proxy is stopped at one of its requests: the new one does all that it does, and then the old one goes on.
+async fn overtaken_at(fixture: &Fixture, request: usize) {
     let (reached, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let old = fixture.through(held_at(&fixture.proxy, write, reached.clone(), go.clone()));
+    let old = fixture.through(held_at(&fixture.proxy, request, reached.clone(), go.clone()));
     let old = tokio::spawn(async move {
         old.run(&config(json!({"mcpserver_generation": 1, "image": "files:1", "target_port": 1111}))).await
     });
@@ -95,24 +98,24 @@ async fn overtaken_at(fixture: &Fixture, write: usize) {
     fixture.run(&config(json!({"mcpserver_generation": 2, "image": "files:2", "target_port": 2222}))).await;
     go.notify_one();
     let old = old.await.unwrap().unwrap();
-    assert!(is_held_back(&old), "at write {write}");
-    assert_eq!(fixture.image().await, "files:2", "at write {write}");
+    assert!(is_held_back(&old), "at request {request}");
+    assert_eq!(fixture.image().await, "files:2", "at request {request}");
     for name in ["mcp-files", "mcp-files-headless"] {
         let ports = fixture.service(name).await.spec.unwrap().ports.unwrap();
         let numbers: Vec<i32> = ports.iter().map(|port| port.port).collect();
-        assert_eq!(numbers, [2222], "{name} at write {write}");
+        assert_eq!(numbers, [2222], "{name} at request {request}");
     }
 }
 
 #[tokio::test]
 async fn an_old_proxy_that_is_overtaken_between_any_two_requests_lets_the_new_one_be() {
-    for write in 1..=3 {
+    for request in 1..=REQUESTS {
         // Nothing is there yet: it is a race to create.
-        overtaken_at(&Fixture::new().await, write).await;
+        overtaken_at(&Fixture::new().await, request).await;
         // All is there already.
         let fixture = Fixture::new().await;
         fixture.run(&config(json!({"image": "files:0"}))).await;
-        overtaken_at(&fixture, write).await;
+        overtaken_at(&fixture, request).await;
     }
 }
 
@@ -121,7 +124,8 @@ async fn a_server_that_is_deleted_meanwhile_is_decided_about_again() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(1)).await;
     let (reached, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let proxy = fixture.through(held_at(&fixture.proxy, 1, reached.clone(), go.clone()));
+    // All is read, and nothing is applied.
+    let proxy = fixture.through(held_at(&fixture.proxy, REQUESTS / 2 + 1, reached.clone(), go.clone()));
     let running = tokio::spawn(async move { proxy.run(&of_generation(1)).await });
     reached.notified().await;
     let deleted = fixture.stateful_set().await.metadata.uid;
