@@ -30,12 +30,16 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 /// How often a server's objects are tried to be applied, when others write them at the same time or the API server does
 /// not answer.
 pub const APPLY_TRIES: usize = 20;
+/// How long one such try may take.
+pub const APPLY_TIME: Duration = Duration::from_secs(30);
 /// How long the first pause between two such tries is; each is twice as long as the one before, and is stretched by chance.
 pub const APPLY_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// How long such a pause becomes.
 pub const APPLY_PAUSE_MOST: Duration = Duration::from_secs(3);
 /// How often the API server is asked what kind of cluster it is.
 pub const DISCOVERY_TRIES: usize = 6;
+/// How long one such question may take.
+pub const DISCOVERY_TIME: Duration = Duration::from_secs(10);
 /// How long the first pause between two such questions is.
 pub const DISCOVERY_PAUSE_LEAST: Duration = Duration::from_secs(1);
 /// How long such a pause becomes.

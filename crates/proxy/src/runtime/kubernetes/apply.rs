@@ -7,7 +7,7 @@
 use backon::{ExponentialBuilder, Retryable};
 use k8s_openapi::{
     api::{apps::v1::StatefulSet, core::v1::Service},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use kube::{
     Api, Client, Resource,
@@ -16,10 +16,11 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use skep_config::objects::PROXY_FIELD_MANAGER;
+use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use super::{
-    RuntimeError,
+    Platform, RuntimeError,
     gate::{self, Verdict},
 };
 use crate::limits;
@@ -34,6 +35,8 @@ pub(super) struct Objects {
     pub(super) services: Vec<Service>,
     /// The generation of the MCPServer that they were made from.
     pub(super) generation: i64,
+    /// The kind of cluster that they are for.
+    pub(super) platform: Platform,
 }
 
 /// How it ended.
@@ -65,7 +68,11 @@ pub(super) async fn apply(
         .with_max_delay(limits::APPLY_PAUSE_MOST)
         .with_max_times(limits::APPLY_TRIES)
         .with_jitter();
-    (|| attempt(client, namespace, objects))
+    let attempt = || async {
+        let attempt = timeout(limits::APPLY_TIME, attempt(client, namespace, objects));
+        attempt.await.unwrap_or(Err(RuntimeError::Silence))
+    };
+    attempt
         .retry(pace)
         .when(RuntimeError::may_pass)
         .notify(|error, _| {
@@ -99,13 +106,17 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
     let applied = write(&stateful_sets, objects.stateful_set.clone(), live.as_ref()).await?;
     for (service, seen) in objects.services.iter().zip(&seen) {
         let mut service = service.clone();
-        service.metadata.owner_references = applied.controller_owner_ref(&()).map(|mut owner| {
-            owner.block_owner_deletion = Some(true);
-            vec![owner]
-        });
+        service.metadata.owner_references = owner(&applied, objects.platform).map(|owner| vec![owner]);
         write(&services, service, seen.as_ref()).await?;
     }
     Ok(Outcome::Applied(Box::new(applied)))
+}
+
+/// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may say on an
+/// OpenShift, whose API server asks for the right to set the StatefulSet's finalizers.
+fn owner(applied: &StatefulSet, platform: Platform) -> Option<OwnerReference> {
+    let block_owner_deletion = Some(platform == Platform::Kubernetes);
+    Some(OwnerReference { block_owner_deletion, ..applied.controller_owner_ref(&())? })
 }
 
 async fn read<K>(api: &Api<K>, metadata: &ObjectMeta) -> Result<Option<K>, RuntimeError>

@@ -14,6 +14,9 @@ pub enum RuntimeError {
     /// The API server does not say what kind of cluster it is.
     #[error("cannot tell whether the cluster is an OpenShift: {0}; set OPERATOR_OPENSHIFT to true or false")]
     Platform(kube::Error),
+    /// The API server does not answer.
+    #[error("the API server does not answer in time")]
+    Silence,
     /// An object cannot be read or applied.
     #[error("{verb} {object}: {source}")]
     Request {
@@ -40,6 +43,7 @@ impl RuntimeError {
                 kube::Error::HyperError(_) | kube::Error::Service(_) => true,
                 _ => false,
             },
+            Self::Silence => true,
             Self::Config(_) | Self::Manifest(_) => false,
         }
     }

@@ -62,6 +62,7 @@ impl Kubernetes {
             stateful_set: stateful_set(config, self.platform)?,
             services: services(config)?,
             generation: config.mcpserver_generation,
+            platform: self.platform,
         };
         let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
         let stateful_sets = Api::namespaced(self.client.clone(), &self.namespace);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use backon::{ExponentialBuilder, Retryable};
 use kube::Client;
 use skep_config::env;
+use tokio::time::timeout;
 
 use super::RuntimeError;
 use crate::limits;
@@ -32,7 +33,11 @@ impl Platform {
             .with_max_delay(limits::DISCOVERY_PAUSE_MOST)
             .with_max_times(limits::DISCOVERY_TRIES)
             .with_jitter();
-        (|| discovered(client)).retry(pace).when(RuntimeError::may_pass).await
+        let discovered = || async {
+            let discovered = timeout(limits::DISCOVERY_TIME, discovered(client));
+            discovered.await.unwrap_or(Err(RuntimeError::Silence))
+        };
+        discovered.retry(pace).when(RuntimeError::may_pass).await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use skep_config::{RunConfig, annotations};
-use skep_proxy::runtime::kubernetes::{Platform, RuntimeError, services, stateful_set};
+use skep_proxy::runtime::kubernetes::{Kubernetes, Platform, RuntimeError, services, stateful_set};
 
 use super::fixture::{Fixture, config};
 
@@ -192,19 +192,22 @@ async fn a_port_is_opened_on_nodes_if_it_is_published_there_and_only_then() {
 
 #[tokio::test]
 async fn the_services_go_with_the_stateful_set() {
-    let fixture = Fixture::new().await;
-    let server = fixture.run(&config(json!({}))).await;
-    for name in ["mcp-files", "mcp-files-headless"] {
-        let owners = fixture.service(name).await.metadata.owner_references;
-        assert_eq!(
-            json!(owners),
-            json!([{
-                "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "files", "controller": true,
-                "blockOwnerDeletion": true, "uid": server.stateful_set().metadata.uid,
-            }])
-        );
+    for (platform, holds_back) in [(Platform::Kubernetes, true), (Platform::OpenShift, false)] {
+        let fixture = Fixture::new().await;
+        let cluster = Kubernetes::new(fixture.proxy.client(), fixture.test.name(), platform);
+        let server = cluster.run(&config(json!({}))).await.unwrap();
+        for name in ["mcp-files", "mcp-files-headless"] {
+            let owners = fixture.service(name).await.metadata.owner_references;
+            assert_eq!(
+                json!(owners),
+                json!([{
+                    "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "files", "controller": true,
+                    "blockOwnerDeletion": holds_back, "uid": server.stateful_set().metadata.uid,
+                }])
+            );
+        }
+        assert_eq!(server.stateful_set().metadata.owner_references, None);
     }
-    assert_eq!(server.stateful_set().metadata.owner_references, None);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use skep_config::annotations;
+use skep_config::{annotations, objects::PROXY_FIELD_MANAGER};
+use skep_proxy::runtime::kubernetes::{Platform, stateful_set};
 
 use super::fixture::{Fixture, config, of_generation};
 
@@ -38,8 +39,7 @@ async fn an_autoscaler_s_replicas_a_restart_and_an_injector_s_labels_survive() {
 /// The paths that the proxy owns in the live StatefulSet.
 async fn owned(fixture: &Fixture) -> Vec<String> {
     let entries = fixture.stateful_set().await.metadata.managed_fields.unwrap();
-    let ours =
-        entries.into_iter().find(|entry| entry.manager.as_deref() == Some("toolhive-container-manager"));
+    let ours = entries.into_iter().find(|entry| entry.manager.as_deref() == Some(PROXY_FIELD_MANAGER));
     let ours = ours.unwrap();
     assert_eq!(ours.operation.as_deref(), Some("Apply"));
     let mut paths = Vec::new();
@@ -66,6 +66,25 @@ async fn a_restart_is_not_copied() {
     let owned = owned(&fixture).await;
     assert!(owned.iter().any(|path| path.ends_with(annotations::MCPSERVER_GENERATION)), "{owned:?}");
     assert!(!owned.iter().any(|path| path.ends_with(annotations::KUBECTL_RESTARTED_AT)), "{owned:?}");
+}
+
+#[tokio::test]
+async fn a_restart_that_toolhive_s_proxy_has_copied_stays_its_user_s() {
+    let fixture = Fixture::new().await;
+    fixture.run(&of_generation(1)).await;
+    let restarted = json!({annotations::KUBECTL_RESTARTED_AT: "2026-01-01T00:00:00Z"});
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": restarted}}}});
+    fixture.patch_as("kubectl-rollout", patch).await;
+    // What ToolHive's proxy applies, with the annotation that it found.
+    let mut applied = json!(stateful_set(&of_generation(1), Platform::Kubernetes).unwrap());
+    let notes = &mut applied["spec"]["template"]["metadata"]["annotations"];
+    notes[annotations::KUBECTL_RESTARTED_AT] = json!("2026-01-01T00:00:00Z");
+    let theirs = PatchParams::apply(PROXY_FIELD_MANAGER).force();
+    fixture.test.api::<StatefulSet>().patch("files", &theirs, &Patch::Apply(applied)).await.unwrap();
+
+    fixture.run(&of_generation(2)).await;
+    let notes = fixture.stateful_set().await.spec.unwrap().template.metadata.unwrap().annotations.unwrap();
+    assert_eq!(notes[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
 }
 
 #[tokio::test]
