@@ -80,13 +80,29 @@ async fn a_deleted_stateful_set_is_the_end() {
 }
 
 #[tokio::test]
-async fn waiting_asks_nothing_of_the_api_server_but_one_watch() {
+async fn waiting_is_one_watch_and_no_request_more() {
     let fixture = Fixture::new().await;
+    let recording = fixture.proxy.record();
     let server = fixture.run(&of_generation(1)).await;
+    let watching = async {
+        while recording.count("watch", "statefulsets", "").await == 0 {
+            sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, watching).await.unwrap();
     fixture.test.kubelet().stateful_set_ready("files").await;
     until(&server.readiness(), Phase::Ready).await;
-    let recording = fixture.proxy.record();
     sleep(std::time::Duration::from_secs(3)).await;
     let asked: Vec<String> = recording.requests().await.iter().map(ToString::to_string).collect();
-    assert_eq!(asked, [] as [&str; 0]);
+    let expected = [
+        "get services mcp-files-headless",
+        "get services mcp-files",
+        "get statefulsets files",
+        "patch statefulsets files",
+        "patch services mcp-files-headless",
+        "patch services mcp-files",
+        "list statefulsets files",
+        "watch statefulsets files",
+    ];
+    assert_eq!(asked, expected);
 }
