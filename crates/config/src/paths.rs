@@ -38,6 +38,8 @@ pub const CA_FILE: &str = "ca.crt";
 pub const CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 /// The token of a pod's own service account.
 pub const CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+/// The namespace of a pod's own service account.
+pub const CLUSTER_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// The folder of the keys that an authorization server signs with.
 pub const SIGNING_KEYS_FOLDER: &str = "/etc/toolhive/authserver/keys";

@@ -4,6 +4,8 @@
 //! another, and the same bytes go on to the server: over HTTP by [`upstream`], which also keeps sessions. The answer
 //! streams back as it comes; only where a layer must leave something out of a list is it looked into.
 //!
+//! The server itself runs in the cluster or beside the proxy, which [`runtime`] sees to.
+//!
 //! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
 //! no token, secret or body reaches a log.
 
@@ -18,6 +20,7 @@ mod identity;
 mod layers;
 pub mod limits;
 mod load;
+pub mod runtime;
 mod serve;
 mod sessions;
 mod upstream;

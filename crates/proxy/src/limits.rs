@@ -26,3 +26,33 @@ pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 pub const REDIRECTS: usize = 10;
 /// How long requests may go on when the proxy is asked to end.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
+
+/// How often a server's objects are tried to be applied, when others write them at the same time or the API server does
+/// not answer.
+pub const APPLY_TRIES: usize = 20;
+/// How long one such try may take.
+pub const APPLY_TIME: Duration = Duration::from_secs(30);
+/// How long the first pause between two such tries is; each is twice as long as the one before, and is stretched by chance.
+pub const APPLY_PAUSE_LEAST: Duration = Duration::from_millis(20);
+/// How long such a pause becomes.
+pub const APPLY_PAUSE_MOST: Duration = Duration::from_secs(3);
+/// How often the API server is asked what kind of cluster it is.
+pub const DISCOVERY_TRIES: usize = 6;
+/// How long one such question may take.
+pub const DISCOVERY_TIME: Duration = Duration::from_secs(10);
+/// How long the first pause between two such questions is.
+pub const DISCOVERY_PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How long such a pause becomes.
+pub const DISCOVERY_PAUSE_MOST: Duration = Duration::from_secs(3);
+/// How often one call tries to attach to a stdio server before it gives an error back.
+pub const ATTACH_TRIES: usize = 8;
+/// How long attaching to a pod may take.
+pub const ATTACH_TIME: Duration = Duration::from_secs(15);
+/// How long the first pause between two tries to attach is.
+pub const ATTACH_PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How long such a pause becomes.
+pub const ATTACH_PAUSE_MOST: Duration = Duration::from_secs(30);
+/// How long a stdio server must have been attached to for the next time to be without a pause.
+pub const ATTACH_STABLE: Duration = Duration::from_secs(60);
+/// How much of what a stdio server writes, and of what it is to read, is held for it.
+pub const ATTACH_BUFFER: usize = 64 << 10;

@@ -1,4 +1,5 @@
-//! The proxy between a client and a server, all three over real connections on loopback.
+//! The proxy between a client and a server, all three over real connections on loopback; and its server on a real API
+//! server.
 
 // A test stops at the spot when something is not as it should be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -7,6 +8,7 @@ mod audit;
 mod authentication;
 mod fixture;
 mod forwarding;
+mod kubernetes;
 mod policies;
 mod sessions;
 mod tools;

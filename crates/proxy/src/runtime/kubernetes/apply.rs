@@ -1,0 +1,155 @@
+//! Applying a server's objects: all of them as one decision, or none.
+//!
+//! What is applied carries the version that was read when it was decided. If anybody wrote since, the API server answers
+//! with a conflict, and everything is read and decided again. So there is no moment between the look at the generation
+//! and the write, for the StatefulSet or for the Services, in which a newer proxy could be overtaken.
+
+use backon::{ExponentialBuilder, Retryable};
+use k8s_openapi::{
+    api::{apps::v1::StatefulSet, core::v1::Service},
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+};
+use kube::{
+    Api, Client, Resource,
+    api::{Patch, PatchParams},
+    core::NamespaceResourceScope,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use skep_config::objects::PROXY_FIELD_MANAGER;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+
+use super::{
+    Platform, RuntimeError,
+    gate::{self, Verdict},
+};
+use crate::limits;
+
+/// A version that no object has, because the first write to a store is its second revision. Whoever applies with it
+/// creates the object, or learns that somebody else just has.
+const ABSENT: &str = "1";
+
+/// The objects of one server.
+pub(super) struct Objects {
+    pub(super) stateful_set: StatefulSet,
+    pub(super) services: Vec<Service>,
+    /// The generation of the MCPServer that they were made from.
+    pub(super) generation: i64,
+    /// The kind of cluster that they are for.
+    pub(super) platform: Platform,
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// They are applied, and this is the StatefulSet.
+    Applied(Box<StatefulSet>),
+    /// Nothing is, because this StatefulSet is of a newer generation.
+    HeldBack(Box<StatefulSet>),
+}
+
+impl Outcome {
+    /// The StatefulSet that is there now.
+    pub fn stateful_set(&self) -> &StatefulSet {
+        match self {
+            Self::Applied(live) | Self::HeldBack(live) => live,
+        }
+    }
+}
+
+/// Applies the objects, unless those of a newer generation are there.
+pub(super) async fn apply(
+    client: &Client,
+    namespace: &str,
+    objects: &Objects,
+) -> Result<Outcome, RuntimeError> {
+    let pace = ExponentialBuilder::default()
+        .with_min_delay(limits::APPLY_PAUSE_LEAST)
+        .with_max_delay(limits::APPLY_PAUSE_MOST)
+        .with_max_times(limits::APPLY_TRIES)
+        .with_jitter();
+    let attempt = || async {
+        let attempt = timeout(limits::APPLY_TIME, attempt(client, namespace, objects));
+        attempt.await.unwrap_or(Err(RuntimeError::Silence))
+    };
+    attempt
+        .retry(pace)
+        .when(RuntimeError::may_pass)
+        .notify(|error, _| {
+            if error.is_conflict() {
+                debug!(%error, "somebody wrote meanwhile: deciding again");
+            } else {
+                warn!(%error, "to be tried again");
+            }
+        })
+        .await
+}
+
+async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<Outcome, RuntimeError> {
+    let stateful_sets = Api::<StatefulSet>::namespaced(client.clone(), namespace);
+    let services = Api::<Service>::namespaced(client.clone(), namespace);
+    // The Services are read before the StatefulSet is applied. A newer proxy writes its StatefulSet first: if that
+    // comes after ours, its Services come after this.
+    let mut seen = Vec::with_capacity(objects.services.len());
+    for service in &objects.services {
+        seen.push(read(&services, &service.metadata).await?);
+    }
+    let live = read(&stateful_sets, &objects.stateful_set.metadata).await?;
+    if let (Verdict::HoldBack(theirs), Some(live)) = (gate::verdict(objects.generation, live.as_ref()), &live)
+    {
+        warn!(
+            ours = objects.generation,
+            theirs, "the StatefulSet is of a newer generation: nothing is applied"
+        );
+        return Ok(Outcome::HeldBack(Box::new(live.clone())));
+    }
+    let applied = write(&stateful_sets, objects.stateful_set.clone(), live.as_ref()).await?;
+    for (service, seen) in objects.services.iter().zip(&seen) {
+        let mut service = service.clone();
+        service.metadata.owner_references = owner(&applied, objects.platform).map(|owner| vec![owner]);
+        write(&services, service, seen.as_ref()).await?;
+    }
+    Ok(Outcome::Applied(Box::new(applied)))
+}
+
+/// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may say on an
+/// OpenShift, whose API server asks for the right to set the StatefulSet's finalizers.
+fn owner(applied: &StatefulSet, platform: Platform) -> Option<OwnerReference> {
+    let block_owner_deletion = Some(platform == Platform::Kubernetes);
+    Some(OwnerReference { block_owner_deletion, ..applied.controller_owner_ref(&())? })
+}
+
+async fn read<K>(api: &Api<K>, metadata: &ObjectMeta) -> Result<Option<K>, RuntimeError>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + DeserializeOwned
+        + std::fmt::Debug,
+{
+    let name = metadata.name.as_deref().unwrap_or_default();
+    api.get_opt(name).await.map_err(|source| failed::<K>("cannot read", name, source))
+}
+
+/// Applies an object if it still is as it was seen. One that was not there must still not be; one that was must not have
+/// been deleted, which the uid tells.
+async fn write<K>(api: &Api<K>, mut object: K, seen: Option<&K>) -> Result<K, RuntimeError>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug,
+    K: DeserializeOwned + Serialize,
+{
+    let metadata = object.meta_mut();
+    metadata.uid = seen.and_then(|seen| seen.meta().uid.clone());
+    metadata.resource_version = seen.map_or(Some(ABSENT.into()), |seen| seen.meta().resource_version.clone());
+    let name = metadata.name.clone().unwrap_or_default();
+    let params = PatchParams::apply(PROXY_FIELD_MANAGER).force();
+    let applied = api.patch(&name, &params, &Patch::Apply(&object)).await;
+    applied.map_err(|source| failed::<K>("cannot apply", &name, source))
+}
+
+fn failed<K: Resource<DynamicType = ()>>(
+    verb: &'static str,
+    name: &str,
+    source: kube::Error,
+) -> RuntimeError {
+    RuntimeError::Request { verb, object: format!("{} {name}", K::kind(&())), source }
+}

@@ -1,0 +1,30 @@
+//! The StatefulSet of a server.
+
+use k8s_openapi::{
+    api::apps::v1::{StatefulSet, StatefulSetSpec},
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+};
+use skep_config::RunConfig;
+
+use super::{ManifestError, all_labels, name, selector, template::pod_template};
+use crate::runtime::kubernetes::Platform;
+
+/// The StatefulSet of the server, as it is applied: what is not set is left to others. So are the replicas, unless
+/// the RunConfig says how many.
+pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSet, ManifestError> {
+    let name = name(config)?;
+    let metadata = ObjectMeta {
+        name: Some(name.into()),
+        labels: Some(all_labels(config, name)),
+        ..ObjectMeta::default()
+    };
+    let spec = StatefulSetSpec {
+        replicas: config.scaling_config.as_ref().and_then(|scaling| scaling.backend_replicas),
+        selector: LabelSelector { match_labels: Some(selector(name)), match_expressions: None },
+        // No Service of this name exists. It cannot be changed on a StatefulSet that is there, so it stays.
+        service_name: Some(name.into()),
+        template: pod_template(config, name, platform)?,
+        ..StatefulSetSpec::default()
+    };
+    Ok(StatefulSet { metadata, spec: Some(spec), status: None })
+}

@@ -1,0 +1,106 @@
+//! Running a server in the cluster that the proxy itself runs in: a StatefulSet with its Services.
+//!
+//! What they are is computed from the RunConfig ([`stateful_set`], [`services`]) and applied as one decision, which a
+//! proxy of a newer generation wins whatever the order. How far the pods are is watched: see [`Readiness`]. A stdio server
+//! is spoken to by attaching to its pod: see [`Attachment`].
+//!
+//! The StatefulSet outlives the proxy: the operator, which owns it, deletes it.
+
+mod apply;
+mod attach;
+mod attached;
+mod error;
+mod gate;
+mod manifest;
+mod pace;
+mod place;
+mod platform;
+mod pods;
+mod rollout;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
+use kube::{Api, Client, ResourceExt};
+use skep_config::{RunConfig, objects};
+
+use apply::Objects;
+pub use apply::Outcome;
+pub use attach::Attachment;
+pub use error::RuntimeError;
+pub use manifest::{ManifestError, services, stateful_set};
+pub use platform::Platform;
+pub use rollout::{Phase, Readiness};
+
+/// A namespace of a cluster, to run servers in.
+#[derive(Clone)]
+pub struct Kubernetes {
+    client: Client,
+    namespace: String,
+    platform: Platform,
+}
+
+impl Kubernetes {
+    /// The namespace that the process runs in, as its environment tells.
+    pub async fn connect(env: &BTreeMap<String, String>) -> Result<Self, RuntimeError> {
+        let config = place::config(env).await?;
+        let namespace = place::namespace(env, &config);
+        let client = Client::try_from(config).map_err(|error| RuntimeError::Config(error.to_string()))?;
+        let platform = Platform::of(&client, env).await?;
+        Ok(Self { client, namespace, platform })
+    }
+
+    /// A namespace that is known.
+    pub fn new(client: Client, namespace: impl Into<String>, platform: Platform) -> Self {
+        Self { client, namespace: namespace.into(), platform }
+    }
+
+    /// Runs the server: applies its objects, unless those of a newer generation are there, and watches it from now on.
+    pub async fn run(&self, config: &RunConfig) -> Result<Server, RuntimeError> {
+        let objects = Objects {
+            stateful_set: stateful_set(config, self.platform)?,
+            services: services(config)?,
+            generation: config.mcpserver_generation,
+            platform: self.platform,
+        };
+        let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
+        let stateful_sets = Api::namespaced(self.client.clone(), &self.namespace);
+        let readiness = Readiness::of(stateful_sets, outcome.stateful_set());
+        Ok(Server { pods: Api::namespaced(self.client.clone(), &self.namespace), outcome, readiness })
+    }
+}
+
+/// A server that runs.
+pub struct Server {
+    pods: Api<Pod>,
+    outcome: Outcome,
+    readiness: Readiness,
+}
+
+impl Server {
+    /// Whether its objects were applied, or a newer generation held them back. Either way there is a server.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// The StatefulSet as it was when the server was run.
+    pub fn stateful_set(&self) -> &StatefulSet {
+        self.outcome.stateful_set()
+    }
+
+    /// The host under which a server that speaks HTTP is reached within its namespace.
+    pub fn host(&self) -> String {
+        objects::backend_service(&self.stateful_set().name_any())
+    }
+
+    /// How far it is.
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    /// The way to speak to a stdio server.
+    pub fn attachment(&self) -> Attachment {
+        Attachment::to(self.pods.clone(), self.stateful_set())
+    }
+}

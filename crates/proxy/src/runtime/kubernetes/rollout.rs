@@ -1,0 +1,142 @@
+//! How far a server's pods are, by watching its StatefulSet.
+
+use futures::{StreamExt, pin_mut};
+use k8s_openapi::api::apps::v1::StatefulSet;
+use kube::{
+    Api, ResourceExt,
+    runtime::{WatchStreamExt, watcher},
+};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+/// How far a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No pod is ready. It is not the end: there may be pods again.
+    Waiting,
+    /// Some pods are ready, but not all, or they are not all of the newest template.
+    Serving,
+    /// As many pods are ready as are wanted, and all are of the newest template.
+    Ready,
+    /// The StatefulSet was deleted. There will be no pods of it any more.
+    Gone,
+}
+
+/// How far a server is, now and from now on.
+#[derive(Clone, Debug)]
+pub struct Readiness(watch::Receiver<Phase>);
+
+impl Readiness {
+    /// How far the server is now.
+    pub fn phase(&self) -> Phase {
+        *self.0.borrow()
+    }
+
+    /// Whether anybody is there to answer.
+    pub fn serves(&self) -> bool {
+        matches!(self.phase(), Phase::Serving | Phase::Ready)
+    }
+
+    /// Waits until all pods are ready, or the StatefulSet is gone: says whether they are ready.
+    pub async fn settled(&mut self) -> bool {
+        let settled = self.0.wait_for(|phase| matches!(phase, Phase::Ready | Phase::Gone)).await;
+        settled.is_ok_and(|phase| *phase == Phase::Ready)
+    }
+
+    /// Ends when the StatefulSet is deleted. There is nothing left to stand before then.
+    pub async fn gone(&mut self) {
+        // The watch ends by itself only after it has said so.
+        self.0.wait_for(|phase| *phase == Phase::Gone).await.ok();
+    }
+
+    /// Watches this StatefulSet until it is deleted, or nobody asks any more.
+    pub(super) fn of(api: Api<StatefulSet>, applied: &StatefulSet) -> Self {
+        let (sender, receiver) = watch::channel(phase(applied, applied.metadata.generation));
+        let applied = applied.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = follow(api, &applied, &sender) => {}
+                () = sender.closed() => {}
+            }
+        });
+        Self(receiver)
+    }
+}
+
+async fn follow(api: Api<StatefulSet>, applied: &StatefulSet, sender: &watch::Sender<Phase>) {
+    let name = applied.name_any();
+    let events = watcher::watch_object(api, &name).default_backoff();
+    pin_mut!(events);
+    while let Some(event) = events.next().await {
+        let now = match event {
+            // One of the same name that was made after ours was deleted is not ours.
+            Ok(Some(live)) if live.uid() == applied.uid() => phase(&live, applied.metadata.generation),
+            Ok(_) => Phase::Gone,
+            Err(error) => {
+                warn!(name, %error, "the StatefulSet cannot be watched: what was last seen stands");
+                continue;
+            }
+        };
+        let before = sender.send_replace(now);
+        if before != now {
+            info!(name, phase = ?now, "the server's pods");
+        }
+        if now == Phase::Gone {
+            return;
+        }
+    }
+}
+
+/// How far a StatefulSet is whose status is to be about this generation at least.
+fn phase(live: &StatefulSet, generation: Option<i64>) -> Phase {
+    let wanted = live.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
+    let Some(status) = &live.status else { return Phase::Waiting };
+    let ready = status.ready_replicas.unwrap_or_default();
+    let updated = status.updated_replicas.unwrap_or_default();
+    // The status may still be about the template before.
+    let current = status.observed_generation >= generation;
+    match ready {
+        ..=0 => Phase::Waiting,
+        _ if current && ready == wanted && updated == wanted => Phase::Ready,
+        _ => Phase::Serving,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn of(replicas: Value, status: Value) -> Phase {
+        let spec = json!({"replicas": replicas, "selector": {}, "template": {}});
+        let live = serde_json::from_value(json!({"metadata": {}, "spec": spec, "status": status})).unwrap();
+        phase(&live, Some(4))
+    }
+
+    #[test]
+    fn a_server_is_ready_when_all_pods_are_of_the_newest_template_and_ready() {
+        let status = |observed: i64, updated: i32, ready: i32| {
+            json!({
+                "observedGeneration": observed, "replicas": ready, "updatedReplicas": updated, "readyReplicas": ready,
+            })
+        };
+        for (replicas, status, expected) in [
+            (json!(2), status(4, 2, 2), Phase::Ready),
+            (json!(2), status(5, 2, 2), Phase::Ready),
+            (json!(null), status(4, 1, 1), Phase::Ready),
+            // The status is about the template before.
+            (json!(2), status(3, 2, 2), Phase::Serving),
+            (json!(2), status(4, 1, 2), Phase::Serving),
+            (json!(2), status(4, 2, 1), Phase::Serving),
+            (json!(1), status(4, 2, 2), Phase::Serving),
+            (json!(2), status(4, 2, 0), Phase::Waiting),
+            // Nobody is there to answer, though nobody is wanted.
+            (json!(0), status(4, 0, 0), Phase::Waiting),
+            (json!(1), json!({"replicas": 0}), Phase::Waiting),
+            (json!(1), json!(null), Phase::Waiting),
+        ] {
+            assert_eq!(of(replicas.clone(), status.clone()), expected, "{replicas} {status}");
+        }
+    }
+}
