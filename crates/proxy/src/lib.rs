@@ -18,6 +18,7 @@ mod identity;
 mod layers;
 pub mod limits;
 mod load;
+pub mod runtime;
 mod serve;
 mod sessions;
 mod upstream;
