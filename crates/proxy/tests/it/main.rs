@@ -7,4 +7,5 @@ mod fixture;
 mod forwarding;
 mod policies;
 mod sessions;
+mod stdio;
 mod tools;
