@@ -169,3 +169,53 @@ impl Members {
         nobody
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::identity::Identity;
+
+    fn owner(identity: Option<(&str, &str)>) -> Owner {
+        let identity = identity.map(|(issuer, subject)| {
+            let claims = json!({"iss": issuer, "sub": subject}).as_object().cloned().unwrap();
+            Arc::new(Identity { subject: subject.into(), claims })
+        });
+        Owner::of(&Exchange {
+            method: http::Method::POST,
+            path: http::uri::PathAndQuery::from_static("/mcp"),
+            headers: http::HeaderMap::new(),
+            body: bytes::Bytes::new(),
+            peer: ([127, 0, 0, 1], 1).into(),
+            call: None,
+            identity,
+        })
+    }
+
+    #[test]
+    fn a_session_is_of_one_subject_of_one_issuer() {
+        let ada = owner(Some(("https://a", "ada")));
+        assert!(ada == owner(Some(("https://a", "ada"))));
+        for other in [Some(("https://b", "ada")), Some(("https://a", "bob")), None] {
+            assert!(ada != owner(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_resource_concerns_who_is_subscribed_to_the_whole() {
+        let mut members = Members::default();
+        let session: SessionKey = "s".into();
+        members.insert(session.clone(), Member::new(owner(None), Abilities::default()));
+        members.subscribe(&session, "file:///a");
+        for (updated, concerned) in
+            [("file:///a", true), ("file:///a/b/c", true), ("file:///ab", false), ("file:///", false)]
+        {
+            assert_eq!(members.subscribers(updated).contains(&session), concerned, "{updated}");
+        }
+        assert_eq!(members.remove("s"), ["file:///a".into()]);
+        assert!(!members.is_subscribed("file:///a"));
+    }
+}
