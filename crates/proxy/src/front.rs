@@ -57,7 +57,11 @@ impl Proxy {
 
     /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
     /// [`request_time`].
-    pub fn attached<A: Attach>(config: &RunConfig, attach: A, time: Duration) -> Result<Self, ConfigError> {
+    pub fn attached<A: Attach + Send + Sync + 'static>(
+        config: &RunConfig,
+        attach: A,
+        time: Duration,
+    ) -> Result<Self, ConfigError> {
         let sessions = Arc::new(Sessions::new(session_life(config)?));
         let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
         Self::with(config, server, sessions)

@@ -14,7 +14,7 @@ pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;
 pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// A way to the standard input and output of one server.
-pub trait Attach: Send + Sync + 'static {
+pub trait Attach {
     /// Starts the server if it does not run, and gives its output and its input.
     ///
     /// It is asked again once the output has ended, or the input cannot be written to; both are dropped before that. To

@@ -25,7 +25,11 @@ use crate::{
 const SOON: Duration = Duration::from_secs(1);
 
 /// Keeps the server running until it is to stop.
-pub(super) async fn run<A: Attach>(bridge: Arc<Bridge>, attach: A, mut stop: watch::Receiver<Phase>) {
+pub(super) async fn run<A: Attach + Send + Sync + 'static>(
+    bridge: Arc<Bridge>,
+    attach: A,
+    mut stop: watch::Receiver<Phase>,
+) {
     let mut wait = limits::RESTART_FIRST;
     loop {
         let start = Instant::now();

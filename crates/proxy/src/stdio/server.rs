@@ -51,7 +51,7 @@ pub(super) enum Phase {
 }
 
 impl StdioServer {
-    pub(crate) fn new<A: Attach>(
+    pub(crate) fn new<A: Attach + Send + Sync + 'static>(
         config: &RunConfig,
         sessions: Arc<Sessions>,
         attach: A,
