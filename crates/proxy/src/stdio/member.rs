@@ -174,15 +174,15 @@ impl Members {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
-
     use super::*;
     use crate::identity::Identity;
 
     fn owner(identity: Option<(&str, &str)>) -> Owner {
         let identity = identity.map(|(issuer, subject)| {
-            let claims = json!({"iss": issuer, "sub": subject}).as_object().cloned().unwrap();
-            Arc::new(Identity { subject: subject.into(), claims })
+            let mut identity = Identity::local();
+            identity.subject = subject.into();
+            identity.claims.insert("iss".into(), issuer.into());
+            Arc::new(identity)
         });
         Owner::of(&Exchange {
             method: http::Method::POST,
