@@ -74,6 +74,12 @@ static FIELDS: [Field; 6] = [
     Field { key: "error", path: "error" },
 ];
 
+static RESULT_META: [Field; 1] = [Field { key: "_meta", path: "result._meta" }];
+static SUBSCRIPTION_ID: [Field; 1] = [Field {
+    key: "io.modelcontextprotocol/subscriptionId",
+    path: "_meta[\"io.modelcontextprotocol/subscriptionId\"]",
+}];
+
 impl<'a> Envelope<'a> {
     /// The envelope of these bytes, which must be one message and nothing else.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
@@ -165,6 +171,20 @@ impl<'a> Envelope<'a> {
     /// The `_meta` of a request or notification.
     pub fn meta(&self) -> &Meta<'a> {
         self.params.meta()
+    }
+
+    /// The subscription that a message of the server belongs to: since 2026-07-28, the id of the request that listens.
+    /// It stands in the `_meta` of the parameters, or of the result that ends the subscription.
+    pub fn subscription_id(&self) -> Option<Raw<'a>> {
+        let meta = match self.message {
+            Message::Response { outcome: Outcome::Result(result), .. } => {
+                result.member(&RESULT_META).ok()??
+            }
+            Message::Response { .. } => return None,
+            _ => self.params.value(params::META)?,
+        };
+        let id = meta.member(&SUBSCRIPTION_ID).ok()??;
+        matches!(id.kind(), Kind::Text | Kind::Number).then_some(id)
     }
 
     /// The revision that an `initialize` asks for.

@@ -100,11 +100,19 @@ impl fmt::Debug for Line {
 }
 
 /// The message as one line, for the input of a server.
+pub fn framed(message: &Envelope<'_>) -> Vec<u8> {
+    line_of(message.bytes().to_vec())
+}
+
+/// A message as one line that was parsed, and of which single values were replaced since.
 ///
 /// In JSON, line ends stand between values only, where a space says the same: in strings they are escaped.
-pub fn framed(message: &Envelope<'_>) -> Vec<u8> {
-    let mut sent = Vec::with_capacity(message.bytes().len() + 1);
-    sent.extend(message.bytes().iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
-    sent.push(b'\n');
-    sent
+pub fn line_of(mut message: Vec<u8>) -> Vec<u8> {
+    for byte in &mut message {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    message.push(b'\n');
+    message
 }

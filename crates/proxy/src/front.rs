@@ -1,6 +1,10 @@
 //! Where requests come in.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -16,7 +20,9 @@ use crate::{
     chain::Chain,
     exchange::Exchange,
     limits,
+    runtime::{Attach, Local},
     sessions::Sessions,
+    stdio::{REQUEST_TIMEOUT, Status, StdioServer, request_time},
     upstream::{HttpServer, Target},
     well_known::WellKnown,
 };
@@ -24,30 +30,53 @@ use crate::{
 /// A proxy in front of one server.
 pub struct Proxy {
     chain: Chain,
-    server: HttpServer,
+    server: Server,
     sessions: Arc<Sessions>,
     transport: Transport,
     stateless: bool,
     well_known: WellKnown,
 }
 
+/// The server, by the way in which it is spoken to.
+enum Server {
+    Http(HttpServer),
+    Stdio(StdioServer),
+}
+
 impl Proxy {
-    /// The proxy that the RunConfig describes.
+    /// The proxy that the RunConfig describes. A stdio server is started as a process beside the proxy.
     pub fn new(config: &RunConfig) -> Result<Self, ConfigError> {
-        let life = session_life(config)?;
-        let sessions = Arc::new(Sessions::new(life));
+        if config.transport == Transport::Stdio {
+            let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
+            return Self::attached(config, Local::new(config)?, time);
+        }
+        let sessions = Arc::new(Sessions::new(session_life(config)?));
         let target = if config.remote_url.is_empty() {
             let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
             Target::own(host, config.target_port)?
         } else {
             Target::remote(&config.remote_url)?
         };
-        if config.transport == Transport::Stdio {
-            return Err(ConfigError::new("transport: stdio is not supported by this version"));
-        }
+        let server = Server::Http(HttpServer::new(target, sessions.clone())?);
+        Self::with(config, server, sessions)
+    }
+
+    /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
+    /// [`request_time`].
+    pub fn attached<A: Attach + Send + Sync + 'static>(
+        config: &RunConfig,
+        attach: A,
+        time: Duration,
+    ) -> Result<Self, ConfigError> {
+        let sessions = Arc::new(Sessions::new(session_life(config)?));
+        let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
+        Self::with(config, server, sessions)
+    }
+
+    fn with(config: &RunConfig, server: Server, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
         Ok(Self {
             chain: Chain::new(config)?,
-            server: HttpServer::new(target, sessions.clone())?,
+            server,
             sessions,
             transport: config.transport,
             stateless: config.stateless,
@@ -55,9 +84,33 @@ impl Proxy {
         })
     }
 
-    /// What goes on beside requests, for ever: sessions that nobody uses end.
+    /// What goes on beside requests: sessions that nobody uses end, and a stdio server is kept running, until
+    /// [`serve`](crate::serve) is done.
     pub async fn housekeeping(&self) {
-        self.sessions.expire().await;
+        match &self.server {
+            Server::Http(_) => self.sessions.expire().await,
+            Server::Stdio(server) => {
+                tokio::select! {
+                    () = self.sessions.expire() => {}
+                    () = server.run() => {}
+                }
+            }
+        }
+    }
+
+    /// Ends the streams of clients that only listen. What is on its way goes on.
+    pub(crate) fn close(&self) {
+        if let Server::Stdio(server) = &self.server {
+            server.close();
+        }
+    }
+
+    /// Ends a stdio server, and says whether there is one to wait for.
+    pub(crate) fn stop(&self) -> bool {
+        if let Server::Stdio(server) = &self.server {
+            server.stop();
+        }
+        matches!(self.server, Server::Stdio(_))
     }
 
     /// Answers one request.
@@ -73,7 +126,25 @@ impl Proxy {
         if method != Method::GET {
             return answer::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
-        let health = json!({"status": "healthy", "transport": self.transport.as_str()});
+        let now = jiff::Timestamp::now().to_string();
+        let health = match &self.server {
+            Server::Http(_) => {
+                json!({"status": "healthy", "timestamp": now, "transport": self.transport.as_str()})
+            }
+            Server::Stdio(server) => {
+                let error = match server.status() {
+                    Status::Ready => None,
+                    Status::Starting => Some("the server is starting"),
+                    Status::Down => Some("the server cannot be started"),
+                };
+                let status = if error.is_none() { "healthy" } else { "degraded" };
+                let mut mcp = json!({"available": error.is_none(), "last_checked": now});
+                if let Some(error) = error {
+                    mcp["error"] = error.into();
+                }
+                json!({"status": status, "timestamp": now, "transport": server.front(), "mcp": mcp})
+            }
+        };
         answer::json(StatusCode::OK, health.to_string())
     }
 
@@ -96,7 +167,11 @@ impl Proxy {
         if let Err(refused) = self.chain.request(exchange).await {
             return *refused;
         }
-        match self.server.send(exchange).await {
+        let sent = match &self.server {
+            Server::Http(server) => server.send(exchange).await,
+            Server::Stdio(server) => server.send(exchange).await,
+        };
+        match sent {
             Ok(response) => self.chain.answer(exchange, response).await,
             Err(refusal) => *exchange.refused(&refusal),
         }

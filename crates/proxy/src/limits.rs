@@ -56,3 +56,45 @@ pub const ATTACH_PAUSE_MOST: Duration = Duration::from_secs(30);
 pub const ATTACH_STABLE: Duration = Duration::from_secs(60);
 /// How much of what a stdio server writes, and of what it is to read, is held for it.
 pub const ATTACH_BUFFER: usize = 64 << 10;
+/// The longest line that is read of a stdio server. A longer one is left out.
+pub const STDIO_LINE: usize = 32 << 20;
+/// The longest line of a stdio server's complaints in the log. A longer one is cut.
+pub const STDIO_LOG_LINE: usize = 8 << 10;
+/// How many messages wait for a stdio server to read them. More wait at the clients' end.
+pub const STDIO_QUEUE: usize = 64;
+/// How many requests a stdio server has at once.
+pub const STDIO_REQUESTS: usize = 10_000;
+/// How many of them are of one session.
+pub const SESSION_REQUESTS: usize = 256;
+/// How many requests of a stdio server wait for a client's answer.
+pub const STDIO_ASKED: usize = 1_000;
+/// How many resources one session is subscribed to.
+pub const SESSION_SUBSCRIPTIONS: usize = 1_000;
+/// How many resources a stdio server watches for all sessions.
+pub const SUBSCRIPTIONS: usize = 10_000;
+/// The longest address of a resource that can be subscribed to.
+pub const SUBSCRIPTION: usize = 8 << 10;
+/// How long a stdio server may take to answer, or to report progress, unless the environment says otherwise.
+pub const REQUEST_TIME: Duration = Duration::from_secs(60);
+/// How long a stdio server may take to answer, whatever progress it reports.
+pub const LONGEST_REQUEST: Duration = Duration::from_secs(60 * 60);
+/// How long a request waits for a stdio server to start.
+pub const STDIO_START_TIME: Duration = Duration::from_secs(30);
+/// How long a stdio server may take to end by itself, and again when it is asked to.
+pub const STDIO_END_TIME: Duration = Duration::from_secs(3);
+/// How soon a stdio server that has ended is started again. The next wait is twice as long.
+pub const RESTART_FIRST: Duration = Duration::from_millis(100);
+/// How long the waits become at most.
+pub const RESTART_LAST: Duration = Duration::from_secs(30);
+/// How long a stdio server must run for its past to be forgotten.
+pub const RESTART_FORGOTTEN: Duration = Duration::from_secs(60);
+/// How often it is looked which sessions have ended by themselves.
+pub const SWEEP: Duration = Duration::from_secs(30);
+/// How many events wait for the reader of a stream. One that is slower loses its stream.
+pub const STREAM_EVENTS: usize = 256;
+/// How many bytes wait for the reader of a stream, apart from one event that may be larger.
+pub const STREAM_BYTES: usize = 4 << 20;
+/// How often something is sent on a stream on which nothing happens.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// How long the server of a proxy may take to end with it.
+pub const END_TIME: Duration = Duration::from_secs(10);

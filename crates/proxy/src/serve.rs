@@ -22,7 +22,7 @@ pub async fn serve(
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_TIME);
-    let housekeeping = tokio::spawn({
+    let mut housekeeping = tokio::spawn({
         let proxy = proxy.clone();
         async move { proxy.housekeeping().await }
     });
@@ -59,9 +59,13 @@ pub async fn serve(
         });
     }
     drop(listener);
-    housekeeping.abort();
+    proxy.close();
     if tokio::time::timeout(limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
         info!("some requests did not end in time");
     }
+    if proxy.stop() && tokio::time::timeout(limits::END_TIME, &mut housekeeping).await.is_err() {
+        warn!("the server did not end in time");
+    }
+    housekeeping.abort();
     Ok(())
 }

@@ -56,6 +56,11 @@ impl Sessions {
         Some(entry.session.clone())
     }
 
+    /// Whether the session is still there, which does not use it.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.shard(id).contains_key(id)
+    }
+
     /// Adds a session, or changes what is known of it.
     pub(crate) fn put(&self, id: &str, session: Session) -> Result<(), Full> {
         let mut shard = self.shard(id);

@@ -39,6 +39,14 @@ impl<'a> Raw<'a> {
         Self { text, start }
     }
 
+    /// The value that is spelled like this, as [`Raw::as_str`] gives it.
+    pub fn spelled(text: &'a str) -> Option<Self> {
+        let mut scanner = Scanner::new(text.as_bytes(), u32::MAX).ok()?;
+        let value = scanner.value().ok()?;
+        scanner.end().ok()?;
+        Some(value)
+    }
+
     /// The value as it was spelled.
     pub fn as_str(&self) -> &'a str {
         self.text

@@ -37,6 +37,24 @@ fn a_message_is_a_request_a_notification_or_a_response() {
 }
 
 #[test]
+fn a_message_of_a_subscription_says_which_one() {
+    let id = |message: &str| parsed(message).subscription_id().map(|id| id.as_str().to_owned());
+    const KEY: &str = "io.modelcontextprotocol/subscriptionId";
+    let notification = |meta: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{{"uri":"a","_meta":{meta}}}}}"#
+        )
+    };
+    assert_eq!(id(&notification(&format!(r#"{{"{KEY}":7}}"#))), Some("7".into()));
+    assert_eq!(id(&notification(&format!(r#"{{"{KEY}":"7"}}"#))), Some(r#""7""#.into()));
+    assert_eq!(id(&notification(&format!(r#"{{"{KEY}":[7]}}"#))), None);
+    assert_eq!(id(&notification("{}")), None);
+    let end = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"_meta":{{"{KEY}":7}}}}}}"#);
+    assert_eq!(id(&end), Some("7".into()));
+    assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":[]}"#), None);
+}
+
+#[test]
 fn what_a_message_names_depends_on_its_method() {
     for (method, params, kind, name) in [
         ("tools/call", r#"{"uri":"u","name":"echo"}"#, TargetKind::Tool, "echo"),

@@ -1,10 +1,14 @@
 //! Where a server runs that is the proxy's own, and how a stdio server among them is spoken to.
 
+mod local;
+
 use std::{future::Future, io};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub mod kubernetes;
+
+pub use local::Local;
 
 /// What a server writes to its standard output. It ends when the server does.
 pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;

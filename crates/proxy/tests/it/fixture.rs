@@ -118,8 +118,8 @@ impl Answer {
 
 /// A proxy in this process, with a client that speaks to it.
 pub(crate) struct Fixture {
-    address: SocketAddr,
-    client: Client<HttpConnector, Full<Bytes>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) client: Client<HttpConnector, Full<Bytes>>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -134,7 +134,11 @@ impl Fixture {
     }
 
     pub(crate) async fn of(config: &RunConfig) -> Self {
-        let proxy = Arc::new(Proxy::new(config).unwrap());
+        Self::around(Proxy::new(config).unwrap()).await
+    }
+
+    pub(crate) async fn around(proxy: Proxy) -> Self {
+        let proxy = Arc::new(proxy);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

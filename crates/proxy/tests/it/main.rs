@@ -11,4 +11,5 @@ mod forwarding;
 mod kubernetes;
 mod policies;
 mod sessions;
+mod stdio;
 mod tools;

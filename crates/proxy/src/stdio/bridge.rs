@@ -1,0 +1,224 @@
+//! The clients' end of the server's one stream.
+
+use std::{
+    future::Future,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use skep_mcp::{Envelope, Method, Refusal};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+use super::{
+    handshake::Handshake,
+    inflight::{Carries, Pulse, SessionKey},
+    outbox::{Reply, outbox},
+    outgoing::{Asking, Outgoing},
+    router::{Link, Router},
+    waiting::Waiting,
+};
+use crate::limits;
+
+/// How the server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It will be there in a moment.
+    Starting,
+    /// It is there.
+    Ready,
+    /// It cannot be started, and that is tried again later.
+    Down,
+}
+
+/// Between many clients and one server.
+pub(super) struct Bridge {
+    router: Mutex<Router>,
+    status: watch::Sender<Status>,
+    /// One client begins the server at a time.
+    turn: tokio::sync::Mutex<()>,
+    request_time: Duration,
+}
+
+/// What a client is told.
+pub(super) enum Told {
+    /// At once.
+    Answer(Bytes),
+    /// By the server.
+    Waiting(Waiting),
+}
+
+impl Bridge {
+    pub(super) fn new(request_time: Duration) -> Arc<Self> {
+        let (status, _) = watch::channel(Status::Starting);
+        let (router, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { router, status, turn, request_time })
+    }
+
+    pub(super) fn router(&self) -> MutexGuard<'_, Router> {
+        self.router.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn status(&self) -> Status {
+        *self.status.borrow()
+    }
+
+    pub(super) fn set_status(&self, status: Status) {
+        self.status.send_replace(status);
+    }
+
+    pub(super) fn request_time(&self) -> Duration {
+        self.request_time
+    }
+
+    /// Sends a request.
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        envelope: &Envelope<'_>,
+        session: Option<&SessionKey>,
+        carries: Carries,
+    ) -> Result<Told, Refusal> {
+        let (reply, inbox) = outbox();
+        let pulse = Pulse::new();
+        let asking = Asking { session: session.cloned(), carries, reply, pulse: pulse.clone() };
+        let (sender, outgoing) =
+            self.when_open(|router, sender| (sender, router.request(envelope, asking))).await?;
+        match outgoing? {
+            Outgoing::Answered(answer) => Ok(Told::Answer(answer.into())),
+            Outgoing::Line { number, line } => {
+                let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
+                self.put(&sender, line).await?;
+                Ok(Told::Waiting(waiting))
+            }
+        }
+    }
+
+    /// Sends what wants no answer, and drops what is not for the server.
+    pub(super) async fn tell(
+        &self,
+        line: impl FnOnce(&mut Router) -> Option<Vec<u8>> + Send,
+    ) -> Result<(), Refusal> {
+        let (sender, line) = self.when_open(|router, sender| (sender, line(router))).await?;
+        match line {
+            Some(line) => self.put(&sender, line).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The answer to an `initialize`: the server's for the first, and a copy of it for others.
+    ///
+    /// It goes on when the client is gone: the server has been begun then, and must not be begun twice.
+    pub(super) fn initialize(
+        self: &Arc<Self>,
+        request: Bytes,
+    ) -> impl Future<Output = Result<Bytes, Refusal>> + Send + use<> {
+        let bridge = self.clone();
+        async move {
+            let begun = tokio::spawn(async move { bridge.begun(request).await });
+            begun.await.map_err(|_| Refusal::Internal)?
+        }
+    }
+
+    async fn begun(self: Arc<Self>, request: Bytes) -> Result<Bytes, Refusal> {
+        let envelope = Envelope::parse(&request)?;
+        let _turn = self.turn.lock().await;
+        let known = {
+            let router = self.router();
+            router.handshake.as_ref().map(|handshake| handshake.answer(&envelope))
+        };
+        if let Some(answer) = known {
+            return answer.map(Bytes::from).ok_or(Refusal::Internal);
+        }
+        let Told::Waiting(waiting) = self.request(&envelope, None, Carries::Answer).await? else {
+            return Err(Refusal::Internal);
+        };
+        let answer = waiting.answer().await?.ok_or(Refusal::Internal)?;
+        if let Some(handshake) = Handshake::of(&request, &answer) {
+            self.router().handshake = Some(handshake);
+        }
+        Ok(answer)
+    }
+
+    /// Begins a server that has been started again as the first was begun, before anybody else speaks to it.
+    pub(super) async fn greet(self: &Arc<Self>) -> Result<(), Refusal> {
+        let kept = {
+            let router = self.router();
+            router.handshake.as_ref().map(|known| (known.request.clone(), known.initialized.clone()))
+        };
+        let Some((request, initialized)) = kept else { return Ok(()) };
+        let envelope = Envelope::parse(&request)?;
+        let (reply, inbox) = outbox();
+        let pulse = Pulse::new();
+        let asking = Asking { session: None, carries: Carries::Answer, reply, pulse: pulse.clone() };
+        let waiting = {
+            let mut router = self.router();
+            let Outgoing::Line { number, line } = router.request(&envelope, asking)? else {
+                return Err(Refusal::Internal);
+            };
+            router.tell(line);
+            Waiting::new(self.clone(), number, inbox, pulse, &envelope)
+        };
+        let answer = waiting.answer().await?.ok_or(Refusal::Unreachable)?;
+        let mut begun = Handshake::of(&request, &answer).ok_or(Refusal::Unreachable)?;
+        begun.initialized.clone_from(&initialized);
+        let mut router = self.router();
+        router.handshake = Some(begun);
+        if let Some(initialized) = initialized {
+            router.tell(skep_mcp::stdio::line_of(initialized.to_vec()));
+            router.resumed();
+        }
+        Ok(())
+    }
+
+    /// What is done with the router once clients may speak to the server.
+    async fn when_open<T>(
+        &self,
+        done: impl FnOnce(&mut Router, mpsc::Sender<Bytes>) -> T + Send,
+    ) -> Result<T, Refusal> {
+        let mut status = self.status.subscribe();
+        let waited = timeout(limits::STDIO_START_TIME, async {
+            loop {
+                {
+                    let mut router = self.router();
+                    if let Link::Open(sender) = &router.link {
+                        let sender = sender.clone();
+                        return Ok(done(&mut router, sender));
+                    }
+                }
+                // What is to come is only waited for while there is hope.
+                let now = status.wait_for(|status| *status != Status::Starting).await.map(|now| *now).ok();
+                if now != Some(Status::Ready) {
+                    return Err(Refusal::Unavailable("the MCP server is"));
+                }
+                tokio::task::yield_now().await;
+            }
+        });
+        waited.await.unwrap_or(Err(Refusal::Unavailable("the MCP server is")))
+    }
+
+    /// Puts a line into the server's queue, and waits while that is full.
+    async fn put(&self, sender: &mpsc::Sender<Bytes>, line: Vec<u8>) -> Result<(), Refusal> {
+        match timeout(self.request_time, sender.send(line.into())).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(Refusal::Unreachable),
+            Err(_) => Err(Refusal::Timeout),
+        }
+    }
+}
+
+/// Whether nothing bounds the time of a request but its client.
+pub(super) fn is_endless(envelope: &Envelope<'_>) -> bool {
+    envelope.method() == Some(Method::SubscriptionsListen)
+}
+
+/// What a reply says to one who can be told once.
+pub(super) fn last(reply: Reply) -> Option<Result<Bytes, Refusal>> {
+    match reply {
+        Reply::Message(_) => None,
+        Reply::Answer(answer) => Some(Ok(answer)),
+        Reply::Refused(refusal) => Some(Err(refusal)),
+    }
+}

@@ -1,0 +1,129 @@
+//! Streams of events for clients.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderValue, Response, header};
+use skep_mcp::{Id, sse};
+use tokio::{sync::watch, time::timeout};
+
+use super::{
+    bridge::Bridge,
+    inflight::SessionKey,
+    outbox::{Inbox, Reply},
+    server::Phase,
+    waiting::Waiting,
+};
+use crate::{body::Body, limits, sessions::Sessions};
+
+const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+
+/// Where the events of a stream come from.
+pub(super) enum Source {
+    /// From a request, up to its answer.
+    Request(Answering),
+    /// From whatever concerns a session.
+    Session(Listening),
+}
+
+/// A request that is answered in a stream.
+pub(super) struct Answering {
+    pub(super) waiting: Waiting,
+    pub(super) id: Bytes,
+    pub(super) phase: watch::Receiver<Phase>,
+}
+
+/// A client that listens.
+pub(super) struct Listening {
+    /// What it is told first.
+    pub(super) first: Option<Bytes>,
+    pub(super) inbox: Inbox,
+    pub(super) session: SessionKey,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) phase: watch::Receiver<Phase>,
+    /// Ends the session with its stream, where there is no other way to end it.
+    pub(super) _bound: Option<Bound>,
+}
+
+/// A session that is its stream.
+pub(super) struct Bound {
+    pub(super) bridge: Arc<Bridge>,
+    pub(super) session: SessionKey,
+    pub(super) sessions: Arc<Sessions>,
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.sessions.remove(&self.session);
+        self.bridge.router().ended(&self.session);
+    }
+}
+
+impl Source {
+    /// The next event, or nothing when the stream is over. It may be dropped and called again.
+    async fn next(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Request(Answering { waiting, id, phase }) => {
+                let reply = if waiting.is_endless() {
+                    tokio::select! {
+                        reply = waiting.next() => reply,
+                        _ = phase.wait_for(|phase| *phase != Phase::Running) => None,
+                    }
+                } else {
+                    waiting.next().await
+                };
+                Some(event(reply?, id))
+            }
+            Self::Session(listening) => {
+                if let Some(first) = listening.first.take() {
+                    return Some(first);
+                }
+                tokio::select! {
+                    reply = listening.inbox.next() => Some(event(reply?, b"")),
+                    _ = listening.phase.wait_for(|phase| *phase != Phase::Running) => None,
+                }
+            }
+        }
+    }
+
+    /// Whether there is still something to wait for. A session that is listened to is used.
+    fn is_alive(&self) -> bool {
+        match self {
+            Self::Request(_) => true,
+            Self::Session(listening) => listening.sessions.get(&listening.session).is_some(),
+        }
+    }
+}
+
+/// The events of a source, with something in between when nothing happens: a connection that is silent may be cut.
+pub(super) fn response(source: Source) -> Response<Body> {
+    let events = stream::unfold(source, |mut source| async move {
+        match timeout(limits::KEEP_ALIVE, source.next()).await {
+            Ok(event) => Some((Ok(event?), source)),
+            Err(_) if source.is_alive() => Some((Ok(ALIVE), source)),
+            Err(_) => None,
+        }
+    });
+    of(Body::Made(events.boxed()))
+}
+
+/// A stream of one event that is known already.
+pub(super) fn single(message: &[u8]) -> Response<Body> {
+    of(Body::Whole(sse::encoded("message", message)))
+}
+
+fn of(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+fn event(reply: Reply, id: &[u8]) -> Bytes {
+    match reply {
+        Reply::Message(message) | Reply::Answer(message) => sse::encoded("message", &message),
+        Reply::Refused(refusal) => sse::encoded("message", &refusal.body(Id::spelled(id))),
+    }
+}

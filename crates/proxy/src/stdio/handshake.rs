@@ -1,0 +1,99 @@
+//! The one `initialize` of a server, and what the clients that come later are told.
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::json;
+use skep_mcp::{Edits, Envelope, Json, Message, Outcome};
+
+/// How the server was begun. A process has one session, so it is begun once, and again when it was started again.
+pub(super) struct Handshake {
+    /// The request of the client that came first.
+    pub(super) request: Bytes,
+    /// The server's answer to it, for the id of that client.
+    pub(super) answer: Bytes,
+    /// The revision that the server speaks since.
+    version: String,
+    /// The revision that the first client asked for.
+    requested: String,
+    /// What the first client said when it was ready.
+    pub(super) initialized: Option<Bytes>,
+}
+
+impl Handshake {
+    /// What has been agreed on by a request and its answer, unless that is an error.
+    pub(super) fn of(request: &Bytes, answer: &Bytes) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Agreed {
+            protocol_version: String,
+        }
+        let Message::Response { outcome: Outcome::Result(result), .. } =
+            Envelope::parse_within(answer, super::DEPTH).ok()?.message()
+        else {
+            return None;
+        };
+        let agreed: Agreed = serde_json::from_str(result.as_str()).ok()?;
+        let requested = requested(&Envelope::parse(request).ok()?);
+        let (request, answer) = (request.clone(), answer.clone());
+        Some(Self { request, answer, version: agreed.protocol_version, requested, initialized: None })
+    }
+
+    /// The answer to a client that comes later, for its own id.
+    ///
+    /// The server cannot speak a second revision. A client that asks for the one that is spoken, or for a newer one, gets
+    /// the server's answer, and decides whether it speaks that as well: so does MCP agree on revisions. One that asks for
+    /// an older one cannot know what is spoken, and is told so.
+    pub(super) fn answer(&self, initialize: &Envelope<'_>) -> Option<Vec<u8>> {
+        let id = initialize.id()?;
+        let wanted = requested(initialize);
+        if wanted != self.requested && wanted < self.version {
+            let error = json!({
+                "code": -32602,
+                "message": "Unsupported protocol version: the server is shared, and other clients speak a newer one",
+                "data": {"supported": [self.version], "requested": wanted},
+            });
+            let id = id.raw().as_str();
+            return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes());
+        }
+        let answer = Envelope::parse_within(&self.answer, super::DEPTH).ok()?;
+        Edits::of(&self.answer).replace(answer.id()?.raw(), Json::Raw(id.raw())).bytes().ok()
+    }
+}
+
+fn requested(initialize: &Envelope<'_>) -> String {
+    initialize.requested_version().map(|version| version.decoded().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn initialize(id: &str, version: &str) -> Bytes {
+        let params = json!({"protocolVersion": version});
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{params}}}"#).into()
+    }
+
+    fn answer(handshake: &Handshake, request: &Bytes) -> String {
+        String::from_utf8(handshake.answer(&Envelope::parse(request).unwrap()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_client_that_comes_later_gets_the_answer_for_its_own_id_or_is_told_why_not() {
+        let first = initialize("1", "2099-01-01");
+        let answered =
+            Bytes::from(r#"{"result":{"protocolVersion":"2025-06-18","x":1e2},"id":1,"jsonrpc":"2.0"}"#);
+        let handshake = Handshake::of(&first, &answered).unwrap();
+        for version in ["2025-06-18", "2025-11-25", "2099-01-01"] {
+            let expected = r#"{"result":{"protocolVersion":"2025-06-18","x":1e2},"id":"b","jsonrpc":"2.0"}"#;
+            assert_eq!(answer(&handshake, &initialize("\"b\"", version)), expected, "{version}");
+        }
+        let refused = answer(&handshake, &initialize("\"b\"", "2024-11-05"));
+        assert!(refused.contains(r#""supported":["2025-06-18"]"#), "{refused}");
+    }
+
+    #[test]
+    fn an_error_agrees_on_nothing() {
+        let error = Bytes::from(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#);
+        assert!(Handshake::of(&initialize("1", "2025-06-18"), &error).is_none());
+    }
+}

@@ -1,0 +1,105 @@
+//! The HTTP+SSE transport of 2024-11-05 in front of a stdio server: a client listens at `/sse`, is told where to send its
+//! messages, and gets every answer by its stream.
+
+use bytes::Bytes;
+use http::{Method as HttpMethod, Response, StatusCode, Uri};
+use skep_mcp::{Envelope, Id, Message, Refusal, SessionId, sse};
+
+use super::{
+    bridge::Told,
+    events::{self, Bound, Listening, Source},
+    inflight::{Carries, SessionKey},
+    member::Abilities,
+    outbox::{Reply, outbox},
+    server::StdioServer,
+    waiting::Waiting,
+};
+use crate::{answer, body::Body, exchange::Exchange};
+
+impl StdioServer {
+    pub(super) async fn http_sse(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        match (exchange.path.path(), &exchange.method) {
+            ("/sse", &HttpMethod::GET) => self.opened(exchange),
+            ("/messages", &HttpMethod::POST) => self.message(exchange).await,
+            ("/sse" | "/messages", _) => Ok(answer::empty(StatusCode::METHOD_NOT_ALLOWED)),
+            _ => Ok(answer::text(StatusCode::NOT_FOUND, "the server is at /sse\n")),
+        }
+    }
+
+    /// A session, which is as long as its stream.
+    fn opened(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        let session = self.begin(exchange, Abilities::default())?;
+        let bound =
+            Bound { bridge: self.bridge.clone(), session: session.clone(), sessions: self.sessions.clone() };
+        let (stream, inbox) = outbox();
+        if let Some(member) = self.bridge.router().members.get_mut(&session) {
+            member.stream = Some(stream);
+        }
+        let address = self.endpoint.address(&exchange.headers, &session);
+        Ok(events::response(Source::Session(Listening {
+            first: Some(sse::encoded("endpoint", address.as_bytes())),
+            inbox,
+            session,
+            sessions: self.sessions.clone(),
+            phase: self.phase(),
+            _bound: Some(bound),
+        })))
+    }
+
+    async fn message(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        let Some(id) = session_id(exchange) else {
+            return Ok(answer::text(StatusCode::BAD_REQUEST, "session_id is missing\n"));
+        };
+        let session = self.session(exchange, id.as_str())?;
+        let Some(call) = &exchange.call else {
+            return Ok(answer::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
+        };
+        let envelope = Envelope::parse(&exchange.body)?;
+        match envelope.message() {
+            Message::Request { id, .. } if call.is_initialize() => {
+                if let Some(member) = self.bridge.router().members.get_mut(&session) {
+                    member.abilities = Abilities::of(&envelope);
+                }
+                let answer = self.bridge.initialize(exchange.body.clone()).await;
+                self.reply(&session, answer.unwrap_or_else(|refusal| refusal.body(Some(id)).into()));
+            }
+            Message::Request { .. } => {
+                match self.bridge.request(&envelope, Some(&session), Carries::Stream).await? {
+                    Told::Answer(answer) => self.reply(&session, answer),
+                    Told::Waiting(waiting) => self.forward(session, waiting, call.id.clone()),
+                }
+            }
+            Message::Notification { .. } => {
+                self.bridge.tell(|router| router.notification(&envelope, Some(&session))).await?;
+            }
+            Message::Response { .. } => {
+                self.bridge.tell(|router| router.response(&envelope, Some(&session))).await?;
+            }
+        }
+        Ok(answer::text(StatusCode::ACCEPTED, "Accepted"))
+    }
+
+    fn reply(&self, session: &SessionKey, message: Bytes) {
+        self.bridge.router().stream(session, message);
+    }
+
+    /// What comes of a request goes to the session's stream. Requests on their way are bounded, and so are these tasks.
+    fn forward(&self, session: SessionKey, mut waiting: Waiting, id: Option<Bytes>) {
+        let bridge = self.bridge.clone();
+        tokio::spawn(async move {
+            while let Some(reply) = waiting.next().await {
+                let message = match reply {
+                    Reply::Message(message) | Reply::Answer(message) => message,
+                    Reply::Refused(refusal) => refusal.body(id.as_deref().and_then(Id::spelled)).into(),
+                };
+                bridge.router().stream(&session, message);
+            }
+        });
+    }
+}
+
+fn session_id(exchange: &Exchange) -> Option<SessionId> {
+    let uri = Uri::from(exchange.path.clone());
+    let id = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("session_id="))?;
+    SessionId::parse(id.as_bytes()).ok()
+}

@@ -1,0 +1,167 @@
+//! The requests that the server has not answered yet.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use skep_mcp::Refusal;
+use tokio::time::Instant;
+
+use super::{level::Level, outbox::Outbox};
+use crate::limits;
+
+/// A session, by its id.
+pub(super) type SessionKey = Arc<str>;
+
+/// A request on its way. The server knows it by a number of ours.
+pub(super) struct Pending {
+    /// Whose it is. Since 2026-07-28 requests are nobody's.
+    pub(super) session: Option<SessionKey>,
+    /// The client's id, as it is spelt.
+    pub(super) id: Box<[u8]>,
+    /// The client's progress token, as it is spelt.
+    pub(super) token: Option<Box<str>>,
+    /// What the request brings about when it goes well.
+    pub(super) effect: Effect,
+    /// How other messages than the answer get to the client.
+    pub(super) carries: Carries,
+    pub(super) reply: Outbox,
+    pub(super) pulse: Arc<Pulse>,
+}
+
+/// What a request brings about in the bridge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Nothing,
+    /// The session is subscribed to this resource.
+    Subscribed(Box<str>),
+    /// The session wants log messages from this level on.
+    Level(Level),
+}
+
+/// What can go to the client in the answer to its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carries {
+    /// The answer alone.
+    Answer,
+    /// Messages before it.
+    Stream,
+}
+
+/// Signs of life of a request.
+pub(super) struct Pulse {
+    last: Mutex<Instant>,
+    /// How many questions the client has to answer first.
+    asked: AtomicUsize,
+}
+
+impl Pulse {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { last: Mutex::new(Instant::now()), asked: AtomicUsize::new(0) })
+    }
+
+    /// The server is at work.
+    pub(super) fn beat(&self) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// When the server was last known to be at work, which it is while it waits for the client.
+    pub(super) fn last(&self) -> Instant {
+        if self.asked.load(Ordering::Relaxed) > 0 {
+            return Instant::now();
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn ask(&self) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn told(&self) {
+        self.asked.fetch_sub(1, Ordering::Relaxed);
+        self.beat();
+    }
+}
+
+/// All requests on their way.
+#[derive(Default)]
+pub(super) struct Inflight {
+    requests: HashMap<u64, Pending>,
+    by_session: HashMap<SessionKey, BTreeSet<u64>>,
+}
+
+/// Whom the requests on their way are from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum From {
+    Nobody,
+    /// All of one session.
+    Session(SessionKey),
+    /// The only one is of no session.
+    Request(u64),
+    Several,
+}
+
+impl Inflight {
+    pub(super) fn insert(&mut self, number: u64, pending: Pending) -> Result<(), Refusal> {
+        if self.requests.len() >= limits::STDIO_REQUESTS {
+            return Err(Refusal::Unavailable("room for one more request is"));
+        }
+        if let Some(session) = &pending.session {
+            let of_session = self.by_session.entry(session.clone()).or_default();
+            if of_session.len() >= limits::SESSION_REQUESTS {
+                return Err(Refusal::Unavailable("room for one more request of this session is"));
+            }
+            of_session.insert(number);
+        }
+        self.requests.insert(number, pending);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, number: u64) -> Option<&Pending> {
+        self.requests.get(&number)
+    }
+
+    pub(super) fn remove(&mut self, number: u64) -> Option<Pending> {
+        let pending = self.requests.remove(&number)?;
+        if let Some(session) = &pending.session
+            && let Some(numbers) = self.by_session.get_mut(session)
+        {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.by_session.remove(session);
+            }
+        }
+        Some(pending)
+    }
+
+    /// All of them, of which none is left.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = Pending> {
+        self.by_session.clear();
+        std::mem::take(&mut self.requests).into_values()
+    }
+
+    /// Those of a session, the newest first.
+    pub(super) fn of(&self, session: &str) -> impl Iterator<Item = (u64, &Pending)> {
+        let numbers = self.by_session.get(session).into_iter().flatten().rev();
+        numbers.filter_map(|number| Some((*number, self.requests.get(number)?)))
+    }
+
+    /// Whom they are from.
+    pub(super) fn from(&self) -> From {
+        let of_sessions: usize = match self.by_session.len() {
+            0 => 0,
+            1 => self.by_session.values().map(BTreeSet::len).sum(),
+            _ => return From::Several,
+        };
+        match (self.requests.len(), self.by_session.keys().next()) {
+            (0, _) => From::Nobody,
+            (all, Some(session)) if all == of_sessions => From::Session(session.clone()),
+            (1, None) => self.requests.keys().next().map_or(From::Nobody, |number| From::Request(*number)),
+            _ => From::Several,
+        }
+    }
+}

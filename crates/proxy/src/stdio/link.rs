@@ -1,0 +1,148 @@
+//! The server's end of the bridge: starting it, reading and writing, and starting it again.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use skep_mcp::stdio::{Line, Lines};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::{mpsc, watch},
+    time::{Instant, sleep},
+};
+use tracing::{debug, info, warn};
+
+use super::{
+    bridge::{Bridge, Status},
+    router::Link,
+    server::Phase,
+};
+use crate::{
+    limits,
+    runtime::{Attach, BoxRead, BoxWrite},
+};
+
+/// A wait that is this short does not keep requests from being tried.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Keeps the server running until it is to stop.
+pub(super) async fn run<A: Attach + Send + Sync + 'static>(
+    bridge: Arc<Bridge>,
+    attach: A,
+    mut stop: watch::Receiver<Phase>,
+) {
+    let mut wait = limits::RESTART_FIRST;
+    loop {
+        let start = Instant::now();
+        let attached = tokio::select! {
+            attached = attach.attach() => attached,
+            _ = stop.wait_for(|phase| *phase == Phase::Stopped) => return,
+        };
+        match attached {
+            Ok((output, input)) => match served(&bridge, output, input, &mut stop).await {
+                Ended::Stopped => return,
+                Ended::Broken(error) => warn!(%error, "the server has ended"),
+            },
+            Err(error) => warn!(%error, "the server cannot be started"),
+        }
+        if start.elapsed() >= limits::RESTART_FORGOTTEN {
+            wait = limits::RESTART_FIRST;
+        }
+        bridge.set_status(if wait < SOON { Status::Starting } else { Status::Down });
+        info!(milliseconds = wait.as_millis(), "the server is started again soon");
+        tokio::select! {
+            () = sleep(wait) => {}
+            _ = stop.wait_for(|phase| *phase == Phase::Stopped) => return,
+        }
+        wait = (wait * 2).min(limits::RESTART_LAST);
+        bridge.set_status(Status::Starting);
+    }
+}
+
+enum Ended {
+    Stopped,
+    Broken(io::Error),
+}
+
+/// Serves one run of the server.
+async fn served(
+    bridge: &Arc<Bridge>,
+    output: BoxRead,
+    mut input: BoxWrite,
+    stop: &mut watch::Receiver<Phase>,
+) -> Ended {
+    let (sender, lines) = mpsc::channel(limits::STDIO_QUEUE);
+    bridge.router().link = Link::Greeting(sender.clone());
+    let ended = {
+        let traffic = async {
+            tokio::select! {
+                error = read(bridge, output) => error,
+                error = write(&mut input, lines) => error,
+            }
+        };
+        let greeted = async {
+            if let Err(refusal) = bridge.greet().await {
+                return io::Error::other(format!("it cannot be begun again: {}", refusal.message()));
+            }
+            bridge.router().link = Link::Open(sender);
+            bridge.set_status(Status::Ready);
+            std::future::pending().await
+        };
+        tokio::select! {
+            error = traffic => Ended::Broken(error),
+            error = greeted => Ended::Broken(error),
+            _ = stop.wait_for(|phase| *phase == Phase::Stopped) => Ended::Stopped,
+        }
+    };
+    bridge.set_status(Status::Starting);
+    bridge.router().disconnected();
+    // The old one is gone before a new one is started.
+    if tokio::time::timeout(limits::END_TIME, input.shutdown()).await.is_err() {
+        warn!("the server does not end");
+    }
+    ended
+}
+
+/// Reads the server's messages for ever.
+async fn read(bridge: &Bridge, mut output: BoxRead) -> io::Error {
+    let mut lines = Lines::new(limits::STDIO_LINE);
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        match output.read(&mut chunk).await {
+            Ok(0) => {
+                if let Some(line) = lines.rest() {
+                    take(bridge, line);
+                }
+                return io::Error::new(io::ErrorKind::UnexpectedEof, "its output has ended");
+            }
+            Ok(read) => lines.feed(&chunk[..read]),
+            Err(error) => return error,
+        }
+        while let Some(line) = lines.line() {
+            take(bridge, line);
+        }
+    }
+}
+
+fn take(bridge: &Bridge, line: Line) {
+    match line {
+        Line::Message(message) => bridge.router().incoming(&message),
+        Line::Noise(noise) => debug!(bytes = noise.len(), "the server writes something else than messages"),
+        Line::TooLong => {
+            warn!(limit = limits::STDIO_LINE, "a message of the server is too long, and left out")
+        }
+    }
+}
+
+/// Writes lines to the server for ever.
+async fn write(input: &mut BoxWrite, mut lines: mpsc::Receiver<Bytes>) -> io::Error {
+    while let Some(line) = lines.recv().await {
+        let written = async {
+            input.write_all(&line).await?;
+            input.flush().await
+        };
+        if let Err(error) = written.await {
+            return error;
+        }
+    }
+    io::ErrorKind::BrokenPipe.into()
+}

@@ -1,0 +1,222 @@
+//! What the bridge knows of each session.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::{Deserialize, de::IgnoredAny};
+use skep_mcp::{Envelope, Method};
+
+use super::{inflight::SessionKey, level::Level, outbox::Outbox};
+use crate::{exchange::Exchange, limits};
+
+/// One client.
+pub(super) struct Member {
+    /// Who began the session. Nobody else is in it, even if they know its id.
+    pub(super) owner: Owner,
+    /// Where messages go that belong to no request.
+    pub(super) stream: Option<Outbox>,
+    pub(super) subscriptions: BTreeSet<Box<str>>,
+    pub(super) level: Option<Level>,
+    pub(super) abilities: Abilities,
+}
+
+impl Member {
+    pub(super) fn new(owner: Owner, abilities: Abilities) -> Self {
+        Self { owner, stream: None, subscriptions: BTreeSet::new(), level: None, abilities }
+    }
+}
+
+/// Who a caller is, as far as sessions are concerned.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Owner(Option<(String, String)>);
+
+impl Owner {
+    pub(super) fn of(exchange: &Exchange) -> Self {
+        Self(exchange.identity.as_ref().map(|identity| {
+            let issuer = identity.claims.get("iss").and_then(serde_json::Value::as_str).unwrap_or_default();
+            (issuer.to_owned(), identity.subject.clone())
+        }))
+    }
+}
+
+/// What a client says in `initialize` that it can be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Abilities {
+    sampling: bool,
+    elicitation: bool,
+    roots: bool,
+}
+
+impl Abilities {
+    /// Those that an `initialize` names.
+    pub(super) fn of(initialize: &Envelope<'_>) -> Self {
+        #[derive(Default, Deserialize)]
+        struct Params {
+            #[serde(default)]
+            capabilities: Capabilities,
+        }
+        #[derive(Default, Deserialize)]
+        struct Capabilities {
+            sampling: Option<IgnoredAny>,
+            elicitation: Option<IgnoredAny>,
+            roots: Option<IgnoredAny>,
+        }
+        let params = initialize.params().and_then(|raw| serde_json::from_str::<Params>(raw.as_str()).ok());
+        let Capabilities { sampling, elicitation, roots } = params.unwrap_or_default().capabilities;
+        Self { sampling: sampling.is_some(), elicitation: elicitation.is_some(), roots: roots.is_some() }
+    }
+
+    /// Whether a client with these can be asked this.
+    pub(super) fn include(self, method: Method) -> bool {
+        match method {
+            Method::SamplingCreateMessage => self.sampling,
+            Method::ElicitationCreate => self.elicitation,
+            Method::RootsList => self.roots,
+            // Of an extension, say. The client knows.
+            _ => true,
+        }
+    }
+}
+
+/// All sessions, and who is subscribed to what.
+#[derive(Default)]
+pub(super) struct Members {
+    all: HashMap<SessionKey, Member>,
+    subscribers: HashMap<Box<str>, BTreeSet<SessionKey>>,
+}
+
+impl Members {
+    pub(super) fn insert(&mut self, session: SessionKey, member: Member) {
+        self.all.insert(session, member);
+    }
+
+    pub(super) fn get(&self, session: &str) -> Option<&Member> {
+        self.all.get(session)
+    }
+
+    pub(super) fn get_mut(&mut self, session: &str) -> Option<&mut Member> {
+        self.all.get_mut(session)
+    }
+
+    pub(super) fn keys(&self) -> Vec<SessionKey> {
+        self.all.keys().cloned().collect()
+    }
+
+    /// The only session, if there is one only.
+    pub(super) fn only(&self) -> Option<SessionKey> {
+        let mut keys = self.all.keys();
+        keys.next().filter(|_| keys.next().is_none()).cloned()
+    }
+
+    /// Ends a session, and gives the resources that nobody is subscribed to any more.
+    pub(super) fn remove(&mut self, session: &str) -> Vec<Box<str>> {
+        let Some(member) = self.all.remove(session) else { return Vec::new() };
+        member.subscriptions.into_iter().filter(|uri| self.released(session, uri)).collect()
+    }
+
+    /// Subscribes a session, if it is still there.
+    pub(super) fn subscribe(&mut self, session: &SessionKey, uri: &str) {
+        if let Some(member) = self.all.get_mut(session) {
+            member.subscriptions.insert(uri.into());
+            self.subscribers.entry(uri.into()).or_default().insert(session.clone());
+        }
+    }
+
+    /// Whether one more subscription can be remembered.
+    pub(super) fn has_room(&self, session: &str, uri: &str) -> bool {
+        let of_session = self.all.get(session).map_or(0, |member| member.subscriptions.len());
+        uri.len() <= limits::SUBSCRIPTION
+            && of_session < limits::SESSION_SUBSCRIPTIONS
+            && (self.subscribers.len() < limits::SUBSCRIPTIONS || self.subscribers.contains_key(uri))
+    }
+
+    /// Ends a subscription, and tells whether the server is to know of it: if nobody else has it.
+    pub(super) fn unsubscribe(&mut self, session: &str, uri: &str) -> bool {
+        if let Some(member) = self.all.get_mut(session) {
+            member.subscriptions.remove(uri);
+        }
+        self.released(session, uri)
+    }
+
+    /// Whether the server watches this resource for somebody.
+    pub(super) fn is_subscribed(&self, uri: &str) -> bool {
+        self.subscribers.contains_key(uri)
+    }
+
+    /// What the server watches.
+    pub(super) fn subscriptions(&self) -> impl Iterator<Item = &str> {
+        self.subscribers.keys().map(AsRef::as_ref)
+    }
+
+    /// Who wants to know of a change of this resource. One may be subscribed to what it is a part of.
+    pub(super) fn subscribers(&self, updated: &str) -> BTreeSet<SessionKey> {
+        let parents = updated.match_indices('/').flat_map(|(at, _)| [&updated[..at], &updated[..=at]]);
+        let names = parents.chain([updated]);
+        names.filter_map(|name| self.subscribers.get(name)).flatten().cloned().collect()
+    }
+
+    /// The sessions that want log messages from some level on.
+    pub(super) fn listeners(&self) -> impl Iterator<Item = (&SessionKey, Level)> {
+        self.all.iter().filter_map(|(session, member)| Some((session, member.level?)))
+    }
+
+    fn released(&mut self, session: &str, uri: &str) -> bool {
+        let Some(sessions) = self.subscribers.get_mut(uri) else { return true };
+        sessions.remove(session);
+        let nobody = sessions.is_empty();
+        if nobody {
+            self.subscribers.remove(uri);
+        }
+        nobody
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::identity::Identity;
+
+    fn owner(identity: Option<(&str, &str)>) -> Owner {
+        let identity = identity.map(|(issuer, subject)| {
+            let mut identity = Identity::local();
+            identity.subject = subject.into();
+            identity.claims.insert("iss".into(), issuer.into());
+            Arc::new(identity)
+        });
+        Owner::of(&Exchange {
+            started: std::time::Instant::now(),
+            method: http::Method::POST,
+            path: http::uri::PathAndQuery::from_static("/mcp"),
+            headers: http::HeaderMap::new(),
+            body: bytes::Bytes::new(),
+            peer: ([127, 0, 0, 1], 1).into(),
+            call: None,
+            identity,
+        })
+    }
+
+    #[test]
+    fn a_session_is_of_one_subject_of_one_issuer() {
+        let ada = owner(Some(("https://a", "ada")));
+        assert!(ada == owner(Some(("https://a", "ada"))));
+        for other in [Some(("https://b", "ada")), Some(("https://a", "bob")), None] {
+            assert!(ada != owner(other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_resource_concerns_who_is_subscribed_to_the_whole() {
+        let mut members = Members::default();
+        let session: SessionKey = "s".into();
+        members.insert(session.clone(), Member::new(owner(None), Abilities::default()));
+        members.subscribe(&session, "file:///a");
+        for (updated, concerned) in
+            [("file:///a", true), ("file:///a/b/c", true), ("file:///ab", false), ("file:///", false)]
+        {
+            assert_eq!(members.subscribers(updated).contains(&session), concerned, "{updated}");
+        }
+        assert_eq!(members.remove("s"), ["file:///a".into()]);
+        assert!(!members.is_subscribed("file:///a"));
+    }
+}

@@ -1,0 +1,103 @@
+//! What waits for the reader of a stream: a bounded queue, whose reader is cut off when it is too slow.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use skep_mcp::Refusal;
+use tokio::sync::mpsc;
+
+use crate::limits;
+
+/// What comes to somebody who waits.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// A message of the server, ready to be read by this client.
+    Message(Bytes),
+    /// The answer, after which nothing comes.
+    Answer(Bytes),
+    /// There will be no answer, and why.
+    Refused(Refusal),
+}
+
+/// Where replies are put. The reader's end comes when it is dropped.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    replies: mpsc::Sender<Reply>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// Where replies are taken from.
+pub(super) struct Inbox {
+    replies: mpsc::Receiver<Reply>,
+    queued: Arc<AtomicUsize>,
+}
+
+/// The reader is gone, or too slow. It gets nothing more.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lost;
+
+/// A queue.
+pub(super) fn outbox() -> (Outbox, Inbox) {
+    let (sender, receiver) = mpsc::channel(limits::STREAM_EVENTS);
+    let queued = Arc::new(AtomicUsize::new(0));
+    (Outbox { replies: sender, queued: queued.clone() }, Inbox { replies: receiver, queued })
+}
+
+impl Outbox {
+    /// Adds a reply, if there is room. It never waits: others have messages in the same stream of the server.
+    pub(super) fn push(&self, reply: Reply) -> Result<(), Lost> {
+        let size = reply.size();
+        let before = self.queued.fetch_add(size, Ordering::Relaxed);
+        // One that is larger than the bound may pass alone: the server's lines have a bound of their own.
+        let room = before == 0 || before + size <= limits::STREAM_BYTES;
+        if room && self.replies.try_send(reply).is_ok() {
+            return Ok(());
+        }
+        self.queued.fetch_sub(size, Ordering::Relaxed);
+        Err(Lost)
+    }
+}
+
+impl Inbox {
+    /// The next reply, or nothing when there will be none.
+    pub(super) async fn next(&mut self) -> Option<Reply> {
+        let reply = self.replies.recv().await?;
+        self.queued.fetch_sub(reply.size(), Ordering::Relaxed);
+        Some(reply)
+    }
+}
+
+impl Reply {
+    fn size(&self) -> usize {
+        match self {
+            Self::Message(bytes) | Self::Answer(bytes) => bytes.len(),
+            Self::Refused(_) => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(size: usize) -> Reply {
+        Reply::Message(vec![b'x'; size].into())
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_is_cut_off_by_number_and_by_size() {
+        let (by_number, _reader) = outbox();
+        let pushed =
+            (0..limits::STREAM_EVENTS * 2).take_while(|_| by_number.push(message(1)).is_ok()).count();
+        assert_eq!(pushed, limits::STREAM_EVENTS);
+
+        let (by_size, mut reader) = outbox();
+        assert_eq!(by_size.push(message(limits::STREAM_BYTES * 2)), Ok(()), "one alone may be larger");
+        assert_eq!(by_size.push(message(1)), Err(Lost));
+        assert!(reader.next().await.is_some());
+        assert_eq!(by_size.push(message(1)), Ok(()), "what was read makes room");
+    }
+}

@@ -1,0 +1,150 @@
+//! Messages of clients, on their way to the server.
+
+use bytes::Bytes;
+use skep_mcp::{Edits, Envelope, Id, Json, Kind, Method, Refusal, SpliceError, empty_result, stdio::line_of};
+
+use super::{
+    inflight::{Carries, Effect, Pending, Pulse, SessionKey},
+    level::Level,
+    outbox::Outbox,
+    router::{Router, number_in},
+};
+
+/// What becomes of a request.
+pub(super) enum Outgoing {
+    /// This line goes to the server, as the request of this number.
+    Line { number: u64, line: Vec<u8> },
+    /// It is answered here.
+    Answered(Vec<u8>),
+}
+
+/// Who asks, and how they get their answer.
+pub(super) struct Asking {
+    pub(super) session: Option<SessionKey>,
+    pub(super) carries: Carries,
+    pub(super) reply: Outbox,
+    pub(super) pulse: std::sync::Arc<Pulse>,
+}
+
+impl Router {
+    /// A request, with our number in the place of its id and of its progress token, and otherwise as it came.
+    pub(super) fn request(&mut self, envelope: &Envelope<'_>, asking: Asking) -> Result<Outgoing, Refusal> {
+        let Some(id) = envelope.id() else { return Err(Refusal::Internal) };
+        let mut effect = Effect::Nothing;
+        let mut level = None;
+        let about_session = matches!(
+            envelope.method(),
+            Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe | Method::LoggingSetLevel)
+        );
+        if about_session {
+            // The server knows one client. What several share is kept here, and needs to know for whom.
+            let Some(session) = &asking.session else { return Err(Refusal::Session) };
+            let name = envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
+            match envelope.method() {
+                Some(Method::ResourcesSubscribe) if self.members.has_room(session, &name) => {
+                    if self.members.is_subscribed(&name) {
+                        self.members.subscribe(session, &name);
+                        return Ok(Outgoing::Answered(empty_result(id)));
+                    }
+                    effect = Effect::Subscribed(name.into());
+                }
+                Some(Method::ResourcesSubscribe) => {
+                    return Err(Refusal::Unavailable("room for one more subscription is"));
+                }
+                Some(Method::ResourcesUnsubscribe) => {
+                    if !self.members.unsubscribe(session, &name) {
+                        return Ok(Outgoing::Answered(empty_result(id)));
+                    }
+                }
+                // One that is not known is the server's to refuse.
+                _ => {
+                    let wanted = Level::named(&name);
+                    effect = wanted.map_or(Effect::Nothing, Effect::Level);
+                    let others = self.members.listeners().filter(|(other, _)| *other != session);
+                    let least = others.map(|(_, level)| level).min();
+                    level = least.filter(|least| wanted.is_some_and(|wanted| *least < wanted));
+                }
+            }
+        }
+        let number = self.number();
+        let token = envelope.meta().progress_token();
+        let token = token.filter(|token| matches!(token.kind(), Kind::Text | Kind::Number));
+        let mut edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Number(number));
+        if let Some(token) = token {
+            edits = edits.replace(token, Json::Number(number));
+        }
+        // Others want to hear more than this session, which is then spared what it did not want.
+        if let (Some(level), Some(target)) = (level, envelope.target()) {
+            edits = edits.replace(target.raw, Json::Text(level.name()));
+        }
+        let line = line_of(edits.bytes().map_err(internal)?);
+        let pending = Pending {
+            session: asking.session,
+            id: id.raw().as_str().as_bytes().into(),
+            token: token.map(|token| token.as_str().into()),
+            effect,
+            carries: asking.carries,
+            reply: asking.reply,
+            pulse: asking.pulse,
+        };
+        self.inflight.insert(number, pending)?;
+        Ok(Outgoing::Line { number, line })
+    }
+
+    /// A notification as the server may have it, if it is for the server at all.
+    pub(super) fn notification(
+        &mut self,
+        envelope: &Envelope<'_>,
+        session: Option<&SessionKey>,
+    ) -> Option<Vec<u8>> {
+        match envelope.method() {
+            // The server has one client, which becomes ready once.
+            Some(Method::Initialized) => {
+                let handshake = self.handshake.as_mut()?;
+                if handshake.initialized.is_some() {
+                    return None;
+                }
+                handshake.initialized = Some(Bytes::copy_from_slice(envelope.bytes()));
+            }
+            Some(Method::Cancelled) => return self.cancellation(envelope, session?),
+            // Of what the server has asked this client, and nobody else.
+            Some(Method::Progress) => {
+                let session = session?;
+                self.asked.values().find(|asked| asked.session == *session)?;
+            }
+            _ => {}
+        }
+        Some(line_of(envelope.bytes().to_vec()))
+    }
+
+    /// The client no longer wants an answer to a request of its own.
+    fn cancellation(&mut self, envelope: &Envelope<'_>, session: &SessionKey) -> Option<Vec<u8>> {
+        let target = envelope.target()?;
+        let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
+        let same = |pending: &Pending| Id::spelled(&pending.id).is_some_and(|id| id.key() == key);
+        let (number, _) = self.inflight.of(session).find(|(_, pending)| same(pending))?;
+        self.finished(number);
+        let edits = Edits::of(envelope.bytes()).replace(target.raw, Json::Number(number));
+        edits.bytes().ok().map(line_of)
+    }
+
+    /// A client's answer to a question of the server, if that was asked in this session.
+    pub(super) fn response(
+        &mut self,
+        envelope: &Envelope<'_>,
+        session: Option<&SessionKey>,
+    ) -> Option<Vec<u8>> {
+        let id = envelope.id()?;
+        let number = number_in(id.raw())?;
+        if self.asked.get(&number)?.session != *session? {
+            return None;
+        }
+        let asked = self.told(number)?;
+        let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(Id::spelled(&asked.id)?.raw()));
+        edits.bytes().ok().map(line_of)
+    }
+}
+
+fn internal(_: SpliceError) -> Refusal {
+    Refusal::Internal
+}

@@ -1,0 +1,184 @@
+//! The stdio server as the proxy sees it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+use http::Response;
+use skep_config::{
+    RunConfig, duration,
+    run_config::{ProxyMode, Transport},
+};
+use skep_mcp::Refusal;
+use tokio::sync::watch;
+
+use super::{
+    Status,
+    bridge::Bridge,
+    endpoint::Endpoint,
+    inflight::SessionKey,
+    link,
+    member::{Abilities, Member, Owner},
+};
+use crate::{ConfigError, body::Body, exchange::Exchange, limits, runtime::Attach, sessions::Sessions};
+
+/// The variable with how long a stdio server may take to answer, as a Go duration.
+pub(crate) const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
+
+/// A server behind standard input and output, and the way in which clients speak to it.
+pub(crate) struct StdioServer {
+    pub(super) bridge: Arc<Bridge>,
+    pub(super) sessions: Arc<Sessions>,
+    pub(super) endpoint: Endpoint,
+    /// Whether only revisions that are known are served.
+    pub(super) strict: bool,
+    mode: ProxyMode,
+    phase: watch::Sender<Phase>,
+    /// What keeps the server running, until somebody runs it.
+    link: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+/// How far the proxy's end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Running,
+    /// Nobody listens any more; requests that are on their way go on.
+    Closing,
+    /// The server ends.
+    Stopped,
+}
+
+impl StdioServer {
+    pub(crate) fn new<A: Attach + Send + Sync + 'static>(
+        config: &RunConfig,
+        sessions: Arc<Sessions>,
+        attach: A,
+        request_time: Duration,
+    ) -> Result<Self, ConfigError> {
+        if config.transport != Transport::Stdio {
+            return Err(ConfigError::new("transport: a server that is attached to must be of stdio"));
+        }
+        if config.stateless {
+            return Err(ConfigError::new("stateless: a stdio server keeps a session, so this must be false"));
+        }
+        let bridge = Bridge::new(request_time);
+        let (phase, watched) = watch::channel(Phase::Running);
+        let link = link::run(bridge.clone(), attach, watched).boxed();
+        Ok(Self {
+            bridge,
+            sessions,
+            endpoint: Endpoint::new(config),
+            strict: config.strict_protocol_validation,
+            mode: config.proxy_mode(),
+            phase,
+            link: Mutex::new(Some(link)),
+        })
+    }
+
+    /// Keeps the server running, until [`stop`](Self::stop).
+    pub(crate) async fn run(&self) {
+        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(link) = link else { return };
+        tokio::select! {
+            () = link => {}
+            () = self.sweep() => {}
+        }
+    }
+
+    /// Ends the streams of those who listen.
+    pub(crate) fn close(&self) {
+        self.phase.send_replace(Phase::Closing);
+    }
+
+    /// Ends the server.
+    pub(crate) fn stop(&self) {
+        self.phase.send_replace(Phase::Stopped);
+    }
+
+    /// How the server is.
+    pub(crate) fn status(&self) -> Status {
+        self.bridge.status()
+    }
+
+    /// The word for how clients speak to it, in reports of health.
+    pub(crate) fn front(&self) -> &'static str {
+        match self.mode {
+            ProxyMode::StreamableHttp => Transport::StreamableHttp.as_str(),
+            ProxyMode::Sse => Transport::Stdio.as_str(),
+        }
+    }
+
+    /// Answers a request.
+    pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        match self.mode {
+            ProxyMode::StreamableHttp => self.streamable(exchange).await,
+            ProxyMode::Sse => self.http_sse(exchange).await,
+        }
+    }
+
+    pub(super) fn phase(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    /// The session of this id, if the caller is who began it.
+    pub(super) fn session(&self, exchange: &Exchange, id: &str) -> Result<SessionKey, Refusal> {
+        let router = self.bridge.router();
+        let member = router.members.get(id).ok_or(Refusal::Session)?;
+        if member.owner != Owner::of(exchange) {
+            return Err(Refusal::Session);
+        }
+        self.sessions.get(id).ok_or(Refusal::Session)?;
+        Ok(id.into())
+    }
+
+    /// A new session of this caller.
+    pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Refusal> {
+        let id = skep_mcp::SessionId::random();
+        let session = crate::sessions::Session { server_id: None, pod: None, initialize: None };
+        self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
+        let key: SessionKey = id.as_str().into();
+        self.bridge.router().members.insert(key.clone(), Member::new(Owner::of(exchange), abilities));
+        Ok(key)
+    }
+
+    /// Ends what belongs to sessions that have ended by themselves, from time to time, for ever.
+    async fn sweep(&self) {
+        let mut ticks = tokio::time::interval(limits::SWEEP);
+        loop {
+            ticks.tick().await;
+            let sessions = self.bridge.router().members.keys();
+            for session in sessions.iter().filter(|session| !self.sessions.knows(session)) {
+                self.bridge.router().ended(session);
+            }
+        }
+    }
+}
+
+/// How long a stdio server may take to answer, by the value of `TOOLHIVE_PROXY_REQUEST_TIMEOUT`.
+pub fn request_time(env: Option<&str>) -> Result<Duration, ConfigError> {
+    let Some(text) = env.filter(|text| !text.is_empty()) else { return Ok(limits::REQUEST_TIME) };
+    match duration::parse(text) {
+        Ok(time) if !time.is_zero() => Ok(time.min(limits::LONGEST_REQUEST)),
+        Ok(_) => Err(ConfigError::new(format!("{REQUEST_TIMEOUT}: must be longer than nothing"))),
+        Err(error) => Err(ConfigError::new(format!("{REQUEST_TIMEOUT}: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_request_can_be_set_and_what_is_no_time_is_an_error() {
+        assert_eq!(request_time(None).unwrap(), Duration::from_secs(60));
+        assert_eq!(request_time(Some("")).unwrap(), Duration::from_secs(60));
+        assert_eq!(request_time(Some("1m30s")).unwrap(), Duration::from_secs(90));
+        assert_eq!(request_time(Some("900h")).unwrap(), limits::LONGEST_REQUEST);
+        for wrong in ["0s", "-1s", "soon", "60"] {
+            let error = request_time(Some(wrong)).unwrap_err().to_string();
+            assert!(error.starts_with(REQUEST_TIMEOUT), "{error}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Waiting for the answer to a request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use skep_mcp::{Envelope, Method, Refusal};
+use tokio::time::{Instant, sleep_until};
+
+use super::{
+    bridge::{Bridge, is_endless, last},
+    inflight::Pulse,
+    outbox::{Inbox, Reply},
+};
+use crate::limits;
+
+/// Somebody who waits. If they go, the request is forgotten.
+pub(super) struct Waiting {
+    bridge: Arc<Bridge>,
+    number: u64,
+    inbox: Inbox,
+    pulse: Arc<Pulse>,
+    /// When it is over, whatever happens.
+    end: Option<Instant>,
+    /// What the server is told when nobody waits any more.
+    leave: Leave,
+    over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leave {
+    /// Nothing: until 2025-11-25, a connection that ends means nothing.
+    Silently,
+    /// That the request is cancelled, which is what it means since.
+    Cancel,
+}
+
+impl Waiting {
+    pub(super) fn new(
+        bridge: Arc<Bridge>,
+        number: u64,
+        inbox: Inbox,
+        pulse: Arc<Pulse>,
+        envelope: &Envelope<'_>,
+    ) -> Self {
+        let end = (!is_endless(envelope)).then(|| Instant::now() + limits::LONGEST_REQUEST);
+        let modern = envelope.meta().protocol_version().is_some();
+        let leave = if modern && envelope.method() != Some(Method::Initialize) {
+            Leave::Cancel
+        } else {
+            Leave::Silently
+        };
+        Self { bridge, number, inbox, pulse, end, leave, over: false }
+    }
+
+    /// Whether only its client ends it.
+    pub(super) fn is_endless(&self) -> bool {
+        self.end.is_none()
+    }
+
+    /// What comes next. After the answer, or the reason why there is none, nothing does.
+    ///
+    /// It may be dropped and called again.
+    pub(super) async fn next(&mut self) -> Option<Reply> {
+        if self.over {
+            return None;
+        }
+        loop {
+            let deadline = self.end.map(|end| end.min(self.pulse.last() + self.bridge.request_time()));
+            let late = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                reply = self.inbox.next() => {
+                    self.over = !matches!(reply, Some(Reply::Message(_)));
+                    return reply;
+                }
+                () = late => {}
+            }
+            let now = Instant::now();
+            if self.end.is_some_and(|end| now >= end)
+                || (!self.is_endless() && now >= self.pulse.last() + self.bridge.request_time())
+            {
+                self.over = true;
+                self.bridge.router().cancelled(self.number);
+                return Some(Reply::Refused(Refusal::Timeout));
+            }
+        }
+    }
+
+    /// The answer alone. Nothing if the client has cancelled the request.
+    pub(super) async fn answer(mut self) -> Result<Option<Bytes>, Refusal> {
+        while let Some(reply) = self.next().await {
+            if let Some(answer) = last(reply) {
+                return answer.map(Some);
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut router = self.bridge.router();
+        match self.leave {
+            Leave::Silently => drop(router.finished(self.number)),
+            Leave::Cancel => router.cancelled(self.number),
+        }
+    }
+}

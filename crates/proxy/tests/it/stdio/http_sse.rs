@@ -1,0 +1,126 @@
+//! The transport of 2024-11-05 in front of a stdio server.
+
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{
+    client::{Events, STREAM, initialize, send},
+    fake::{Act, Fake},
+};
+use crate::fixture::{Answer, Fixture, call};
+
+/// A client that listens, and knows where to send.
+struct Client<'a> {
+    fixture: &'a Fixture,
+    events: Events,
+    path: String,
+}
+
+impl<'a> Client<'a> {
+    async fn new(fixture: &'a Fixture) -> Self {
+        let mut events = Events::new(send(fixture, Method::GET, "/sse", &[STREAM], "").await);
+        let (kind, address) = events.event().await.unwrap();
+        assert_eq!(kind, "endpoint");
+        let own = format!("http://{}", fixture.address);
+        let path = address.strip_prefix(&own).unwrap_or_else(|| panic!("{address}")).to_owned();
+        assert!(path.starts_with("/messages?session_id="), "{path}");
+        let mut client = Self { fixture, events, path };
+        client.send(&initialize("2024-11-05", json!({}))).await;
+        assert_eq!(client.events.next().await.unwrap()["result"]["protocolVersion"], "2024-11-05");
+        client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        client
+    }
+
+    async fn post(&self, body: &str) -> Answer {
+        let json = ("content-type", "application/json");
+        self.fixture.send(Method::POST, &self.path, &[json], body.as_bytes()).await
+    }
+
+    async fn send(&self, body: &str) {
+        let answer = self.post(body).await;
+        assert_eq!((answer.status, &*answer.body), (StatusCode::ACCEPTED, &b"Accepted"[..]));
+    }
+}
+
+async fn proxied(fake: &Fake, patience: Duration) -> Fixture {
+    fake.configured(json!({"proxy_mode": "sse"}), patience).await
+}
+
+#[tokio::test]
+async fn each_client_gets_its_own_answers_by_its_own_stream() {
+    let fake = Fake::echo();
+    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let (mut one, mut two) = (Client::new(&fixture).await, Client::new(&fixture).await);
+    for turn in 0..10 {
+        for (client, name) in [(&one, "one"), (&two, "two")] {
+            client.send(&call("tools/call", json!({"name": name, "turn": turn}))).await;
+        }
+    }
+    for turn in 0..10 {
+        for (client, name) in [(&mut one, "one"), (&mut two, "two")] {
+            let answer = client.events.next().await.unwrap();
+            assert_eq!(answer["result"]["echo"], json!({"name": name, "turn": turn}));
+            assert_eq!(answer["id"], 7);
+        }
+    }
+    assert_eq!(fake.methods().iter().filter(|method| *method == "initialize").count(), 1);
+}
+
+#[tokio::test]
+async fn a_session_ends_with_its_stream() {
+    let fake = Fake::echo();
+    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let (one, two) = (Client::new(&fixture).await, Client::new(&fixture).await);
+    one.send(&call("resources/subscribe", json!({"uri": "file:///a"}))).await;
+    let Client { events, path, .. } = one;
+    drop(events);
+    fake.heard_method("resources/unsubscribe").await;
+    let gone = Client { fixture: &fixture, path, events: two.events };
+    let answer = gone.post(&call("ping", json!({}))).await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (StatusCode::NOT_FOUND, json!(-32001))
+    );
+    for (method, path, expected) in [
+        (Method::POST, "/messages", StatusCode::BAD_REQUEST),
+        (Method::POST, "/sse", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::GET, "/messages", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::GET, "/mcp", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(fixture.send(method.clone(), path, &[], b"").await.status, expected, "{method} {path}");
+    }
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_by_the_stream() {
+    let fake = Fake::new(|heard| match heard.method() {
+        "die" => vec![Act::Die],
+        _ => Vec::new(),
+    });
+    let fixture = proxied(&fake, Duration::from_millis(300)).await;
+    let mut client = Client::new(&fixture).await;
+    for (method, code) in [("wait", -32000), ("die", -32603)] {
+        client.send(&call(method, json!({}))).await;
+        let refused: Value = client.events.next().await.unwrap();
+        assert_eq!((refused["id"].clone(), refused["error"]["code"].clone()), (json!(7), json!(code)));
+    }
+    let report = fixture.send(Method::GET, "/health", &[], b"").await;
+    assert_eq!(report.json()["transport"], "stdio");
+}
+
+#[tokio::test]
+async fn the_endpoint_is_where_the_client_can_reach_it() {
+    let fake = Fake::echo();
+    let config = json!({"proxy_mode": "sse", "trust_proxy_headers": true});
+    let fixture = fake.configured(config, Duration::from_secs(20)).await;
+    let headers = [
+        ("x-forwarded-proto", "https"),
+        ("x-forwarded-host", "mcp.example"),
+        ("x-forwarded-prefix", "/team/files"),
+    ];
+    let mut events = Events::new(send(&fixture, Method::GET, "/sse", &headers, "").await);
+    let (_, address) = events.event().await.unwrap();
+    assert!(address.starts_with("https://mcp.example/team/files/messages?session_id="), "{address}");
+}

@@ -1,0 +1,165 @@
+//! The server's process: it starts, dies, starts again and ends.
+
+use std::time::{Duration, Instant};
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use skep_config::RunConfig;
+use skep_proxy::Proxy;
+
+use super::{
+    client::Client,
+    fake::{Act, Fake},
+};
+use crate::fixture::{Fixture, call};
+
+async fn health(fixture: &Fixture) -> Value {
+    let answer = fixture.send(Method::GET, "/health", &[], b"").await;
+    assert_eq!(answer.status, StatusCode::OK);
+    answer.json()
+}
+
+#[tokio::test]
+async fn a_server_that_dies_fails_what_is_on_its_way_and_is_begun_again_as_it_was() {
+    let fake = Fake::new(|heard| match heard.method() {
+        "die" => vec![Act::Die],
+        "wait" => Vec::new(),
+        _ if heard.json.get("id").is_some() => vec![heard.result(json!({"run": heard.run}))],
+        _ => Vec::new(),
+    });
+    let fixture = fake.configured(json!({}), Duration::from_secs(20)).await;
+    let client = Client::new(&fixture).await;
+    client.call("resources/subscribe", json!({"uri": "file:///a"})).await;
+    client.call("logging/setLevel", json!({"level": "warning"})).await;
+    let mut waiting = client.stream(&call("wait", json!({}))).await;
+    fake.heard_method("wait").await;
+    let start = Instant::now();
+    let dead = client.post(&call("die", json!({}))).await;
+    assert_eq!((dead.status, dead.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
+    assert_eq!(waiting.next().await.unwrap()["error"]["code"], -32603);
+    assert!(start.elapsed() < Duration::from_secs(5), "at once");
+
+    let answer = client.call("tools/list", json!({})).await;
+    assert_eq!(answer["result"]["run"], 1, "the session goes on with the new one");
+    let heard: Vec<_> = fake.heard().into_iter().filter(|heard| heard.run == 1).collect();
+    let methods: Vec<_> = heard.iter().map(|heard| heard.method()).collect();
+    let expected =
+        ["initialize", "notifications/initialized", "resources/subscribe", "logging/setLevel", "tools/list"];
+    assert_eq!(methods, expected);
+    let first = &fake.heard()[0].json;
+    assert_eq!(heard[0].json["params"], first["params"], "it is begun as the first was");
+    assert_eq!(heard[2].json["params"], json!({"uri": "file:///a"}));
+    assert_eq!(heard[3].json["params"], json!({"level": "warning"}));
+}
+
+#[tokio::test]
+async fn health_tells_how_the_server_is_and_asks_it_nothing() {
+    let fake = Fake::echo();
+    let fixture = fake.proxied().await;
+    Client::new(&fixture).await;
+    let before = fake.heard().len();
+    let report = health(&fixture).await;
+    assert_eq!(
+        (&report["status"], &report["transport"], &report["mcp"]["available"]),
+        (&json!("healthy"), &json!("streamable-http"), &json!(true))
+    );
+    assert_eq!(fake.heard().len(), before);
+
+    let fixture = local(&["/nowhere/to/be/found"]).await;
+    for _ in 0..500 {
+        if health(&fixture).await["mcp"]["error"] == "the server cannot be started" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let report = health(&fixture).await;
+    assert_eq!((&report["status"], &report["mcp"]["available"]), (&json!("degraded"), &json!(false)));
+    let answer = fixture.post(&[], &call("ping", json!({}))).await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(answer.json()["error"]["message"], "the MCP server is unavailable");
+}
+
+async fn local(command: &[&str]) -> Fixture {
+    let config =
+        json!({"name": "files", "transport": "stdio", "cmd_args": command, "env_vars": {"OWN": "1"}});
+    Fixture::of(&RunConfig::parse(&config.to_string()).unwrap()).await
+}
+
+/// Answers each line with what `$body` prints.
+fn script(body: &str) -> String {
+    format!(
+        r#"while read -r line; do
+             id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p'); {body}
+           done"#
+    )
+}
+
+#[tokio::test]
+async fn a_process_has_the_environment_of_the_run_config_and_none_of_the_proxys_secrets() {
+    // Cargo sets this for tests, and stands for whatever the proxy has.
+    assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok());
+    let answer = r#"echo "complaints are logged" >&2
+        printf '{"jsonrpc":"2.0","id":%s,"result":{"own":"%s","transport":"%s","other":"%s","path":"%s"}}\n' \
+            "$id" "$OWN" "$MCP_TRANSPORT" "$CARGO_MANIFEST_DIR" "$PATH""#;
+    let fixture = local(&["sh", "-c", &script(answer)]).await;
+    let result = fixture.post(&[], &call("ping", json!({}))).await.json()["result"].clone();
+    let path = std::env::var("PATH").unwrap();
+    assert_eq!(result, json!({"own": "1", "transport": "stdio", "other": "", "path": path}));
+}
+
+#[tokio::test]
+async fn a_process_that_ignores_every_request_to_end_ends_with_the_proxy_and_with_what_it_started() {
+    let stubborn = format!(
+        "trap '' TERM; sleep 1000 & child=$!; {}\nwhile :; do sleep 1; done",
+        script(r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"pids":[%s,%s]}}\n' "$id" $$ $child"#)
+    );
+    let fixture = local(&["sh", "-c", &stubborn]).await;
+    let result = fixture.post(&[], &call("ping", json!({}))).await.json()["result"].clone();
+    let pids: Vec<u64> = result["pids"].as_array().unwrap().iter().map(|pid| pid.as_u64().unwrap()).collect();
+    assert!(pids.iter().all(|pid| is_running(*pid)));
+    drop(fixture);
+    for _ in 0..2_000 {
+        if !pids.iter().any(|pid| is_running(*pid)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{pids:?} are left");
+}
+
+fn is_running(pid: u64) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => !stat.rsplit(") ").next().unwrap().starts_with('Z'),
+        Err(_) => false,
+    }
+}
+
+#[tokio::test]
+async fn a_process_that_ends_is_started_again() {
+    let once = script(r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"pid":%s}}\n' "$id" $$; exit 0"#);
+    let fixture = local(&["sh", "-c", &once]).await;
+    let mut pids = std::collections::BTreeSet::new();
+    while pids.len() < 3 {
+        let answer = fixture.post(&[], &call("ping", json!({}))).await;
+        if answer.status == StatusCode::OK {
+            pids.insert(answer.json()["result"]["pid"].as_u64().unwrap());
+        } else {
+            // It was sent to one that was about to end.
+            assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+        }
+    }
+}
+
+#[test]
+fn a_stdio_server_needs_a_command_line_or_a_cluster() {
+    let refused = |config: Value| {
+        let config = RunConfig::parse(&config.to_string()).unwrap();
+        Proxy::new(&config).err().unwrap().to_string()
+    };
+    let message = refused(json!({"name": "a", "transport": "stdio"}));
+    assert!(message.starts_with("cmd_args: "), "{message}");
+    let message = refused(json!({"name": "a", "transport": "stdio", "image": "i", "cmd_args": ["x"]}));
+    assert!(message.starts_with("image: "), "{message}");
+    let message = refused(json!({"name": "a", "transport": "stdio", "cmd_args": ["x"], "stateless": true}));
+    assert!(message.starts_with("stateless: "), "{message}");
+}

@@ -1,0 +1,160 @@
+//! What of a message is changed: nothing that its reader could see.
+
+use http::StatusCode;
+use serde_json::json;
+
+use super::{
+    client::{Client, STREAM, initialize},
+    fake::{Act, Fake},
+};
+use crate::fixture::call;
+
+#[tokio::test]
+async fn only_the_id_and_the_token_are_other_for_the_server_and_they_come_back_as_they_were() {
+    let fake = Fake::new(|heard| match heard.method() {
+        "tools/call" => vec![Act::Say(format!(
+            r#" {{ "result" : {{"n":1.0e+2,"big":123456789012345678901234567890,"nbsp":"{}\u200d<>&","_meta":{{"x":[]}}}} , "id": {},"jsonrpc":"2.0", "new" : null}} "#,
+            '\u{a0}', heard.json["id"]
+        ))],
+        _ => Vec::new(),
+    });
+    let fixture = fake.proxied().await;
+    let client = Client::new(&fixture).await;
+    let sent = "{\"jsonrpc\":\"2.0\" ,\r\n \"params\":{\"name\":\"a\",\"_meta\":{ \"z\":1e+40,\"progressToken\" : 1.50 ,\"a\":\"\u{200d}\"},\"x\":-0}, \"method\":\"tools/call\", \"id\" : \"\\u0041|7\" ,\"later\":{}}";
+    let answer = client.post(sent).await;
+    let expected = format!(
+        r#" {{ "result" : {{"n":1.0e+2,"big":123456789012345678901234567890,"nbsp":"{}\u200d<>&","_meta":{{"x":[]}}}} , "id": "\u0041|7","jsonrpc":"2.0", "new" : null}} "#,
+        '\u{a0}'
+    );
+    assert_eq!((answer.status, String::from_utf8(answer.body.to_vec()).unwrap()), (StatusCode::OK, expected));
+    let heard = fake.heard_method("tools/call").await;
+    let number = heard.line.split("\"id\" : ").nth(1).unwrap().split(' ').next().unwrap();
+    let expected = sent.replace("\r\n", "  ").replace("1.50", number).replace("\"\\u0041|7\"", number);
+    assert_eq!(heard.line, expected);
+}
+
+#[tokio::test]
+async fn every_answer_reaches_its_asker_byte_for_byte_in_whatever_order() {
+    use std::sync::Mutex;
+    // Holds answers back, and gives them in the opposite order.
+    let held: Mutex<Vec<Act>> = Mutex::default();
+    let fake = Fake::new(move |heard| {
+        let Some(params) = heard.line.split(r#""params":"#).nth(1) else { return Vec::new() };
+        let params = params.strip_suffix('}').unwrap();
+        let mut held = held.lock().unwrap();
+        held.push(heard.result(params));
+        // As many as are asked at once.
+        if held.len() < 16 { Vec::new() } else { held.drain(..).rev().collect() }
+    });
+    let fixture = fake.proxied().await;
+    let mut clients = Vec::new();
+    for _ in 0..16 {
+        clients.push(Client::new(&fixture).await);
+    }
+    let talks = clients.iter().enumerate().map(|(number, client)| async move {
+        for turn in 0..25 {
+            // All use the same ids.
+            let params =
+                format!(r#"{{"of" :{number},"turn":{turn}.0,"text":"é{}"}}"#, "x".repeat(number * 50));
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{turn},"method":"tools/call","params":{params}}}"#);
+            let expected = format!(r#"{{"jsonrpc":"2.0","id":{turn},"result":{params}}}"#);
+            let answer = if turn % 2 == 0 {
+                String::from_utf8(client.post(&body).await.body.to_vec()).unwrap()
+            } else {
+                client.stream(&body).await.text().await.unwrap()
+            };
+            assert_eq!(answer, expected);
+        }
+    });
+    futures::future::join_all(talks).await;
+}
+
+#[tokio::test]
+async fn each_client_gets_an_answer_to_its_own_initialize_and_the_server_sees_one() {
+    let fake = Fake::echo();
+    let fixture = fake.proxied().await;
+    let first = fixture.post(&[], &initialize("2025-06-18", json!({"roots": {}}))).await;
+    assert_eq!(first.json()["result"]["protocolVersion"], "2025-06-18");
+    let other = initialize("2025-11-25", json!({})).replace("\"id\":7", "\"id\":\"other\"");
+    let second = fixture.post(&[STREAM], &other).await;
+    let text = String::from_utf8(second.body.to_vec()).unwrap();
+    assert!(text.starts_with("event: message\ndata: {") && text.contains(r#""id":"other""#), "{text}");
+    assert!(text.contains(r#""protocolVersion":"2025-06-18""#), "{text}");
+    assert_ne!(first.headers["mcp-session-id"], second.headers["mcp-session-id"]);
+
+    let older = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
+    let expected = json!({"supported": ["2025-06-18"], "requested": "2024-11-05"});
+    assert_eq!((older.json()["error"]["data"].clone(), older.json()["id"].clone()), (expected, json!(7)));
+    assert!(!older.headers.contains_key("mcp-session-id"), "no session without agreement");
+
+    for session in [&first, &second] {
+        let header = [("mcp-session-id", session.headers["mcp-session-id"].to_str().unwrap())];
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(fixture.post(&header, ready).await.status, StatusCode::ACCEPTED);
+        assert_eq!(fixture.post(&header, &call("ping", json!({}))).await.json()["id"], 7);
+    }
+    assert_eq!(fake.methods(), ["initialize", "notifications/initialized", "ping", "ping"]);
+}
+
+#[tokio::test]
+async fn an_initialize_that_the_server_refuses_can_be_tried_again() {
+    let fake = Fake::raw(|heard| match (heard.method(), heard.json["params"]["protocolVersion"].as_str()) {
+        ("initialize", Some("2024-11-05")) => {
+            let id = &heard.json["id"];
+            vec![Act::Say(
+                json!({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "too old"}}).to_string(),
+            )]
+        }
+        ("initialize", _) => vec![heard.result(json!({"protocolVersion": "2025-11-25"}))],
+        _ => Vec::new(),
+    });
+    let fixture = fake.proxied().await;
+    let refused = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
+    assert_eq!(refused.json()["error"]["message"], "too old");
+    assert!(!refused.headers.contains_key("mcp-session-id"));
+    Client::new(&fixture).await;
+}
+
+#[tokio::test]
+async fn requests_of_2026_have_no_session_and_a_subscription_has_the_id_of_its_client() {
+    let fake = Fake::new(|heard| {
+        let id = &heard.json["id"];
+        let tagged = |method: &str| {
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
+            Act::Say(json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}}).to_string())
+        };
+        match heard.method() {
+            "subscriptions/listen" => vec![
+                tagged("notifications/subscriptions/acknowledged"),
+                tagged("notifications/tools/list_changed"),
+            ],
+            _ => vec![heard.result("{}")],
+        }
+    });
+    let fixture = fake.proxied().await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let modern =
+        |method: &'static str| [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method), STREAM];
+    let list = call("tools/list", json!({"_meta": meta}));
+    let answer = fixture.post(&modern("tools/list"), &list).await;
+    assert!(String::from_utf8(answer.body.to_vec()).unwrap().contains(r#""id":7,"result":{}"#));
+
+    let listen = call("subscriptions/listen", json!({"_meta": meta, "notifications": {}}));
+    let listen = listen.replace("\"id\":7", "\"id\":\"mine\"");
+    let headers = modern("subscriptions/listen");
+    let mut events = super::client::Events::new(
+        super::client::send(&fixture, http::Method::POST, "/mcp", &headers, &listen).await,
+    );
+    for method in ["notifications/subscriptions/acknowledged", "notifications/tools/list_changed"] {
+        let meta = json!({"io.modelcontextprotocol/subscriptionId": "mine"});
+        events.expect(json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}})).await;
+    }
+    let number = fake.heard_method("subscriptions/listen").await.json["id"].clone();
+    drop(events);
+    let cancelled = fake.heard_method("notifications/cancelled").await;
+    assert_eq!(cancelled.json["params"]["requestId"], number, "to leave is to cancel");
+    assert!(!fake.methods().contains(&"initialize".to_owned()));
+}
