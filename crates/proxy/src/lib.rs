@@ -28,9 +28,9 @@ mod upstream;
 mod well_known;
 
 pub use front::Proxy;
-pub use load::{LoadError, Overrides, load, search};
+pub use load::{LoadError, MissingSecret, Overrides, load, search};
 pub use serve::serve;
-pub use stdio::request_time;
+pub use stdio::{REQUEST_TIMEOUT, request_time};
 
 /// Why a proxy cannot be made of a RunConfig: a sentence that names what is at fault.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,20 @@
 //! `skep proxy`: the proxy in front of one server.
 
-use std::{env, ffi::OsString, path::Path, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, bail};
-use skep_proxy::{Overrides, Proxy, load, search, serve};
+use skep_config::{RunConfig, env as names, run_config::Transport};
+use skep_proxy::{
+    Overrides, Proxy, REQUEST_TIMEOUT, load, request_time,
+    runtime::kubernetes::{Kubernetes, Readiness},
+    search, serve,
+};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -55,16 +66,60 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         None => search(),
     };
     let config = load(&places, &overrides)?;
-    let proxy = Arc::new(Proxy::new(&config)?);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let host = if config.host.is_empty() { "127.0.0.1" } else { &config.host };
         let listener = TcpListener::bind((host, config.port))
             .await
             .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
+        let asked_to_end = asked_to_end()?;
+        let Started { proxy, readiness } = started(&config, &overrides.env).await?;
         info!(name = config.name, address = %listener.local_addr()?, "serving");
-        serve(listener, proxy, asked_to_end()?).await?;
+        serve(listener, Arc::new(proxy), async move {
+            tokio::select! {
+                () = asked_to_end => {}
+                // Without its server there is nothing left to stand before.
+                () = gone(readiness) => info!("the server is gone"),
+            }
+        })
+        .await?;
         Ok(())
     })
+}
+
+/// A proxy, and how its server is doing where that runs in the cluster.
+struct Started {
+    proxy: Proxy,
+    readiness: Option<Readiness>,
+}
+
+/// The proxy, with its server running: elsewhere, in the cluster, or beside the proxy.
+async fn started(config: &RunConfig, env: &BTreeMap<String, String>) -> anyhow::Result<Started> {
+    if !config.remote_url.is_empty() || !in_a_cluster(env) {
+        return Ok(Started { proxy: Proxy::new(config)?, readiness: None });
+    }
+    let server = Kubernetes::connect(env).await?.run(config).await?;
+    let proxy = if config.transport == Transport::Stdio {
+        let time = request_time(env.get(REQUEST_TIMEOUT).map(String::as_str))?;
+        Proxy::attached(config, server.attachment(), time)?
+    } else {
+        Proxy::new(&RunConfig { target_host: server.host(), ..config.clone() })?
+    };
+    Ok(Started { proxy, readiness: Some(server.readiness()) })
+}
+
+/// Whether the proxy runs its server in a cluster: because it is told to, or because it runs in one itself.
+fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
+    match env.get(names::RUNTIME).map(String::as_str) {
+        Some(runtime) => runtime == names::KUBERNETES,
+        None => env.contains_key("KUBERNETES_SERVICE_HOST"),
+    }
+}
+
+async fn gone(readiness: Option<Readiness>) {
+    match readiness {
+        Some(mut readiness) => readiness.gone().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Done when the process is asked to end.

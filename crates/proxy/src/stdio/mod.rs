@@ -35,8 +35,8 @@ mod streamable;
 mod waiting;
 
 pub(crate) use bridge::Status;
-pub use server::request_time;
-pub(crate) use server::{REQUEST_TIMEOUT, StdioServer};
+pub(crate) use server::StdioServer;
+pub use server::{REQUEST_TIMEOUT, request_time};
 
 /// How deep the server's messages may be nested: as deep as can be checked.
 const DEPTH: u32 = 127;

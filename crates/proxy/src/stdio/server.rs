@@ -25,7 +25,7 @@ use super::{
 use crate::{ConfigError, body::Body, exchange::Exchange, limits, runtime::Attach, sessions::Sessions};
 
 /// The variable with how long a stdio server may take to answer, as a Go duration.
-pub(crate) const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
+pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
 
 /// A server behind standard input and output, and the way in which clients speak to it.
 pub(crate) struct StdioServer {

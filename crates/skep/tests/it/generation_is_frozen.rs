@@ -1,0 +1,140 @@
+//! While a proxy's Deployment rolls, an old and a new proxy run side by side. The old one must not undo the new one, even
+//! when it starts again and reads the file that is mounted live.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::api::apps::v1::StatefulSet;
+use serde_json::json;
+use skep_testkit::{Namespace, User};
+
+/// A proxy in a process of its own, as in a pod: with a generation that is frozen, and a file that is not.
+struct Pod {
+    folder: PathBuf,
+    port: u16,
+    image: &'static str,
+    generation: &'static str,
+    process: Option<Child>,
+}
+
+impl Pod {
+    fn new(test: &Namespace, name: &str, image: &'static str, generation: &'static str) -> Self {
+        let folder = test.folder().join(format!("{}-{name}", test.name()));
+        fs::create_dir_all(&folder).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self { folder, port, image, generation, process: None }
+    }
+
+    /// The file that the operator has written for this generation of the object.
+    fn mounted(&self, image: &str, generation: i64) {
+        let config = json!({
+            "schema_version": "v0.1.0", "name": "fetch", "container_name": "fetch", "base_name": "fetch",
+            "transport": "streamable-http", "host": "127.0.0.1", "port": self.port, "target_port": 8080,
+            "image": image, "mcpserver_generation": generation,
+            "middleware_configs": [{"type": "auth", "parameters": {}}],
+        });
+        fs::write(self.folder.join("runconfig.json"), config.to_string()).unwrap();
+    }
+
+    /// Starts the proxy, or starts it again, and waits until it answers.
+    fn start(&mut self, test: &Namespace, user: &User) {
+        self.stop();
+        let process = Command::new(env!("CARGO_BIN_EXE_skep"))
+            .args(["proxy", "run", self.image])
+            .current_dir(&self.folder)
+            .env_clear()
+            .env("KUBECONFIG", user.kubeconfig_file())
+            .env("POD_NAMESPACE", test.name())
+            .env("TOOLHIVE_RUNTIME", "kubernetes")
+            .env("OPERATOR_OPENSHIFT", "false")
+            .env("THV_MCPSERVER_GENERATION", self.generation)
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        self.process = Some(process);
+        let start = Instant::now();
+        while !self.is_healthy() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the proxy of {} does not answer", self.image);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn is_healthy(&self) -> bool {
+        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        let mut answer = String::new();
+        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        stream.write_all(b"GET /health HTTP/1.1\r\nhost: proxy\r\nconnection: close\r\n\r\n").unwrap();
+        stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
+    }
+
+    fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Pod {
+    fn drop(&mut self) {
+        self.stop();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
+
+async fn live(test: &Namespace) -> (String, String, String) {
+    let live = test.api::<StatefulSet>().get("fetch").await.unwrap();
+    let template = live.spec.unwrap().template;
+    let generation =
+        template.metadata.unwrap().annotations.unwrap()["toolhive.stacklok.dev/mcpserver-generation"].clone();
+    let image = template.spec.unwrap().containers[0].image.clone().unwrap();
+    (image, generation, live.metadata.resource_version.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
+    let test = skep_testkit::namespace().await;
+    let user = test.admin("proxy");
+    let mut old = Pod::new(&test, "old", "registry.example/mcp:1", "1");
+    old.mounted("registry.example/mcp:1", 1);
+    old.start(&test, &user);
+    let (image, generation, _) = live(&test).await;
+    assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:1", "1"));
+
+    // The spec changes: the file of both is new, and the new pod comes while the old one is still there.
+    let mut new = Pod::new(&test, "new", "registry.example/mcp:2", "2");
+    for pod in [&old, &new] {
+        pod.mounted("registry.example/mcp:2", 2);
+    }
+    new.start(&test, &user);
+    let (image, generation, version) = live(&test).await;
+    assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
+
+    // The old one starts again: its file is of generation 2 by now, its pod is not.
+    old.start(&test, &user);
+    let (image, generation, now) = live(&test).await;
+    assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
+    assert_eq!(now, version, "it wrote nothing");
+    assert!(new.is_healthy() && old.is_healthy(), "both go on to serve");
+}
+
+/// Why the generation is frozen: two pods of one generation overwrite each other.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_proxies_of_one_generation_overwrite_each_other() {
+    let test = skep_testkit::namespace().await;
+    let user = test.admin("proxy");
+    let mut one = Pod::new(&test, "one", "registry.example/mcp:1", "2");
+    let mut other = Pod::new(&test, "other", "registry.example/mcp:2", "2");
+    for pod in [&one, &other] {
+        pod.mounted("registry.example/mcp:2", 2);
+    }
+    other.start(&test, &user);
+    one.start(&test, &user);
+    assert_eq!(live(&test).await.0, "registry.example/mcp:1");
+}

@@ -1,0 +1,6 @@
+//! The program itself, as a pod starts it.
+
+// A test stops at the spot when something is not as it should be.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod generation_is_frozen;
