@@ -195,6 +195,32 @@ async fn a_workload_has_the_hash_and_the_condition_while_it_refers_and_no_longer
 }
 
 #[tokio::test]
+async fn a_changed_configuration_rolls_the_pods_that_use_it_and_no_others() {
+    let fixture = Fixture::new().await;
+    let oidc = |name: &str| server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}));
+    for name in ["company", "partner"] {
+        fixture.create(OidcConfigs::KIND, name, configurations().remove(2).1).await;
+        fixture.create(Servers::KIND, name, oidc(name)).await;
+        fixture.settle(name).await;
+    }
+    let (before, others) = (fixture.pod_annotations("company").await, fixture.deployment("partner").await);
+
+    let recording = fixture.record();
+    let client = json!({"spec": {"inline": {"clientId": "x"}}});
+    fixture.patch_any(OidcConfigs::KIND, "company", client).await;
+    fixture.settle_any(OidcConfigs::KIND, "company").await;
+    fixture.settle("company").await;
+    let after = fixture.pod_annotations("company").await;
+    let checksum = "toolhive.stacklok.dev/runconfig-checksum";
+    assert_ne!(after[checksum], before[checksum]);
+    let partner = fixture.deployment("partner").await;
+    assert_eq!(partner.metadata.resource_version, others.metadata.resource_version);
+    let writes = recording.writes().await;
+    assert!(writes.iter().all(|write| !write.contains("partner")), "{writes:#?}");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
 async fn an_invalid_configuration_says_so_and_what_was_last_valid_goes_on() {
     let fixture = Fixture::new().await;
     fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
