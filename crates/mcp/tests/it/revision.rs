@@ -1,5 +1,6 @@
 //! Which revision a request speaks, row by row.
 
+use serde_json::{Value, json};
 use similar_asserts::assert_eq;
 use skep_mcp::{Envelope, Era, Header, Headers, Refusal, Revision, RevisionFault, era, mirrored};
 
@@ -97,10 +98,10 @@ fn a_version_that_is_not_served_is_answered_with_those_that_are() {
     let message = request("ping", &meta(Some(r#""v9""#), None, None));
     let envelope = Envelope::parse(message.as_bytes()).unwrap();
     let fault = era(&Headers::default(), &envelope).unwrap_err();
-    assert_eq!(
-        String::from_utf8(Refusal::from(fault).body(envelope.id())).unwrap(),
-        r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"data":{"requested":"v9","supported":["2026-07-28"]},"message":"unsupported protocol version"}}"#
-    );
+    let answer: Value = serde_json::from_slice(&Refusal::from(fault).body(envelope.id())).unwrap();
+    let data = json!({"requested": "v9", "supported": ["2026-07-28"]});
+    let error = json!({"code": -32022, "data": data, "message": "unsupported protocol version"});
+    assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "error": error}));
 }
 
 #[test]
