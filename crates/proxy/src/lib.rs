@@ -1,8 +1,8 @@
 //! The proxy in front of an MCP server: bytes through, policy beside.
 //!
-//! A request is read once, as bytes. Its envelope is looked at, the [`layers`] of the chain decide about it one after
-//! another, and the same bytes go on to the server: over HTTP by [`upstream`], which also keeps sessions, or by standard input
-//! and output ([`stdio`]), where the server runs in a [`runtime`]. The answer streams back as it comes; only where a layer must leave something out of a list is it looked into.
+//! A request is read once, as bytes. Its envelope is looked at, the layers of the chain decide about it one after
+//! another, and the same bytes go on to the server: over HTTP (`upstream`), or over its standard input and output
+//! (`stdio`). The answer streams back as it comes; only where a layer must leave something out of a list is it looked into.
 //!
 //! The server itself runs in the cluster or beside the proxy, which [`runtime`] sees to.
 //!
