@@ -32,6 +32,7 @@ pub use bearer::bearer;
 pub use delegation::{Actor, Delegation};
 pub use error::{Refusal, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
+pub use fetch::redirect;
 pub use identity::Identity;
 pub use keys::Pace;
 pub use resource::{ProtectedResource, WELL_KNOWN};

@@ -126,8 +126,9 @@ impl Fetcher {
     }
 }
 
-/// Where an answer sends the request, if that is at the same host and as secure.
-fn redirect(uri: &Uri, response: &Response<Incoming>) -> Option<Uri> {
+/// Where an answer to a request for this address sends it, if that is at the same host and as secure. Whoever follows
+/// redirects to elsewhere takes its secrets there.
+pub fn redirect<B>(uri: &Uri, response: &Response<B>) -> Option<Uri> {
     if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
         return None;
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Uri, header};
+use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -11,6 +11,7 @@ use hyper_util::{
     client::legacy::{Client as Pool, Error, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use skep_auth::redirect;
 
 use crate::{ConfigError, limits};
 
@@ -29,7 +30,8 @@ impl Client {
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(limits::CONNECT_TIME));
         connector.enforce_http(false);
-        let roots = HttpsConnectorBuilder::new().with_platform_verifier();
+        let roots = HttpsConnectorBuilder::new().try_with_platform_verifier();
+        let roots = roots.map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
         let connector = roots.https_or_http().enable_http1().wrap_connector(connector);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -43,38 +45,20 @@ impl Client {
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, Error> {
         let (parts, body) = request.into_parts();
         let mut uri = parts.uri.clone();
-        for _ in 0..limits::REDIRECTS {
+        let mut redirects = 0;
+        loop {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = parts.method.clone();
             *request.uri_mut() = uri.clone();
             *request.headers_mut() = parts.headers.clone();
             let response = self.0.request(request).await?;
             match redirect(&uri, &response) {
-                Some(next) => uri = next,
-                None => return Ok(response),
+                Some(next) if redirects < limits::REDIRECTS => {
+                    redirects += 1;
+                    uri = next;
+                }
+                _ => return Ok(response),
             }
         }
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = parts.method;
-        *request.uri_mut() = uri;
-        *request.headers_mut() = parts.headers;
-        self.0.request(request).await
     }
-}
-
-/// Where an answer sends the request, if it is to be followed.
-fn redirect(uri: &Uri, response: &Response<Incoming>) -> Option<Uri> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
-        return None;
-    }
-    let location: Uri = response.headers().get(header::LOCATION)?.to_str().ok()?.parse().ok()?;
-    let mut parts = location.into_parts();
-    let same_host = parts.authority.as_ref().is_none_or(|authority| Some(authority) == uri.authority());
-    let same_scheme = parts.scheme.as_ref().is_none_or(|scheme| Some(scheme) == uri.scheme());
-    if !same_host || !same_scheme {
-        return None;
-    }
-    parts.scheme = uri.scheme().cloned();
-    parts.authority = uri.authority().cloned();
-    Uri::from_parts(parts).ok()
 }
