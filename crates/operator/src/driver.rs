@@ -31,6 +31,8 @@ pub trait Controller: Send + Sync + 'static {
     const FINALIZER: Option<Finalizer>;
     /// Whether it is put on. One that another operator put on is taken off either way.
     const ADDS_FINALIZER: bool = true;
+    /// Whether [`held`](Self::held) may hold an object back. If not, nothing is looked up for one that goes.
+    const MAY_BE_HELD: bool = false;
 
     /// Looks up everything that the object refers to.
     fn resolve(
@@ -259,16 +261,18 @@ impl<C: Controller> Driver<C> {
         let Some(finalizer) = C::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
             return Ok(());
         };
-        let mut inputs = self.controller.resolve(object.clone(), reader).await?;
-        if self.controller.held(&inputs).is_none() {
-            self.controller.look_again(reader).await?;
-            inputs = self.controller.resolve(object, reader).await?;
-        }
-        if let Some(held) = self.controller.held(&inputs) {
-            let outcome = Outcome::Blocked(held);
-            let notices = self.controller.notices(&inputs, &outcome);
-            self.notices.publish(&reference::<C>(metadata), notices).await;
-            return self.report(&inputs, &outcome, meta, observed).await;
+        if C::MAY_BE_HELD {
+            let mut inputs = self.controller.resolve(object.clone(), reader).await?;
+            if self.controller.held(&inputs).is_none() {
+                self.controller.look_again(reader).await?;
+                inputs = self.controller.resolve(object, reader).await?;
+            }
+            if let Some(held) = self.controller.held(&inputs) {
+                let outcome = Outcome::Blocked(held);
+                let notices = self.controller.notices(&inputs, &outcome);
+                self.notices.publish(&reference::<C>(metadata), notices).await;
+                return self.report(&inputs, &outcome, meta, observed).await;
+            }
         }
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, name) in self.controller.leftovers(&name) {

@@ -10,11 +10,7 @@ use crate::{
     driver::{Blocked, Controller, desired},
     kinds::{Visit, each},
     settings::Settings,
-    watched::{
-        AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, EmbeddingServers, Entries,
-        ExternalAuthConfigs, Groups, OidcConfigs, Registries, RemoteProxies, Secrets, Servers,
-        TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs, watches,
-    },
+    watched::{ConfigMaps, Secrets, watches},
 };
 
 /// The children of one custom resource.
@@ -64,6 +60,9 @@ type Children<'a> = Pin<Box<dyn Future<Output = Result<Vec<Child>, Blocked>> + S
 /// A controller of any kind.
 trait Renderer: Send + Sync {
     fn children(&self, reader: Reader) -> Children<'_>;
+
+    /// Makes an object of the kind known, if it can be read.
+    fn take_in(&self, world: &World, object: &DynamicObject) -> Result<(), RenderError>;
 }
 
 impl<C: Controller> Renderer for C {
@@ -71,6 +70,15 @@ impl<C: Controller> Renderer for C {
         Box::pin(
             async move { desired(self, &mut reader).await.unwrap_or_else(|error| Err(Blocked::new(error))) },
         )
+    }
+
+    fn take_in(&self, world: &World, object: &DynamicObject) -> Result<(), RenderError> {
+        let (kind, name) = (C::Resource::KIND.kind, object.metadata.name.clone().unwrap_or_default());
+        if let Err(error) = C::Resource::keep(object).object {
+            return Err(RenderError::Unreadable { kind, name, error });
+        }
+        world.observe::<C::Resource>(object);
+        Ok(())
     }
 }
 
@@ -91,35 +99,14 @@ fn take_in(
     object: DynamicObject,
 ) -> Result<Option<Arc<Target>>, RenderError> {
     let kind = object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default();
-    macro_rules! known {
-        ($($watched:ty),+) => {
-            $( if kind == <$watched>::KIND.kind {
-                readable::<$watched>(&object)?;
-                world.observe::<$watched>(&object);
-            } )+
-        };
+    let rendered = renderers.0.iter().find(|(rendered, _)| kind == rendered.kind);
+    if let Some((_, renderer)) = rendered {
+        renderer.take_in(world, &object)?;
     }
-    known!(
-        Servers,
-        RemoteProxies,
-        Entries,
-        VirtualServers,
-        CompositeTools,
-        EmbeddingServers,
-        Registries,
-        Groups,
-        ToolConfigs,
-        ExternalAuthConfigs,
-        OidcConfigs,
-        AuthzConfigs,
-        TelemetryConfigs,
-        WebhookConfigs
-    );
-    let rendered = renderers.0.keys().copied().find(|rendered| kind == rendered.kind);
-    let target = rendered.map(|kind| {
+    let target = rendered.map(|(kind, _)| {
         let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
         let (namespace, name) = (text(&object.metadata.namespace), text(&object.metadata.name));
-        Arc::new(Target { kind, namespace, name })
+        Arc::new(Target { kind: *kind, namespace, name })
     });
     match kind.as_str() {
         "ConfigMap" => world.load::<ConfigMaps>(object),
@@ -127,12 +114,4 @@ fn take_in(
         _ => {}
     }
     Ok(target)
-}
-
-fn readable<W: CustomResource>(object: &DynamicObject) -> Result<(), RenderError> {
-    let name = object.metadata.name.clone().unwrap_or_default();
-    match W::keep(object).object {
-        Ok(_) => Ok(()),
-        Err(error) => Err(RenderError::Unreadable { kind: W::KIND.kind, name, error }),
-    }
 }

@@ -263,8 +263,6 @@ pub fn watches() -> Builder {
     each(&Arc::default(), &mut controlled);
     controlled
         .0
-        .watch::<CompositeTools>()
-        .watch::<EmbeddingServers>()
         .watch::<Deployments>()
         .watch::<StatefulSets>()
         .watch::<ManagedDeployments>()

@@ -92,6 +92,7 @@ impl<K: Config> Controller for Configs<K> {
 
     const MANAGER: &'static str = K::MANAGER;
     const FINALIZER: Option<Finalizer> = Some(K::FINALIZER);
+    const MAY_BE_HELD: bool = true;
 
     async fn resolve(&self, object: Arc<Object<K>>, reader: &mut Reader) -> Result<Inputs<K>, ReadError> {
         let name = reader.target().name.to_string();
