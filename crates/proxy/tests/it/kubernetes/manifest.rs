@@ -180,11 +180,13 @@ async fn a_port_is_opened_on_nodes_if_it_is_published_there_and_only_then() {
     let fixture = Fixture::new().await;
     fixture.run(&config(json!({"target_port": 31111}))).await;
     assert_eq!(fixture.service("mcp-files").await.spec.unwrap().type_.unwrap(), "ClusterIP");
-    fixture.run(&config(json!({"target_port": 31111, "publish": ["31234:9090"]}))).await;
+    // Other tests' Services, on the same API server, get ports of its choice: it leaves the lowest of the range to those
+    // who ask for one by its number.
+    fixture.run(&config(json!({"target_port": 31111, "publish": ["30042:9090"]}))).await;
     let reached = fixture.service("mcp-files").await.spec.unwrap();
     assert_eq!(reached.type_.unwrap(), "NodePort");
     let ports = reached.ports.unwrap();
-    assert_eq!((ports[0].port, ports[0].node_port), (9090, Some(31234)));
+    assert_eq!((ports[0].port, ports[0].node_port), (9090, Some(30042)));
     let headless = fixture.service("mcp-files-headless").await.spec.unwrap();
     assert_eq!(headless.type_.unwrap(), "ClusterIP");
     assert!(headless.ports.unwrap().iter().all(|port| port.node_port.is_none()));
