@@ -24,16 +24,17 @@ impl Chain {
     /// The chain that the RunConfig lists. A type that is not known ends the proxy: it may be one that protects.
     pub(crate) fn new(config: &RunConfig) -> Result<Self, ConfigError> {
         let mut layers = Vec::new();
-        let mut body_limit = limits::REQUEST_BODY;
+        let mut body_limit = None;
         for middleware in &config.middleware_configs {
             if let Middleware::BodyLimit(limit) = middleware {
-                body_limit =
-                    usize::try_from(limit.max_bytes).ok().filter(|bytes| *bytes > 0).unwrap_or(body_limit);
+                // Whoever lists two wants both to hold.
+                let limit = usize::try_from(limit.max_bytes()).unwrap_or(usize::MAX);
+                body_limit = Some(body_limit.map_or(limit, |other: usize| other.min(limit)));
                 continue;
             }
             layers.extend(Layer::new(middleware, config)?);
         }
-        Ok(Self { layers, body_limit })
+        Ok(Self { layers, body_limit: body_limit.unwrap_or(limits::REQUEST_BODY) })
     }
 
     /// Asks each layer in turn. The first that objects answers.

@@ -8,7 +8,6 @@ use std::{
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use serde_json::json;
 use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
 
@@ -19,11 +18,15 @@ use crate::{
     call::Call,
     chain::Chain,
     exchange::Exchange,
+    health::{Condition, Health},
     limits,
-    runtime::{Attach, Local},
+    runtime::{
+        Attach, Local,
+        kubernetes::{Readiness, Starting},
+    },
     sessions::Sessions,
     stdio::{REQUEST_TIMEOUT, Status, StdioServer, request_time},
-    upstream::{HttpServer, Target},
+    upstream::HttpServer,
     well_known::WellKnown,
 };
 
@@ -35,11 +38,12 @@ pub struct Proxy {
     transport: Transport,
     stateless: bool,
     well_known: WellKnown,
+    health: Health,
 }
 
 /// The server, by the way in which it is spoken to.
 enum Server {
-    Http(HttpServer),
+    Http(Box<HttpServer>),
     Stdio(StdioServer),
 }
 
@@ -50,15 +54,17 @@ impl Proxy {
             let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
             return Self::attached(config, Local::new(config)?, time);
         }
-        let sessions = Arc::new(Sessions::new(session_life(config)?));
-        let target = if config.remote_url.is_empty() {
-            let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
-            Target::own(host, config.target_port)?
-        } else {
-            Target::remote(&config.remote_url)?
-        };
-        let server = Server::Http(HttpServer::new(target, sessions.clone())?);
-        Self::with(config, server, sessions)
+        Self::over_http(config, None)
+    }
+
+    /// The proxy in front of a server that is going to run in the cluster, and that may take this long to answer where
+    /// it speaks over stdio: see [`request_time`].
+    pub fn before(config: &RunConfig, server: &Starting, time: Duration) -> Result<Self, ConfigError> {
+        if config.transport == Transport::Stdio {
+            return Self::attached(config, server.attachment(), time);
+        }
+        let config = RunConfig { target_host: server.host(), ..config.clone() };
+        Self::over_http(&config, Some(server.readiness()))
     }
 
     /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
@@ -73,6 +79,12 @@ impl Proxy {
         Self::with(config, server, sessions)
     }
 
+    fn over_http(config: &RunConfig, readiness: Option<Readiness>) -> Result<Self, ConfigError> {
+        let sessions = Arc::new(Sessions::new(session_life(config)?));
+        let server = Server::Http(Box::new(HttpServer::new(config, sessions.clone(), readiness)?));
+        Self::with(config, server, sessions)
+    }
+
     fn with(config: &RunConfig, server: Server, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
         Ok(Self {
             chain: Chain::new(config)?,
@@ -81,6 +93,7 @@ impl Proxy {
             transport: config.transport,
             stateless: config.stateless,
             well_known: WellKnown::new(config),
+            health: Health::new(),
         })
     }
 
@@ -116,36 +129,25 @@ impl Proxy {
     /// Answers one request.
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         match request.uri().path() {
-            "/health" => self.health(request.method()),
+            "/health" => self.health(request.method()).await,
             path if path.starts_with("/.well-known/") => self.well_known.answer(&request),
             _ => self.mcp(request, peer).await,
         }
     }
 
-    fn health(&self, method: &Method) -> Response<Body> {
-        if method != Method::GET {
-            return answer::empty(StatusCode::METHOD_NOT_ALLOWED);
-        }
-        let now = jiff::Timestamp::now().to_string();
-        let health = match &self.server {
-            Server::Http(_) => {
-                json!({"status": "healthy", "timestamp": now, "transport": self.transport.as_str()})
-            }
+    async fn health(&self, method: &Method) -> Response<Body> {
+        let (transport, condition) = match &self.server {
+            Server::Http(server) => (self.transport.as_str(), server.condition().await),
             Server::Stdio(server) => {
-                let error = match server.status() {
-                    Status::Ready => None,
-                    Status::Starting => Some("the server is starting"),
-                    Status::Down => Some("the server cannot be started"),
+                let condition = match server.status() {
+                    Status::Ready => Condition::Up,
+                    Status::Starting => Condition::Down("the server is starting"),
+                    Status::Down => Condition::Down("the server cannot be started"),
                 };
-                let status = if error.is_none() { "healthy" } else { "degraded" };
-                let mut mcp = json!({"available": error.is_none(), "last_checked": now});
-                if let Some(error) = error {
-                    mcp["error"] = error.into();
-                }
-                json!({"status": status, "timestamp": now, "transport": server.front(), "mcp": mcp})
+                (server.front(), condition)
             }
         };
-        answer::json(StatusCode::OK, health.to_string())
+        self.health.answer(method, transport, condition)
     }
 
     async fn mcp(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {

@@ -24,6 +24,19 @@ pub const BODY_TIME: Duration = Duration::from_secs(30);
 pub const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// How many redirects of the server are followed.
 pub const REDIRECTS: usize = 10;
+/// How long a request waits for the pods of its server to be ready.
+pub const SERVER_START_TIME: Duration = Duration::from_secs(30);
+/// How long requests wait for a server to listen whose pods are ready. Later ones are refused at once until it does.
+pub const SERVER_LISTEN_TIME: Duration = Duration::from_secs(10);
+/// How long they wait between two tries.
+pub const SERVER_PAUSE: Duration = Duration::from_millis(100);
+/// How long a proxy whose server has not been there yet is not ready. It is less than the 90 s that the operator's
+/// startup probe allows.
+pub const START_TIME: Duration = Duration::from_secs(75);
+/// How old an answer of the server may be for it to be called healthy without asking.
+pub const HEALTH_AGE: Duration = Duration::from_secs(10);
+/// How long it may take to answer when it is asked. The operator's probes wait for three seconds.
+pub const HEALTH_TIME: Duration = Duration::from_secs(2);
 /// How long requests may go on when the proxy is asked to end.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 

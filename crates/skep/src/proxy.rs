@@ -9,11 +9,9 @@ use std::{
 };
 
 use anyhow::{Context, bail};
-use skep_config::{RunConfig, env as names, run_config::Transport};
+use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, load, request_time,
-    runtime::kubernetes::{Kubernetes, Readiness},
-    search, serve,
+    Overrides, Proxy, REQUEST_TIMEOUT, load, request_time, runtime::kubernetes::Starting, search, serve,
 };
 use tokio::{
     net::TcpListener,
@@ -72,39 +70,28 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
         let asked_to_end = asked_to_end()?;
-        let Started { proxy, readiness } = started(&config, &overrides.env).await?;
-        info!(name = config.name, address = %listener.local_addr()?, "serving");
-        serve(listener, Arc::new(proxy), async move {
+        // From here on it answers, and requests wait for the server.
+        let address = listener.local_addr()?;
+        if !config.remote_url.is_empty() || !in_a_cluster(&overrides.env) {
+            let proxy = Proxy::new(&config)?;
+            info!(name = config.name, %address, "serving");
+            return Ok(serve(listener, Arc::new(proxy), asked_to_end).await?);
+        }
+        let server = Starting::new(&config);
+        let time = request_time(overrides.env.get(REQUEST_TIMEOUT).map(String::as_str))?;
+        let proxy = Proxy::before(&config, &server, time)?;
+        info!(name = config.name, %address, "serving");
+        let mut end = Ok(());
+        serve(listener, Arc::new(proxy), async {
             tokio::select! {
                 () = asked_to_end => {}
                 // Without its server there is nothing left to stand before.
-                () = gone(readiness) => info!("the server is gone"),
+                ended = server.run(&overrides.env) => end = ended,
             }
         })
         .await?;
-        Ok(())
+        Ok(end?)
     })
-}
-
-/// A proxy, and how its server is doing where that runs in the cluster.
-struct Started {
-    proxy: Proxy,
-    readiness: Option<Readiness>,
-}
-
-/// The proxy, with its server running: elsewhere, in the cluster, or beside the proxy.
-async fn started(config: &RunConfig, env: &BTreeMap<String, String>) -> anyhow::Result<Started> {
-    if !config.remote_url.is_empty() || !in_a_cluster(env) {
-        return Ok(Started { proxy: Proxy::new(config)?, readiness: None });
-    }
-    let server = Kubernetes::connect(env).await?.run(config).await?;
-    let proxy = if config.transport == Transport::Stdio {
-        let time = request_time(env.get(REQUEST_TIMEOUT).map(String::as_str))?;
-        Proxy::attached(config, server.attachment(), time)?
-    } else {
-        Proxy::new(&RunConfig { target_host: server.host(), ..config.clone() })?
-    };
-    Ok(Started { proxy, readiness: Some(server.readiness()) })
 }
 
 /// Whether the proxy runs its server in a cluster: because it is told to, or because it runs in one itself.
@@ -112,13 +99,6 @@ fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
     match env.get(names::RUNTIME).map(String::as_str) {
         Some(runtime) => runtime == names::KUBERNETES,
         None => env.contains_key("KUBERNETES_SERVICE_HOST"),
-    }
-}
-
-async fn gone(readiness: Option<Readiness>) {
-    match readiness {
-        Some(mut readiness) => readiness.gone().await,
-        None => std::future::pending().await,
     }
 }
 

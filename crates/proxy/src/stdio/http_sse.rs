@@ -35,7 +35,7 @@ impl StdioServer {
         if let Some(member) = self.bridge.router().members.get_mut(&session) {
             member.stream = Some(stream);
         }
-        let address = self.endpoint.address(&exchange.headers, &session);
+        let address = self.endpoint.address(&exchange.headers, &format!("/messages?session_id={session}"));
         Ok(events::response(Source::Session(Listening {
             first: Some(sse::encoded("endpoint", address.as_bytes())),
             inbox,

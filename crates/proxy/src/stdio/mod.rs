@@ -18,7 +18,6 @@
 //! What is kept is bounded, see [`limits`](crate::limits). A client that reads too slowly loses its own stream.
 
 mod bridge;
-mod endpoint;
 mod events;
 mod handshake;
 mod http_sse;

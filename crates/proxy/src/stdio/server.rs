@@ -17,12 +17,14 @@ use tokio::sync::watch;
 use super::{
     Status,
     bridge::Bridge,
-    endpoint::Endpoint,
     inflight::SessionKey,
     link,
     member::{Abilities, Member, Owner},
 };
-use crate::{ConfigError, body::Body, exchange::Exchange, limits, runtime::Attach, sessions::Sessions};
+use crate::{
+    ConfigError, body::Body, endpoint::Endpoint, exchange::Exchange, limits, runtime::Attach,
+    sessions::Sessions,
+};
 
 /// The variable with how long a stdio server may take to answer, as a Go duration.
 pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+pub(super) use hyper_util::client::legacy::Error;
 use hyper_util::{
-    client::legacy::{Client as Pool, Error, connect::HttpConnector},
+    client::legacy::{Client as Pool, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
 use skep_auth::redirect;
@@ -41,17 +42,15 @@ impl Client {
         Ok(Self(pool))
     }
 
-    /// Sends a request, and follows redirects that stay at the same host and do not give up encryption.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Response<Incoming>, Error> {
-        let (parts, body) = request.into_parts();
-        let mut uri = parts.uri.clone();
+    /// Sends what is made for an address, and follows redirects that stay at the same host and do not give up encryption.
+    pub(super) async fn send(
+        &self,
+        mut uri: Uri,
+        request: impl Fn(Uri) -> Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
         let mut redirects = 0;
         loop {
-            let mut request = Request::new(Full::new(body.clone()));
-            *request.method_mut() = parts.method.clone();
-            *request.uri_mut() = uri.clone();
-            *request.headers_mut() = parts.headers.clone();
-            let response = self.0.request(request).await?;
+            let response = self.0.request(request(uri.clone())).await?;
             match redirect(&uri, &response) {
                 Some(next) if redirects < limits::REDIRECTS => {
                     redirects += 1;

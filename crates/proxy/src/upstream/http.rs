@@ -3,23 +3,38 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::PathAndQuery,
+};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::connect::HttpInfo;
+use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::{Era, Refusal, SessionId, header::MCP_SESSION_ID};
 use tracing::{debug, warn};
 
-use super::{Target, client::Client, head};
+use super::{
+    Target,
+    client::{Client, Error},
+    head,
+    reach::Reach,
+    sse,
+};
 use crate::{
     ConfigError,
     body::Body,
     call::Call,
+    endpoint::Endpoint,
     exchange::Exchange,
+    health::Condition,
     limits,
+    runtime::kubernetes::Readiness,
     sessions::{Session, Sessions},
 };
 
 const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
+/// The variable that has servers of others asked how they are.
+const REMOTE_HEALTH_CHECKS: &str = "TOOLHIVE_REMOTE_HEALTHCHECKS";
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// A server behind HTTP.
@@ -27,6 +42,15 @@ pub(crate) struct HttpServer {
     client: Client,
     target: Target,
     sessions: Arc<Sessions>,
+    reach: Reach,
+    /// How its pods are, where it has pods that we know of.
+    readiness: Option<Readiness>,
+    /// Where a server of 2024 gets messages.
+    endpoint: Option<Endpoint>,
+    /// Whether it is asked how it is.
+    is_asked: bool,
+    /// One asks at a time.
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// The session that a request is in.
@@ -36,12 +60,67 @@ struct Current {
 }
 
 impl HttpServer {
-    pub(crate) fn new(target: Target, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
-        Ok(Self { client: Client::new()?, target, sessions })
+    /// The server that the RunConfig describes, of which the pods may be known.
+    pub(crate) fn new(
+        config: &RunConfig,
+        sessions: Arc<Sessions>,
+        readiness: Option<Readiness>,
+    ) -> Result<Self, ConfigError> {
+        let target = if config.remote_url.is_empty() {
+            let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
+            Target::own(host, config.target_port)?
+        } else {
+            Target::remote(&config.remote_url, config.transport)?
+        };
+        let asks_remote =
+            std::env::var(REMOTE_HEALTH_CHECKS).is_ok_and(|value| value == "true" || value == "1");
+        Ok(Self {
+            client: Client::new()?,
+            is_asked: !target.remote || asks_remote,
+            target,
+            sessions,
+            reach: Reach::new(),
+            readiness,
+            endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
+            asking: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// How the server is. It is asked only if nobody has heard of it lately.
+    pub(crate) async fn condition(&self) -> Condition {
+        if !self.is_asked {
+            return Condition::Unasked;
+        }
+        if !self.reach.answered_within(limits::HEALTH_AGE)
+            && let Ok(_turn) = self.asking.try_lock()
+        {
+            let get = |uri| request(Method::GET, uri, HeaderMap::new(), Bytes::new());
+            let root = PathAndQuery::from_static("/");
+            let asked = self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
+            match tokio::time::timeout(limits::HEALTH_TIME, asked).await {
+                Ok(Ok(answer)) if !answer.status().is_server_error() => self.reach.answered(),
+                _ => {
+                    self.reach.missed();
+                }
+            }
+        }
+        match &self.readiness {
+            _ if !self.reach.is_missing() => Condition::Up,
+            Some(readiness) if !readiness.serves() => Condition::Down("the server has no pod that is ready"),
+            _ => Condition::Down("the server cannot be reached"),
+        }
     }
 
     /// Passes a request on.
     pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+        let answer = self.sent(exchange).await?;
+        Ok(match &self.endpoint {
+            Some(endpoint) => sse::readdressed(&exchange.headers, &exchange.method, answer, endpoint),
+            None => answer,
+        })
+    }
+
+    async fn sent(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let current = self.current(exchange)?;
         let session = current.as_ref().map(|current| &current.session);
         match self.forward(exchange, session).await {
@@ -77,36 +156,70 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         session: Option<&Session>,
-    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
-        let mut headers = exchange.headers.clone();
-        head::outgoing(&mut headers, &self.target, exchange.peer);
-        match session.map(|session| session.server_id.as_deref()) {
-            // The client has another id than the server.
-            Some(Some(id)) => set_session(&mut headers, id),
-            Some(None) => {}
-            None => {
-                headers.remove(&SESSION);
+    ) -> Result<Response<Incoming>, Error> {
+        let made = |uri| {
+            let mut headers = exchange.headers.clone();
+            head::outgoing(&mut headers, &self.target, exchange.peer);
+            match session.map(|session| session.server_id.as_deref()) {
+                // The client has another id than the server.
+                Some(Some(id)) => set_session(&mut headers, id),
+                Some(None) => {}
+                None => {
+                    headers.remove(&SESSION);
+                }
             }
-        }
+            request(exchange.method.clone(), uri, headers, exchange.body.clone())
+        };
         let pod = session.and_then(|session| session.pod.as_deref());
-        let (method, body) = (exchange.method.clone(), exchange.body.clone());
-        self.client.send(self.request(method, exchange, headers, body, pod)).await
+        self.reached(self.uri(&exchange.method, exchange, pod), pod, made).await
     }
 
-    fn request(
+    /// Sends a request, to this pod or to any. While our own server is on its way up or down it is waited for: as long as
+    /// there is no connection, nothing was sent, so nothing is done twice.
+    async fn reached(
         &self,
-        method: Method,
-        exchange: &Exchange,
-        headers: HeaderMap,
-        body: Bytes,
+        uri: Uri,
         pod: Option<&str>,
-    ) -> Request<Bytes> {
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.headers_mut() = headers;
-        // Both were checked: the target when it was made, the path by the parser of requests.
-        *request.uri_mut() = self.target.uri(&exchange.path, pod).unwrap_or_default();
-        request
+        made: impl Fn(Uri) -> Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, Error> {
+        loop {
+            match self.client.send(uri.clone(), &made).await {
+                Ok(response) => {
+                    self.reach.answered();
+                    return Ok(response);
+                }
+                Err(error) if error.is_connect() && pod.is_none() && !self.target.remote => {
+                    if !self.comes_back().await {
+                        return Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits a moment for a server that cannot be connected to, and says whether to try again.
+    async fn comes_back(&self) -> bool {
+        let missing = self.reach.missed();
+        match &self.readiness {
+            Some(readiness) if !readiness.serves() => {
+                let patience = limits::SERVER_START_TIME.saturating_sub(missing);
+                let serves = tokio::time::timeout(patience, readiness.clone().serving()).await;
+                // What it needs from its pod being ready to listening counts from now.
+                self.reach.begins();
+                serves.is_ok_and(|serves| serves)
+            }
+            _ if missing < limits::SERVER_LISTEN_TIME => {
+                tokio::time::sleep(limits::SERVER_PAUSE).await;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Both were checked: the target when it was made, the path by the parser of requests.
+    fn uri(&self, method: &Method, exchange: &Exchange, pod: Option<&str>) -> Uri {
+        self.target.uri(method, &exchange.path, pod).unwrap_or_default()
     }
 
     /// Remembers a session that begins with this answer, or forgets the one that ends with it.
@@ -182,16 +295,18 @@ impl HttpServer {
         headers.remove(&SESSION);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let request = self.request(Method::POST, exchange, headers.clone(), initialize, None);
-        let response = self.client.send(request).await.ok()?;
+        let post = |headers: HeaderMap, body: Bytes| {
+            move |uri| request(Method::POST, uri, headers.clone(), body.clone())
+        };
+        let any = self.uri(&Method::POST, exchange, None);
+        let response = self.reached(any, None, post(headers.clone(), initialize)).await.ok()?;
         let id = response.headers().get(&SESSION).filter(|_| response.status() == StatusCode::OK)?;
         let id = SessionId::parse(id.as_bytes()).ok()?;
         let pod = self.pod(&response);
         // A server may wait for this before it answers anything else.
         set_session(&mut headers, id.as_str());
-        let initialized =
-            self.request(Method::POST, exchange, headers, Bytes::from_static(INITIALIZED), pod.as_deref());
-        self.client.send(initialized).await.ok()?;
+        let same = self.uri(&Method::POST, exchange, pod.as_deref());
+        self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.ok()?;
         Some(Session { server_id: Some(id.as_str().into()), pod, initialize: lost.initialize.clone() })
     }
 
@@ -203,6 +318,14 @@ impl HttpServer {
         let info = response.extensions().get::<HttpInfo>()?;
         Some(info.remote_addr().to_string().into())
     }
+}
+
+fn request(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = uri;
+    *request.headers_mut() = headers;
+    request
 }
 
 /// Whether the server does not know a session that we know.

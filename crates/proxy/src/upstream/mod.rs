@@ -3,8 +3,10 @@
 mod client;
 mod head;
 mod http;
+mod reach;
+mod sse;
 mod target;
 
 pub(crate) use head::is_reserved;
 pub(crate) use http::HttpServer;
-pub(crate) use target::Target;
+use target::Target;

@@ -1,36 +1,46 @@
 //! Where requests go.
 
 use http::{
-    Uri,
+    Method, Uri,
     uri::{Authority, PathAndQuery, Scheme},
 };
+use skep_config::run_config::Transport;
 
 use crate::ConfigError;
 
 /// The address of a server, and what becomes of the paths of requests.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) scheme: Scheme,
-    pub(crate) authority: Authority,
-    /// Put in place of every path: the address of a remote server is that of its endpoint.
+pub(super) struct Target {
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    /// Put in place of paths: the address of a remote server is that of its endpoint.
     path: Option<String>,
+    /// Whether that is only where to listen: a server of 2024 says itself where to send messages.
+    only_listens: bool,
     /// Put before every query.
     query: Option<String>,
     /// Whether the server is somebody else's.
-    pub(crate) remote: bool,
+    pub(super) remote: bool,
 }
 
 impl Target {
     /// A server of our own, reached at this host and port.
-    pub(crate) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
+    pub(super) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
         let authority = format!("{host}:{port}");
         let wrong = |_| ConfigError::new(format!("target_host: {authority:?} is not an address"));
         let authority = authority.parse().map_err(wrong)?;
-        Ok(Self { scheme: Scheme::HTTP, authority, path: None, query: None, remote: false })
+        Ok(Self {
+            scheme: Scheme::HTTP,
+            authority,
+            path: None,
+            only_listens: false,
+            query: None,
+            remote: false,
+        })
     }
 
-    /// A server elsewhere.
-    pub(crate) fn remote(url: &str) -> Result<Self, ConfigError> {
+    /// A server elsewhere, that speaks this transport.
+    pub(super) fn remote(url: &str, transport: Transport) -> Result<Self, ConfigError> {
         let wrong =
             || ConfigError::new(format!("remote_url: {url:?} is not a URL: write it as https://host/path"));
         let uri: Uri = url.parse().map_err(|_| wrong())?;
@@ -43,12 +53,13 @@ impl Target {
         let written = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         let path = written.then(|| uri.path().to_owned());
         let query = uri.query().filter(|query| !query.is_empty()).map(Into::into);
-        Ok(Self { scheme, authority, path, query, remote: true })
+        Ok(Self { scheme, authority, path, only_listens: transport == Transport::Sse, query, remote: true })
     }
 
     /// The address for a request to this path, at the pod that is named or at any.
-    pub(crate) fn uri(&self, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
-        let path = self.path.as_deref().unwrap_or_else(|| asked.path());
+    pub(super) fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+        let endpoint = self.path.as_deref().filter(|_| !self.only_listens || method == Method::GET);
+        let path = endpoint.unwrap_or_else(|| asked.path());
         let path_and_query = match (&self.query, asked.query()) {
             (None, None) => path.to_owned(),
             (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
@@ -69,7 +80,8 @@ mod tests {
     use super::*;
 
     fn uri(url: &str, asked: &str) -> String {
-        Target::remote(url).unwrap().uri(&asked.parse().unwrap(), None).unwrap().to_string()
+        let target = Target::remote(url, Transport::StreamableHttp).unwrap();
+        target.uri(&Method::POST, &asked.parse().unwrap(), None).unwrap().to_string()
     }
 
     #[test]
@@ -82,9 +94,18 @@ mod tests {
     }
 
     #[test]
+    fn a_remote_server_of_2024_gets_messages_where_it_wants_them() {
+        let target = Target::remote("https://a.example/v1/sse", Transport::Sse).unwrap();
+        let uri =
+            |method, asked: &str| target.uri(&method, &asked.parse().unwrap(), None).unwrap().to_string();
+        assert_eq!(uri(Method::GET, "/sse"), "https://a.example/v1/sse");
+        assert_eq!(uri(Method::POST, "/v1/messages?s=1"), "https://a.example/v1/messages?s=1");
+    }
+
+    #[test]
     fn what_is_no_address_is_refused() {
         for url in ["", "a.example", "ftp://a.example", "https://"] {
-            assert!(Target::remote(url).is_err(), "{url}");
+            assert!(Target::remote(url, Transport::Sse).is_err(), "{url}");
         }
     }
 }

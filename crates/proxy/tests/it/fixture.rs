@@ -17,7 +17,10 @@ use hyper_util::{
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::{Proxy, serve};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::oneshot,
+};
 
 /// A request as the server got it.
 #[derive(Clone, Debug)]
@@ -38,6 +41,21 @@ impl Got {
     }
 }
 
+/// Where a server is going to be: nobody listens there, and nobody else gets the address.
+pub(crate) struct Place(TcpSocket);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Self(socket)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.0.local_addr().unwrap()
+    }
+}
+
 /// Stands in for an MCP server: it does what a test tells it, and remembers what it got.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
@@ -47,7 +65,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start(script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::at(Place::new(), script)
+    }
+
+    pub(crate) fn at(place: Place, script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+        let listener = place.0.listen(64).unwrap();
         let address = listener.local_addr().unwrap();
         let got: Arc<Mutex<Vec<Got>>> = Arc::default();
         let (stop, mut stopped) = oneshot::channel();
@@ -74,12 +96,6 @@ impl Server {
             }
         });
         Self { address, got, _stop: stop }
-    }
-
-    /// One that has ended: nobody listens at its address.
-    pub(crate) async fn gone() -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-        Self { address, got: Arc::default(), _stop: oneshot::channel().0 }
     }
 
     pub(crate) fn got(&self) -> Vec<Got> {
@@ -126,9 +142,14 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A proxy in front of the server, with these middlewares.
     pub(crate) async fn new(server: &Server, middleware: Value) -> Self {
+        Self::before(server.address, middleware).await
+    }
+
+    /// A proxy in front of the server at this address, whether there is one or not.
+    pub(crate) async fn before(server: SocketAddr, middleware: Value) -> Self {
         let config = json!({
             "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
-            "target_host": "127.0.0.1", "target_port": server.address.port(), "middleware_configs": middleware,
+            "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": middleware,
         });
         Self::of(&RunConfig::parse(&config.to_string()).unwrap()).await
     }

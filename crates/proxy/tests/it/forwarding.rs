@@ -3,7 +3,7 @@
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Server, answered, call, result, status};
+use crate::fixture::{Fixture, Place, Server, answered, call, result, status};
 
 #[tokio::test]
 async fn a_message_reaches_the_server_byte_for_byte_and_its_answer_the_client() {
@@ -72,17 +72,74 @@ async fn headers_that_disagree_with_the_body_are_refused_before_any_policy() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_said_to_be() {
-    let gone = Server::gone().await;
-    let fixture = Fixture::new(&gone, json!([])).await;
-    let answer = fixture.post(&[], &call("ping", json!({}))).await;
-    assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
+    let nobody = Place::new();
+    let fixture = Fixture::before(nobody.address(), json!([])).await;
+    for _ in 0..3 {
+        let answer = fixture.post(&[], &call("ping", json!({}))).await;
+        assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
+    }
 }
 
 #[tokio::test]
-async fn the_proxy_is_healthy_whatever_the_server_does() {
-    let server = Server::start(|_| status(500)).await;
+async fn a_server_that_is_not_there_yet_is_waited_for_and_the_proxy_is_ready_when_it_has_been() {
+    let place = Place::new();
+    let fixture = Fixture::before(place.address(), json!([])).await;
+    let health = async || {
+        let answer = fixture.send(Method::GET, "/health", &[], b"").await;
+        (answer.status.as_u16(), answer.json())
+    };
+    let (code, report) = health().await;
+    assert_eq!(
+        (code, &report["status"], &report["mcp"]["available"]),
+        (503, &json!("starting"), &json!(false))
+    );
+    let ping = call("ping", json!({}));
+    let (answer, server) = tokio::join!(fixture.post(&[], &ping), async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        Server::at(place, |got| result(got, json!({})))
+    });
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(server.got().len(), 1, "it got the request once");
+    let (code, report) = health().await;
+    assert_eq!(
+        (code, &report["status"], &report["mcp"]["available"]),
+        (200, &json!("healthy"), &json!(true))
+    );
+    assert_eq!(server.got().len(), 1, "it has just answered, so it is not asked");
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_is_asked_how_it_is_once_and_not_by_every_question() {
+    let server = Server::start(|_| status(404)).await;
     let fixture = Fixture::new(&server, json!([])).await;
-    let answer = fixture.send(Method::GET, "/health", &[], b"").await;
-    assert_eq!((answer.status, answer.json()["status"].clone()), (StatusCode::OK, json!("healthy")));
-    assert!(server.got().is_empty());
+    for _ in 0..3 {
+        assert_eq!(fixture.send(Method::GET, "/health", &[], b"").await.status, StatusCode::OK);
+    }
+    assert_eq!(server.got().len(), 1);
+    assert_eq!((server.got()[0].method.clone(), server.got()[0].path.as_str()), (Method::GET, "/"));
+    assert_eq!(fixture.send(Method::POST, "/health", &[], b"").await.status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn a_server_of_2024_is_reached_through_the_proxy_whatever_it_calls_its_endpoint() {
+    const EVENTS: &str = "event: endpoint\ndata: http://10.9.8.7:1234/messages?sessionId=1\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n";
+    let server = Server::start(|got| match got.method {
+        Method::GET => {
+            http::Response::builder().header("content-type", "text/event-stream").body(EVENTS.into()).unwrap()
+        }
+        _ => status(202),
+    })
+    .await;
+    let config = json!({
+        "name": "files", "transport": "sse", "target_port": server.address.port(), "endpoint_prefix": "/team",
+        "trust_proxy_headers": true,
+    });
+    let fixture = Fixture::of(&skep_config::RunConfig::parse(&config.to_string()).unwrap()).await;
+    let answer = fixture.send(Method::GET, "/sse", &[], b"").await;
+    let expected = EVENTS.replace("http://10.9.8.7:1234/", "/team/");
+    assert_eq!(String::from_utf8(answer.body.to_vec()).unwrap(), expected);
+    let forwarded = [("x-forwarded-host", "out.example"), ("x-forwarded-proto", "https")];
+    let answer = fixture.send(Method::GET, "/sse", &forwarded, b"").await;
+    let expected = EVENTS.replace("http://10.9.8.7:1234/", "https://out.example/team/");
+    assert_eq!(String::from_utf8(answer.body.to_vec()).unwrap(), expected);
 }

@@ -3,11 +3,12 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
+    sync::mpsc,
+    time::Duration,
 };
 
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -42,10 +43,10 @@ impl Pod {
         fs::write(self.folder.join("runconfig.json"), config.to_string()).unwrap();
     }
 
-    /// Starts the proxy, or starts it again, and waits until it answers.
+    /// Starts the proxy, or starts it again, and waits until it has decided about its server.
     fn start(&mut self, test: &Namespace, user: &User) {
         self.stop();
-        let process = Command::new(env!("CARGO_BIN_EXE_skep"))
+        let mut process = Command::new(env!("CARGO_BIN_EXE_skep"))
             .args(["proxy", "run", self.image])
             .current_dir(&self.folder)
             .env_clear()
@@ -54,23 +55,36 @@ impl Pod {
             .env("TOOLHIVE_RUNTIME", "kubernetes")
             .env("OPERATOR_OPENSHIFT", "false")
             .env("THV_MCPSERVER_GENERATION", self.generation)
-            .stderr(Stdio::inherit())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let log = BufReader::new(process.stderr.take().unwrap());
         self.process = Some(process);
-        let start = Instant::now();
-        while !self.is_healthy() {
-            assert!(start.elapsed() < Duration::from_secs(60), "the proxy of {} does not answer", self.image);
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        let (decided, decision) = mpsc::channel();
+        // It is read to its end, so that the proxy can always write.
+        std::thread::spawn(move || {
+            for line in log.lines().map_while(Result::ok) {
+                if line.contains("the server is applied")
+                    || line.contains("the server is of a newer generation")
+                {
+                    decided.send(()).ok();
+                }
+                eprintln!("{line}");
+            }
+        });
+        let decided = decision.recv_timeout(Duration::from_secs(60));
+        assert!(decided.is_ok(), "the proxy of {} does not decide", self.image);
     }
 
-    fn is_healthy(&self) -> bool {
+    /// Whether it answers. There is no kubelet, so its server is never ready, and it says so.
+    fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
         let mut answer = String::new();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.write_all(b"GET /health HTTP/1.1\r\nhost: proxy\r\nconnection: close\r\n\r\n").unwrap();
-        stream.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
+        stream.read_to_string(&mut answer).is_ok()
+            && answer.starts_with("HTTP/1.1 503")
+            && answer.contains("starting")
     }
 
     fn stop(&mut self) {
@@ -121,7 +135,7 @@ async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
     let (image, generation, now) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
     assert_eq!(now, version, "it wrote nothing");
-    assert!(new.is_healthy() && old.is_healthy(), "both go on to serve");
+    assert!(new.answers() && old.answers(), "both go on to serve");
 }
 
 /// Why the generation is frozen: two pods of one generation overwrite each other.

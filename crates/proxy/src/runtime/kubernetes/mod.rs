@@ -17,13 +17,15 @@ mod place;
 mod platform;
 mod pods;
 mod rollout;
+mod starting;
 mod wire;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
-use kube::{Api, Client, ResourceExt};
-use skep_config::{RunConfig, objects};
+use kube::{Api, Client};
+use skep_config::RunConfig;
+use tracing::info;
 
 use apply::Objects;
 pub use apply::Outcome;
@@ -32,6 +34,7 @@ pub use error::RuntimeError;
 pub use manifest::{ManifestError, services, stateful_set};
 pub use platform::Platform;
 pub use rollout::{Phase, Readiness};
+pub use starting::{Later, Starting};
 
 /// A namespace of a cluster, to run servers in.
 #[derive(Clone)]
@@ -65,6 +68,15 @@ impl Kubernetes {
             platform: self.platform,
         };
         let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
+        match &outcome {
+            Outcome::Applied(_) => info!(generation = config.mcpserver_generation, "the server is applied"),
+            Outcome::HeldBack(_) => {
+                info!(
+                    generation = config.mcpserver_generation,
+                    "the server is of a newer generation, and stays as it is"
+                );
+            }
+        }
         let stateful_sets = Api::namespaced(self.client.clone(), &self.namespace);
         let readiness = Readiness::of(stateful_sets, outcome.stateful_set());
         Ok(Server { pods: Api::namespaced(self.client.clone(), &self.namespace), outcome, readiness })
@@ -87,11 +99,6 @@ impl Server {
     /// The StatefulSet as it was when the server was run.
     pub fn stateful_set(&self) -> &StatefulSet {
         self.outcome.stateful_set()
-    }
-
-    /// The host under which a server that speaks HTTP is reached within its namespace.
-    pub fn host(&self) -> String {
-        objects::backend_service(&self.stateful_set().name_any())
     }
 
     /// How far it is.

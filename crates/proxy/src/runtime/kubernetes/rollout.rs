@@ -27,6 +27,11 @@ pub enum Phase {
 pub struct Readiness(watch::Receiver<Phase>);
 
 impl Readiness {
+    /// What another follows.
+    pub(super) fn seen(phase: watch::Receiver<Phase>) -> Self {
+        Self(phase)
+    }
+
     /// How far the server is now.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
@@ -37,10 +42,21 @@ impl Readiness {
         matches!(self.phase(), Phase::Serving | Phase::Ready)
     }
 
+    /// Waits until somebody is there to answer, or the StatefulSet is gone: says whether somebody is.
+    pub async fn serving(&mut self) -> bool {
+        let there = self.0.wait_for(|phase| *phase != Phase::Waiting).await;
+        there.is_ok_and(|phase| *phase != Phase::Gone)
+    }
+
     /// Waits until all pods are ready, or the StatefulSet is gone: says whether they are ready.
     pub async fn settled(&mut self) -> bool {
         let settled = self.0.wait_for(|phase| matches!(phase, Phase::Ready | Phase::Gone)).await;
         settled.is_ok_and(|phase| *phase == Phase::Ready)
+    }
+
+    /// Waits until it is otherwise, and says whether it can ever be.
+    pub(super) async fn changed(&mut self) -> bool {
+        self.0.changed().await.is_ok()
     }
 
     /// Ends when the StatefulSet is deleted. There is nothing left to stand before then.

@@ -1,0 +1,72 @@
+//! A server from before it is made: a proxy stands in front of it from the first moment.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use skep_config::{RunConfig, objects, run_config::Transport};
+use tokio::sync::watch;
+
+use super::{Attachment, Kubernetes, Phase, Readiness, RuntimeError};
+use crate::runtime::{Attach, BoxRead, BoxWrite};
+
+/// A server that is going to run in the cluster.
+pub struct Starting {
+    config: RunConfig,
+    phase: watch::Sender<Phase>,
+    attachment: watch::Sender<Option<Arc<Attachment>>>,
+}
+
+/// The way to speak to a stdio server, once there is one.
+pub struct Later(watch::Receiver<Option<Arc<Attachment>>>);
+
+impl Starting {
+    /// The server that the RunConfig describes. Nothing is asked for or made yet: see [`run`](Self::run).
+    pub fn new(config: &RunConfig) -> Self {
+        Self {
+            config: config.clone(),
+            phase: watch::channel(Phase::Waiting).0,
+            attachment: watch::channel(None).0,
+        }
+    }
+
+    /// The host under which a server that speaks HTTP will be reached within its namespace.
+    pub fn host(&self) -> String {
+        objects::backend_service(&self.config.container_name)
+    }
+
+    /// How far it is.
+    pub fn readiness(&self) -> Readiness {
+        Readiness::seen(self.phase.subscribe())
+    }
+
+    /// The way to speak to a stdio server.
+    pub fn attachment(&self) -> Later {
+        Later(self.attachment.subscribe())
+    }
+
+    /// Makes the server in the namespace that the environment tells, and follows it until it is gone.
+    pub async fn run(self, env: &BTreeMap<String, String>) -> Result<(), RuntimeError> {
+        let server = Kubernetes::connect(env).await?.run(&self.config).await?;
+        if self.config.transport == Transport::Stdio {
+            self.attachment.send_replace(Some(Arc::new(server.attachment())));
+        }
+        let mut readiness = server.readiness();
+        loop {
+            let phase = readiness.phase();
+            self.phase.send_replace(phase);
+            if phase == Phase::Gone || !readiness.changed().await {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Attach for Later {
+    async fn attach(&self) -> io::Result<(BoxRead, BoxWrite)> {
+        let mut later = self.0.clone();
+        let there = later.wait_for(Option::is_some).await.ok().and_then(|there| there.clone());
+        match there {
+            Some(attachment) => attachment.attach().await,
+            None => Err(io::Error::other("the server is not made any more")),
+        }
+    }
+}
