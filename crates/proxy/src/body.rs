@@ -12,6 +12,8 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
+use crate::budget::{Budget, Share};
+
 /// Why a body ended too early.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -19,6 +21,8 @@ pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) enum Body {
     /// All of it is here.
     Whole(Bytes),
+    /// All of it is here, and counted for as long as it is.
+    Counted(Bytes, #[expect(dead_code, reason = "it counts by being there")] Share),
     /// It comes from the server as it is.
     Server(Incoming),
     /// It is made piece by piece.
@@ -94,8 +98,10 @@ impl HttpBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Self::Whole(bytes) | Self::Counted(bytes, _) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) | Self::Counted(bytes, _) => {
+                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
+            }
             Self::Server(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
             Self::Made(stream) => stream.as_mut().poll_next(context).map_ok(Frame::data),
             Self::Observed(observed) => {
@@ -112,7 +118,7 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(bytes) => bytes.is_empty(),
+            Self::Whole(bytes) | Self::Counted(bytes, _) => bytes.is_empty(),
             Self::Server(body) => body.is_end_stream(),
             Self::Made(_) => false,
             Self::Observed(observed) => observed.inner.is_end_stream(),
@@ -121,7 +127,7 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Whole(bytes) | Self::Counted(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
             Self::Server(body) => body.size_hint(),
             Self::Made(_) => SizeHint::default(),
             Self::Observed(observed) => observed.inner.size_hint(),
@@ -136,10 +142,12 @@ pub(crate) enum ReadError {
     TooLarge,
     /// It broke off.
     Broken,
+    /// Others take all the memory that there is for bodies.
+    Exhausted,
 }
 
-/// The whole body, if it is not larger than `limit`.
-pub(crate) async fn read<B>(mut body: B, limit: usize) -> Result<Bytes, ReadError>
+/// The whole body, if it is not larger than `limit`, with its share of the budget.
+pub(crate) async fn read<B>(mut body: B, limit: usize, budget: &Budget) -> Result<(Bytes, Share), ReadError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
@@ -147,6 +155,7 @@ where
     if body.size_hint().lower() > limit as u64 {
         return Err(ReadError::TooLarge);
     }
+    let mut share = budget.share();
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
@@ -155,6 +164,7 @@ where
         if before + data.len() > limit {
             return Err(ReadError::TooLarge);
         }
+        share.grow(data.len()).map_err(|_| ReadError::Exhausted)?;
         match &mut rest {
             // Most bodies come in one piece, which is then not copied.
             None if first.is_empty() => first = data,
@@ -167,5 +177,5 @@ where
             Some(rest) => rest.extend_from_slice(&data),
         }
     }
-    Ok(rest.map_or(first, BytesMut::freeze))
+    Ok((rest.map_or(first, BytesMut::freeze), share))
 }

@@ -7,6 +7,7 @@ use crate::{
     ConfigError,
     answer::{self, Refused},
     body::Body,
+    budget::Budget,
     exchange::Exchange,
     filter,
     layers::Layer,
@@ -46,12 +47,17 @@ impl Chain {
     }
 
     /// The answer of the server as the caller may see it: the innermost layer looks first.
-    pub(crate) async fn answer(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+    pub(crate) async fn answer(
+        &self,
+        exchange: &Exchange,
+        response: Response<Body>,
+        budget: &Budget,
+    ) -> Response<Body> {
         let filters: Vec<_> = self.layers.iter().rev().filter_map(|layer| layer.filter(exchange)).collect();
         if filters.is_empty() || response.status() == StatusCode::ACCEPTED {
             return response;
         }
-        match filter::filtered(response, filters).await {
+        match filter::filtered(response, filters, budget).await {
             Ok(response) => response,
             Err(refusal) => answer::refused(&refusal, exchange.id()),
         }

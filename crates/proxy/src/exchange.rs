@@ -8,6 +8,7 @@ use skep_mcp::{Id, Refusal};
 
 use crate::{
     answer::{self, Refused},
+    budget::Share,
     call::Call,
     identity::Identity,
 };
@@ -20,6 +21,8 @@ pub(crate) struct Exchange {
     pub(crate) path: PathAndQuery,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The memory that the body takes.
+    pub(crate) _share: Share,
     /// Who is at the other end of the connection.
     pub(crate) peer: SocketAddr,
     /// The message that the body holds, if it holds one.

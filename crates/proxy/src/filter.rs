@@ -9,7 +9,8 @@ use http::{Response, header};
 use skep_mcp::{Envelope, Refusal, sse};
 
 use crate::{
-    body::{self, Body},
+    body::{self, Body, ReadError},
+    budget::Budget,
     events, limits,
 };
 
@@ -23,20 +24,28 @@ pub(crate) trait MessageFilter: Send + Sync + 'static {
 pub(crate) type Filters = Vec<Box<dyn MessageFilter>>;
 
 /// The answer with every message in it filtered.
-pub(crate) async fn filtered(response: Response<Body>, filters: Filters) -> Result<Response<Body>, Refusal> {
+pub(crate) async fn filtered(
+    response: Response<Body>,
+    filters: Filters,
+    budget: &Budget,
+) -> Result<Response<Body>, Refusal> {
     let (mut parts, body) = response.into_parts();
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, events::mapped(body, move |frame| event(&filters, frame))));
     }
-    let bytes = body::read(body, limits::FILTERED_BODY).await.map_err(|_| Refusal::Internal)?;
+    let (bytes, share) =
+        body::read(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
+            ReadError::Exhausted => Refusal::Unavailable("memory"),
+            ReadError::TooLarge | ReadError::Broken => Refusal::Internal,
+        })?;
     // Without a body there is nothing to leave out. Errors of HTTP speak for themselves, and are no messages.
     if bytes.is_empty() || !parts.status.is_success() {
-        return Ok(Response::from_parts(parts, Body::Whole(bytes)));
+        return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
     }
     let seen = apply(&filters, &bytes)?.map(Bytes::from).unwrap_or(bytes);
     parts.headers.remove(header::CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::Whole(seen)))
+    Ok(Response::from_parts(parts, Body::Counted(seen, share)))
 }
 
 /// The message after all filters, or nothing if it is as it was.

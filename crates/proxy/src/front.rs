@@ -15,6 +15,7 @@ use crate::{
     ConfigError,
     answer::{self, Refused},
     body::{self, Body, ReadError},
+    budget::Budget,
     call::Call,
     chain::Chain,
     exchange::Exchange,
@@ -39,6 +40,7 @@ pub struct Proxy {
     stateless: bool,
     well_known: WellKnown,
     health: Health,
+    budget: Budget,
 }
 
 /// The server, by the way in which it is spoken to.
@@ -94,6 +96,7 @@ impl Proxy {
             stateless: config.stateless,
             well_known: WellKnown::new(config),
             health: Health::new(),
+            budget: Budget::new(limits::BODIES),
         })
     }
 
@@ -174,7 +177,7 @@ impl Proxy {
             Server::Stdio(server) => server.send(exchange).await,
         };
         match sent {
-            Ok(response) => self.chain.answer(exchange, response).await,
+            Ok(response) => self.chain.answer(exchange, response, &self.budget).await,
             Err(refusal) => *exchange.refused(&refusal),
         }
     }
@@ -191,10 +194,13 @@ impl Proxy {
     async fn read(&self, request: Request<Incoming>, peer: SocketAddr) -> Result<Exchange, Refused> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
-        let reading = body::read(incoming, self.chain.body_limit);
-        let body = match tokio::time::timeout(limits::BODY_TIME, reading).await {
+        let reading = body::read(incoming, self.chain.body_limit, &self.budget);
+        let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
             Ok(Ok(body)) => body,
             Ok(Err(ReadError::TooLarge)) => return Err(Box::new(answer::refused(&Refusal::TooLarge, None))),
+            Ok(Err(ReadError::Exhausted)) => {
+                return Err(Box::new(answer::refused(&Refusal::Unavailable("memory"), None)));
+            }
             Ok(Err(ReadError::Broken)) => return Err(Box::new(answer::empty(StatusCode::BAD_REQUEST))),
             Err(_) => return Err(Box::new(answer::empty(StatusCode::REQUEST_TIMEOUT))),
         };
@@ -212,6 +218,7 @@ impl Proxy {
             path,
             headers: parts.headers,
             body,
+            _share: share,
             peer,
             call,
             identity: None,

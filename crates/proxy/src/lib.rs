@@ -11,6 +11,7 @@
 
 mod answer;
 mod body;
+mod budget;
 mod call;
 mod chain;
 mod endpoint;
@@ -31,7 +32,7 @@ mod upstream;
 mod well_known;
 
 pub use front::Proxy;
-pub use load::{LoadError, MissingSecret, Overrides, load, search};
+pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use serve::serve;
 pub use stdio::{REQUEST_TIMEOUT, request_time};
 

@@ -8,6 +8,11 @@ pub const REQUEST_BODY: usize = 8 << 20;
 pub const FILTERED_BODY: usize = 32 << 20;
 /// The largest event of a stream that is looked into.
 pub const FILTERED_EVENT: usize = 8 << 20;
+/// The most bytes of bodies that are held at once, for all connections, apart from the first 16 KiB of each. Who would
+/// need more is told to come back.
+pub const BODIES: usize = 128 << 20;
+/// The largest file of variables for the server.
+pub const ENV_FILE: u64 = 1 << 20;
 /// How many sessions are kept. When there are as many, no new one begins.
 pub const SESSIONS: usize = 100_000;
 /// How long an idle session lives, unless the RunConfig says otherwise.

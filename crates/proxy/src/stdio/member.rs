@@ -190,6 +190,7 @@ mod tests {
             path: http::uri::PathAndQuery::from_static("/mcp"),
             headers: http::HeaderMap::new(),
             body: bytes::Bytes::new(),
+            _share: crate::budget::Budget::new(0).share(),
             peer: ([127, 0, 0, 1], 1).into(),
             call: None,
             identity,

@@ -1,5 +1,8 @@
 //! The RunConfig file: where it is, and what goes over it.
 
+mod env_files;
+mod secrets;
+
 use std::{
     collections::BTreeMap,
     fs, io,
@@ -11,6 +14,9 @@ use skep_config::{
     run_config::{HeaderForwardParameters, Middleware},
 };
 use tracing::warn;
+
+pub use env_files::EnvFileError;
+pub use secrets::SecretError;
 
 /// Why there is no RunConfig.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +32,12 @@ pub enum LoadError {
         /// Why.
         source: io::Error,
     },
-    /// It names a secret that is not there.
+    /// It names a secret that cannot be had.
     #[error(transparent)]
-    Secret(#[from] MissingSecret),
+    Secret(#[from] SecretError),
+    /// It names a folder of variables that cannot be read.
+    #[error(transparent)]
+    EnvFiles(#[from] EnvFileError),
     /// It is not what it should be.
     #[error("{path} is not a RunConfig: {source}")]
     Malformed {
@@ -37,14 +46,6 @@ pub enum LoadError {
         /// Where and why.
         source: serde_json::Error,
     },
-}
-
-/// A secret that the file names and the environment does not hold.
-#[derive(Debug, thiserror::Error)]
-#[error("{field}: the environment variable {variable} is missing: it holds the secret that the file names")]
-pub struct MissingSecret {
-    field: String,
-    variable: String,
 }
 
 /// What goes over the file: the command line, and the pod's own environment.
@@ -77,42 +78,16 @@ pub fn load(search: &[&Path], overrides: &Overrides) -> Result<RunConfig, LoadEr
     }
     let generation = overrides.env.get(env::MCPSERVER_GENERATION).map(String::as_str);
     config.mcpserver_generation = generation_of(generation, config.mcpserver_generation);
-    let headers = secret_headers(&config, &overrides.env)?;
+    // What comes later goes over what came before.
+    config.env_vars.extend(env_files::variables(&config.env_file_dir)?);
+    config.env_vars.extend(secrets::variables(&config, &overrides.env)?);
+    let headers = secrets::headers(&config, &overrides.env)?;
     if !headers.is_empty() {
         // Last, so that nobody further out sees them.
         let parameters = HeaderForwardParameters { add_headers: headers };
         config.middleware_configs.push(Middleware::HeaderForward(parameters));
     }
     Ok(config)
-}
-
-/// The headers for a remote server whose values are secrets. The file names them, and the environment holds them.
-fn secret_headers(
-    config: &RunConfig,
-    env: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, MissingSecret> {
-    let mut headers = BTreeMap::new();
-    if config.remote_url.is_empty() {
-        return Ok(headers);
-    }
-    let secret = |field: String, name: &str| {
-        let variable = env::secret(name);
-        let value = env.get(&variable).filter(|value| !value.is_empty()).cloned();
-        value.ok_or(MissingSecret { field, variable })
-    };
-    for (header, name) in config.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret) {
-        headers.insert(header.clone(), secret(format!("header_forward.{header}"), name)?);
-    }
-    // A token that is exchanged for the caller's takes the same place.
-    let exchanged = config.token_exchange_config.is_some();
-    let token = config.remote_auth_config.as_ref().map(|auth| auth.bearer_token.as_str());
-    if let Some(token) = token.filter(|token| !token.is_empty() && !exchanged) {
-        // In the file it stands as `secret,target=bearer_token`.
-        let name = token.split_once(',').map_or(token, |(name, _)| name);
-        let value = secret("remote_auth_config.bearer_token".into(), name)?;
-        headers.insert("Authorization".into(), format!("Bearer {value}"));
-    }
-    Ok(headers)
 }
 
 /// Where a proxy looks for its RunConfig file.
@@ -136,23 +111,6 @@ fn generation_of(env: Option<&str>, file: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn secrets_for_a_remote_server_come_from_the_environment() {
-        let config = RunConfig::parse(
-            r#"{"name": "r", "transport": "sse", "remote_url": "https://a.example",
-                "header_forward": {"add_headers_from_secret": {"X-Key": "HEADER_FORWARD_X_KEY_R"}},
-                "remote_auth_config": {"bearer_token": "token,target=bearer_token"}}"#,
-        )
-        .unwrap();
-        let mut env = BTreeMap::from([("TOOLHIVE_SECRET_HEADER_FORWARD_X_KEY_R".to_owned(), "k".to_owned())]);
-        let missing = secret_headers(&config, &env).unwrap_err().to_string();
-        assert!(missing.contains("TOOLHIVE_SECRET_token") && !missing.contains("\"k\""), "{missing}");
-        env.insert("TOOLHIVE_SECRET_token".into(), "t".into());
-        let expected = [("Authorization", "Bearer t"), ("X-Key", "k")];
-        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(secret_headers(&config, &env).unwrap(), expected.into());
-    }
 
     #[test]
     fn the_generation_of_the_pod_goes_over_that_of_the_file() {

@@ -1,0 +1,119 @@
+//! Secrets: the file names them, and the environment holds them.
+
+use std::collections::BTreeMap;
+
+use skep_config::{RunConfig, env};
+
+/// Why a secret that the file names cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The environment does not hold it.
+    #[error(
+        "{field}: the environment variable {variable} is missing: it holds the secret that the file names"
+    )]
+    Missing {
+        /// Where it is named.
+        field: String,
+        /// What should hold it.
+        variable: String,
+    },
+    /// It is not said what it is for.
+    #[error("secrets[{0}]: write it as NAME,target=VARIABLE")]
+    Malformed(usize),
+}
+
+/// The variables of the server whose values are secrets: `NAME,target=VARIABLE`.
+pub(super) fn variables(
+    config: &RunConfig,
+    env: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, SecretError> {
+    let one = |(number, line): (usize, &String)| {
+        let parts = line.split_once(',').and_then(|(name, rest)| Some((name, rest.strip_prefix("target=")?)));
+        match parts {
+            Some((name, variable)) if !name.is_empty() && !variable.is_empty() => {
+                Ok((variable.to_owned(), secret(env, format!("secrets[{number}]"), name)?))
+            }
+            _ => Err(SecretError::Malformed(number)),
+        }
+    };
+    config.secrets.iter().enumerate().map(one).collect()
+}
+
+/// The headers for a remote server whose values are secrets. The file names them, and the environment holds them.
+pub(super) fn headers(
+    config: &RunConfig,
+    env: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, SecretError> {
+    let mut headers = BTreeMap::new();
+    if config.remote_url.is_empty() {
+        return Ok(headers);
+    }
+    let secret = |field, name: &str| secret(env, field, name);
+    for (header, name) in config.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret) {
+        headers.insert(header.clone(), secret(format!("header_forward.{header}"), name)?);
+    }
+    // A token that is exchanged for the caller's takes the same place.
+    let exchanged = config.token_exchange_config.is_some();
+    let token = config.remote_auth_config.as_ref().map(|auth| auth.bearer_token.as_str());
+    if let Some(token) = token.filter(|token| !token.is_empty() && !exchanged) {
+        // In the file it stands as `secret,target=bearer_token`.
+        let name = token.split_once(',').map_or(token, |(name, _)| name);
+        let value = secret("remote_auth_config.bearer_token".into(), name)?;
+        headers.insert("Authorization".into(), format!("Bearer {value}"));
+    }
+    Ok(headers)
+}
+
+fn secret(env: &BTreeMap<String, String>, field: String, name: &str) -> Result<String, SecretError> {
+    let variable = env::secret(name);
+    let value = env.get(&variable).filter(|value| !value.is_empty()).cloned();
+    value.ok_or(SecretError::Missing { field, variable })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_for_a_remote_server_come_from_the_environment() {
+        let config = RunConfig::parse(
+            r#"{"name": "r", "transport": "sse", "remote_url": "https://a.example",
+                "header_forward": {"add_headers_from_secret": {"X-Key": "HEADER_FORWARD_X_KEY_R"}},
+                "remote_auth_config": {"bearer_token": "token,target=bearer_token"}}"#,
+        )
+        .unwrap();
+        let mut env = BTreeMap::from([("TOOLHIVE_SECRET_HEADER_FORWARD_X_KEY_R".to_owned(), "k".to_owned())]);
+        let missing = headers(&config, &env).unwrap_err().to_string();
+        assert!(missing.contains("TOOLHIVE_SECRET_token") && !missing.contains("\"k\""), "{missing}");
+        env.insert("TOOLHIVE_SECRET_token".into(), "t".into());
+        let expected = [("Authorization", "Bearer t"), ("X-Key", "k")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(headers(&config, &env).unwrap(), expected.into());
+    }
+
+    #[test]
+    fn a_server_gets_its_secrets_under_the_names_that_it_knows() {
+        let of = |secrets: &[&str]| {
+            let secrets = secrets.iter().map(|line| (*line).to_owned()).collect();
+            let config = RunConfig { secrets, ..RunConfig::default() };
+            variables(&config, &[("TOOLHIVE_SECRET_key".to_owned(), "hunter2".to_owned())].into())
+        };
+        assert_eq!(
+            of(&["key,target=API_KEY"]).unwrap(),
+            [("API_KEY".to_owned(), "hunter2".to_owned())].into()
+        );
+        for (line, expected) in [
+            ("key", "secrets[0]: write it as NAME,target=VARIABLE"),
+            ("key,API_KEY", "secrets[0]: write it as NAME,target=VARIABLE"),
+            (",target=API_KEY", "secrets[0]: write it as NAME,target=VARIABLE"),
+            ("key,target=", "secrets[0]: write it as NAME,target=VARIABLE"),
+        ] {
+            assert_eq!(of(&[line]).unwrap_err().to_string(), expected);
+        }
+        let missing = of(&["key,target=A", "other,target=B"]).unwrap_err().to_string();
+        assert!(
+            missing.starts_with("secrets[1]: the environment variable TOOLHIVE_SECRET_other"),
+            "{missing}"
+        );
+    }
+}
