@@ -52,6 +52,11 @@ else
 	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
 endif
 
+.PHONY: fuzz
+fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute (FUZZ_SECONDS=60)
+	$(say) 'Fuzzing'
+	@fuzz/run
+
 N ?= 200
 OPERATOR ?=
 .PHONY: bench-operator
@@ -74,6 +79,7 @@ bench-proxy: build ## Measure the proxy beside calling the server directly; OTHE
 lint: ## Check format, lints, dependencies and generated files
 	$(say) 'Checking the format'
 	cargo fmt --all --check
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(say) 'Checking with clippy'
 	cargo clippy --workspace --all-targets $(locked) -- -D warnings
 	$(say) 'Checking the dependencies'

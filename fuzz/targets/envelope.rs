@@ -1,0 +1,43 @@
+//! A message: whatever it is, reading it does not panic, and what is read is what any other reader finds in it.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use skep_mcp::{Edits, Envelope, Id, Json, List, Message, Verdict, filtered};
+
+fuzz_target!(|bytes: &[u8]| {
+    let glimpsed = Id::glimpsed(bytes);
+    let Ok(envelope) = Envelope::parse(bytes) else { return };
+    // Numbers that serde_json cannot hold are the server's to judge.
+    let Ok(read) = serde_json::from_slice::<Value>(bytes) else { return };
+    let id = envelope.id().and_then(|id| serde_json::from_str::<Value>(id.raw().as_str()).ok());
+    assert_eq!(read.get("id").filter(|id| !id.is_null()), id.as_ref());
+    if let (Some(glimpsed), Some(id)) = (glimpsed, envelope.id()) {
+        assert_eq!(glimpsed.raw().as_str(), id.raw().as_str(), "a refusal answers the same request");
+    }
+    assert_eq!(read.get("method").and_then(Value::as_str), envelope.method_name().as_deref());
+    if let Message::Request { .. } | Message::Notification { .. } = envelope.message() {
+        let arguments = envelope.arguments().and_then(|raw| serde_json::from_str::<Value>(raw.as_str()).ok());
+        if let Some(arguments) = &arguments {
+            assert_eq!(read.pointer("/params/arguments"), Some(arguments));
+        }
+        if let Ok(Some(judged)) = envelope.arguments_to_judge() {
+            assert_eq!(Some(&judged), arguments.as_ref(), "what is judged is what is sent");
+        }
+        // Another id, and nothing else.
+        if let Some(id) = envelope.id()
+            && let Ok(changed) = Edits::of(bytes).replace(id.raw(), Json::Text("another")).bytes()
+        {
+            let mut expected = read.clone();
+            expected["id"] = "another".into();
+            assert_eq!(serde_json::from_slice::<Value>(&changed).ok(), Some(expected));
+        }
+    }
+    for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
+        let all = filtered(bytes, list, |_| Verdict::Keep);
+        assert!(all.is_err() || all.is_ok_and(|all| *all == *bytes), "what is kept stays byte for byte");
+        if let Ok(none) = filtered(bytes, list, |_| Verdict::Drop) {
+            assert!(Envelope::parse(&none).is_ok());
+        }
+    }
+});
