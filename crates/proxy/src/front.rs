@@ -19,6 +19,7 @@ use crate::{
     call::Call,
     chain::Chain,
     exchange::Exchange,
+    layers::{METRICS, Telemetry, elsewhere},
     limits,
     runtime::{Attach, Local},
     sessions::Sessions,
@@ -88,10 +89,16 @@ impl Proxy {
     /// [`serve`](crate::serve) is done.
     pub async fn housekeeping(&self) {
         match &self.server {
-            Server::Http(_) => self.sessions.expire().await,
+            Server::Http(_) => {
+                tokio::select! {
+                    () = self.sessions.expire() => {}
+                    () = self.scraped() => {}
+                }
+            }
             Server::Stdio(server) => {
                 tokio::select! {
                     () = self.sessions.expire() => {}
+                    () = self.scraped() => {}
                     () = server.run() => {}
                 }
             }
@@ -117,8 +124,29 @@ impl Proxy {
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         match request.uri().path() {
             "/health" => self.health(request.method()),
+            METRICS => self.metrics(request.method()),
             path if path.starts_with("/.well-known/") => self.well_known.answer(&request),
             _ => self.mcp(request, peer).await,
+        }
+    }
+
+    fn metrics(&self, method: &Method) -> Response<Body> {
+        let page = self.chain.telemetry().and_then(Telemetry::page);
+        page.map_or_else(elsewhere, |page| page.answer(method))
+    }
+
+    /// Metrics on a port of their own, for as long as the proxy runs.
+    async fn scraped(&self) {
+        if let Some(page) = self.chain.telemetry().and_then(Telemetry::page) {
+            page.serve().await;
+        }
+        std::future::pending().await
+    }
+
+    /// Sends the last traces and metrics.
+    pub(crate) async fn flush(&self) {
+        if let Some(telemetry) = self.chain.telemetry() {
+            telemetry.flush().await;
         }
     }
 
@@ -213,6 +241,7 @@ impl Proxy {
             peer,
             call,
             identity: None,
+            noted: None,
         })
     }
 }

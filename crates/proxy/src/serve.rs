@@ -67,5 +67,6 @@ pub async fn serve(
         warn!("the server did not end in time");
     }
     housekeeping.abort();
+    proxy.flush().await;
     Ok(())
 }
