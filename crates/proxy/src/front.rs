@@ -13,7 +13,7 @@ use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
 
 use crate::{
-    ConfigError,
+    ConfigError, access,
     answer::{self, Refused},
     body::{self, Body, ReadError},
     call::Call,
@@ -187,6 +187,7 @@ impl Proxy {
             Ok(exchange) => exchange,
             Err(refused) => return *refused,
         };
+        access::noted(&exchange);
         let answer = self.decided(&mut exchange).await;
         self.chain.observed(&exchange, answer)
     }

@@ -9,10 +9,12 @@
 //! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
 //! no token, secret or body reaches a log.
 
+mod access;
 mod answer;
 mod body;
 mod call;
 mod chain;
+mod cut;
 mod exchange;
 mod filter;
 mod front;

@@ -27,6 +27,8 @@ pub const REDIRECTS: usize = 10;
 /// How long requests may go on when the proxy is asked to end.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 
+/// The longest id of a request that a client may give.
+pub const REQUEST_ID: usize = 64;
 /// How much of an answer is looked into for an error that HTTP does not tell.
 pub const LOOKED_INTO: usize = 4 << 10;
 /// How many names of tools have series of their own in metrics, and as many of prompts, resources and clients.

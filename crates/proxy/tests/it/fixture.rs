@@ -17,7 +17,7 @@ use hyper_util::{
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::{Proxy, serve};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 /// A request as the server got it.
 #[derive(Clone, Debug)]
@@ -120,7 +120,8 @@ impl Answer {
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client<HttpConnector, Full<Bytes>>,
-    _stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Fixture {
@@ -142,11 +143,17 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, proxy, async move {
+        let serving = tokio::spawn(serve(listener, proxy, async move {
             stopped.await.ok();
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { address, client, _stop: stop }
+        Self { address, client, stop, serving }
+    }
+
+    /// Asks the proxy to end, and waits until it has.
+    pub(crate) async fn end(self) {
+        drop(self.stop);
+        self.serving.await.unwrap().unwrap();
     }
 
     pub(crate) async fn send(

@@ -7,10 +7,10 @@ use skep_config::run_config::Transport;
 use skep_mcp::{Method as McpMethod, TargetKind};
 
 use super::{
-    names::{Names, OTHER, bare, cut},
+    names::{Names, OTHER, bare},
     outcome::Failure,
 };
-use crate::{call::Call, exchange::Exchange};
+use crate::{call::Call, cut::cut, exchange::Exchange};
 
 /// What a request is about, as metrics tell it.
 pub(super) struct Subject {

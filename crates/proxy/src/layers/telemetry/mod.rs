@@ -33,7 +33,7 @@ use crate::{
 use collector::Collector;
 use labels::{ABANDONED, Known, Measured, Server, Subject};
 use metrics::Metrics;
-use outcome::{Failure, failure};
+use outcome::{Failure, failed, failure};
 pub(crate) use page::{METRICS, Page, elsewhere};
 use prometheus::Prometheus;
 use settings::wrong;
@@ -114,7 +114,8 @@ impl Telemetry {
         let shared = self.0.clone();
         let (done, flushed) = tokio::sync::oneshot::channel();
         // Not one of the runtime's threads: the end of the runtime would wait for it.
-        std::thread::spawn(move || {
+        let thread = std::thread::Builder::new().name("flush".into());
+        let started = thread.spawn(move || {
             if let Some(spans) = &shared.spans {
                 spans.shut_down(limits::FLUSH_TIME);
             }
@@ -123,7 +124,7 @@ impl Telemetry {
             }
             done.send(()).ok();
         });
-        if tokio::time::timeout(limits::FLUSH_TIME, flushed).await.is_err() {
+        if started.is_err() || tokio::time::timeout(limits::FLUSH_TIME, flushed).await.is_err() {
             warn!("the collector did not take the last traces and metrics in time");
         }
     }
@@ -190,7 +191,12 @@ impl Drop for Noted {
         let shared = &self.shared;
         shared.active(-1, self.listens);
         let end = self.end.get();
-        let failure = end.map_or(Some(Failure::Abandoned), failure);
+        let failure = match end {
+            None => Some(Failure::Abandoned),
+            // What comes on it is not the answer to this request.
+            Some(end) if self.listens => failed(end.status),
+            Some(end) => failure(end),
+        };
         let status = end.map(|end| end.status.as_u16());
         let labels = shared.known.labels(&self.subject, status.unwrap_or(ABANDONED), failure);
         let streamed = self.listens && failure.is_none();

@@ -9,7 +9,7 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use crate::limits;
+use crate::{cut::cut, limits};
 
 /// The value for all names that have none of their own.
 pub(super) const OTHER: &str = "_OTHER";
@@ -35,15 +35,6 @@ impl Names {
         known.insert((&*name).into());
         name
     }
-}
-
-/// A text of bounded length.
-pub(super) fn cut(text: &str) -> Cow<'_, str> {
-    if text.len() <= limits::LABEL_BYTES {
-        return Cow::Borrowed(text);
-    }
-    let end = text.floor_char_boundary(limits::LABEL_BYTES - 3);
-    Cow::Owned(format!("{}...", &text[..end]))
 }
 
 /// The address of a resource without what may be secret in it: a user's name and password, a query.
@@ -78,13 +69,6 @@ mod tests {
         }
         assert_eq!(names.label("one-more", true), OTHER);
         assert_eq!(names.label("read", true), "read");
-    }
-
-    #[test]
-    fn long_names_are_cut_between_characters() {
-        let long = "ä".repeat(100);
-        let cut = cut(&long);
-        assert!(cut.len() <= limits::LABEL_BYTES && cut.ends_with("ä..."), "{cut}");
     }
 
     #[test]

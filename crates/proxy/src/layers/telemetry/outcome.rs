@@ -45,28 +45,33 @@ impl Failure {
     }
 }
 
+/// What went wrong by the words of HTTP.
+pub(super) fn failed(status: StatusCode) -> Option<Failure> {
+    (status.is_client_error() || status.is_server_error()).then_some(Failure::Http(status))
+}
+
 /// What went wrong, if anything did, as far as the beginning of the answer shows it.
 pub(super) fn failure(end: &Ended) -> Option<Failure> {
-    if end.status.is_client_error() || end.status.is_server_error() {
-        return Some(Failure::Http(end.status));
+    if let Some(failure) = failed(end.status) {
+        return Some(failure);
     }
     if end.prefix.first() == Some(&b'{') {
         let whole = end.bytes == end.prefix.len() as u64;
-        return if whole { failed(&end.prefix) } else { None };
+        return if whole { told(&end.prefix) } else { None };
     }
     // A stream: its answer is the event that is one.
     let mut decoder = sse::Decoder::new(limits::LOOKED_INTO);
     decoder.feed(&end.prefix);
     while let Ok(Some(frame)) = decoder.frame() {
         let sse::Frame::Event(event) = &frame else { continue };
-        if let Some(failure) = event.data().and_then(|data: &Bytes| failed(data)) {
+        if let Some(failure) = event.data().and_then(|data: &Bytes| told(data)) {
             return Some(failure);
         }
     }
     None
 }
 
-fn failed(message: &[u8]) -> Option<Failure> {
+fn told(message: &[u8]) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Error {
         code: i64,

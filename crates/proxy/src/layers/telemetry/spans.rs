@@ -27,11 +27,10 @@ use super::{
     SCOPE,
     collector::Collector,
     labels::{Server, target},
-    names::cut,
     outcome::Failure,
     settings::{self, address, sampling_rate, wrong},
 };
-use crate::{ConfigError, exchange::Exchange, limits};
+use crate::{ConfigError, cut::cut, exchange::Exchange, limits};
 
 /// Makes spans, and sends them on.
 pub(super) struct Spans {
