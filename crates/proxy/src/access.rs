@@ -4,7 +4,7 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use skep_mcp::Method as McpMethod;
 use tracing::{Instrument, Level, Span, debug, enabled, field, info_span};
@@ -69,7 +69,7 @@ fn id(headers: &HeaderMap) -> HeaderValue {
 struct Line {
     span: Span,
     started: Instant,
-    method: Method,
+    method: String,
     path: String,
     status: Option<StatusCode>,
     bytes: u64,
@@ -80,7 +80,7 @@ impl Line {
         Self {
             span: span.clone(),
             started: Instant::now(),
-            method: request.method().clone(),
+            method: cut(request.method().as_str()).into_owned(),
             // Without its query, which may hold a secret.
             path: cut(request.uri().path()).into_owned(),
             status: None,
@@ -94,9 +94,9 @@ impl Drop for Line {
         let Self { span, started, method, path, status, bytes } = self;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         match status.map(|status| status.as_u16()) {
-            Some(status) => debug!(parent: &*span, %method, path, status, bytes, duration_ms, "answered"),
+            Some(status) => debug!(parent: &*span, method, path, status, bytes, duration_ms, "answered"),
             None => {
-                debug!(parent: &*span, %method, path, duration_ms, "nobody waits for the answer any more")
+                debug!(parent: &*span, method, path, duration_ms, "nobody waits for the answer any more")
             }
         }
     }

@@ -45,7 +45,8 @@ pub(super) fn target(call: &Call) -> Option<(TargetKind, String)> {
     Some((kind, name))
 }
 
-fn http_method(method: &Method) -> &'static str {
+/// The method of HTTP. One that nobody knows is a text of the caller.
+pub(super) fn http_method(method: &Method) -> &'static str {
     match *method {
         Method::POST => "POST",
         Method::GET => "GET",

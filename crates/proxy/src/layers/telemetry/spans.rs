@@ -26,7 +26,7 @@ use skep_mcp::{
 use super::{
     SCOPE,
     collector::Collector,
-    labels::{Server, target},
+    labels::{Server, http_method, target},
     outcome::Failure,
     settings::{self, address, sampling_rate, wrong},
 };
@@ -170,7 +170,7 @@ impl Spans {
 
     fn legacy_attributes(&self, exchange: &Exchange) -> Vec<KeyValue> {
         let mut attributes = vec![
-            KeyValue::new("http.method", exchange.method.as_str().to_owned()),
+            KeyValue::new("http.method", http_method(&exchange.method)),
             KeyValue::new("http.url", full(exchange)),
             KeyValue::new("http.scheme", "http"),
             KeyValue::new("http.target", cut(exchange.path.path()).into_owned()),
@@ -233,7 +233,7 @@ impl Extractor for Told {
 /// What is asked for, and of what.
 fn name(exchange: &Exchange) -> String {
     match exchange.call.as_ref().filter(|call| call.method.is_some()) {
-        None => format!("{} {}", exchange.method, cut(exchange.path.path())),
+        None => format!("{} {}", http_method(&exchange.method), cut(exchange.path.path())),
         Some(call) => match target(call) {
             Some((_, target)) => format!("{} {target}", cut(&call.method_name)),
             None => cut(&call.method_name).into_owned(),
@@ -244,7 +244,7 @@ fn name(exchange: &Exchange) -> String {
 fn http_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let size = i64::try_from(exchange.body.len()).unwrap_or(i64::MAX);
     let mut attributes = vec![
-        KeyValue::new("http.request.method", exchange.method.as_str().to_owned()),
+        KeyValue::new("http.request.method", http_method(&exchange.method)),
         KeyValue::new("http.request.body.size", size),
         KeyValue::new("url.full", full(exchange)),
         KeyValue::new("url.scheme", "http"),
