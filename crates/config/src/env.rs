@@ -33,6 +33,9 @@ pub const SECRET_PREFIX: &str = "TOOLHIVE_SECRET_";
 /// Attributes of the service on all traces and metrics, a standard of OpenTelemetry.
 pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
+/// How the variables begin that hold secret headers for the telemetry collector: see [`otel_header`].
+pub const OTEL_HEADER_PREFIX: &str = "TOOLHIVE_OTEL_HEADER_";
+
 /// What a proxy runs servers with. In a cluster: [`KUBERNETES`].
 pub const RUNTIME: &str = "TOOLHIVE_RUNTIME";
 /// The [`RUNTIME`] that is the cluster the proxy itself runs in.
@@ -100,7 +103,7 @@ pub fn xaa_target_secret(auth: &str) -> String {
 
 /// The variable that holds a secret header for the telemetry collector.
 pub fn otel_header(header: &str) -> String {
-    format!("TOOLHIVE_OTEL_HEADER_{}", suffix(header))
+    format!("{OTEL_HEADER_PREFIX}{}", suffix(header))
 }
 
 /// The variable that holds the client secret of an authorization server at an upstream provider.

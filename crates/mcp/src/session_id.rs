@@ -34,12 +34,16 @@ impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// As much of it as may be shown: eight of a UUID's characters tell sessions apart and leave 90 bits to guess. A
+    /// short id shows nothing.
+    pub fn beginning(&self) -> &str {
+        if self.0.len() < 32 { "" } else { &self.0[..8] }
+    }
 }
 
 impl fmt::Debug for SessionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Eight of a UUID's characters tell sessions apart and leave 90 bits to guess. A short id shows nothing.
-        let shown = if self.0.len() < 32 { "" } else { &self.0[..8] };
-        write!(formatter, "SessionId({shown}…)")
+        write!(formatter, "SessionId({}…)", self.beginning())
     }
 }

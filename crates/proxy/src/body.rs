@@ -12,7 +12,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 
-use crate::budget::{Budget, Share};
+use crate::budget::{Budget, Exhausted, Share};
 
 /// Why a body ended too early.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -147,7 +147,32 @@ pub(crate) enum ReadError {
 }
 
 /// The whole body, if it is not larger than `limit`, with its share of the budget.
-pub(crate) async fn read<B>(mut body: B, limit: usize, budget: &Budget) -> Result<(Bytes, Share), ReadError>
+pub(crate) async fn read_counted<B>(
+    body: B,
+    limit: usize,
+    budget: &Budget,
+) -> Result<(Bytes, Share), ReadError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut share = budget.share();
+    let bytes = pieces(body, limit, |length| share.grow(length)).await?;
+    Ok((bytes, share))
+}
+
+/// The whole body, if it is not larger than `limit`, of somebody who is asked seldom enough for it not to be counted.
+pub(crate) async fn read<B>(body: B, limit: usize) -> Result<Bytes, ReadError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    pieces(body, limit, |_| Ok(())).await
+}
+
+async fn pieces<B>(
+    mut body: B,
+    limit: usize,
+    mut takes: impl FnMut(usize) -> Result<(), Exhausted>,
+) -> Result<Bytes, ReadError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
@@ -155,7 +180,6 @@ where
     if body.size_hint().lower() > limit as u64 {
         return Err(ReadError::TooLarge);
     }
-    let mut share = budget.share();
     let mut first = Bytes::new();
     let mut rest: Option<BytesMut> = None;
     while let Some(frame) = body.frame().await {
@@ -164,7 +188,7 @@ where
         if before + data.len() > limit {
             return Err(ReadError::TooLarge);
         }
-        share.grow(data.len()).map_err(|_| ReadError::Exhausted)?;
+        takes(data.len()).map_err(|_| ReadError::Exhausted)?;
         match &mut rest {
             // Most bodies come in one piece, which is then not copied.
             None if first.is_empty() => first = data,
@@ -177,5 +201,5 @@ where
             Some(rest) => rest.extend_from_slice(&data),
         }
     }
-    Ok((rest.map_or(first, BytesMut::freeze), share))
+    Ok(rest.map_or(first, BytesMut::freeze))
 }

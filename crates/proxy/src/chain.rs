@@ -10,7 +10,7 @@ use crate::{
     budget::Budget,
     exchange::Exchange,
     filter,
-    layers::Layer,
+    layers::{Layer, Telemetry},
     limits,
 };
 
@@ -36,6 +36,14 @@ impl Chain {
             layers.extend(Layer::new(middleware, config)?);
         }
         Ok(Self { layers, body_limit: body_limit.unwrap_or(limits::REQUEST_BODY) })
+    }
+
+    /// The layer that tells of requests, if there is one.
+    pub(crate) fn telemetry(&self) -> Option<&Telemetry> {
+        self.layers.iter().find_map(|layer| match layer {
+            Layer::Telemetry(telemetry) => Some(telemetry),
+            _ => None,
+        })
     }
 
     /// Asks each layer in turn. The first that objects answers.
@@ -65,8 +73,9 @@ impl Chain {
 
     /// The answer, of which some layers want to know how it ends.
     pub(crate) fn observed(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
-        let observers: Vec<_> = self.layers.iter().filter_map(|layer| layer.observer(exchange)).collect();
         let status = response.status();
+        let observers: Vec<_> =
+            self.layers.iter().filter_map(|layer| layer.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     budget::Share,
     call::Call,
     identity::Identity,
+    layers::Noted,
 };
 
 /// A request, read to its end, with what has been found out about it.
@@ -29,6 +30,8 @@ pub(crate) struct Exchange {
     pub(crate) call: Option<Call>,
     /// Who calls, once that is known.
     pub(crate) identity: Option<Arc<Identity>>,
+    /// What traces and metrics will tell of it.
+    pub(crate) noted: Option<Arc<Noted>>,
 }
 
 impl Exchange {

@@ -35,7 +35,7 @@ pub(crate) async fn filtered(
         return Ok(Response::from_parts(parts, events::mapped(body, move |frame| event(&filters, frame))));
     }
     let (bytes, share) =
-        body::read(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
+        body::read_counted(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
             ReadError::Exhausted => Refusal::Unavailable("memory"),
             ReadError::TooLarge | ReadError::Broken => Refusal::Internal,
         })?;

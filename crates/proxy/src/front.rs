@@ -12,7 +12,7 @@ use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
 
 use crate::{
-    ConfigError,
+    ConfigError, access,
     answer::{self, Refused},
     body::{self, Body, ReadError},
     budget::Budget,
@@ -20,6 +20,7 @@ use crate::{
     chain::Chain,
     exchange::Exchange,
     health::{Condition, Health},
+    layers::{METRICS, Telemetry, elsewhere},
     limits,
     runtime::{
         Attach, Local,
@@ -104,10 +105,16 @@ impl Proxy {
     /// [`serve`](crate::serve) is done.
     pub async fn housekeeping(&self) {
         match &self.server {
-            Server::Http(_) => self.sessions.expire().await,
+            Server::Http(_) => {
+                tokio::select! {
+                    () = self.sessions.expire() => {}
+                    () = self.scraped() => {}
+                }
+            }
             Server::Stdio(server) => {
                 tokio::select! {
                     () = self.sessions.expire() => {}
+                    () = self.scraped() => {}
                     () = server.run() => {}
                 }
             }
@@ -133,8 +140,29 @@ impl Proxy {
     pub(crate) async fn answer(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         match request.uri().path() {
             "/health" => self.health(request.method()).await,
+            METRICS => self.metrics(request.method()),
             path if path.starts_with("/.well-known/") => self.well_known.answer(&request),
             _ => self.mcp(request, peer).await,
+        }
+    }
+
+    fn metrics(&self, method: &Method) -> Response<Body> {
+        let page = self.chain.telemetry().and_then(Telemetry::page);
+        page.map_or_else(elsewhere, |page| page.answer(method))
+    }
+
+    /// Metrics on a port of their own, for as long as the proxy runs.
+    async fn scraped(&self) {
+        if let Some(page) = self.chain.telemetry().and_then(Telemetry::page) {
+            page.serve().await;
+        }
+        std::future::pending().await
+    }
+
+    /// Sends the last traces and metrics.
+    pub(crate) async fn flush(&self) {
+        if let Some(telemetry) = self.chain.telemetry() {
+            telemetry.flush().await;
         }
     }
 
@@ -164,6 +192,7 @@ impl Proxy {
             Ok(exchange) => exchange,
             Err(refused) => return *refused,
         };
+        access::noted(&exchange);
         let answer = self.decided(&mut exchange).await;
         self.chain.observed(&exchange, answer)
     }
@@ -194,7 +223,7 @@ impl Proxy {
     async fn read(&self, request: Request<Incoming>, peer: SocketAddr) -> Result<Exchange, Refused> {
         let started = Instant::now();
         let (parts, incoming) = request.into_parts();
-        let reading = body::read(incoming, self.chain.body_limit, &self.budget);
+        let reading = body::read_counted(incoming, self.chain.body_limit, &self.budget);
         let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
             Ok(Ok(body)) => body,
             Ok(Err(ReadError::TooLarge)) => return Err(Box::new(answer::refused(&Refusal::TooLarge, None))),
@@ -222,6 +251,7 @@ impl Proxy {
             peer,
             call,
             identity: None,
+            noted: None,
         })
     }
 }

@@ -9,11 +9,13 @@
 //! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
 //! no token, secret or body reaches a log.
 
+mod access;
 mod answer;
 mod body;
 mod budget;
 mod call;
 mod chain;
+mod cut;
 mod endpoint;
 mod events;
 mod exchange;

@@ -45,6 +45,37 @@ pub const HEALTH_TIME: Duration = Duration::from_secs(2);
 /// How long requests may go on when the proxy is asked to end.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 
+/// The longest id of a request that a client may give.
+pub const REQUEST_ID: usize = 64;
+/// How much of an answer is looked into for an error that HTTP does not tell.
+pub const LOOKED_INTO: usize = 4 << 10;
+/// How many names of tools have series of their own in metrics, and as many of prompts, resources and clients.
+pub const LABEL_VALUES: usize = 500;
+/// The longest name in traces and metrics. A longer one is cut.
+pub const LABEL_BYTES: usize = 128;
+/// The longest state that a caller's trace may bring along. A longer one is left out.
+pub const TRACE_STATE: usize = 512;
+/// How many spans wait to be sent. More are lost.
+pub const SPANS: usize = 2048;
+/// How many of them are sent at once.
+pub const SPANS_AT_ONCE: usize = 512;
+/// How often they are sent, if there are fewer.
+pub const SPANS_INTERVAL: Duration = Duration::from_secs(5);
+/// How often metrics are sent.
+pub const METRICS_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a collector may take for one request.
+pub const COLLECTOR_TIME: Duration = Duration::from_secs(10);
+/// The largest answer of a collector that is read.
+pub const COLLECTOR_ANSWER: usize = 64 << 10;
+/// How long a connection to a collector is kept for the next request.
+pub const COLLECTOR_IDLE: Duration = Duration::from_secs(90);
+/// How long sending the last traces and metrics may take when the proxy ends.
+pub const FLUSH_TIME: Duration = Duration::from_secs(5);
+/// How many may scrape the port for metrics at once. More wait.
+pub const SCRAPES: usize = 16;
+/// How long one of them may take.
+pub const SCRAPE_TIME: Duration = Duration::from_secs(30);
+
 /// How often a server's objects are tried to be applied, when others write them at the same time or the API server does
 /// not answer.
 pub const APPLY_TRIES: usize = 20;

@@ -10,7 +10,7 @@ use hyper_util::{
 use tokio::{net::TcpListener, sync::Semaphore};
 use tracing::{debug, info, warn};
 
-use crate::{Proxy, limits};
+use crate::{Proxy, access, limits};
 
 /// Serves until `stop` is done, and then lets the requests that are on their way end.
 pub async fn serve(
@@ -48,7 +48,7 @@ pub async fn serve(
         let proxy = proxy.clone();
         let service = service_fn(move |request| {
             let proxy = proxy.clone();
-            async move { Ok::<_, Infallible>(proxy.answer(request, peer).await) }
+            async move { Ok::<_, Infallible>(access::answered(&proxy, request, peer).await) }
         });
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
@@ -67,5 +67,6 @@ pub async fn serve(
         warn!("the server did not end in time");
     }
     housekeeping.abort();
+    proxy.flush().await;
     Ok(())
 }

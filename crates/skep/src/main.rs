@@ -1,6 +1,7 @@
 //! The skep binary.
 
 mod crds;
+mod logs;
 mod operator;
 mod output;
 mod proxy;

@@ -18,7 +18,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 use tracing::info;
-use tracing_subscriber::EnvFilter;
+
+use crate::logs;
 
 /// Run the proxy in front of one MCP server.
 ///
@@ -47,10 +48,8 @@ struct Run {
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let args: Vec<String> = args.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let run = parsed(&args)?;
-    let debug = run.debug || env::var("TOOLHIVE_DEBUG").is_ok_and(|value| value == "true" || value == "1");
-    let level = if debug { "debug" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    let debug = logs::debug(run.debug);
+    logs::init(debug);
     let overrides = Overrides {
         image: run.image,
         pod_patch: run.pod_patch,

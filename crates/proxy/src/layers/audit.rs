@@ -19,6 +19,7 @@ use tracing::error;
 
 use crate::{
     ConfigError,
+    access::REQUEST_ID,
     body::{Ended, Observer},
     exchange::Exchange,
 };
@@ -166,7 +167,10 @@ fn entry(exchange: &Exchange, type_: &str) -> Map<String, Value> {
     let source = json!({
         "type": "network",
         "value": exchange.peer.ip().to_string(),
-        "extra": {"user_agent": text(&exchange.headers, header::USER_AGENT.as_str())},
+        "extra": {
+            "user_agent": text(&exchange.headers, header::USER_AGENT.as_str()),
+            "request_id": text(&exchange.headers, REQUEST_ID.as_str()),
+        },
     });
     let entry = json!({
         "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": uuid::Uuid::new_v4().to_string(),

@@ -6,9 +6,11 @@ mod authorization;
 mod header_forward;
 mod origin;
 mod strip_auth;
+mod telemetry;
 mod token_exchange;
 mod tools;
 
+use http::StatusCode;
 use skep_config::{RunConfig, run_config::Middleware};
 
 use crate::{ConfigError, answer::Refused, body::Observer, exchange::Exchange, filter::MessageFilter};
@@ -17,6 +19,7 @@ use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
 use origin::Origin;
+pub(crate) use telemetry::{METRICS, Noted, Telemetry, elsewhere};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 
@@ -29,6 +32,7 @@ pub(crate) enum Layer {
     TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
+    Telemetry(Telemetry),
     Authorization(Box<Authorization>),
     HeaderForward(HeaderForward),
 }
@@ -46,6 +50,9 @@ impl Layer {
             }
             Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
             Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
+            Middleware::Telemetry(parameters) => {
+                return Ok(Telemetry::new(parameters, &config.host)?.map(Self::Telemetry));
+            }
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
             }
@@ -79,6 +86,10 @@ impl Layer {
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
             Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolCalls(layer) => layer.request(exchange),
+            Self::Telemetry(layer) => {
+                layer.request(exchange);
+                Ok(())
+            }
             Self::Authorization(layer) => layer.request(exchange),
             Self::HeaderForward(layer) => layer.request(exchange),
         }
@@ -94,9 +105,10 @@ impl Layer {
     }
 
     /// Whether the layer wants to know how the answer ends.
-    pub(crate) fn observer(&self, exchange: &Exchange) -> Option<Box<dyn Observer>> {
+    pub(crate) fn observer(&self, exchange: &Exchange, status: StatusCode) -> Option<Box<dyn Observer>> {
         match self {
             Self::Audit(layer) => layer.observer(exchange),
+            Self::Telemetry(layer) => layer.observer(exchange, status),
             _ => None,
         }
     }

@@ -194,6 +194,7 @@ mod tests {
             peer: ([127, 0, 0, 1], 1).into(),
             call: None,
             identity,
+            noted: None,
         })
     }
 

@@ -20,6 +20,7 @@ use skep_proxy::{Proxy, serve};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::oneshot,
+    task::JoinHandle,
 };
 
 /// A request as the server got it.
@@ -61,6 +62,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     got: Arc<Mutex<Vec<Got>>>,
     _stop: oneshot::Sender<()>,
+    _place: Option<Place>,
 }
 
 impl Server {
@@ -95,7 +97,18 @@ impl Server {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { address, got, _stop: stop }
+        Self { address, got, _stop: stop, _place: None }
+    }
+
+    /// One that has ended: nobody listens at its address.
+    pub(crate) fn gone() -> Self {
+        let place = Place::new();
+        Self {
+            address: place.address(),
+            got: Arc::default(),
+            _stop: oneshot::channel().0,
+            _place: Some(place),
+        }
     }
 
     pub(crate) fn got(&self) -> Vec<Got> {
@@ -136,7 +149,8 @@ impl Answer {
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client<HttpConnector, Full<Bytes>>,
-    _stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
+    serving: JoinHandle<std::io::Result<()>>,
 }
 
 impl Fixture {
@@ -163,11 +177,17 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, proxy, async move {
+        let serving = tokio::spawn(serve(listener, proxy, async move {
             stopped.await.ok();
         }));
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { address, client, _stop: stop }
+        Self { address, client, stop, serving }
+    }
+
+    /// Asks the proxy to end, and waits until it has.
+    pub(crate) async fn end(self) {
+        drop(self.stop);
+        self.serving.await.unwrap().unwrap();
     }
 
     pub(crate) async fn send(

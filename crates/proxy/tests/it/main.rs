@@ -12,4 +12,5 @@ mod kubernetes;
 mod policies;
 mod sessions;
 mod stdio;
+mod telemetry;
 mod tools;

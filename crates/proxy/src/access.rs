@@ -1,0 +1,135 @@
+//! The id of each request, which every line about it carries, and the line of its end.
+//!
+//! The id goes to the server and back to the client, so that what each of the three says of a request can be found by it.
+
+use std::{net::SocketAddr, time::Instant};
+
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use hyper::body::Incoming;
+use skep_mcp::Method as McpMethod;
+use tracing::{Instrument, Level, Span, debug, enabled, field, info_span};
+
+use crate::{
+    Proxy,
+    body::{Body, Ended, Observer},
+    cut::cut,
+    exchange::Exchange,
+    limits,
+};
+
+/// The header of the id.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Answers a request under its id.
+pub(crate) async fn answered(
+    proxy: &Proxy,
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+) -> Response<Body> {
+    let id = id(request.headers());
+    let span = info_span!(
+        "request",
+        request_id = id.to_str().unwrap_or_default(),
+        mcp_method = field::Empty,
+        tool = field::Empty
+    );
+    let line = enabled!(Level::DEBUG).then(|| Line::new(&request, &span));
+    request.headers_mut().insert(REQUEST_ID, id.clone());
+    let mut response = proxy.answer(request, peer).instrument(span).await;
+    response.headers_mut().insert(REQUEST_ID, id);
+    let Some(line) = line else { return response };
+    let status = response.status();
+    response.map(|body| body.observed(status, vec![Box::new(line)]))
+}
+
+/// Adds to the lines of a request what it asks for, once that is known.
+pub(crate) fn noted(exchange: &Exchange) {
+    let Some(call) = exchange.call.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
+    let span = Span::current();
+    span.record("mcp_method", &*cut(&call.method_name));
+    if call.method == Some(McpMethod::ToolsCall) {
+        span.record("tool", &*cut(call.target.as_deref().unwrap_or_default()));
+    }
+}
+
+/// The id that the client gave, if it is one that can be told anywhere, or a new one.
+fn id(headers: &HeaderMap) -> HeaderValue {
+    let mut given = headers.get_all(&REQUEST_ID).iter();
+    if let (Some(id), None) = (given.next(), given.next())
+        && (1..=limits::REQUEST_ID).contains(&id.len())
+        && id.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:=+/".contains(byte))
+    {
+        return id.clone();
+    }
+    let made = uuid::Uuid::new_v4().to_string();
+    HeaderValue::from_str(&made).unwrap_or(HeaderValue::from_static("-"))
+}
+
+/// The line of a request, written when nobody holds it any more: its answer has ended, or nobody waits for one.
+struct Line {
+    span: Span,
+    started: Instant,
+    method: String,
+    path: String,
+    status: Option<StatusCode>,
+    bytes: u64,
+}
+
+impl Line {
+    fn new(request: &Request<Incoming>, span: &Span) -> Self {
+        Self {
+            span: span.clone(),
+            started: Instant::now(),
+            method: cut(request.method().as_str()).into_owned(),
+            // Without its query, which may hold a secret.
+            path: cut(request.uri().path()).into_owned(),
+            status: None,
+            bytes: 0,
+        }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let Self { span, started, method, path, status, bytes } = self;
+        let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match status.map(|status| status.as_u16()) {
+            Some(status) => debug!(parent: &*span, method, path, status, bytes, duration_ms, "answered"),
+            None => {
+                debug!(parent: &*span, method, path, duration_ms, "nobody waits for the answer any more")
+            }
+        }
+    }
+}
+
+impl Observer for Line {
+    fn prefix(&self) -> usize {
+        0
+    }
+
+    fn ended(mut self: Box<Self>, end: Ended) {
+        (self.status, self.bytes) = (Some(end.status), end.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_taken_over_if_it_is_short_and_plain() {
+        let of = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(REQUEST_ID, value.parse().unwrap());
+            }
+            id(&headers).to_str().unwrap().to_owned()
+        };
+        assert_eq!(of(&["Root=1-67891233-abcdef012345"]), "Root=1-67891233-abcdef012345");
+        let long = "a".repeat(limits::REQUEST_ID + 1);
+        for values in [&[][..], &[""], &["a b"], &["a\"b"], &["a", "b"], &[&long]] {
+            assert_eq!(of(values).len(), 36, "{values:?}");
+        }
+        assert_ne!(of(&[]), of(&[]));
+    }
+}

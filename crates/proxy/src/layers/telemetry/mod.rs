@@ -1,0 +1,223 @@
+//! Traces and metrics: what was asked for, how it ended, and how long it took.
+//!
+//! They go to a collector by OTLP over HTTP, and metrics can be scraped by Prometheus. Without either there is no such
+//! layer. A request is noted when it comes, and told when its answer has ended or when nobody waits for it any more. What
+//! is told waits in queues that are bounded, for threads of their own.
+
+mod collector;
+mod labels;
+mod metrics;
+mod names;
+mod outcome;
+mod page;
+mod prometheus;
+mod settings;
+mod spans;
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Instant,
+};
+
+use http::{Method, StatusCode, header};
+use opentelemetry_sdk::trace::Span;
+use skep_config::run_config::TelemetryParameters;
+use tracing::warn;
+
+use crate::{
+    ConfigError,
+    body::{Ended, Observer},
+    exchange::Exchange,
+    limits,
+};
+use collector::Collector;
+use labels::{ABANDONED, Known, Measured, Server, Subject};
+use metrics::Metrics;
+use outcome::{Failure, failed, failure};
+pub(crate) use page::{METRICS, Page, elsewhere};
+use prometheus::Prometheus;
+use settings::wrong;
+use spans::Spans;
+
+/// Who measures, for those who read it.
+const SCOPE: &str = "skep";
+
+/// Tells of requests.
+pub(crate) struct Telemetry(Arc<Shared>);
+
+struct Shared {
+    spans: Option<Spans>,
+    metrics: Option<Metrics>,
+    prometheus: Option<Arc<Prometheus>>,
+    known: Known,
+    page: Option<Page>,
+}
+
+impl Telemetry {
+    /// The layer, unless there is nobody to tell.
+    pub(super) fn new(parameters: &TelemetryParameters, host: &str) -> Result<Option<Self>, ConfigError> {
+        let config = &parameters.config;
+        if config.service_name.is_empty() {
+            return Err(wrong(&"serviceName is missing"));
+        }
+        let (traces, metrics) = (config.tracing_enabled, config.metrics_enabled);
+        if !config.endpoint.is_empty() && !traces && !metrics {
+            return Err(wrong(&"endpoint: nothing is sent there: enable tracing, metrics, or both"));
+        }
+        let server = Server::new(&parameters.server_name, parameters.transport);
+        let resource = settings::resource(config);
+        let sent = !config.endpoint.is_empty();
+        if !sent && !config.enable_prometheus_metrics_path {
+            return Ok(None);
+        }
+        let mut shared =
+            Shared { spans: None, metrics: None, prometheus: None, known: Known::default(), page: None };
+        if sent {
+            let headers = settings::headers(config, settings::variables().into_iter())?;
+            let collector = Collector::new(&config.ca_cert_path, headers)?;
+            if traces {
+                shared.spans = Some(Spans::new(config, &collector, resource.clone(), server.clone())?);
+            }
+            if metrics {
+                shared.metrics = Some(Metrics::new(config, &collector, resource.clone(), server.clone())?);
+            }
+        }
+        if config.enable_prometheus_metrics_path {
+            let prometheus = Arc::new(Prometheus::new(&resource, server));
+            shared.page = Some(Page::new(prometheus.clone(), config, host));
+            shared.prometheus = Some(prometheus);
+        }
+        Ok(Some(Self(Arc::new(shared))))
+    }
+
+    /// Notes a request that has got this far.
+    pub(super) fn request(&self, exchange: &mut Exchange) {
+        exchange.noted = Some(Arc::new(Noted::new(&self.0, exchange)));
+    }
+
+    /// Tells of the request when its answer has ended. One that was refused further out is told of as well.
+    pub(super) fn observer(&self, exchange: &Exchange, status: StatusCode) -> Option<Box<dyn Observer>> {
+        let noted = exchange.noted.clone().unwrap_or_else(|| Arc::new(Noted::new(&self.0, exchange)));
+        if noted.listens && status.is_success() {
+            noted.listened();
+        }
+        Some(Box::new(Watch(noted)))
+    }
+
+    /// What Prometheus can scrape.
+    pub(crate) fn page(&self) -> Option<&Page> {
+        self.0.page.as_ref()
+    }
+
+    /// Sends what is still here, for as long as that may take.
+    pub(crate) async fn flush(&self) {
+        let shared = self.0.clone();
+        let (done, flushed) = tokio::sync::oneshot::channel();
+        // Not one of the runtime's threads: the end of the runtime would wait for it.
+        let thread = std::thread::Builder::new().name("flush".into());
+        let started = thread.spawn(move || {
+            if let Some(spans) = &shared.spans {
+                spans.shut_down(limits::FLUSH_TIME);
+            }
+            if let Some(metrics) = &shared.metrics {
+                metrics.shut_down();
+            }
+            done.send(()).ok();
+        });
+        if started.is_err() || tokio::time::timeout(limits::FLUSH_TIME, flushed).await.is_err() {
+            warn!("the collector did not take the last traces and metrics in time");
+        }
+    }
+}
+
+impl Shared {
+    fn active(&self, change: i64, stream: bool) {
+        if let Some(metrics) = &self.metrics {
+            metrics.active(change, stream);
+        }
+        if let Some(prometheus) = &self.prometheus {
+            prometheus.active(change, stream);
+        }
+    }
+
+    fn measured(&self, measured: &Measured<'_>) {
+        if let Some(metrics) = &self.metrics {
+            metrics.ended(measured);
+        }
+        if let Some(prometheus) = &self.prometheus {
+            prometheus.ended(measured);
+        }
+    }
+}
+
+/// A request that is on its way. It is told of when nobody holds it any more.
+pub(crate) struct Noted {
+    shared: Arc<Shared>,
+    started: Instant,
+    subject: Subject,
+    span: Mutex<Option<Span>>,
+    /// Whether it asks for a stream of what the server says unasked.
+    listens: bool,
+    end: OnceLock<Ended>,
+}
+
+impl Noted {
+    fn new(shared: &Arc<Shared>, exchange: &Exchange) -> Self {
+        let accept = exchange.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+        let listens = exchange.method == Method::GET
+            && accept.is_some_and(|accept| accept.contains("text/event-stream"));
+        shared.active(1, listens);
+        Self {
+            started: exchange.started,
+            subject: Subject::of(exchange),
+            span: Mutex::new(shared.spans.as_ref().and_then(|spans| spans.begun(exchange))),
+            listens,
+            end: OnceLock::new(),
+            shared: shared.clone(),
+        }
+    }
+
+    /// The stream that was asked for has begun.
+    fn listened(&self) {
+        let span = self.span.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(spans), Some(span)) = (&self.shared.spans, span) {
+            spans.listened(span);
+        }
+    }
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        let shared = &self.shared;
+        shared.active(-1, self.listens);
+        let end = self.end.get();
+        let failure = match end {
+            None => Some(Failure::Abandoned),
+            // What comes on it is not the answer to this request.
+            Some(end) if self.listens => failed(end.status),
+            Some(end) => failure(end),
+        };
+        let status = end.map(|end| end.status.as_u16());
+        let labels = shared.known.labels(&self.subject, status.unwrap_or(ABANDONED), failure);
+        let streamed = self.listens && failure.is_none();
+        let took = (!streamed).then(|| self.started.elapsed());
+        shared.measured(&Measured { labels: &labels, took });
+        let span = self.span.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(spans), Some(span)) = (&shared.spans, span) {
+            spans.ended(span, status, end.map_or(0, |end| end.bytes), failure);
+        }
+    }
+}
+
+/// Waits for the end of an answer.
+struct Watch(Arc<Noted>);
+
+impl Observer for Watch {
+    fn prefix(&self) -> usize {
+        limits::LOOKED_INTO
+    }
+
+    fn ended(self: Box<Self>, end: Ended) {
+        self.0.end.set(end).ok();
+    }
+}
