@@ -9,7 +9,7 @@ use crate::{
     body::Body,
     exchange::Exchange,
     filter,
-    layers::Layer,
+    layers::{Layer, no_auth_server},
     limits,
 };
 
@@ -23,6 +23,9 @@ pub(crate) struct Chain {
 impl Chain {
     /// The chain that the RunConfig lists. A type that is not known ends the proxy: it may be one that protects.
     pub(crate) fn new(config: &RunConfig) -> Result<Self, ConfigError> {
+        if config.embedded_auth_server_config.is_some() {
+            return Err(no_auth_server("embedded_auth_server_config"));
+        }
         let mut layers = Vec::new();
         let mut body_limit = limits::REQUEST_BODY;
         for middleware in &config.middleware_configs {

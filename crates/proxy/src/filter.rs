@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, Response, header};
 use http_body_util::BodyExt;
 use skep_mcp::{Envelope, Refusal, sse};
@@ -17,6 +17,11 @@ use crate::{
 
 /// What a layer does with each message of an answer.
 pub(crate) trait MessageFilter: Send + Sync + 'static {
+    /// What must be found out elsewhere before the message can be looked at, if anything must.
+    fn asks<'a>(&'a self, _message: &'a [u8], _envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+
     /// The message as it may be seen, or why it may not be.
     fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Refusal>;
 }
@@ -36,7 +41,7 @@ pub(crate) async fn filtered(response: Response<Body>, filters: Filters) -> Resu
     if bytes.is_empty() || !parts.status.is_success() {
         return Ok(Response::from_parts(parts, Body::Whole(bytes)));
     }
-    let seen = apply(&filters, &bytes)?.map(Bytes::from).unwrap_or(bytes);
+    let seen = apply(&filters, &bytes).await?.map(Bytes::from).unwrap_or(bytes);
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::Whole(seen)))
 }
@@ -47,11 +52,14 @@ fn is_stream(headers: &HeaderMap) -> bool {
 }
 
 /// The message after all filters, or nothing if it is as it was.
-fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let mut changed: Option<Vec<u8>> = None;
     for filter in filters {
         let current = changed.as_deref().unwrap_or(message);
         let envelope = Envelope::parse(current).map_err(|_| Refusal::Internal)?;
+        if let Some(asking) = filter.asks(current, &envelope) {
+            asking.await;
+        }
         let next = match filter.message(current, &envelope)? {
             Cow::Borrowed(_) => None,
             Cow::Owned(next) => Some(next),
@@ -76,7 +84,7 @@ fn stream_of(body: Body, filters: Filters) -> Body {
         loop {
             match state.decoder.frame() {
                 Ok(Some(frame)) => {
-                    let seen = event(&state.filters, frame);
+                    let seen = event(&state.filters, frame).await;
                     return Some((seen, state));
                 }
                 Ok(None) if state.ended => return None,
@@ -104,14 +112,14 @@ fn stream_of(body: Body, filters: Filters) -> Body {
 }
 
 /// One event as it may be seen. A message that may not be is answered by an error in its place.
-fn event(filters: &Filters, frame: sse::Frame) -> Result<Bytes, BodyError> {
+async fn event(filters: &Filters, frame: sse::Frame) -> Result<Bytes, BodyError> {
     let sse::Frame::Event(event) = &frame else { return Ok(frame.raw().clone()) };
     // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
     // resumed after: neither is a message.
     let Some(data) = event.data().filter(|data| !data.is_empty() && !is_other(event)) else {
         return Ok(frame.raw().clone());
     };
-    match apply(filters, data) {
+    match apply(filters, data).await {
         Ok(None) => Ok(frame.raw().clone()),
         Ok(Some(changed)) => Ok(event.with_data(&changed)),
         Err(refusal) => Ok(event.with_data(&refusal.body(skep_mcp::Id::glimpsed(data)))),

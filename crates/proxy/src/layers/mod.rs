@@ -49,6 +49,10 @@ impl Layer {
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
             }
+            // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
+            Middleware::UpstreamSwap(_) => {
+                return Err(no_auth_server("middleware_configs: \"upstreamswap\""));
+            }
             Middleware::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
             // Bodies are limited as they are read, messages are read once before all layers, a panic ends one request
             // and nothing else, and nothing is reported to anybody.
@@ -79,7 +83,7 @@ impl Layer {
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
             Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolCalls(layer) => layer.request(exchange),
-            Self::Authorization(layer) => layer.request(exchange),
+            Self::Authorization(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }
@@ -105,4 +109,11 @@ impl Layer {
 /// A secret: from the file, or from the variable that the operator puts it into.
 fn secret(configured: &str, variable: &str) -> String {
     if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
+}
+
+/// What is said to a configuration that asks for an authorization server of the proxy's own, or for what only that has.
+pub(crate) fn no_auth_server(what: &str) -> ConfigError {
+    ConfigError::new(format!(
+        "{what} needs an authorization server of the proxy's own, which is not supported by this version"
+    ))
 }

@@ -6,9 +6,11 @@
 
 mod audit;
 mod authentication;
+mod fake_https;
 mod fixture;
 mod forwarding;
 mod kubernetes;
+mod pdp;
 mod policies;
 mod sessions;
 mod stdio;
