@@ -4,10 +4,13 @@ mod audit;
 mod authentication;
 mod authorization;
 mod header_forward;
+mod mutating_webhooks;
 mod origin;
 mod strip_auth;
 mod token_exchange;
 mod tools;
+mod validating_webhooks;
+mod webhook;
 
 use skep_config::{RunConfig, run_config::Middleware};
 
@@ -16,9 +19,11 @@ use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
+use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
+use validating_webhooks::ValidatingWebhooks;
 
 /// One layer of the chain.
 pub(crate) enum Layer {
@@ -29,6 +34,8 @@ pub(crate) enum Layer {
     TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
+    MutatingWebhooks(MutatingWebhooks),
+    ValidatingWebhooks(ValidatingWebhooks),
     Authorization(Box<Authorization>),
     HeaderForward(HeaderForward),
 }
@@ -48,6 +55,12 @@ impl Layer {
             Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
+            }
+            Middleware::MutatingWebhook(parameters) => {
+                Self::MutatingWebhooks(MutatingWebhooks::new(parameters)?)
+            }
+            Middleware::ValidatingWebhook(parameters) => {
+                Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
             }
             // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
             Middleware::UpstreamSwap(_) => {
@@ -83,6 +96,8 @@ impl Layer {
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
             Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolCalls(layer) => layer.request(exchange),
+            Self::MutatingWebhooks(layer) => layer.request(exchange).await,
+            Self::ValidatingWebhooks(layer) => layer.request(exchange).await,
             Self::Authorization(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }

@@ -15,3 +15,4 @@ mod policies;
 mod sessions;
 mod stdio;
 mod tools;
+mod webhooks;
