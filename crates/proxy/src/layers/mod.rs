@@ -3,6 +3,7 @@
 mod audit;
 mod authentication;
 mod authorization;
+mod aws_sts;
 mod header_forward;
 mod mutating_webhooks;
 mod origin;
@@ -18,6 +19,7 @@ use crate::{ConfigError, answer::Refused, body::Observer, exchange::Exchange, fi
 use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
+use aws_sts::AwsSts;
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
@@ -37,6 +39,7 @@ pub(crate) enum Layer {
     MutatingWebhooks(MutatingWebhooks),
     ValidatingWebhooks(ValidatingWebhooks),
     Authorization(Box<Authorization>),
+    AwsSts(Box<AwsSts>),
     HeaderForward(HeaderForward),
 }
 
@@ -61,6 +64,9 @@ impl Layer {
             }
             Middleware::ValidatingWebhook(parameters) => {
                 Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
+            }
+            Middleware::AwsSts(parameters) => {
+                Self::AwsSts(Box::new(AwsSts::new(parameters, &config.remote_url)?))
             }
             // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
             Middleware::UpstreamSwap(_) => {
@@ -99,6 +105,7 @@ impl Layer {
             Self::MutatingWebhooks(layer) => layer.request(exchange).await,
             Self::ValidatingWebhooks(layer) => layer.request(exchange).await,
             Self::Authorization(layer) => layer.request(exchange).await,
+            Self::AwsSts(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }

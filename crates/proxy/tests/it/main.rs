@@ -6,6 +6,7 @@
 
 mod audit;
 mod authentication;
+mod aws_sts;
 mod fake_https;
 mod fixture;
 mod forwarding;
