@@ -132,3 +132,19 @@ fn code(xml: &str) -> String {
         .filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
         .unwrap_or_else(|| "for no reason that it tells".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_is_that_of_the_region() {
+        for (region, expected) in [
+            ("eu-west-1", "https://sts.eu-west-1.amazonaws.com/"),
+            ("us-gov-west-1", "https://sts.us-gov-west-1.amazonaws.com/"),
+            ("cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn/"),
+        ] {
+            assert_eq!(Sts::new(region, 900).unwrap().endpoint, expected);
+        }
+    }
+}
