@@ -46,7 +46,7 @@ pub const DECISION_TIME: Duration = Duration::from_secs(30);
 /// How long deciding about all items of a list may take. What is not decided by then is left out.
 pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
 /// The items of one answer that a policy decision point is asked about. More are left out.
-pub const DECISIONS: usize = 2_000;
+pub const DECISIONS: usize = 1_000;
 /// How many of them at once.
 pub const DECISIONS_AT_ONCE: usize = 16;
 /// The largest body that is signed for AWS.

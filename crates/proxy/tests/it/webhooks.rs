@@ -23,7 +23,7 @@ type Script = fn() -> Response<Bytes>;
 fn hook(server: &Server, changes: Value) -> Value {
     let mut hook = json!({
         "name": "hook", "url": format!("http://{}/ask", server.address), "failure_policy": "fail",
-        "timeout": 5_000_000_000_u64, "tls_config": {"insecure_skip_verify": true},
+        "timeout": 30_000_000_000_u64, "tls_config": {"insecure_skip_verify": true},
     });
     hook.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     hook
