@@ -26,6 +26,10 @@ pub const CACHED: usize = 10_000;
 pub const ANSWER_LIFE: Duration = Duration::from_secs(30);
 /// How long before its end an exchanged token is not used any more.
 pub const EXCHANGE_MARGIN: Duration = Duration::from_secs(30);
+/// The largest answer with credentials.
+pub const STS: usize = 64 << 10;
+/// How long before their end credentials are not used any more.
+pub const CREDENTIALS_MARGIN: Duration = Duration::from_secs(60);
 /// How long a request to an issuer may take, with everything.
 pub const FETCH_TIME: Duration = Duration::from_secs(10);
 /// How long an exchange may take.

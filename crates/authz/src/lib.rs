@@ -35,6 +35,8 @@
 //! Apart from that, some configurations choose by the claims of a token alone, with an expression in CEL: see
 //! [`Matcher`].
 //!
+//! Instead of policies, a document may name a service that decides: [`Pdp`] says what it is asked.
+//!
 //! Nothing here does I/O.
 
 mod attributes;

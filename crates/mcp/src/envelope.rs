@@ -168,6 +168,11 @@ impl<'a> Envelope<'a> {
         self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
     }
 
+    /// The whole message, for somebody who judges all of it. A fault if the server might read something else in it.
+    pub fn message_to_judge(&self) -> Result<Value, Fault> {
+        Scanner::new(self.bytes, u32::MAX)?.value()?.value("the message")
+    }
+
     /// The `_meta` of a request or notification.
     pub fn meta(&self) -> &Meta<'a> {
         self.params.meta()

@@ -10,7 +10,7 @@ use crate::{
     budget::Budget,
     exchange::Exchange,
     filter,
-    layers::{Layer, Telemetry},
+    layers::{Layer, Telemetry, no_auth_server},
     limits,
 };
 
@@ -24,6 +24,9 @@ pub(crate) struct Chain {
 impl Chain {
     /// The chain that the RunConfig lists. A type that is not known ends the proxy: it may be one that protects.
     pub(crate) fn new(config: &RunConfig) -> Result<Self, ConfigError> {
+        if config.embedded_auth_server_config.is_some() {
+            return Err(no_auth_server("embedded_auth_server_config"));
+        }
         let mut layers = Vec::new();
         let mut body_limit = None;
         for middleware in &config.middleware_configs {

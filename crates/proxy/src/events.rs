@@ -14,12 +14,18 @@ pub(crate) fn is_stream(headers: &HeaderMap) -> bool {
     type_.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
 }
 
-/// The stream with each event as `map` has it, as they come. Where it has nothing, the event stays as it is.
-pub(crate) fn mapped(body: Body, map: impl FnMut(&sse::Frame) -> Option<Bytes> + Send + 'static) -> Body {
-    struct State<F> {
+/// What becomes of the events of a stream.
+pub(crate) trait EventMap: Send + Sync + 'static {
+    /// The event as it is to be, or nothing if it stays as it is.
+    fn map(&self, frame: &sse::Frame) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+/// The stream with each event as `map` has it, as they come.
+pub(crate) fn mapped(body: Body, map: impl EventMap) -> Body {
+    struct State<M> {
         body: Body,
         decoder: sse::Decoder,
-        map: F,
+        map: M,
         ended: bool,
     }
     let state = State { body, decoder: sse::Decoder::new(limits::FILTERED_EVENT), map, ended: false };
@@ -27,7 +33,7 @@ pub(crate) fn mapped(body: Body, map: impl FnMut(&sse::Frame) -> Option<Bytes> +
         loop {
             match state.decoder.frame() {
                 Ok(Some(frame)) => {
-                    let seen = (state.map)(&frame).unwrap_or_else(|| frame.raw().clone());
+                    let seen = state.map.map(&frame).await.unwrap_or_else(|| frame.raw().clone());
                     return Some((Ok(seen), state));
                 }
                 Ok(None) if state.ended => return None,

@@ -3,8 +3,11 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, uri::PathAndQuery};
-use skep_mcp::{Id, Refusal};
+use http::{HeaderMap, HeaderValue, Method, uri::PathAndQuery};
+use skep_mcp::{
+    Envelope, Id, Refusal,
+    header::{MCP_NAME, encoded_name},
+};
 
 use crate::{
     answer::{self, Refused},
@@ -50,5 +53,22 @@ impl Exchange {
         self.call = Some(Call::of(&self.headers, &body)?);
         self.body = body;
         Ok(())
+    }
+
+    /// The same for a message that may name something else: the header that names it says what the body says. If it is
+    /// refused, all stays as it was.
+    pub(crate) fn replace_message(&mut self, body: Bytes) -> Result<(), Refusal> {
+        let said = self.headers.get(MCP_NAME).cloned();
+        if said.is_some()
+            && let Some(target) = Envelope::parse(&body).map_err(Refusal::Message)?.target()
+        {
+            let name = HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Refusal::Internal)?;
+            self.headers.insert(MCP_NAME, name);
+        }
+        self.replace_body(body).inspect_err(|_| {
+            if let Some(said) = said {
+                self.headers.insert(MCP_NAME, said);
+            }
+        })
     }
 }

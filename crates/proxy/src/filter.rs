@@ -5,17 +5,24 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{Response, header};
 use skep_mcp::{Envelope, Refusal, sse};
 
 use crate::{
     body::{self, Body, ReadError},
     budget::Budget,
-    events, limits,
+    events::{self, EventMap},
+    limits,
 };
 
 /// What a layer does with each message of an answer.
 pub(crate) trait MessageFilter: Send + Sync + 'static {
+    /// What must be found out elsewhere before the message can be looked at, if anything must.
+    fn asks<'a>(&'a self, _message: &'a [u8], _envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+
     /// The message as it may be seen, or why it may not be.
     fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Refusal>;
 }
@@ -32,7 +39,7 @@ pub(crate) async fn filtered(
     let (mut parts, body) = response.into_parts();
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
-        return Ok(Response::from_parts(parts, events::mapped(body, move |frame| event(&filters, frame))));
+        return Ok(Response::from_parts(parts, events::mapped(body, Judged(filters))));
     }
     let (bytes, share) =
         body::read_counted(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
@@ -43,17 +50,20 @@ pub(crate) async fn filtered(
     if bytes.is_empty() || !parts.status.is_success() {
         return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
     }
-    let seen = apply(&filters, &bytes)?.map(Bytes::from).unwrap_or(bytes);
+    let seen = apply(&filters, &bytes).await?.map(Bytes::from).unwrap_or(bytes);
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::Counted(seen, share)))
 }
 
 /// The message after all filters, or nothing if it is as it was.
-fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let mut changed: Option<Vec<u8>> = None;
     for filter in filters {
         let current = changed.as_deref().unwrap_or(message);
         let envelope = Envelope::parse(current).map_err(|_| Refusal::Internal)?;
+        if let Some(asking) = filter.asks(current, &envelope) {
+            asking.await;
+        }
         let next = match filter.message(current, &envelope)? {
             Cow::Borrowed(_) => None,
             Cow::Owned(next) => Some(next),
@@ -65,14 +75,18 @@ fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> 
     Ok(changed)
 }
 
-/// One event as it may be seen. A message that may not be is answered by an error in its place.
-fn event(filters: &Filters, frame: &sse::Frame) -> Option<Bytes> {
-    let sse::Frame::Event(event) = frame else { return None };
-    // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
-    // resumed after: neither is a message.
-    let data = event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))?;
-    match apply(filters, data) {
-        Ok(changed) => Some(event.with_data(&changed?)),
-        Err(refusal) => Some(event.with_data(&refusal.body(skep_mcp::Id::glimpsed(data)))),
+/// Each event as it may be seen. A message that may not be is answered by an error in its place.
+struct Judged(Filters);
+
+impl EventMap for Judged {
+    async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
+        let sse::Frame::Event(event) = frame else { return None };
+        // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
+        // resumed after: neither is a message.
+        let data = event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))?;
+        match apply(&self.0, data).await {
+            Ok(changed) => Some(event.with_data(&changed?)),
+            Err(refusal) => Some(event.with_data(&refusal.body(skep_mcp::Id::glimpsed(data)))),
+        }
     }
 }

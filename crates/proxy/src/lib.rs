@@ -26,6 +26,7 @@ mod identity;
 mod layers;
 pub mod limits;
 mod load;
+mod outbound;
 pub mod runtime;
 mod serve;
 mod sessions;

@@ -1,6 +1,6 @@
 //! Every limit of the proxy.
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// The largest body of a request, unless the RunConfig says otherwise.
 pub const REQUEST_BODY: usize = 8 << 20;
@@ -75,6 +75,30 @@ pub const FLUSH_TIME: Duration = Duration::from_secs(5);
 pub const SCRAPES: usize = 16;
 /// How long one of them may take.
 pub const SCRAPE_TIME: Duration = Duration::from_secs(30);
+/// The largest message that a webhook is asked about. A larger one is refused.
+pub const JUDGED_BODY: usize = 1 << 20;
+/// How deep a message may nest that a webhook has changed.
+pub const JUDGED_DEPTH: u32 = skep_mcp::DEPTH;
+/// The operations of a webhook's patch.
+pub const PATCH_OPERATIONS: usize = 256;
+/// How long a webhook may be given.
+pub const WEBHOOK_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30);
+/// The largest secret that webhooks are signed with. Of a larger file, this much is taken.
+pub const SIGNING_SECRET: u64 = 64 << 10;
+/// The questions that one service is asked at once. More wait for their turn, within their own time.
+pub const QUESTIONS: usize = 256;
+/// The largest answer of a webhook or a policy decision point.
+pub const ANSWER: usize = 1 << 20;
+/// How long a policy decision point may take, unless its document says otherwise.
+pub const DECISION_TIME: Duration = Duration::from_secs(30);
+/// How long deciding about all items of a list may take. What is not decided by then is left out.
+pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
+/// The items of one answer that a policy decision point is asked about. More are left out.
+pub const DECISIONS: usize = 1_000;
+/// How many of them at once.
+pub const DECISIONS_AT_ONCE: usize = 16;
+/// The largest body that is signed for AWS.
+pub const SIGNED_BODY: usize = 10 << 20;
 
 /// How often a server's objects are tried to be applied, when others write them at the same time or the API server does
 /// not answer.

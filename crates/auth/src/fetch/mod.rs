@@ -76,17 +76,28 @@ impl Fetcher {
         limit: usize,
         time: Duration,
     ) -> Result<(StatusCode, Option<Map<String, Value>>), FetchError> {
+        request.headers_mut().insert(header::ACCEPT, JSON);
+        let (status, body) = self.bytes(request, limit, time).await?;
+        Ok((status, serde_json::from_slice(&body).ok()))
+    }
+
+    /// The status of an answer and its body, whatever that is.
+    pub(crate) async fn bytes(
+        &self,
+        mut request: Request<Bytes>,
+        limit: usize,
+        time: Duration,
+    ) -> Result<(StatusCode, Bytes), FetchError> {
         let uri = request.uri().clone();
         self.checked(&uri)?;
         request.headers_mut().insert(header::USER_AGENT, AGENT);
-        request.headers_mut().insert(header::ACCEPT, JSON);
         let fetching = async {
             let _place = self.places.acquire().await.map_err(|_| FetchError::slow(&uri))?;
             let response = self.followed(request).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), limit).collect().await;
             let body = body.map_err(|_| FetchError::Answer(origin(&uri), "it broke off, or is too large"))?;
-            Ok((status, serde_json::from_slice(&body.to_bytes()).ok()))
+            Ok((status, body.to_bytes()))
         };
         tokio::time::timeout(time, fetching).await.unwrap_or_else(|_| Err(FetchError::slow(&uri)))
     }

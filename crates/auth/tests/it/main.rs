@@ -8,4 +8,5 @@ mod fixture;
 mod introspection;
 mod keys;
 mod network;
+mod sts;
 mod tokens;

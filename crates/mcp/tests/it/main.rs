@@ -11,6 +11,7 @@ mod hostile;
 mod list;
 mod reply;
 mod revision;
+mod rewrite;
 mod session_id;
 mod splice;
 mod sse;

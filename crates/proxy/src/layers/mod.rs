@@ -3,12 +3,16 @@
 mod audit;
 mod authentication;
 mod authorization;
+mod aws_sts;
 mod header_forward;
+mod mutating_webhooks;
 mod origin;
 mod strip_auth;
 mod telemetry;
 mod token_exchange;
 mod tools;
+mod validating_webhooks;
+mod webhook;
 
 use http::StatusCode;
 use skep_config::{RunConfig, run_config::Middleware};
@@ -17,11 +21,14 @@ use crate::{ConfigError, answer::Refused, body::Observer, exchange::Exchange, fi
 use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
+use aws_sts::AwsSts;
 use header_forward::HeaderForward;
+use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 pub(crate) use telemetry::{METRICS, Noted, Telemetry, elsewhere};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
+use validating_webhooks::ValidatingWebhooks;
 
 /// One layer of the chain.
 pub(crate) enum Layer {
@@ -33,7 +40,10 @@ pub(crate) enum Layer {
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
     Telemetry(Telemetry),
+    MutatingWebhooks(MutatingWebhooks),
+    ValidatingWebhooks(ValidatingWebhooks),
     Authorization(Box<Authorization>),
+    AwsSts(Box<AwsSts>),
     HeaderForward(HeaderForward),
 }
 
@@ -55,6 +65,19 @@ impl Layer {
             }
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
+            }
+            Middleware::MutatingWebhook(parameters) => {
+                Self::MutatingWebhooks(MutatingWebhooks::new(parameters)?)
+            }
+            Middleware::ValidatingWebhook(parameters) => {
+                Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
+            }
+            Middleware::AwsSts(parameters) => {
+                Self::AwsSts(Box::new(AwsSts::new(parameters, &config.remote_url, config.transport)?))
+            }
+            // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
+            Middleware::UpstreamSwap(_) => {
+                return Err(no_auth_server("middleware_configs: \"upstreamswap\""));
             }
             Middleware::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
             // Bodies are limited as they are read, messages are read once before all layers, a panic ends one request
@@ -90,7 +113,10 @@ impl Layer {
                 layer.request(exchange);
                 Ok(())
             }
-            Self::Authorization(layer) => layer.request(exchange),
+            Self::MutatingWebhooks(layer) => layer.request(exchange).await,
+            Self::ValidatingWebhooks(layer) => layer.request(exchange).await,
+            Self::Authorization(layer) => layer.request(exchange).await,
+            Self::AwsSts(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }
@@ -117,4 +143,11 @@ impl Layer {
 /// A secret: from the file, or from the variable that the operator puts it into.
 fn secret(configured: &str, variable: &str) -> String {
     if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
+}
+
+/// What is said to a configuration that asks for an authorization server of the proxy's own, or for what only that has.
+pub(crate) fn no_auth_server(what: &str) -> ConfigError {
+    ConfigError::new(format!(
+        "{what} needs an authorization server of the proxy's own, which is not supported by this version"
+    ))
 }

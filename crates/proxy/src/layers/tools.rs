@@ -9,12 +9,8 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::HeaderValue;
 use skep_config::run_config::ToolFilter;
-use skep_mcp::{
-    Edits, Envelope, Json, List, Method, Refusal, Verdict, filtered,
-    header::{MCP_NAME, encoded_name},
-};
+use skep_mcp::{Edits, Envelope, Json, List, Method, Refusal, Verdict, filtered};
 
 use crate::{answer::Refused, exchange::Exchange, filter::MessageFilter};
 
@@ -122,11 +118,6 @@ impl ToolCalls {
         let target = envelope.target().ok_or(Refusal::HiddenTool)?;
         let renamed = Edits::of(&exchange.body).replace(target.raw, Json::Text(actual)).bytes();
         let renamed = renamed.map_err(|_| Refusal::Internal)?;
-        // The header says what the body says.
-        if exchange.headers.contains_key(MCP_NAME) {
-            let name = HeaderValue::from_str(&encoded_name(actual)).map_err(|_| Refusal::Internal)?;
-            exchange.headers.insert(MCP_NAME, name);
-        }
-        exchange.replace_body(Bytes::from(renamed))
+        exchange.replace_message(Bytes::from(renamed))
     }
 }

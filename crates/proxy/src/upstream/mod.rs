@@ -9,4 +9,4 @@ mod target;
 
 pub(crate) use head::is_reserved;
 pub(crate) use http::HttpServer;
-use target::Target;
+pub(crate) use target::Target;

@@ -4,7 +4,11 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Response, Uri, header};
 use skep_mcp::sse;
 
-use crate::{body::Body, endpoint::Endpoint, events};
+use crate::{
+    body::Body,
+    endpoint::Endpoint,
+    events::{self, EventMap},
+};
 
 /// The answer with the address in it as the client can reach it through the proxy. A host that the server names is not
 /// passed on: the client would go there without us, and take its token along.
@@ -19,8 +23,19 @@ pub(super) fn readdressed(
     }
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let (endpoint, asked) = (endpoint.clone(), asked.clone());
-    Response::from_parts(parts, events::mapped(body, move |frame| rewritten(frame, &endpoint, &asked)))
+    let readdressed = Readdressed { endpoint: endpoint.clone(), asked: asked.clone() };
+    Response::from_parts(parts, events::mapped(body, readdressed))
+}
+
+struct Readdressed {
+    endpoint: Endpoint,
+    asked: HeaderMap,
+}
+
+impl EventMap for Readdressed {
+    async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
+        rewritten(frame, &self.endpoint, &self.asked)
+    }
 }
 
 fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Option<Bytes> {

@@ -10,9 +10,9 @@ use crate::ConfigError;
 
 /// The address of a server, and what becomes of the paths of requests.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) scheme: Scheme,
-    pub(super) authority: Authority,
+pub(crate) struct Target {
+    pub(crate) scheme: Scheme,
+    pub(crate) authority: Authority,
     /// Put in place of paths: the address of a remote server is that of its endpoint.
     path: Option<String>,
     /// Whether that is only where to listen: a server of 2024 says itself where to send messages.
@@ -20,12 +20,12 @@ pub(super) struct Target {
     /// Put before every query.
     query: Option<String>,
     /// Whether the server is somebody else's.
-    pub(super) remote: bool,
+    pub(crate) remote: bool,
 }
 
 impl Target {
     /// A server of our own, reached at this host and port.
-    pub(super) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
+    pub(crate) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
         let authority = format!("{host}:{port}");
         let wrong = |_| ConfigError::new(format!("target_host: {authority:?} is not an address"));
         let authority = authority.parse().map_err(wrong)?;
@@ -40,7 +40,7 @@ impl Target {
     }
 
     /// A server elsewhere, that speaks this transport.
-    pub(super) fn remote(url: &str, transport: Transport) -> Result<Self, ConfigError> {
+    pub(crate) fn remote(url: &str, transport: Transport) -> Result<Self, ConfigError> {
         let wrong =
             || ConfigError::new(format!("remote_url: {url:?} is not a URL: write it as https://host/path"));
         let uri: Uri = url.parse().map_err(|_| wrong())?;
@@ -57,7 +57,7 @@ impl Target {
     }
 
     /// The address for a request to this path, at the pod that is named or at any.
-    pub(super) fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+    pub(crate) fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
         let endpoint = self.path.as_deref().filter(|_| !self.only_listens || method == Method::GET);
         let path = endpoint.unwrap_or_else(|| asked.path());
         let path_and_query = match (&self.query, asked.query()) {

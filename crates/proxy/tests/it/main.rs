@@ -6,11 +6,15 @@
 
 mod audit;
 mod authentication;
+mod aws_sts;
+mod fake_https;
 mod fixture;
 mod forwarding;
 mod kubernetes;
+mod pdp;
 mod policies;
 mod sessions;
 mod stdio;
 mod telemetry;
 mod tools;
+mod webhooks;

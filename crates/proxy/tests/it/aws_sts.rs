@@ -1,0 +1,91 @@
+//! Signing for AWS, and what needs an authorization server of the proxy's own. How requests are signed is tested beside
+//! the layer, where the service that gives credentials can be stood in for.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use skep_config::RunConfig;
+use skep_proxy::Proxy;
+
+use crate::fixture::{Fixture, Server, call, result};
+
+const TARGET: &str = "https://mcp.aws.example/mcp";
+const ROLE: &str = "arn:aws:iam::123456789012:role/dev";
+
+fn error(fields: Value) -> String {
+    let mut config = json!({"name": "r", "transport": "streamable-http", "remote_url": TARGET});
+    config.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).err().unwrap().to_string()
+}
+
+fn signing(config: Value, target: &str) -> Value {
+    let parameters = json!({"aws_sts_config": config, "target_url": target});
+    json!({"middleware_configs": [{"type": "auth"}, {"type": "awssts", "parameters": parameters}]})
+}
+
+#[tokio::test]
+async fn what_cannot_be_signed_for_ends_the_proxy_with_its_field() {
+    let config = |changes: Value| {
+        let mut config = json!({"region": "eu-west-1", "fallback_role_arn": ROLE});
+        config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        config
+    };
+    for (changes, target, message) in [
+        (json!({"region": ""}), TARGET, "awssts: region: "),
+        (json!({"region": "evil.example/"}), TARGET, "awssts: region: "),
+        (json!({"fallback_role_arn": ""}), TARGET, "awssts: set fallback_role_arn or role_mappings"),
+        (json!({"session_duration": 60}), TARGET, "awssts: session_duration: 60 is not from 900 to 43200"),
+        (
+            json!({"role_mappings": [{"matcher": "claims.", "role_arn": ROLE}]}),
+            TARGET,
+            "awssts: role_mappings[0]: matcher: ",
+        ),
+        (json!({}), "", "awssts: target_url: it must be remote_url"),
+        (json!({}), "https://mcp.aws.example/other", "awssts: target_url: it must be remote_url"),
+        (json!({"subject_provider_name": "corp"}), TARGET, "awssts: subject_provider_name needs "),
+    ] {
+        let error = error(signing(config(changes), target));
+        assert!(error.starts_with(message), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_reaches_the_server_unsigned() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let remote = format!("http://{}/mcp", server.address);
+    let mut config = signing(json!({"region": "eu-west-1", "fallback_role_arn": ROLE}), &remote);
+    config["name"] = json!("r");
+    config["transport"] = json!("streamable-http");
+    config["remote_url"] = json!(remote);
+    let fixture = Fixture::of(&RunConfig::parse(&config.to_string()).unwrap()).await;
+    // Nobody has a token here, so there is nothing to get credentials for.
+    let answer = fixture.post(&[], &call("tools/list", json!({}))).await;
+    assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
+    assert!(server.got().is_empty());
+}
+
+#[tokio::test]
+async fn what_needs_the_proxys_own_authorization_server_ends_it_with_its_name() {
+    let auth_server = json!({
+        "issuer": "https://as.example", "upstreams": [{"name": "corp", "type": "oidc"}],
+        "disable_upstream_token_injection": true,
+    });
+    let swap = json!([{"type": "upstreamswap", "parameters": {"config": {"provider_name": "corp"}}}]);
+    let cedar =
+        json!({"policies": ["permit(principal, action, resource);"], "primary_upstream_provider": "corp"});
+    let document = json!({"version": "1.0", "type": "cedarv1", "cedar": cedar});
+    let policies = json!([{"type": "authorization", "parameters": {"config_data": document}}]);
+    for (fields, what) in [
+        // Without a middleware that needs it, it would still be missing.
+        (
+            json!({"embedded_auth_server_config": auth_server, "middleware_configs": [{"type": "strip-auth"}]}),
+            "embedded_auth_server_config",
+        ),
+        (json!({"middleware_configs": swap}), "middleware_configs: \"upstreamswap\""),
+        (json!({"middleware_configs": policies}), "authorization: cedar.primary_upstream_provider"),
+    ] {
+        let expected = format!(
+            "{what} needs an authorization server of the proxy's own, which is not supported by this version"
+        );
+        assert_eq!(error(fields), expected);
+    }
+}
