@@ -21,7 +21,7 @@ const APP: &str = "embeddingserver";
 const COMPONENT: &str = "embedding-server";
 
 /// What was found.
-pub(crate) struct Inputs {
+pub struct Inputs {
     pub(super) object: Arc<EmbeddingServer>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,
