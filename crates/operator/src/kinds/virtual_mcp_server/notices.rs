@@ -63,6 +63,7 @@ fn names<'a>(inputs: &Inputs, finding: &'a Finding) -> (&'a str, &'static str) {
 /// Which child could not be written.
 fn failed(inputs: &Inputs, error: &Error) -> Option<Notice> {
     let (reason, action) = match error.kind() {
+        _ if matches!(error, Error::NoRandomness(_)) => ("HMACSecretGenerationFailed", "GenerateHMACSecret"),
         Some("Secret") => ("HMACSecretCreationFailed", "CreateHMACSecret"),
         Some("Deployment") if inputs.deployment.is_none() => ("DeploymentCreationFailed", "CreateDeployment"),
         Some("Deployment") => ("DeploymentUpdateFailed", "UpdateDeployment"),

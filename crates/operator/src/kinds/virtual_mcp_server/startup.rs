@@ -90,3 +90,55 @@ fn check_search_with_policies(spec: &VirtualMCPServerSpec, config: &Config) -> R
     };
     Err(format!("{search}: a search for tools cannot be held to policies: leave out this, or {policies}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(config: Value, more: Value) -> Option<String> {
+        let mut spec = json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let spec: VirtualMCPServerSpec = serde_json::from_value(spec).unwrap();
+        let message = check(&spec, &serde_json::from_value(config).unwrap()).err()?;
+        Some(message.split_once(": ").unwrap().0.to_owned())
+    }
+
+    #[test]
+    fn what_would_be_refused_is_told_by_its_field() {
+        let policies = json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": "a"}}});
+        let embeddings = json!({
+            "incomingAuth": policies["incomingAuth"], "embeddingServerRef": {"name": "e"},
+        });
+        let handling = |handling: Value| json!({"operational": {"failureHandling": handling}});
+        let timeout = "config.operational.failureHandling.healthCheckTimeout";
+        for (config, more, field) in [
+            (handling(json!({"healthCheckInterval": "10s"})), json!({}), timeout),
+            (handling(json!({"healthCheckTimeout": "30s", "healthCheckInterval": "0s"})), json!({}), timeout),
+            (json!({"optimizer": {}}), policies.clone(), "config.optimizer"),
+            (json!({}), embeddings, "embeddingServerRef"),
+            (
+                json!({"optimizer": {"hybridSearchSemanticRatio": "1.1"}}),
+                json!({}),
+                "config.optimizer.hybridSearchSemanticRatio",
+            ),
+            (
+                json!({"optimizer": {"embeddingProvider": "openai"}}),
+                json!({}),
+                "config.optimizer.embeddingModel",
+            ),
+        ] {
+            assert_eq!(refused(config, more), Some(field.to_owned()));
+        }
+        for config in [
+            json!({}),
+            handling(json!({})),
+            handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "4999ms"})),
+            json!({"optimizer": {"hybridSearchSemanticRatio": "1", "semanticDistanceThreshold": ".5"}}),
+        ] {
+            assert_eq!(refused(config, json!({})), None);
+        }
+        assert_eq!(refused(json!({}), policies), None);
+    }
+}
