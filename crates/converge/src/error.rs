@@ -37,6 +37,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// The kind of the object that could not be written.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused { kind, .. } | Self::Foreign { kind, .. } | Self::Malformed(kind, _) => Some(kind),
+            Self::NoRandomness(_) => None,
+        }
+    }
+
     /// Whether the object had changed, or was gone, by the time of the write: a fresh look settles it.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Refused { source, .. }

@@ -1,4 +1,4 @@
-//! Security contexts: as little as a proxy needs.
+//! Security contexts: as little as a container needs.
 
 use k8s_openapi::api::core::v1::{Capabilities, PodSecurityContext, SeccompProfile, SecurityContext};
 
@@ -39,6 +39,21 @@ pub(crate) fn container_security(platform: Platform) -> SecurityContext {
         read_only_root_filesystem: Some(true),
         seccomp_profile: runtime_default(),
         capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add: None }),
+        ..SecurityContext::default()
+    }
+}
+
+/// The first port that every user may listen on.
+const FIRST_FREE_PORT: i32 = 1024;
+
+/// For a container that listens on the port, and runs as whom its image says: all that the restricted Pod Security
+/// Standard asks for, but another user.
+pub(crate) fn least_rights(port: i32) -> SecurityContext {
+    let add = (port < FIRST_FREE_PORT).then(|| vec!["NET_BIND_SERVICE".into()]);
+    SecurityContext {
+        allow_privilege_escalation: Some(false),
+        seccomp_profile: runtime_default(),
+        capabilities: Some(Capabilities { drop: Some(vec!["ALL".into()]), add }),
         ..SecurityContext::default()
     }
 }

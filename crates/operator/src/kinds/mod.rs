@@ -17,6 +17,9 @@ mod virtual_mcp_server;
 
 use std::sync::Arc;
 
+pub use embedding_server::Embeddings;
+pub use mcp_registry::McpRegistries;
+pub use mcp_remote_proxy::McpRemoteProxies;
 pub use mcp_server::McpServers;
 pub use virtual_mcp_server::VirtualMcpServers;
 
@@ -31,13 +34,13 @@ pub(crate) trait Visit {
 /// on an object and what can be rendered all follow from it.
 pub(crate) fn each(settings: &Arc<Settings>, visitor: &mut impl Visit) {
     visitor.visit(McpServers::new(settings.clone()));
-    visitor.visit(mcp_remote_proxy::McpRemoteProxies::new(settings.clone()));
+    visitor.visit(McpRemoteProxies::new(settings.clone()));
     visitor.visit(mcp_server_entry::McpServerEntries);
     visitor.visit(VirtualMcpServers::new(settings.clone()));
     visitor.visit(mcp_group::McpGroups);
     visitor.visit(virtual_mcp_composite_tool_definition::CompositeToolDefinitions);
-    visitor.visit(embedding_server::Embeddings::new(settings.clone()));
-    visitor.visit(mcp_registry::McpRegistries::new(settings.clone()));
+    visitor.visit(Embeddings::new(settings.clone()));
+    visitor.visit(McpRegistries::new(settings.clone()));
     visitor.visit(Configs::<mcp_authz_config::McpAuthzConfig>::default());
     visitor.visit(Configs::<mcp_external_auth_config::McpExternalAuthConfig>::default());
     visitor.visit(Configs::<mcp_oidc_config::McpOidcConfig>::default());

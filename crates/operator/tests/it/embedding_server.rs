@@ -2,7 +2,11 @@
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
-    core::v1::{Secret, Service},
+    core::v1::{Namespace, Pod, Secret, Service},
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use skep_operator::{
@@ -34,12 +38,11 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
         },
         "service": {"annotations": {"internal": "true"}, "labels": {"team": "sky"}},
     });
-    let hardened = json!({"spec": {
+    let patch = json!({"spec": {
         "imagePullSecrets": [{"name": "mine"}],
-        "containers": [{"name": "embedding", "securityContext": {"allowPrivilegeEscalation": false}}],
+        "containers": [{"name": "embedding", "workingDir": "/tmp"}],
     }});
-    let spec =
-        json!({"resourceOverrides": overrides, "podTemplateSpec": hardened, "args": ["--json-output"]});
+    let spec = json!({"resourceOverrides": overrides, "podTemplateSpec": patch, "args": ["--json-output"]});
     fixture.create(KIND, "emb", spec).await;
     let object = fixture.settle_any(KIND, "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
@@ -55,7 +58,7 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     );
     assert_eq!(pods["spec"]["imagePullSecrets"], json!([{"name": "mine"}, {"name": "registry"}]));
     let container = &pods["spec"]["containers"][0];
-    assert_eq!(container["securityContext"], json!({"allowPrivilegeEscalation": false}));
+    assert_eq!(container["workingDir"], "/tmp");
     let args = json!(["--model-id", "BAAI/bge-small-en-v1.5", "--port", "8080", "--json-output"]);
     assert_eq!(container["args"], args);
 
@@ -77,7 +80,7 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     assert_eq!(pods["metadata"]["annotations"], Value::Null);
     assert_eq!(pods["metadata"]["labels"].as_object().unwrap().len(), 4);
     assert_eq!(pods["spec"]["imagePullSecrets"], json!([{"name": "registry"}]));
-    assert_eq!(pods["spec"]["containers"][0]["securityContext"], Value::Null);
+    assert_eq!(pods["spec"]["containers"][0]["workingDir"], Value::Null);
     let service = json!(fixture.test.api::<Service>().get("emb").await.unwrap());
     assert_eq!(service["spec"]["ports"][0]["port"], 9090);
     assert_eq!(service["metadata"]["annotations"], Value::Null);
@@ -234,5 +237,85 @@ async fn what_somebody_changes_or_deletes_is_put_back() {
         .await;
     fixture.delete(Services::KIND, "emb").await;
     fixture.until_any(Services::KIND, "emb", "back", Value::is_object).await;
+    fixture.operator.stop().await;
+}
+
+async fn rights(fixture: &Fixture) -> Value {
+    stateful_set(fixture).await["spec"]["template"]["spec"]["containers"][0]["securityContext"].clone()
+}
+
+#[tokio::test]
+async fn it_has_no_more_rights_than_it_needs_unless_the_user_says_so() {
+    let fixture = Fixture::new().await;
+    fixture.create(KIND, "emb", json!({})).await;
+    fixture.settle_any(KIND, "emb").await;
+    let mut least = json!({
+        "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "RuntimeDefault"},
+    });
+    assert_eq!(rights(&fixture).await, least);
+
+    fixture.patch_any(KIND, "emb", json!({"spec": {"port": 80}})).await;
+    fixture.settle_any(KIND, "emb").await;
+    least["capabilities"]["add"] = json!(["NET_BIND_SERVICE"]);
+    assert_eq!(rights(&fixture).await, least);
+
+    let theirs = json!({"privileged": true, "allowPrivilegeEscalation": true, "seccompProfile": {"type": "Unconfined"}});
+    let template = json!({"spec": {"containers": [{"name": "embedding", "securityContext": theirs}]}});
+    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": template}})).await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    assert_eq!(object.data["status"]["phase"], "Pending");
+    least.as_object_mut().unwrap().extend(theirs.as_object().unwrap().clone());
+    assert_eq!(rights(&fixture).await, least);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_namespace_with_restricted_pods_takes_it_once_it_is_told_whom_to_run_as() {
+    let fixture = Fixture::new().await;
+    let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    let namespaces: Api<Namespace> = Api::all(fixture.test.client());
+    namespaces.patch(fixture.test.name(), &PatchParams::default(), &Patch::Merge(restricted)).await.unwrap();
+    let try_pod = async || {
+        let mut pod = stateful_set(&fixture).await["spec"]["template"].clone();
+        pod["metadata"]["name"] = json!("emb-0");
+        let pod: Pod = serde_json::from_value(pod).unwrap();
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let made = fixture.test.api::<Pod>().create(&dry_run, &pod).await;
+        made.map(drop).map_err(|error| error.to_string())
+    };
+    fixture.create(KIND, "emb", json!({"port": 80})).await;
+    fixture.settle_any(KIND, "emb").await;
+    let refused = try_pod().await.unwrap_err();
+    assert!(refused.contains("runAsNonRoot"), "{refused}");
+    assert!(!refused.contains("capabilities") && !refused.contains("seccomp"), "{refused}");
+
+    let user =
+        json!({"spec": {"securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000}}});
+    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": user}})).await;
+    fixture.settle_any(KIND, "emb").await;
+    assert_eq!(try_pod().await, Ok(()));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn the_pods_of_one_that_toolhive_made_keep_their_rights_until_its_finalizer_goes() {
+    let fixture = Fixture::new().await.stopped().await;
+    fixture.create(KIND, "emb", json!({})).await;
+    let finalizer = "embeddingserver.toolhive.stacklok.dev/finalizer";
+    fixture.patch_any(KIND, "emb", json!({"metadata": {"finalizers": [finalizer]}})).await;
+    let fixture = fixture.restart().await;
+    fixture.settle_any(KIND, "emb").await;
+    assert_eq!(rights(&fixture).await, Value::Null);
+    fixture.patch_any(KIND, "emb", json!({"spec": {"image": "registry.example/tei:2"}})).await;
+    fixture.settle_any(KIND, "emb").await;
+    assert_eq!(rights(&fixture).await, Value::Null);
+
+    fixture.patch_any(KIND, "emb", json!({"metadata": {"finalizers": null}})).await;
+    let restricted = |object: &Value| {
+        let pods = &object["spec"]["template"]["spec"];
+        pods["containers"][0]["securityContext"]["allowPrivilegeEscalation"] == false
+    };
+    fixture.until_any(StatefulSets::KIND, "emb", "restricted", restricted).await;
     fixture.operator.stop().await;
 }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use skep_converge::Kind;
 use skep_operator::watched::{
-    AuthzConfigs, ConfigMaps, ExternalAuthConfigs, Groups, OidcConfigs, Secrets, TelemetryConfigs,
-    ToolConfigs, WebhookConfigs,
+    AuthzConfigs, CompositeTools, ConfigMaps, ExternalAuthConfigs, Groups, OidcConfigs, Secrets,
+    TelemetryConfigs, ToolConfigs, WebhookConfigs,
 };
 use skep_world::Watched;
 
@@ -32,6 +32,7 @@ pub(crate) fn references() -> Vec<(Kind, Value)> {
     let hook =
         json!({"name": "v", "url": "https://hook.example", "hmacSecretRef": {"name": "s", "key": "k"}});
     let cedar = json!({"policies": [PERMIT], "entities_json": "[]"});
+    let workflow = json!({"name": "workflow", "description": "d", "steps": [{"id": "a", "tool": "one.x"}]});
     let document = json!({"version": "1.0", "type": "cedarv1", "cedar": cedar}).to_string();
     vec![
         custom(Groups::KIND, "group", json!({})),
@@ -54,6 +55,7 @@ pub(crate) fn references() -> Vec<(Kind, Value)> {
         custom(AuthzConfigs::KIND, "authz", json!({"type": "cedarv1", "config": cedar})),
         custom(TelemetryConfigs::KIND, "otel", json!({"openTelemetry": otel})),
         custom(WebhookConfigs::KIND, "hooks", json!({"validating": [hook]})),
+        custom(CompositeTools::KIND, "workflow", workflow),
         (
             ConfigMaps::KIND,
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": {"authz.json": document}}),

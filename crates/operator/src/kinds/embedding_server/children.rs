@@ -16,7 +16,10 @@ use super::{
     inputs::Inputs,
 };
 use crate::{
-    build::{EnvList, added, container_port, http_probe, patched, port_service, pull_secrets, requirements},
+    build::{
+        EnvList, added, container_port, http_probe, least_rights, patched, port_service, pull_secrets,
+        requirements,
+    },
     driver::Blocked,
 };
 
@@ -92,6 +95,8 @@ fn container(inputs: &Inputs) -> Container {
         volume_mounts: mounts,
         liveness_probe: Some(probe(inputs, 60, 30, 10)),
         readiness_probe: Some(probe(inputs, 30, 10, 5)),
+        // The image runs as root, and writes what it fetches as root: another user is the user's to choose.
+        security_context: (!inputs.was_toolhives()).then(|| least_rights(spec.port())),
         ..Container::default()
     }
 }

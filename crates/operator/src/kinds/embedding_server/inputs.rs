@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use skep_api::kinds::{EmbeddingServer, EmbeddingServerSpec};
-use skep_config::labels;
+use skep_config::{annotations::EMBEDDING_SERVER_FINALIZER, labels};
 use skep_world::{ReadError, Reader, Watched};
 
 use super::findings::findings;
@@ -21,7 +21,7 @@ const APP: &str = "embeddingserver";
 const COMPONENT: &str = "embedding-server";
 
 /// What was found.
-pub(crate) struct Inputs {
+pub struct Inputs {
     pub(super) object: Arc<EmbeddingServer>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,
@@ -61,6 +61,13 @@ impl Inputs {
 
     pub(super) fn generation(&self) -> i64 {
         self.object.metadata.generation.unwrap_or_default()
+    }
+
+    /// Whether ToolHive has worked on it, as only it puts on this finalizer. Its pods keep their rights then: they would
+    /// restart to lose them, and whatever they run has relied on them.
+    pub(super) fn was_toolhives(&self) -> bool {
+        let mut finalizers = self.object.metadata.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == EMBEDDING_SERVER_FINALIZER)
     }
 
     /// The labels of everything that is made for it, by which its pods are also selected.

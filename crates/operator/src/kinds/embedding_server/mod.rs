@@ -24,13 +24,13 @@ use crate::{
 use inputs::Inputs;
 
 /// The controller of EmbeddingServers.
-pub(super) struct Embeddings {
+pub struct Embeddings {
     settings: Arc<Settings>,
 }
 
 impl Embeddings {
     /// A controller with the settings of the installation.
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<Settings>) -> Self {
         Self { settings }
     }
 }

@@ -21,7 +21,7 @@ const APP: &str = "mcpregistry";
 pub(super) const COMPONENT: &str = "registry-api";
 
 /// What was found.
-pub(crate) struct Inputs {
+pub struct Inputs {
     pub(super) object: Arc<MCPRegistry>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,

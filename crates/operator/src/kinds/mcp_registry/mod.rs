@@ -27,13 +27,13 @@ use crate::{
 use inputs::Inputs;
 
 /// The controller of MCPRegistries.
-pub(super) struct McpRegistries {
+pub struct McpRegistries {
     settings: Arc<Settings>,
 }
 
 impl McpRegistries {
     /// A controller with the settings of the installation.
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<Settings>) -> Self {
         Self { settings }
     }
 }

@@ -76,15 +76,11 @@ fn pending() -> (MCPRegistryPhase, &'static str, String) {
 
 /// Which child could not be written.
 fn failed(error: &Error) -> &'static str {
-    let kind = match error {
-        Error::Refused { kind, .. } | Error::Foreign { kind, .. } | Error::Malformed(kind, _) => *kind,
-        Error::NoRandomness(_) => "",
-    };
-    match kind {
-        "ConfigMap" => "ConfigMapFailed",
-        "ServiceAccount" | "Role" | "RoleBinding" => "RBACFailed",
-        "Deployment" => "DeploymentFailed",
-        "Service" => "ServiceFailed",
+    match error.kind() {
+        Some("ConfigMap") => "ConfigMapFailed",
+        Some("ServiceAccount" | "Role" | "RoleBinding") => "RBACFailed",
+        Some("Deployment") => "DeploymentFailed",
+        Some("Service") => "ServiceFailed",
         _ => "NotReady",
     }
 }

@@ -19,7 +19,7 @@ const APP: &str = "mcpremoteproxy";
 pub(super) const HEADERS: &str = "headerForward.addHeadersFromSecret";
 
 /// What was found.
-pub(crate) struct Inputs {
+pub struct Inputs {
     pub(super) object: Arc<MCPRemoteProxy>,
     pub(super) proxied: Proxied,
     /// What all of this amounts to.

@@ -24,13 +24,13 @@ use crate::{
 use inputs::Inputs;
 
 /// The controller of MCPRemoteProxies.
-pub(super) struct McpRemoteProxies {
+pub struct McpRemoteProxies {
     settings: Arc<Settings>,
 }
 
 impl McpRemoteProxies {
     /// A controller with the settings of the installation.
-    pub(super) fn new(settings: Arc<Settings>) -> Self {
+    pub fn new(settings: Arc<Settings>) -> Self {
         Self { settings }
     }
 }

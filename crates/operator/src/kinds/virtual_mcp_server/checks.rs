@@ -8,7 +8,7 @@ use skep_api::{
 };
 use skep_config::env;
 
-use super::{backends::Member, inputs::Inputs};
+use super::{backends::Member, inputs::Inputs, startup};
 use crate::parts;
 
 /// The first thing that is wrong. Each message begins with the field.
@@ -34,6 +34,7 @@ pub(super) fn check(inputs: &Inputs) -> Result<(), String> {
     parts::header_forward::check_passthrough(&spec.passthrough_headers)?;
     parts::header_forward::check_passthrough(&config.passthrough_headers)
         .map_err(|error| format!("config.{error}"))?;
+    startup::check(spec, &config)?;
     check_variables(inputs)
 }
 

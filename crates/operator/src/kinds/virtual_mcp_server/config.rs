@@ -23,7 +23,8 @@ use crate::{build::service_url, driver::Blocked, parts, reference::object};
 
 /// What a tool's name gets before it, unless something else is said.
 const PREFIX_FORMAT: &str = "{workload}_";
-const HALF_A_MINUTE: Duration = Duration::from_secs(30);
+/// How often backends are checked, and how long a call may take, unless something else is said.
+pub(super) const HALF_A_MINUTE: Duration = Duration::from_secs(30);
 const A_MINUTE: Duration = Duration::from_secs(60);
 
 /// The configuration of the server.

@@ -9,6 +9,7 @@ mod findings;
 mod incoming;
 mod inputs;
 mod notices;
+mod startup;
 mod status;
 mod ways;
 

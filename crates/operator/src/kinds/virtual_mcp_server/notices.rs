@@ -1,11 +1,12 @@
 //! What people are told about a VirtualMCPServer.
 
 use skep_config::annotations;
-use skep_converge::Child;
+use skep_converge::{Child, Error};
 use skep_world::Watched;
 
 use super::inputs::Inputs;
 use crate::{
+    conditions::Finding,
     driver::Outcome,
     notice::{Notice, Severity},
     watched::{Deployments, Secrets},
@@ -17,7 +18,7 @@ pub(super) fn notices(inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
     match outcome {
         Outcome::Blocked(blocked) => all.extend(problem(inputs, &blocked.message)),
         Outcome::Failed(error) if error.is_stale() => {}
-        Outcome::Failed(error) => all.extend(problem(inputs, &error.to_string())),
+        Outcome::Failed(error) => all.extend(failed(inputs, error)),
         Outcome::Converged(written) => {
             all.extend(rollout(inputs, written).into_iter().chain(secret(written)))
         }
@@ -25,28 +26,51 @@ pub(super) fn notices(inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
     all
 }
 
-/// The status still says what was told before, so a problem that stays is told once.
+/// What keeps the server from having what the spec asks for, under the name of the condition that says the same.
 fn problem(inputs: &Inputs, message: &str) -> Option<Notice> {
-    let told = inputs.object.status.as_ref().and_then(|status| status.message.as_deref());
     let mut conditions = inputs.found.findings.conditions.iter();
     let broken = conditions.find(|finding| !finding.holds && finding.message == message);
-    let (reason, action) = match broken {
-        Some(finding) => (finding.reason.clone(), action(&finding.type_)),
-        None => ("NotApplied".to_owned(), "Reconcile"),
-    };
-    let note = format!("{message}; what runs goes on as it is");
-    (told != Some(message)).then_some(Notice { severity: Severity::Warning, reason, action, note })
+    let (reason, action) = broken.map_or(("NotApplied", "Reconcile"), |finding| names(inputs, finding));
+    Notice::problem(reason, action, message, told(inputs))
 }
 
-/// What was being done when a condition was found not to hold.
-fn action(condition: &str) -> &'static str {
-    match condition {
-        "PodTemplateSpecValid" => "ValidatePodTemplateSpec",
-        "EmbeddingServerReady" => "ValidateEmbeddingServerRef",
-        "AuthConfigured" => "ValidateSecrets",
-        "Valid" => "ValidateSpec",
-        _ => "ResolveReferences",
+/// The status still says what was told before, so a problem that stays is told once.
+fn told(inputs: &Inputs) -> Option<&str> {
+    inputs.object.status.as_ref()?.message.as_deref()
+}
+
+/// The reason of the event about a condition that does not hold, and what was being done. Where ToolHive has an event,
+/// both are its words: people look for them.
+fn names<'a>(inputs: &Inputs, finding: &'a Finding) -> (&'a str, &'static str) {
+    let reason = finding.reason.as_str();
+    match (&*finding.type_, reason) {
+        ("PodTemplateSpecValid", _) => (reason, "ValidatePodTemplateSpec"),
+        ("EmbeddingServerReady", "EmbeddingServerNotFound") => {
+            ("EmbeddingServerRefNotFound", "ValidateEmbeddingServerRef")
+        }
+        ("EmbeddingServerReady", _) => (reason, "ValidateEmbeddingServerRef"),
+        // What may come by itself is a Secret.
+        ("AuthConfigured", "AuthInvalid") if inputs.found.waits => {
+            ("SecretValidationFailed", "ValidateSecrets")
+        }
+        ("AuthConfigured", "AuthInvalid") => (reason, "ValidatePolicies"),
+        ("AuthConfigured", _) => (reason, "ValidateAuthzConfigMap"),
+        ("Valid", _) => (reason, "ValidateSpec"),
+        _ => (reason, "ResolveReferences"),
     }
+}
+
+/// Which child could not be written.
+fn failed(inputs: &Inputs, error: &Error) -> Option<Notice> {
+    let (reason, action) = match error.kind() {
+        _ if matches!(error, Error::NoRandomness(_)) => ("HMACSecretGenerationFailed", "GenerateHMACSecret"),
+        Some("Secret") => ("HMACSecretCreationFailed", "CreateHMACSecret"),
+        Some("Deployment") if inputs.deployment.is_none() => ("DeploymentCreationFailed", "CreateDeployment"),
+        Some("Deployment") => ("DeploymentUpdateFailed", "UpdateDeployment"),
+        Some("Service") => ("ServiceCreationFailed", "CreateService"),
+        _ => ("NotApplied", "Reconcile"),
+    };
+    Notice::problem(reason, action, &error.to_string(), told(inputs))
 }
 
 /// What works, and could be said better. It is told once for each spec.

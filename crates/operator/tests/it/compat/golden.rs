@@ -151,6 +151,18 @@ pub(super) fn with_our_configuration(mut object: Value) -> Value {
     object
 }
 
+/// The pods of an EmbeddingServer as they are here. Entered in docs/compatibility.md: they have fewer rights.
+pub(super) fn with_least_rights(mut object: Value) -> Value {
+    let owner = &object["metadata"]["ownerReferences"][0]["kind"];
+    if object["kind"] == "StatefulSet" && owner == EmbeddingServers::KIND.kind {
+        object["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({
+            "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        });
+    }
+    object
+}
+
 /// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply knows
 /// variables by their names, so the second of two equal ones goes.
 pub(super) fn without_duplicate_variables(mut object: Value) -> Value {

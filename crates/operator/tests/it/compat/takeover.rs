@@ -4,8 +4,9 @@ use std::{collections::BTreeMap, path::Path};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use skep_config::annotations;
 use skep_converge::Kind;
-use skep_operator::watched::VirtualServers;
+use skep_operator::watched::{EmbeddingServers, VirtualServers};
 use skep_world::Watched;
 
 use super::golden;
@@ -56,6 +57,11 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     for folder in golden::folders() {
         let fixture = Fixture::with(golden::settings()).await.stopped().await;
         let names = golden::create_inputs(&fixture.test, &folder).await;
+        for (kind, name) in names.iter().filter(|(kind, _)| *kind == EmbeddingServers::KIND) {
+            // By which one knows that ToolHive has worked on it.
+            let finalizer = json!({"metadata": {"finalizers": [annotations::EMBEDDING_SERVER_FINALIZER]}});
+            fixture.patch_any(*kind, name, finalizer).await;
+        }
         let mut children = golden::children(&folder, fixture.test.name(), &names);
         // As they must be where a configuration names the namespace.
         let checksums = checksums(&children);

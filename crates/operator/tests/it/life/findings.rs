@@ -1,31 +1,34 @@
-//! Each thing that can be wrong with an MCPRemoteProxy: it is told by its condition and by one event, what runs is left as
-//! it is, and all is well again once it is mended.
+//! Each thing that can be wrong with an object: it is told by its condition and by one event, what runs is left as it is,
+//! and all is well again once it is mended.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::{api::ListParams, core::DynamicObject};
-use serde_json::{Value, json};
-use skep_api::kinds::MCPRemoteProxy;
-use skep_operator::watched::{Deployments, RemoteProxies};
-use skep_testkit::fixtures::TestRemoteProxy;
+use serde_json::{Map, Value, json};
+use skep_converge::Kind;
+use skep_operator::watched::{Deployments, RemoteProxies, VirtualServers};
 use skep_world::Watched;
 
-use super::mistakes::{AUTH, Mend, Row, create_bad_ones, of_advice, of_references, of_the_configuration};
+use super::{
+    mistakes,
+    rows::{AUTH, Mend, Row},
+    virtual_mistakes,
+};
 use crate::{
     fixture::{Fixture, conditions},
     references::create_references,
 };
 
-/// What a proxy is like at one time.
+/// What an object is like at one time.
 struct Seen {
-    proxy: DynamicObject,
+    object: DynamicObject,
     deployment: DynamicObject,
 }
 
 impl Seen {
     fn told(&self) -> BTreeMap<String, (String, String)> {
-        conditions(&self.proxy)
+        conditions(&self.object)
     }
 }
 
@@ -33,28 +36,28 @@ fn name(number: usize) -> String {
     format!("p-{number}")
 }
 
-/// Waits until the operator has nothing more to do, and looks at every proxy.
-async fn look(fixture: &Fixture, count: usize) -> Vec<Seen> {
+/// Waits until the operator has nothing more to do, and looks at every object.
+async fn look(fixture: &Fixture, kind: Kind, count: usize) -> Vec<Seen> {
     let mut seen = Vec::new();
     for number in 0..count {
         let name = name(number);
         let current = |object: &DynamicObject| {
             object.data["status"]["observedGeneration"].as_i64() == object.metadata.generation
         };
-        fixture.until_object(RemoteProxies::KIND, &name, "reported on", current).await;
+        fixture.until_object(kind, &name, "reported on", current).await;
     }
-    fixture.settle_any(RemoteProxies::KIND, &name(0)).await;
+    fixture.settle_any(kind, &name(0)).await;
     for number in 0..count {
         let name = name(number);
         seen.push(Seen {
-            proxy: fixture.object(RemoteProxies::KIND, &name).await.unwrap(),
+            object: fixture.object(kind, &name).await.unwrap(),
             deployment: fixture.object(Deployments::KIND, &name).await.unwrap(),
         });
     }
     seen
 }
 
-/// The warnings about each proxy, as reason and note.
+/// The warnings about an object, as reason and note.
 async fn warnings(fixture: &Fixture, of: &str) -> Vec<(String, String)> {
     let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
     let about =
@@ -64,44 +67,40 @@ async fn warnings(fixture: &Fixture, of: &str) -> Vec<(String, String)> {
     warnings.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect()
 }
 
-/// The patch that takes back what was set.
-fn taken_back(wrong: &Value) -> Value {
-    let fields = wrong.as_object().unwrap().keys().map(|field| match field.as_str() {
-        "remoteUrl" => (field.clone(), json!("https://mcp.example")),
-        _ => (field.clone(), Value::Null),
+/// The merge patch that takes back what was set over the spec.
+fn taken_back(wrong: &Value, spec: &Value) -> Value {
+    let Value::Object(fields) = wrong else { return spec.clone() };
+    let fields = fields.iter().map(|(field, wrong)| {
+        let before = spec.get(field).map(|before| taken_back(wrong, before));
+        (field.clone(), before.unwrap_or_default())
     });
-    json!({"spec": fields.collect::<serde_json::Map<_, _>>()})
+    Value::Object(fields.collect::<Map<_, _>>())
 }
 
-#[tokio::test]
-async fn whatever_is_wrong_is_told_once_and_leaves_what_runs_alone_until_it_is_mended() {
-    let fixture = Fixture::new().await;
-    create_references(&fixture).await;
-    create_bad_ones(&fixture).await;
-    let rows: Vec<Row> =
-        of_the_configuration().into_iter().chain(of_references()).chain(of_advice()).collect();
+/// Makes each mistake in an object of its own, which has the spec before, and mends it.
+async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row]) {
     for number in 0..rows.len() {
-        fixture.test.create_object(&MCPRemoteProxy::test(&name(number))).await;
+        fixture.create(kind, &name(number), spec.clone()).await;
     }
-    let before = look(&fixture, rows.len()).await;
+    let before = look(fixture, kind, rows.len()).await;
 
     for (number, row) in rows.iter().enumerate() {
-        fixture.patch_any(RemoteProxies::KIND, &name(number), json!({"spec": row.wrong})).await;
+        fixture.patch_any(kind, &name(number), json!({"spec": row.wrong})).await;
     }
-    let wrong = look(&fixture, rows.len()).await;
+    let wrong = look(fixture, kind, rows.len()).await;
     for (number, row) in rows.iter().enumerate() {
         let (seen, what) = (&wrong[number], &row.wrong);
         for (type_, status, reason) in &row.told {
             let told = seen.told();
             assert_eq!(told.get(*type_), Some(&((*status).into(), (*reason).into())), "{what}: {told:#?}");
         }
-        let told = warnings(&fixture, &name(number)).await;
-        let status = &seen.proxy.data["status"];
+        let told = warnings(fixture, &name(number)).await;
+        let status = &seen.object.data["status"];
         let Some(event) = row.event else {
             assert_eq!((&status["phase"], told.len()), (&json!("Pending"), 0), "{what} does not matter");
             continue;
         };
-        assert_eq!(status["phase"], "Failed", "{what}");
+        assert_eq!(status["phase"], row.phase, "{what}");
         let note = format!("{}; what runs goes on as it is", status["message"].as_str().unwrap());
         assert_eq!(told, [(event.to_owned(), note)], "{what} is told once");
         assert_eq!(
@@ -113,16 +112,18 @@ async fn whatever_is_wrong_is_told_once_and_leaves_what_runs_alone_until_it_is_m
     for (number, row) in rows.iter().enumerate() {
         match &row.mend {
             Mend::TakeBack => {
-                fixture.patch_any(RemoteProxies::KIND, &name(number), taken_back(&row.wrong)).await;
+                let spec = taken_back(&row.wrong, spec);
+                fixture.patch_any(kind, &name(number), json!({"spec": spec})).await;
             }
             Mend::Create(kind, object) => drop(fixture.create_any(*kind, object).await),
         }
     }
-    let mended = look(&fixture, rows.len()).await;
+    let mended = look(fixture, kind, rows.len()).await;
     for (number, row) in rows.iter().enumerate() {
         let (seen, what) = (&mended[number], &row.wrong);
-        assert_eq!(seen.proxy.data["status"]["phase"], "Pending", "{what}: {:#}", seen.proxy.data["status"]);
-        let told = warnings(&fixture, &name(number)).await;
+        let status = &seen.object.data["status"];
+        assert_eq!(status["phase"], "Pending", "{what}: {status:#}");
+        let told = warnings(fixture, &name(number)).await;
         assert_eq!(told.len(), usize::from(row.event.is_some()), "{what} is not told again: {told:#?}");
         let told = seen.told();
         match &row.mend {
@@ -138,5 +139,32 @@ async fn whatever_is_wrong_is_told_once_and_leaves_what_runs_alone_until_it_is_m
             }
         }
     }
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_remote_proxy_is_told_once_and_leaves_what_runs_alone_until_it_is_mended() {
+    let fixture = Fixture::new().await;
+    create_references(&fixture).await;
+    mistakes::create_bad_ones(&fixture).await;
+    let mut rows = mistakes::of_the_configuration();
+    rows.extend(mistakes::of_references());
+    rows.extend(mistakes::of_advice());
+    try_mistakes(&fixture, RemoteProxies::KIND, &json!({"remoteUrl": "https://mcp.example"}), &rows).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn whatever_is_wrong_with_a_virtual_server_is_told_once_and_leaves_what_runs_alone_until_it_is_mended()
+{
+    let fixture = Fixture::new().await;
+    create_references(&fixture).await;
+    mistakes::create_bad_ones(&fixture).await;
+    virtual_mistakes::create_bad_ones(&fixture).await;
+    let mut rows = virtual_mistakes::of_the_spec();
+    rows.extend(virtual_mistakes::of_authentication());
+    rows.extend(virtual_mistakes::of_references());
+    rows.extend(virtual_mistakes::of_advice());
+    let spec = json!({"groupRef": {"name": "group"}, "incomingAuth": {"type": "anonymous"}});
+    try_mistakes(&fixture, VirtualServers::KIND, &spec, &rows).await;
     fixture.operator.stop().await;
 }

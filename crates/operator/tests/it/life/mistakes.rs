@@ -1,58 +1,15 @@
 //! The table of what can be wrong with an MCPRemoteProxy.
 
-use serde_json::{Value, json};
-use skep_converge::Kind;
+use serde_json::json;
 use skep_operator::watched::{
     AuthzConfigs, ConfigMaps, ExternalAuthConfigs, OidcConfigs, Secrets, TelemetryConfigs, ToolConfigs,
 };
 use skep_world::Watched;
 
+use super::rows::{AUTH, NOT_APPLIED, Row, object, row};
 use crate::{fixture::Fixture, references::PERMIT};
 
-/// A way in which a spec can be wrong.
-pub(super) struct Row {
-    /// What is set in the spec.
-    pub(super) wrong: Value,
-    /// The conditions that tell it, as type, status and reason.
-    pub(super) told: Vec<(&'static str, &'static str, &'static str)>,
-    /// The reason of the event, if it keeps the proxy from having what it asks for.
-    pub(super) event: Option<&'static str>,
-    pub(super) mend: Mend,
-}
-
-/// How it is mended.
-pub(super) enum Mend {
-    /// By taking back what was set.
-    TakeBack,
-    /// By an object that was missing.
-    Create(Kind, Value),
-}
-
-fn row(wrong: Value, told: &[(&'static str, &'static str)], event: Option<&'static str>) -> Row {
-    let told = told.iter().map(|(type_, reason)| (*type_, "False", *reason)).collect();
-    Row { wrong, told, event, mend: Mend::TakeBack }
-}
-
-impl Row {
-    fn until(self, kind: Kind, name: &str, content: Value) -> Self {
-        Self { mend: Mend::Create(kind, object(kind, name, content)), ..self }
-    }
-
-    fn holds(mut self) -> Self {
-        self.told.iter_mut().for_each(|(_, status, _)| *status = "True");
-        self
-    }
-}
-
-fn object(kind: Kind, name: &str, content: Value) -> Value {
-    let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}});
-    object.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
-    object
-}
-
 const CONFIGURATION: &str = "ConfigurationValid";
-pub(super) const AUTH: (&str, &str) = ("AuthConfigured", "AuthInvalid");
-const NOT_APPLIED: Option<&str> = Some("NotApplied");
 
 /// What is wrong with the spec by itself, or with what it names directly.
 pub(super) fn of_the_configuration() -> Vec<Row> {

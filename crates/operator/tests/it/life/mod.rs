@@ -3,5 +3,7 @@
 mod findings;
 mod mistakes;
 mod remote_proxy;
+mod rows;
 mod server;
+mod virtual_mistakes;
 mod without_pods;

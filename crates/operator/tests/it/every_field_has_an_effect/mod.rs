@@ -1,23 +1,29 @@
 //! No field of a spec is there for nothing: set to another value, each gives other children or another message. There is
 //! no cluster here.
 
+mod virtual_servers;
+
 use serde_json::{Value, json};
 use skep_converge::Kind;
 use skep_operator::{
     render::render,
     settings::Settings,
-    watched::{RemoteProxies, Servers},
+    watched::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers},
 };
 use skep_world::Watched;
 
 use crate::references::{PERMIT, references};
+use virtual_servers::{overwritten, virtual_servers};
 
 /// Fields that change nothing of the children, and why. A `[]` is any element, a `{}` any entry.
-const WITHOUT_EFFECT: [(&str, &str); 3] = [
+const OF_A_PROXY: [(&str, &str); 3] = [
     ("authServerRef.kind", "there is one kind that it can be"),
     ("authzConfig.inline.primaryUpstreamProvider", "only a VirtualMCPServer reads it; a condition says so"),
     ("groupRef.name", "membership shows in the status, and in what serves the group"),
 ];
+/// The same, of a VirtualMCPServer.
+const OF_A_VIRTUAL_SERVER: [(&str, &str); 1] =
+    [("incomingAuth.authzConfig.type", "the API server takes only the type of what stands beside it")];
 
 /// The specs in which the fields of both kinds are tried: one that has all that can stand beside each other, to which a
 /// kind adds its own, and others, to which it adds what it must have.
@@ -99,13 +105,49 @@ fn remote_proxies() -> Vec<Value> {
     all
 }
 
+fn embedding_servers() -> Vec<Value> {
+    let metadata = json!({"annotations": {"a": "1"}, "labels": {"b": "2"}});
+    let pods = json!({"podTemplateMetadataOverrides": metadata});
+    vec![json!({
+        "model": "BAAI/bge-small-en-v1.5",
+        "image": "registry.example/tei:1",
+        "imagePullPolicy": "Always",
+        "port": 8081,
+        "replicas": 2,
+        "args": ["--json-output"],
+        "env": [{"name": "RUST_LOG", "value": "debug"}],
+        "hfTokenSecretRef": {"name": "s", "key": "k"},
+        "resources": {"limits": {"cpu": "500m", "memory": "128Mi"}, "requests": {"cpu": "0.1", "memory": "64Mi"}},
+        "modelCache": {"enabled": true, "storageClassName": "fast", "size": "20Gi", "accessMode": "ReadWriteMany"},
+        "podTemplateSpec": {"spec": {"nodeSelector": {"disk": "ssd"}}},
+        "resourceOverrides": {
+            "statefulSet": with(pods, &metadata), "service": metadata, "persistentVolumeClaim": metadata,
+        },
+    })]
+}
+
+fn registries() -> Vec<Value> {
+    vec![json!({
+        "configYAML": "a: 1\n",
+        "displayName": "A registry",
+        "imagePullSecrets": [{"name": "pull"}],
+        "pgpassSecretRef": {"name": "s", "key": "k", "optional": false},
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "podTemplateSpec": {"spec": {"nodeSelector": {"disk": "ssd"}}},
+    })]
+}
+
 fn with(mut spec: Value, more: &Value) -> Value {
     spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     spec
 }
 
-/// What becomes of an object with this spec: its children, or why it has none. Nothing if the spec cannot be read.
-async fn outcome(kind: Kind, spec: &Value) -> Option<Result<Vec<Value>, String>> {
+/// What becomes of an object: its children, or why it has none.
+type Outcome = Result<Vec<Value>, String>;
+
+/// What becomes of an object with this spec. Nothing if the spec cannot be read.
+async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
     let metadata = json!({"name": "tried", "namespace": "ns", "uid": "1", "generation": 1});
     let tried =
         json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
@@ -113,9 +155,15 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Result<Vec<Value>, String>>
         object["metadata"]["namespace"] = json!("ns");
         object
     });
-    let objects = others.chain([tried]).map(|object| serde_json::from_value(object).unwrap());
+    // One that answers requests.
+    let embedding = EmbeddingServers::KIND;
+    let embedding = json!({
+        "apiVersion": embedding.api_version(), "kind": embedding.kind, "metadata": {"name": "embed", "namespace": "ns"},
+        "spec": {}, "status": {"phase": "Ready", "readyReplicas": 1},
+    });
+    let objects = others.chain([embedding, tried]).map(|object| serde_json::from_value(object).unwrap());
     let rendered = render(objects.collect(), Settings::default()).await.ok()?.into_iter();
-    let mut workloads = rendered.filter(|rendered| rendered.owner.starts_with(&format!("{} ", kind.kind)));
+    let mut workloads = rendered.filter(|rendered| rendered.owner == format!("{} tried", kind.kind));
     let rendered = workloads.next()?;
     let children =
         rendered.children.map(|children| children.iter().map(|child| child.body().clone()).collect());
@@ -138,25 +186,26 @@ fn leaves(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The first value at such a path.
-fn at<'a>(value: &'a mut Value, path: &str) -> Option<&'a mut Value> {
-    let mut place = value;
-    for step in path.replace("[]", ".[]").replace("{}", ".{}").split('.') {
-        place = match step {
-            "[]" => place.get_mut(0)?,
-            "{}" => place.as_object_mut()?.values_mut().next()?,
-            name => place.get_mut(name)?,
-        };
+/// The first value at such a path, in whichever element has one.
+fn at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
+    let Some((step, rest)) = path.split_first() else { return Some(value) };
+    match *step {
+        "[]" => value.as_array_mut()?.iter_mut().find_map(|item| at(item, rest)),
+        "{}" => value.as_object_mut()?.values_mut().find_map(|item| at(item, rest)),
+        name => at(value.get_mut(name)?, rest),
     }
-    Some(place)
 }
 
 /// Another value that a field may hold.
 fn other(schema: &Value, value: &Value) -> Option<Value> {
     if let Some(values) = schema["enum"].as_array() {
-        return values.iter().find(|other| *other != value).cloned();
+        let other = values.iter().find(|other| *other != value).cloned();
+        // The only other thing to say is nothing.
+        return Some(other.unwrap_or_default());
     }
     Some(match value {
+        // What begins with a number may be one of seconds.
+        Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit()) => json!(format!("1{text}")),
         Value::String(text) => json!(format!("{text}2")),
         Value::Number(number) => json!(number.as_i64()? + 1),
         Value::Bool(flag) => json!(!flag),
@@ -170,17 +219,19 @@ fn other(schema: &Value, value: &Value) -> Option<Value> {
 }
 
 /// Whether another value at the path makes a difference to one of the objects.
-async fn has_effect(kind: Kind, specs: &[Value], path: &str, schema: &Value) -> bool {
+async fn has_effect(kind: Kind, specs: &[(&Value, Outcome)], path: &str, schema: &Value) -> bool {
     let mut tried = false;
-    for spec in specs {
-        let mut changed = spec.clone();
-        let Some(value) = at(&mut changed, path) else { continue };
+    for (spec, before) in specs {
+        let mut changed = (*spec).clone();
+        let steps = path.replace("[]", ".[]").replace("{}", ".{}");
+        let steps: Vec<&str> = steps.split('.').collect();
+        let Some(value) = at(&mut changed, &steps) else { continue };
         tried = true;
         let Some(other) = other(schema, value) else { continue };
         *value = other;
         let after =
             outcome(kind, &changed).await.unwrap_or_else(|| panic!("{path}: {changed} cannot be read"));
-        if Some(after) != outcome(kind, spec).await {
+        if after != *before {
             return true;
         }
     }
@@ -188,25 +239,68 @@ async fn has_effect(kind: Kind, specs: &[Value], path: &str, schema: &Value) -> 
     false
 }
 
-#[tokio::test]
-async fn every_field_of_a_spec_is_read_by_somebody() {
-    let crds = skep_api::crd::crds().unwrap();
-    for (kind, specs) in [(Servers::KIND, servers()), (RemoteProxies::KIND, remote_proxies())] {
-        for spec in &specs {
-            let outcome = outcome(kind, spec).await.unwrap_or_else(|| panic!("{spec} cannot be read"));
-            assert!(outcome.is_ok(), "{spec}: {outcome:?}");
-        }
-        let crd = crds.iter().find(|crd| crd.spec.names.kind == kind.kind).unwrap();
-        let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
-        let mut fields = Vec::new();
-        leaves(schema.pointer("/openAPIV3Schema/properties/spec").unwrap(), "", &mut fields);
-        assert!(fields.len() > 50, "only {} fields", fields.len());
-        let mut unread = Vec::new();
-        for (path, schema) in &fields {
-            if !has_effect(kind, &specs, path, schema).await {
-                unread.push(path.as_str());
-            }
-        }
-        assert_eq!(unread, WITHOUT_EFFECT.map(|(path, _)| path), "fields of {} without effect", kind.kind);
+/// Checks that each of the kind's fields makes a difference in one of the specs, but for those that are known to make none.
+async fn every_field_has_an_effect(kind: Kind, specs: &[Value], without: &[(&str, &str)]) {
+    let mut tried = Vec::new();
+    for spec in specs {
+        let outcome = outcome(kind, spec).await.unwrap_or_else(|| panic!("{spec} cannot be read"));
+        assert!(outcome.is_ok(), "{spec}: {outcome:?}");
+        tried.push((spec, outcome));
     }
+    let crds = skep_api::crd::crds().unwrap();
+    let crd = crds.iter().find(|crd| crd.spec.names.kind == kind.kind).unwrap();
+    let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
+    let mut fields = Vec::new();
+    leaves(schema.pointer("/openAPIV3Schema/properties/spec").unwrap(), "", &mut fields);
+    if kind == VirtualServers::KIND {
+        let overwritten = overwritten();
+        fields.retain(|(path, _)| !overwritten.iter().any(|(part, _)| is_within(path, part)));
+    }
+    assert!(!fields.is_empty());
+    let mut unread = Vec::new();
+    for (path, schema) in &fields {
+        if !has_effect(kind, &tried, path, schema).await {
+            unread.push(path.as_str());
+        }
+    }
+    let without: Vec<&str> = without.iter().map(|(path, _)| *path).collect();
+    assert_eq!(unread, without, "fields of {} without effect", kind.kind);
+}
+
+fn is_within(path: &str, part: &str) -> bool {
+    path.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[', '{']))
+}
+
+#[tokio::test]
+async fn every_field_of_a_proxy_is_read_by_somebody() {
+    every_field_has_an_effect(Servers::KIND, &servers(), &OF_A_PROXY).await;
+    every_field_has_an_effect(RemoteProxies::KIND, &remote_proxies(), &OF_A_PROXY).await;
+}
+
+#[tokio::test]
+async fn every_field_of_a_virtual_server_is_read_by_somebody() {
+    every_field_has_an_effect(VirtualServers::KIND, &virtual_servers(), &OF_A_VIRTUAL_SERVER).await;
+}
+
+#[tokio::test]
+async fn what_the_operator_writes_for_a_virtual_server_is_not_the_users_to_say() {
+    for spec in virtual_servers() {
+        let good = outcome(VirtualServers::KIND, &spec).await;
+        for (part, said) in overwritten() {
+            let mut spec = spec.clone();
+            let name = part.strip_prefix("config.").unwrap();
+            spec["config"][name] = said;
+            assert!(good.is_some() && outcome(VirtualServers::KIND, &spec).await == good, "{part}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_field_of_an_embedding_server_is_read_by_somebody() {
+    every_field_has_an_effect(EmbeddingServers::KIND, &embedding_servers(), &[]).await;
+}
+
+#[tokio::test]
+async fn every_field_of_a_registry_is_read_by_somebody() {
+    every_field_has_an_effect(Registries::KIND, &registries(), &[]).await;
 }
