@@ -9,8 +9,12 @@ use std::{
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use serde_json::json;
-use skep_config::{RunConfig, run_config::Transport};
+use skep_config::{
+    RunConfig,
+    run_config::{SessionRedis, Transport},
+};
 use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
+use tracing::info;
 
 use crate::{
     ConfigError,
@@ -21,7 +25,7 @@ use crate::{
     exchange::Exchange,
     limits,
     runtime::{Attach, Local},
-    sessions::Sessions,
+    sessions::{Memory, Sessions},
     stdio::{REQUEST_TIMEOUT, Status, StdioServer, request_time},
     upstream::{HttpServer, Target},
     well_known::WellKnown,
@@ -31,7 +35,7 @@ use crate::{
 pub struct Proxy {
     chain: Chain,
     server: Server,
-    sessions: Arc<Sessions>,
+    sessions: Sessions,
     transport: Transport,
     stateless: bool,
     well_known: WellKnown,
@@ -50,13 +54,13 @@ impl Proxy {
             let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
             return Self::attached(config, Local::new(config)?, time);
         }
-        let sessions = Arc::new(Sessions::new(session_life(config)?));
         let target = if config.remote_url.is_empty() {
             let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
             Target::own(host, config.target_port)?
         } else {
             Target::remote(&config.remote_url)?
         };
+        let sessions = Sessions::new(session_life(config)?, session_redis(config), &target.place())?;
         let server = Server::Http(HttpServer::new(target, sessions.clone())?);
         Self::with(config, server, sessions)
     }
@@ -68,12 +72,15 @@ impl Proxy {
         attach: A,
         time: Duration,
     ) -> Result<Self, ConfigError> {
-        let sessions = Arc::new(Sessions::new(session_life(config)?));
+        if session_redis(config).is_some() {
+            info!("the sessions of a stdio server are in the proxy's memory, as its process has their state");
+        }
+        let sessions = Arc::new(Memory::new(session_life(config)?));
         let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
-        Self::with(config, server, sessions)
+        Self::with(config, server, Sessions::Memory(sessions))
     }
 
-    fn with(config: &RunConfig, server: Server, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
+    fn with(config: &RunConfig, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
         Ok(Self {
             chain: Chain::new(config)?,
             server,
@@ -82,6 +89,12 @@ impl Proxy {
             stateless: config.stateless,
             well_known: WellKnown::new(config),
         })
+    }
+
+    /// Whether what the proxy needs beside its server can be used. To be asked before it serves: later on, it does without
+    /// for a while, and until then a mistake would not be seen.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        self.sessions.check().await
     }
 
     /// What goes on beside requests: sessions that nobody uses end, and a stdio server is kept running, until
@@ -215,6 +228,10 @@ impl Proxy {
             identity: None,
         })
     }
+}
+
+fn session_redis(config: &RunConfig) -> Option<&SessionRedis> {
+    config.scaling_config.as_ref()?.session_redis.as_ref()
 }
 
 fn session_life(config: &RunConfig) -> Result<std::time::Duration, ConfigError> {

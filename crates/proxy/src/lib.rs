@@ -20,6 +20,7 @@ mod identity;
 mod layers;
 pub mod limits;
 mod load;
+mod redis;
 pub mod runtime;
 mod serve;
 mod sessions;

@@ -73,6 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
         let asked_to_end = asked_to_end()?;
         let Started { proxy, readiness } = started(&config, &overrides.env).await?;
+        proxy.check().await?;
         info!(name = config.name, address = %listener.local_addr()?, "serving");
         serve(listener, Arc::new(proxy), async move {
             tokio::select! {

@@ -1,7 +1,5 @@
 //! A server that speaks MCP over HTTP: requests go to it as they came, with its own session id in place of the client's.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -26,7 +24,7 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 pub(crate) struct HttpServer {
     client: Client,
     target: Target,
-    sessions: Arc<Sessions>,
+    sessions: Sessions,
 }
 
 /// The session that a request is in.
@@ -36,13 +34,13 @@ struct Current {
 }
 
 impl HttpServer {
-    pub(crate) fn new(target: Target, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(target: Target, sessions: Sessions) -> Result<Self, ConfigError> {
         Ok(Self { client: Client::new()?, target, sessions })
     }
 
     /// Passes a request on.
     pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
-        let current = self.current(exchange)?;
+        let current = self.current(exchange).await?;
         let session = current.as_ref().map(|current| &current.session);
         match self.forward(exchange, session).await {
             Ok(response) if is_lost(&response, exchange, current.as_ref()) => {
@@ -51,7 +49,7 @@ impl HttpServer {
             Err(error) if error.is_connect() && current.is_some() => {
                 self.recovered(exchange, current, Err(())).await
             }
-            Ok(response) => self.learnt(exchange, current, response),
+            Ok(response) => self.learnt(exchange, current, response).await,
             Err(error) => {
                 warn!(%error, "the server cannot be reached");
                 Err(Refusal::Unreachable)
@@ -60,7 +58,7 @@ impl HttpServer {
     }
 
     /// The session that the request names. `initialize` begins one, and since 2026-07-28 there are none.
-    fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
+    async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
         let stateless =
             exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
         let mut ids = exchange.headers.get_all(&SESSION).iter();
@@ -69,7 +67,7 @@ impl HttpServer {
             return Err(Refusal::Session);
         }
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
-        let session = self.sessions.get(id.as_str()).ok_or(Refusal::Session)?;
+        let session = self.sessions.get(id.as_str()).await?.ok_or(Refusal::Session)?;
         Ok(Some(Current { id, session }))
     }
 
@@ -110,7 +108,7 @@ impl HttpServer {
     }
 
     /// Remembers a session that begins with this answer, or forgets the one that ends with it.
-    fn learnt(
+    async fn learnt(
         &self,
         exchange: &Exchange,
         current: Option<Current>,
@@ -120,7 +118,8 @@ impl HttpServer {
             && exchange.method == Method::DELETE
             && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
         {
-            self.sessions.remove(current.id.as_str());
+            // If this fails, the client may ask again, and the server then says that there is no such session.
+            self.sessions.remove(current.id.as_str()).await?;
         }
         let began = response
             .headers()
@@ -130,7 +129,7 @@ impl HttpServer {
             let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
             let session =
                 Session { server_id: None, pod: self.pod(&response), initialize: kept_initialize(exchange) };
-            self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
+            self.sessions.put(id.as_str(), session).await?;
         }
         let mut answer = passed_back(response);
         // The client's id stays what it was, whatever the server calls the session now.
@@ -153,14 +152,14 @@ impl HttpServer {
         match self.begun_anew(exchange, &current.session).await {
             Some(session) => {
                 debug!(session = ?current.id, "the server had lost the session, and has it again");
-                // A full store does not hold one more, and this one is there already.
-                self.sessions.put(current.id.as_str(), session.clone()).ok();
+                // Where this cannot be kept, the next request does the same.
+                self.sessions.change(current.id.as_str(), session.clone()).await.ok();
                 current.session = session;
             }
             None => {
                 // Any pod may answer from now on.
                 let session = Session { pod: None, ..current.session.clone() };
-                self.sessions.put(current.id.as_str(), session).ok();
+                self.sessions.change(current.id.as_str(), session).await.ok();
                 return match happened {
                     Ok(response) => Ok(passed_back(response)),
                     Err(()) => Err(Refusal::Unreachable),
@@ -171,7 +170,7 @@ impl HttpServer {
             warn!(%error, "the server cannot be reached");
             Refusal::Unreachable
         })?;
-        self.learnt(exchange, Some(current), response)
+        self.learnt(exchange, Some(current), response).await
     }
 
     /// A new session at the server for one that it has lost, by the request that began the old one.

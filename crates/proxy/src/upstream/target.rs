@@ -46,6 +46,12 @@ impl Target {
         Ok(Self { scheme, authority, path, query, remote: true })
     }
 
+    /// Which server it is, without what may be secret in an address.
+    pub(crate) fn place(&self) -> String {
+        let port = self.authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}{port}{}", self.authority.host(), self.path.as_deref().unwrap_or_default())
+    }
+
     /// The address for a request to this path, at the pod that is named or at any.
     pub(crate) fn uri(&self, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
         let path = self.path.as_deref().unwrap_or_else(|| asked.path());
@@ -79,6 +85,13 @@ mod tests {
         assert_eq!(uri("https://a.example/", "/mcp"), "https://a.example/");
         assert_eq!(uri("https://a.example/mcp?key=1", "/mcp?x=2"), "https://a.example/mcp?key=1&x=2");
         assert_eq!(uri("https://a.example/mcp?key=1", "/mcp"), "https://a.example/mcp?key=1");
+    }
+
+    #[test]
+    fn the_place_of_a_server_is_no_secret() {
+        let place = |url: &str| Target::remote(url).unwrap().place();
+        assert_eq!(place("https://user:secret@a.example:1/v1/mcp?key=secret"), "a.example:1/v1/mcp");
+        assert_eq!(Target::own("files.ns.svc", 80).unwrap().place(), "files.ns.svc:80");
     }
 
     #[test]

@@ -11,5 +11,6 @@ mod forwarding;
 mod kubernetes;
 mod policies;
 mod sessions;
+mod shared_sessions;
 mod stdio;
 mod tools;
