@@ -94,7 +94,8 @@ impl Proxy {
     /// Whether what the proxy needs beside its server can be used. To be asked before it serves: later on, it does without
     /// for a while, and until then a mistake would not be seen.
     pub async fn check(&self) -> Result<(), ConfigError> {
-        self.sessions.check().await
+        self.sessions.check().await?;
+        self.chain.check().await
     }
 
     /// What goes on beside requests: sessions that nobody uses end, and a stdio server is kept running, until

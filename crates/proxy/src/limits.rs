@@ -26,6 +26,8 @@ pub const REDIS_PAUSE: Duration = Duration::from_millis(500);
 pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
 /// How far apart complaints about it are in the log.
 pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
+/// The longest name that is part of a key in Redis. Of a longer one, its digest is.
+pub const REDIS_NAME: usize = 256;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
 /// How long the head of a request may take.

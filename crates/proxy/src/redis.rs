@@ -15,7 +15,7 @@ use std::{
 
 use ::redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, aio::MultiplexedConnection, cmd,
+    RedisConnectionInfo, RedisError, RedisResult, Script, ServerErrorKind, aio::MultiplexedConnection, cmd,
 };
 use skep_config::env;
 use tokio::time::{sleep, timeout};
@@ -50,6 +50,19 @@ struct Link {
 struct Complaints {
     said: Option<Instant>,
     held_back: u64,
+}
+
+/// A script that Redis runs as a whole, with nothing in between.
+pub(crate) struct Code {
+    text: &'static str,
+    /// What Redis calls it, once it knows it.
+    hash: String,
+}
+
+impl Code {
+    pub(crate) fn new(text: &'static str) -> Self {
+        Self { text, hash: Script::new(text).get_hash().to_owned() }
+    }
 }
 
 /// Redis does not answer, or not what it should. The log says why.
@@ -113,6 +126,28 @@ impl Redis {
     /// The answer to a command.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Away> {
         self.asked(command).await.map_err(|error| self.complain(&error))
+    }
+
+    /// The answer of a script, which is sent when Redis does not know it.
+    pub(crate) async fn run<T: FromRedisValue>(
+        &self,
+        code: &Code,
+        keys: &[String],
+        arguments: &[u64],
+    ) -> Result<T, Away> {
+        let call = |name: &str, code: &str| {
+            let mut call = cmd(name);
+            call.arg(code).arg(keys.len()).arg(keys).arg(arguments);
+            call
+        };
+        let known = self.asked(&call("EVALSHA", &code.hash)).await;
+        let answer = match known {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                self.asked(&call("EVAL", code.text)).await
+            }
+            other => other,
+        };
+        answer.map_err(|error| self.complain(&error))
     }
 
     async fn asked<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {

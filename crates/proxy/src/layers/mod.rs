@@ -5,6 +5,7 @@ mod authentication;
 mod authorization;
 mod header_forward;
 mod origin;
+mod rate_limit;
 mod strip_auth;
 mod token_exchange;
 mod tools;
@@ -17,6 +18,7 @@ use authentication::Authentication;
 use authorization::Authorization;
 use header_forward::HeaderForward;
 use origin::Origin;
+use rate_limit::RateLimit;
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 
@@ -29,6 +31,7 @@ pub(crate) enum Layer {
     TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
+    RateLimit(Box<RateLimit>),
     Authorization(Box<Authorization>),
     HeaderForward(HeaderForward),
 }
@@ -46,6 +49,7 @@ impl Layer {
             }
             Middleware::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
             Middleware::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
+            Middleware::RateLimit(parameters) => Self::RateLimit(Box::new(RateLimit::new(parameters)?)),
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
             }
@@ -70,6 +74,14 @@ impl Layer {
         }))
     }
 
+    /// Whether what the layer needs can be used.
+    pub(crate) async fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::RateLimit(layer) => layer.check().await,
+            _ => Ok(()),
+        }
+    }
+
     /// Lets the request pass, changes it, or answers it.
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         match self {
@@ -79,6 +91,7 @@ impl Layer {
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
             Self::TokenExchange(layer) => layer.request(exchange).await,
             Self::ToolCalls(layer) => layer.request(exchange),
+            Self::RateLimit(layer) => layer.request(exchange).await,
             Self::Authorization(layer) => layer.request(exchange),
             Self::HeaderForward(layer) => layer.request(exchange),
         }

@@ -10,6 +10,7 @@ mod fixture;
 mod forwarding;
 mod kubernetes;
 mod policies;
+mod rate_limit;
 mod sessions;
 mod shared_sessions;
 mod stdio;
