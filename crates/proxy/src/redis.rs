@@ -5,12 +5,10 @@
 
 use std::{
     fmt,
-    future::Future,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
 };
 
 use ::redis::{
@@ -18,7 +16,7 @@ use ::redis::{
     RedisConnectionInfo, RedisError, RedisResult, Script, ServerErrorKind, aio::MultiplexedConnection, cmd,
 };
 use skep_config::env;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::{ConfigError, limits};
@@ -69,6 +67,20 @@ impl Code {
 #[derive(Debug)]
 pub(crate) struct Away;
 
+/// Why there is no answer.
+#[derive(Debug)]
+enum Failure {
+    /// Somebody has tried just now, or is about to.
+    Known,
+    New(RedisError),
+}
+
+impl From<RedisError> for Failure {
+    fn from(error: RedisError) -> Self {
+        Self::New(error)
+    }
+}
+
 impl Redis {
     /// The Redis at this address, with the password of the environment. Nobody connects yet.
     pub(crate) fn new(field: &'static str, address: &str, db: i32) -> Result<Self, ConfigError> {
@@ -110,22 +122,25 @@ impl Redis {
     /// Whether it answers, with some patience for one that starts at the same time. What is wrong is said before anybody
     /// relies on it.
     pub(crate) async fn check(&self) -> Result<(), ConfigError> {
-        let begin = tokio::time::Instant::now();
+        let begin = Instant::now();
         loop {
-            let Err(error) = self.asked::<()>(&cmd("PING")).await else { return Ok(()) };
-            if is_a_mistake(&error) || begin.elapsed() > limits::REDIS_START_TIME {
+            let Err(failure) = self.asked::<()>(&cmd("PING")).await else { return Ok(()) };
+            let late = begin.elapsed() > limits::REDIS_START_TIME;
+            if let Failure::New(error) = &failure
+                && (late || is_a_mistake(error))
+            {
                 let Self { field, address, .. } = self;
-                let message = format!("{field}: the Redis at {address} cannot be used: {}", said(&error));
+                let message = format!("{field}: the Redis at {address} cannot be used: {}", said(error));
                 return Err(ConfigError::new(message));
             }
-            self.complain(&error);
+            self.complain(failure);
             sleep(limits::REDIS_PAUSE).await;
         }
     }
 
     /// The answer to a command.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Away> {
-        self.asked(command).await.map_err(|error| self.complain(&error))
+        self.asked(command).await.map_err(|failure| self.complain(failure))
     }
 
     /// The answer of a script, which is sent when Redis does not know it.
@@ -142,27 +157,32 @@ impl Redis {
         };
         let known = self.asked(&call("EVALSHA", &code.hash)).await;
         let answer = match known {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+            Err(Failure::New(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 self.asked(&call("EVAL", code.text)).await
             }
             other => other,
         };
-        answer.map_err(|error| self.complain(&error))
+        answer.map_err(|failure| self.complain(failure))
     }
 
-    async fn asked<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
-        within(limits::REDIS_TIME, async {
-            match self.once(command).await {
+    async fn asked<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
+        let asking = async {
+            match self.answer(self.connection().await?, command).await {
                 // Lost while nobody used it, as when Redis is started anew: another one may be had.
-                Err(error) if error.is_connection_dropped() => self.once(command).await,
-                other => other,
+                Err(error) if error.is_connection_dropped() => {
+                    Ok(self.answer(self.connection().await?, command).await?)
+                }
+                other => Ok(other?),
             }
-        })
-        .await
+        };
+        timeout(limits::REDIS_TIME, asking).await.unwrap_or_else(|_| Err(timed_out().into()))
     }
 
-    async fn once<T: FromRedisValue>(&self, command: &Cmd) -> RedisResult<T> {
-        let (number, mut connection) = self.connection().await?;
+    async fn answer<T: FromRedisValue>(
+        &self,
+        (number, mut connection): (u64, MultiplexedConnection),
+        command: &Cmd,
+    ) -> RedisResult<T> {
         let answer = command.query_async(&mut connection).await;
         if let Err(error) = &answer
             && is_lost(error)
@@ -170,26 +190,27 @@ impl Redis {
             let mut link = self.link.lock().await;
             if link.number == number {
                 link.connection = None;
+                self.away.store(error.is_timeout(), Ordering::Relaxed);
             }
         }
         answer
     }
 
-    async fn connection(&self) -> RedisResult<(u64, MultiplexedConnection)> {
-        const AWAY: (ErrorKind, &str) = (ErrorKind::Io, "it could not be reached just now");
+    async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
         let mut link = match self.link.try_lock() {
             Ok(link) => link,
             // Somebody else tries.
-            Err(_) if self.away.load(Ordering::Relaxed) => return Err(AWAY.into()),
+            Err(_) if self.away.load(Ordering::Relaxed) => return Err(Failure::Known),
             Err(_) => self.link.lock().await,
         };
         if let Some(connection) = &link.connection {
             return Ok((link.number, connection.clone()));
         }
         if link.failed.is_some_and(|failed| failed.elapsed() < limits::REDIS_PAUSE) {
-            return Err(AWAY.into());
+            return Err(Failure::Known);
         }
-        let connected = within(limits::REDIS_CONNECT_TIME, self.connected()).await;
+        let connected = timeout(limits::REDIS_CONNECT_TIME, self.connected()).await;
+        let connected = connected.unwrap_or_else(|_| Err(timed_out()));
         self.away.store(connected.is_err(), Ordering::Relaxed);
         match connected {
             Ok(connection) => {
@@ -201,7 +222,7 @@ impl Redis {
             }
             Err(error) => {
                 link.failed = Some(Instant::now());
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -220,21 +241,27 @@ impl Redis {
                 }
             })?;
         }
+        // A machine may take connections for a Redis that does not answer.
+        cmd("PING").exec_async(&mut connection).await?;
         Ok(connection)
     }
 
     /// Says what is wrong, and does not say it for every request.
-    fn complain(&self, error: &RedisError) -> Away {
+    fn complain(&self, failure: Failure) -> Away {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        if complaints.said.is_some_and(|said| said.elapsed() < limits::REDIS_LOG_PAUSE) {
-            complaints.held_back += 1;
-            return Away;
-        }
+        let lately = complaints.said.is_some_and(|said| said.elapsed() < limits::REDIS_LOG_PAUSE);
+        let error = match failure {
+            Failure::New(error) if !lately => error,
+            _ => {
+                complaints.held_back += 1;
+                return Away;
+            }
+        };
         let before = std::mem::take(&mut complaints.held_back);
         complaints.said = Some(Instant::now());
         drop(complaints);
         let (field, address) = (self.field, &self.address);
-        warn!(field, address, error = said(error), failed_before = before, "Redis does not serve");
+        warn!(field, address, error = said(&error), failed_before = before, "Redis does not serve");
         Away
     }
 }
@@ -246,11 +273,8 @@ impl fmt::Debug for Redis {
     }
 }
 
-async fn within<T>(time: std::time::Duration, asked: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
-    match timeout(time, asked).await {
-        Ok(answer) => answer,
-        Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
-    }
+fn timed_out() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
 /// Whether the connection is of no more use. A Redis that was demoted says so, and another one is at its address.
@@ -329,7 +353,8 @@ mod tests {
     async fn what_redis_repeats_of_a_command_is_not_said() {
         let redis = skep_testkit::Redis::start().await;
         let client = Redis::with_password("a.field", &redis.address(), 0, "").unwrap();
-        let error = client.asked::<()>(cmd("NOSUCH").arg("the-secret-key")).await.unwrap_err();
+        let failure = client.asked::<()>(cmd("NOSUCH").arg("the-secret-key")).await.unwrap_err();
+        let Failure::New(error) = failure else { panic!("Redis is there") };
         assert!(error.to_string().contains("the-secret-key"), "{error}");
         assert!(!said(&error).contains("the-secret-key"), "{}", said(&error));
     }
