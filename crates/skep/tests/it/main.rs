@@ -4,3 +4,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod generation_is_frozen;
+mod sessions_outlive_a_proxy;
