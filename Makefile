@@ -29,6 +29,7 @@ build: ## Build the release binary, target/release/skep
 .PHONY: test
 test: programs ## Run all tests, on a real control plane
 	@hack/tools cargo-nextest >/dev/null
+	@hack/redis >/dev/null
 	$(say) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)
 	$(say) 'Trying the examples in the documentation'

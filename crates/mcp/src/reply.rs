@@ -120,7 +120,7 @@ impl Refusal {
             Self::Session => "Session not found".to_owned(),
             Self::Method => "Method not found".to_owned(),
             Self::TooLarge => "the request body is too large".to_owned(),
-            Self::RateLimited { .. } => "rate limit exceeded".to_owned(),
+            Self::RateLimited { .. } => "Rate limit exceeded".to_owned(),
             Self::HiddenTool => "tool not found".to_owned(),
             Self::Internal => "internal error".to_owned(),
             Self::Unreachable => "the MCP server cannot be reached".to_owned(),

@@ -49,6 +49,14 @@ impl Chain {
         })
     }
 
+    /// Whether what the layers need can be used.
+    pub(crate) async fn check(&self) -> Result<(), ConfigError> {
+        for layer in &self.layers {
+            layer.check().await?;
+        }
+        Ok(())
+    }
+
     /// Asks each layer in turn. The first that objects answers.
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
         for layer in &self.layers {

@@ -8,8 +8,12 @@ use std::{
 
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
-use skep_config::{RunConfig, run_config::Transport};
+use skep_config::{
+    RunConfig,
+    run_config::{SessionRedis, Transport},
+};
 use skep_mcp::{Era, Id, Refusal, Revision, header::MCP_PROTOCOL_VERSION};
+use tracing::info;
 
 use crate::{
     ConfigError, access,
@@ -26,9 +30,9 @@ use crate::{
         Attach, Local,
         kubernetes::{Readiness, Starting},
     },
-    sessions::Sessions,
+    sessions::{Memory, Sessions},
     stdio::{REQUEST_TIMEOUT, Status, StdioServer, request_time},
-    upstream::HttpServer,
+    upstream::{HttpServer, Target},
     well_known::WellKnown,
 };
 
@@ -36,7 +40,7 @@ use crate::{
 pub struct Proxy {
     chain: Chain,
     server: Server,
-    sessions: Arc<Sessions>,
+    sessions: Sessions,
     transport: Transport,
     stateless: bool,
     well_known: WellKnown,
@@ -77,18 +81,23 @@ impl Proxy {
         attach: A,
         time: Duration,
     ) -> Result<Self, ConfigError> {
-        let sessions = Arc::new(Sessions::new(session_life(config)?));
+        if session_redis(config).is_some() {
+            info!("the sessions of a stdio server are in the proxy's memory, as its process has their state");
+        }
+        let sessions = Arc::new(Memory::new(session_life(config)?));
         let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
-        Self::with(config, server, sessions)
+        Self::with(config, server, Sessions::Memory(sessions))
     }
 
     fn over_http(config: &RunConfig, readiness: Option<Readiness>) -> Result<Self, ConfigError> {
-        let sessions = Arc::new(Sessions::new(session_life(config)?));
-        let server = Server::Http(Box::new(HttpServer::new(config, sessions.clone(), readiness)?));
+        let target = Target::of(config)?;
+        let sessions = Sessions::new(session_life(config)?, session_redis(config), &target.place())?;
+        let server = HttpServer::new(config, target, sessions.clone(), readiness)?;
+        let server = Server::Http(Box::new(server));
         Self::with(config, server, sessions)
     }
 
-    fn with(config: &RunConfig, server: Server, sessions: Arc<Sessions>) -> Result<Self, ConfigError> {
+    fn with(config: &RunConfig, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
         Ok(Self {
             chain: Chain::new(config)?,
             server,
@@ -99,6 +108,13 @@ impl Proxy {
             health: Health::new(),
             budget: Budget::new(limits::BODIES),
         })
+    }
+
+    /// Whether what the proxy needs beside its server can be used. To be asked before it serves: later on, it does without
+    /// for a while, and until then a mistake would not be seen.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        self.sessions.check().await?;
+        self.chain.check().await
     }
 
     /// What goes on beside requests: sessions that nobody uses end, and a stdio server is kept running, until
@@ -254,6 +270,10 @@ impl Proxy {
             noted: None,
         })
     }
+}
+
+fn session_redis(config: &RunConfig) -> Option<&SessionRedis> {
+    config.scaling_config.as_ref()?.session_redis.as_ref()
 }
 
 fn session_life(config: &RunConfig) -> Result<std::time::Duration, ConfigError> {

@@ -27,6 +27,7 @@ mod layers;
 pub mod limits;
 mod load;
 mod outbound;
+mod redis;
 pub mod runtime;
 mod serve;
 mod sessions;

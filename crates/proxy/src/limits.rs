@@ -19,6 +19,20 @@ pub const SESSIONS: usize = 100_000;
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
 /// The largest `initialize` that is kept, to begin a session anew when its server has lost it.
 pub const INITIALIZE: usize = 64 << 10;
+/// How long a Redis that sessions or limits are in may take to answer, with all that is needed for it.
+pub const REDIS_TIME: Duration = Duration::from_secs(3);
+/// How much of that a connection to it may take.
+pub const REDIS_CONNECT_TIME: Duration = Duration::from_secs(2);
+/// How much of that its answer may take.
+pub const REDIS_ANSWER_TIME: Duration = Duration::from_secs(2);
+/// How long one that cannot be reached is left alone.
+pub const REDIS_PAUSE: Duration = Duration::from_millis(500);
+/// How long it may take to be there when the proxy starts.
+pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
+/// How far apart complaints about it are in the log.
+pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
+/// The longest name that is part of a key in Redis. Of a longer one, its digest is.
+pub const REDIS_NAME: usize = 256;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
 /// How long the head of a request may take.

@@ -69,28 +69,35 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
         let asked_to_end = asked_to_end()?;
-        // From here on it answers, and requests wait for the server.
-        let address = listener.local_addr()?;
-        if !config.remote_url.is_empty() || !in_a_cluster(&overrides.env) {
-            let proxy = Proxy::new(&config)?;
-            info!(name = config.name, %address, "serving");
-            return Ok(serve(listener, Arc::new(proxy), asked_to_end).await?);
-        }
-        let server = Starting::new(&config);
         let time = request_time(overrides.env.get(REQUEST_TIMEOUT).map(String::as_str))?;
-        let proxy = Proxy::before(&config, &server, time)?;
-        info!(name = config.name, %address, "serving");
-        let mut end = Ok(());
-        serve(listener, Arc::new(proxy), async {
+        let in_cluster = config.remote_url.is_empty() && in_a_cluster(&overrides.env);
+        let server = in_cluster.then(|| Starting::new(&config));
+        let proxy = Arc::new(match &server {
+            Some(server) => Proxy::before(&config, server, time)?,
+            None => Proxy::new(&config)?,
+        });
+        info!(name = config.name, address = %listener.local_addr()?, "serving");
+        // It answers from here on, and requests wait for the server.
+        let mut end: anyhow::Result<()> = Ok(());
+        serve(listener, proxy.clone(), async {
             tokio::select! {
                 () = asked_to_end => {}
+                Err(error) = proxy.check() => end = Err(error.into()),
                 // Without its server there is nothing left to stand before.
-                ended = server.run(&overrides.env) => end = ended,
+                ended = running(server, &overrides.env) => end = ended,
             }
         })
         .await?;
-        Ok(end?)
+        end
     })
+}
+
+/// Ends when a server that runs in the cluster is gone. Others do not end before the proxy.
+async fn running(server: Option<Starting>, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
+    match server {
+        Some(server) => Ok(server.run(env).await?),
+        None => std::future::pending().await,
+    }
 }
 
 /// Whether the proxy runs its server in a cluster: because it is told to, or because it runs in one itself.

@@ -14,7 +14,8 @@
 //! the API server starts a [`ControlPlane`] of its own. What the kubelet would do is done by [`kubelet`], which is a
 //! stand-in; everything else is the real thing.
 //!
-//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process.
+//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. What proxies share is in a
+//! [`Redis`] of the test's own.
 //!
 //! Every process ends with the test process, however that ends: see [`process`].
 
@@ -31,6 +32,7 @@ mod namespace;
 mod pki;
 pub mod process;
 mod programs;
+mod redis;
 mod scratch;
 mod shared;
 mod user;
@@ -39,5 +41,6 @@ pub use control_plane::ControlPlane;
 pub use identity_provider::{IdentityProvider, Signing};
 pub use link::Link;
 pub use namespace::Namespace;
+pub use redis::Redis;
 pub use shared::{SHARED_DIR, namespace, share};
 pub use user::User;

@@ -16,7 +16,7 @@ cat
 while ! rm -rf "$1" 2>/dev/null; do sleep 0.2; done
 "#;
 
-/// A folder for the files of one control plane.
+/// A folder for the files of one control plane, or of one Redis.
 pub(crate) struct Scratch {
     path: PathBuf,
     janitor: Child,

@@ -27,7 +27,7 @@ fn each_refusal_has_its_status_its_code_and_its_words() {
         (Refusal::Session, 404, -32001, "Session not found"),
         (Refusal::Method, 404, -32601, "Method not found"),
         (Refusal::TooLarge, 413, -32600, "the request body is too large"),
-        (Refusal::RateLimited { retry_after_seconds: 3 }, 429, 429, "rate limit exceeded"),
+        (Refusal::RateLimited { retry_after_seconds: 3 }, 429, 429, "Rate limit exceeded"),
         (Refusal::HiddenTool, 200, -32602, "tool not found"),
         (Refusal::Internal, 500, -32603, "internal error"),
         (Refusal::Unreachable, 502, -32603, "the MCP server cannot be reached"),

@@ -7,6 +7,7 @@ mod aws_sts;
 mod header_forward;
 mod mutating_webhooks;
 mod origin;
+mod rate_limit;
 mod strip_auth;
 mod telemetry;
 mod token_exchange;
@@ -25,6 +26,7 @@ use aws_sts::AwsSts;
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
+use rate_limit::RateLimit;
 pub(crate) use telemetry::{METRICS, Noted, Telemetry, elsewhere};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
@@ -42,6 +44,7 @@ pub(crate) enum Layer {
     Telemetry(Telemetry),
     MutatingWebhooks(MutatingWebhooks),
     ValidatingWebhooks(ValidatingWebhooks),
+    RateLimit(Box<RateLimit>),
     Authorization(Box<Authorization>),
     AwsSts(Box<AwsSts>),
     HeaderForward(HeaderForward),
@@ -63,6 +66,7 @@ impl Layer {
             Middleware::Telemetry(parameters) => {
                 return Ok(Telemetry::new(parameters, &config.host)?.map(Self::Telemetry));
             }
+            Middleware::RateLimit(parameters) => Self::RateLimit(Box::new(RateLimit::new(parameters)?)),
             Middleware::Authorization(parameters) => {
                 Self::Authorization(Box::new(Authorization::new(parameters, &config.name)?))
             }
@@ -92,12 +96,15 @@ impl Layer {
                 let message = format!("middleware_configs: unsupported middleware type {:?}", unknown.type_);
                 return Err(ConfigError::new(message));
             }
-            other => {
-                let message =
-                    format!("middleware_configs: {:?} is not supported by this version", other.type_());
-                return Err(ConfigError::new(message));
-            }
         }))
+    }
+
+    /// Whether what the layer needs can be used.
+    pub(crate) async fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::RateLimit(layer) => layer.check().await,
+            _ => Ok(()),
+        }
     }
 
     /// Lets the request pass, changes it, or answers it.
@@ -117,6 +124,7 @@ impl Layer {
             Self::ValidatingWebhooks(layer) => layer.request(exchange).await,
             Self::Authorization(layer) => layer.request(exchange).await,
             Self::AwsSts(layer) => layer.request(exchange).await,
+            Self::RateLimit(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }

@@ -15,7 +15,7 @@ use super::{
     server::Phase,
     waiting::Waiting,
 };
-use crate::{body::Body, limits, sessions::Sessions};
+use crate::{body::Body, limits, sessions::Memory};
 
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
@@ -40,7 +40,7 @@ pub(super) struct Listening {
     pub(super) first: Option<Bytes>,
     pub(super) inbox: Inbox,
     pub(super) session: SessionKey,
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Arc<Memory>,
     pub(super) phase: watch::Receiver<Phase>,
     /// Ends the session with its stream, where there is no other way to end it.
     pub(super) _bound: Option<Bound>,
@@ -50,7 +50,7 @@ pub(super) struct Listening {
 pub(super) struct Bound {
     pub(super) bridge: Arc<Bridge>,
     pub(super) session: SessionKey,
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Arc<Memory>,
 }
 
 impl Drop for Bound {

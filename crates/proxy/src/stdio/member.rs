@@ -218,7 +218,7 @@ mod tests {
         {
             assert_eq!(members.subscribers(updated).contains(&session), concerned, "{updated}");
         }
-        assert_eq!(members.remove("s"), ["file:///a".into()]);
+        assert_eq!(members.remove("s"), [Box::<str>::from("file:///a")]);
         assert!(!members.is_subscribed("file:///a"));
     }
 }

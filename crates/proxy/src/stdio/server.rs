@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     ConfigError, body::Body, endpoint::Endpoint, exchange::Exchange, limits, runtime::Attach,
-    sessions::Sessions,
+    sessions::Memory,
 };
 
 /// The variable with how long a stdio server may take to answer, as a Go duration.
@@ -32,7 +32,7 @@ pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
 /// A server behind standard input and output, and the way in which clients speak to it.
 pub(crate) struct StdioServer {
     pub(super) bridge: Arc<Bridge>,
-    pub(super) sessions: Arc<Sessions>,
+    pub(super) sessions: Arc<Memory>,
     pub(super) endpoint: Endpoint,
     /// Whether only revisions that are known are served.
     pub(super) strict: bool,
@@ -55,7 +55,7 @@ pub(super) enum Phase {
 impl StdioServer {
     pub(crate) fn new<A: Attach + Send + Sync + 'static>(
         config: &RunConfig,
-        sessions: Arc<Sessions>,
+        sessions: Arc<Memory>,
         attach: A,
         request_time: Duration,
     ) -> Result<Self, ConfigError> {

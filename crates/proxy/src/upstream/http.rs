@@ -1,7 +1,5 @@
 //! A server that speaks MCP over HTTP: requests go to it as they came, with its own session id in place of the client's.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::PathAndQuery,
@@ -41,7 +39,7 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 pub(crate) struct HttpServer {
     client: Client,
     target: Target,
-    sessions: Arc<Sessions>,
+    sessions: Sessions,
     reach: Reach,
     /// How its pods are, where it has pods that we know of.
     readiness: Option<Readiness>,
@@ -60,18 +58,13 @@ struct Current {
 }
 
 impl HttpServer {
-    /// The server that the RunConfig describes, of which the pods may be known.
+    /// The server that the RunConfig describes, at this address, of which the pods may be known.
     pub(crate) fn new(
         config: &RunConfig,
-        sessions: Arc<Sessions>,
+        target: Target,
+        sessions: Sessions,
         readiness: Option<Readiness>,
     ) -> Result<Self, ConfigError> {
-        let target = if config.remote_url.is_empty() {
-            let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
-            Target::own(host, config.target_port)?
-        } else {
-            Target::remote(&config.remote_url, config.transport)?
-        };
         let asks_remote =
             std::env::var(REMOTE_HEALTH_CHECKS).is_ok_and(|value| value == "true" || value == "1");
         Ok(Self {
@@ -121,7 +114,7 @@ impl HttpServer {
     }
 
     async fn sent(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
-        let current = self.current(exchange)?;
+        let current = self.current(exchange).await?;
         let session = current.as_ref().map(|current| &current.session);
         match self.forward(exchange, session).await {
             Ok(response) if is_lost(&response, exchange, current.as_ref()) => {
@@ -130,7 +123,7 @@ impl HttpServer {
             Err(error) if error.is_connect() && current.is_some() => {
                 self.recovered(exchange, current, Err(())).await
             }
-            Ok(response) => self.learnt(exchange, current, response),
+            Ok(response) => self.learnt(exchange, current, response).await,
             Err(error) => {
                 warn!(%error, "the server cannot be reached");
                 Err(Refusal::Unreachable)
@@ -139,7 +132,7 @@ impl HttpServer {
     }
 
     /// The session that the request names. `initialize` begins one, and since 2026-07-28 there are none.
-    fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
+    async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
         let stateless =
             exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
         let mut ids = exchange.headers.get_all(&SESSION).iter();
@@ -148,7 +141,7 @@ impl HttpServer {
             return Err(Refusal::Session);
         }
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
-        let session = self.sessions.get(id.as_str()).ok_or(Refusal::Session)?;
+        let session = self.sessions.get(id.as_str()).await?.ok_or(Refusal::Session)?;
         Ok(Some(Current { id, session }))
     }
 
@@ -223,7 +216,7 @@ impl HttpServer {
     }
 
     /// Remembers a session that begins with this answer, or forgets the one that ends with it.
-    fn learnt(
+    async fn learnt(
         &self,
         exchange: &Exchange,
         current: Option<Current>,
@@ -233,7 +226,8 @@ impl HttpServer {
             && exchange.method == Method::DELETE
             && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
         {
-            self.sessions.remove(current.id.as_str());
+            // If this fails, the client may ask again, and the server then says that there is no such session.
+            self.sessions.remove(current.id.as_str()).await?;
         }
         let began = response
             .headers()
@@ -243,7 +237,7 @@ impl HttpServer {
             let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
             let session =
                 Session { server_id: None, pod: self.pod(&response), initialize: kept_initialize(exchange) };
-            self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
+            self.sessions.put(id.as_str(), session).await?;
         }
         let mut answer = passed_back(response);
         // The client's id stays what it was, whatever the server calls the session now.
@@ -266,14 +260,14 @@ impl HttpServer {
         match self.begun_anew(exchange, &current.session).await {
             Some(session) => {
                 debug!(session = ?current.id, "the server had lost the session, and has it again");
-                // A full store does not hold one more, and this one is there already.
-                self.sessions.put(current.id.as_str(), session.clone()).ok();
+                // Where this cannot be kept, the next request does the same.
+                self.sessions.change(current.id.as_str(), session.clone()).await.ok();
                 current.session = session;
             }
             None => {
                 // Any pod may answer from now on.
                 let session = Session { pod: None, ..current.session.clone() };
-                self.sessions.put(current.id.as_str(), session).ok();
+                self.sessions.change(current.id.as_str(), session).await.ok();
                 return match happened {
                     Ok(response) => Ok(passed_back(response)),
                     Err(()) => Err(Refusal::Unreachable),
@@ -284,7 +278,7 @@ impl HttpServer {
             warn!(%error, "the server cannot be reached");
             Refusal::Unreachable
         })?;
-        self.learnt(exchange, Some(current), response)
+        self.learnt(exchange, Some(current), response).await
     }
 
     /// A new session at the server for one that it has lost, by the request that began the old one.

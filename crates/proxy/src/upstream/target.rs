@@ -4,7 +4,7 @@ use http::{
     Method, Uri,
     uri::{Authority, PathAndQuery, Scheme},
 };
-use skep_config::run_config::Transport;
+use skep_config::{RunConfig, run_config::Transport};
 
 use crate::ConfigError;
 
@@ -24,6 +24,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// Where the RunConfig says that the server is.
+    pub(crate) fn of(config: &RunConfig) -> Result<Self, ConfigError> {
+        if config.remote_url.is_empty() {
+            let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
+            Self::own(host, config.target_port)
+        } else {
+            Self::remote(&config.remote_url, config.transport)
+        }
+    }
+
     /// A server of our own, reached at this host and port.
     pub(crate) fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
         let authority = format!("{host}:{port}");
@@ -54,6 +64,12 @@ impl Target {
         let path = written.then(|| uri.path().to_owned());
         let query = uri.query().filter(|query| !query.is_empty()).map(Into::into);
         Ok(Self { scheme, authority, path, only_listens: transport == Transport::Sse, query, remote: true })
+    }
+
+    /// Which server it is, without what may be secret in an address.
+    pub(crate) fn place(&self) -> String {
+        let port = self.authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}{port}{}", self.authority.host(), self.path.as_deref().unwrap_or_default())
     }
 
     /// The address for a request to this path, at the pod that is named or at any.
@@ -100,6 +116,13 @@ mod tests {
             |method, asked: &str| target.uri(&method, &asked.parse().unwrap(), None).unwrap().to_string();
         assert_eq!(uri(Method::GET, "/sse"), "https://a.example/v1/sse");
         assert_eq!(uri(Method::POST, "/v1/messages?s=1"), "https://a.example/v1/messages?s=1");
+    }
+
+    #[test]
+    fn the_place_of_a_server_is_no_secret() {
+        let place = |url: &str| Target::remote(url, Transport::Sse).unwrap().place();
+        assert_eq!(place("https://user:secret@a.example:1/v1/mcp?key=secret"), "a.example:1/v1/mcp");
+        assert_eq!(Target::own("files.ns.svc", 80).unwrap().place(), "files.ns.svc:80");
     }
 
     #[test]

@@ -156,15 +156,21 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A proxy in front of the server, with these middlewares.
     pub(crate) async fn new(server: &Server, middleware: Value) -> Self {
-        Self::before(server.address, middleware).await
+        Self::with(server, json!({"middleware_configs": middleware})).await
     }
 
-    /// A proxy in front of the server at this address, whether there is one or not.
-    pub(crate) async fn before(server: SocketAddr, middleware: Value) -> Self {
-        let config = json!({
+    /// The same, with more in its RunConfig.
+    pub(crate) async fn with(server: &Server, more: Value) -> Self {
+        Self::before(server.address, more).await
+    }
+
+    /// The same in front of the server at this address, whether there is one or not.
+    pub(crate) async fn before(server: SocketAddr, more: Value) -> Self {
+        let mut config = json!({
             "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
-            "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": middleware,
+            "target_host": "127.0.0.1", "target_port": server.port(),
         });
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         Self::of(&RunConfig::parse(&config.to_string()).unwrap()).await
     }
 
@@ -217,4 +223,20 @@ impl Fixture {
 /// A request of MCP.
 pub(crate) fn call(method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
+}
+
+/// Waits until something is so, which it is soon.
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !is_so().await {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.expect(what);
+}
+
+/// Somebody who looks into Redis, and changes what is there.
+pub(crate) async fn looking_into(redis: &skep_testkit::Redis) -> redis::aio::MultiplexedConnection {
+    let client = redis::Client::open(format!("redis://{}/", redis.address())).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
 }

@@ -5,3 +5,4 @@
 
 mod generation_is_frozen;
 mod logs;
+mod sessions_outlive_a_proxy;

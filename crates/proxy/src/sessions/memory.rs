@@ -1,4 +1,4 @@
-//! Sessions of clients, and which session of the server each stands for.
+//! Sessions in the memory of one proxy.
 
 use std::{
     collections::HashMap,
@@ -10,21 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::Session;
 use crate::limits;
 
 /// Locks are held for one look-up; this many let others pass meanwhile.
 const SHARDS: usize = 16;
-
-/// What is known of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Session {
-    /// The session's id at the server, if it is not the one that the client has.
-    pub(crate) server_id: Option<Box<str>>,
-    /// The pod that has the session, where the server has several.
-    pub(crate) pod: Option<Box<str>>,
-    /// The request that began it, to begin it anew when the server has lost it.
-    pub(crate) initialize: Option<Box<[u8]>>,
-}
 
 struct Entry {
     session: Session,
@@ -32,7 +22,7 @@ struct Entry {
 }
 
 /// The sessions of one proxy, in its memory. One that is not used goes.
-pub(crate) struct Sessions {
+pub(crate) struct Memory {
     shards: [Mutex<HashMap<Box<str>, Entry>>; SHARDS],
     hasher: RandomState,
     count: AtomicUsize,
@@ -43,7 +33,7 @@ pub(crate) struct Sessions {
 #[derive(Debug)]
 pub(crate) struct Full;
 
-impl Sessions {
+impl Memory {
     pub(crate) fn new(life: Duration) -> Self {
         Self { shards: Default::default(), hasher: RandomState::new(), count: AtomicUsize::new(0), life }
     }
@@ -61,7 +51,7 @@ impl Sessions {
         self.shard(id).contains_key(id)
     }
 
-    /// Adds a session, or changes what is known of it.
+    /// Adds a session. One of that id is there no more.
     pub(crate) fn put(&self, id: &str, session: Session) -> Result<(), Full> {
         let mut shard = self.shard(id);
         let entry = Entry { session, last_used: Instant::now() };
@@ -75,6 +65,13 @@ impl Sessions {
         }
         shard.insert(id.into(), entry);
         Ok(())
+    }
+
+    /// Changes what is known of a session, unless it has ended meanwhile.
+    pub(crate) fn change(&self, id: &str, session: Session) {
+        if let Some(known) = self.shard(id).get_mut(id) {
+            *known = Entry { session, last_used: Instant::now() };
+        }
     }
 
     /// Ends a session.
@@ -122,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_session_lives_while_it_is_used() {
-        let sessions = Sessions::new(Duration::from_secs(10));
+        let sessions = Memory::new(Duration::from_secs(10));
         let start = Instant::now();
         sessions.put("a", session()).unwrap();
         sessions.sweep(start + Duration::from_secs(9));
@@ -133,8 +130,20 @@ mod tests {
     }
 
     #[test]
+    fn a_session_that_has_ended_is_not_brought_back_by_a_change() {
+        let sessions = Memory::new(Duration::from_secs(10));
+        sessions.put("a", session()).unwrap();
+        let changed = Session { pod: Some("10.0.0.1:80".into()), ..session() };
+        sessions.change("a", changed.clone());
+        assert_eq!(sessions.get("a"), Some(changed));
+        sessions.remove("a");
+        sessions.change("a", session());
+        assert_eq!(sessions.get("a"), None);
+    }
+
+    #[test]
     fn there_are_only_so_many_and_one_that_ends_makes_room() {
-        let sessions = Sessions::new(Duration::from_secs(10));
+        let sessions = Memory::new(Duration::from_secs(10));
         for number in 0..limits::SESSIONS {
             sessions.put(&number.to_string(), session()).unwrap();
         }

@@ -1,0 +1,283 @@
+//! How often tools may be called: token buckets in Redis, which all proxies of a server share.
+//!
+//! All buckets of a call are looked at by one script, with the clock of Redis: a call takes a token from each of them, or
+//! from none. Keys and fields are those of ToolHive's proxy, so that both count together while one replaces the other.
+
+use std::{borrow::Cow, collections::HashMap, time::Duration};
+
+use skep_config::{
+    run_config::{self, RateLimitBucket, ToolRateLimit},
+    sha256,
+};
+use skep_mcp::{Method, Refusal};
+
+use crate::{
+    ConfigError,
+    answer::Refused,
+    exchange::Exchange,
+    limits,
+    redis::{Away, Code, Redis},
+};
+
+const FIELD: &str = "ratelimit";
+const TAKE: &str = include_str!("rate_limit.lua");
+/// What stands before a digest in a key.
+const DIGEST: &str = "sha256:";
+
+/// The limits of a server.
+pub(crate) struct RateLimit {
+    redis: Redis,
+    take: Code,
+    buckets: Buckets,
+}
+
+struct Buckets {
+    prefix: String,
+    all: Limits,
+    tools: HashMap<String, Limits>,
+}
+
+/// Limits for all callers together, and for each.
+#[derive(Default)]
+struct Limits {
+    shared: Option<Limit>,
+    per_user: Option<Limit>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Limit {
+    tokens: u32,
+    period: Duration,
+}
+
+impl RateLimit {
+    pub(super) fn new(parameters: &run_config::RateLimit) -> Result<Self, ConfigError> {
+        Ok(Self {
+            buckets: Buckets::new(parameters)?,
+            redis: Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?,
+            take: Code::new(TAKE),
+        })
+    }
+
+    pub(super) async fn check(&self) -> Result<(), ConfigError> {
+        self.redis.check().await
+    }
+
+    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
+        let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
+            return Ok(());
+        };
+        let user = exchange.identity.as_ref().map(|identity| identity.subject.as_str());
+        let (keys, limits) = self.buckets.of(call.target.as_deref(), user);
+        if keys.is_empty() {
+            return Ok(());
+        }
+        // In a box, so that requests without limits do not carry its size around.
+        match Box::pin(self.taken(&keys, &limits)).await {
+            // Limits protect from too much; without Redis, too much is better than nothing.
+            Ok(None) | Err(Away) => Ok(()),
+            Ok(Some(limit)) => {
+                let retry_after_seconds = limit.retry_after_seconds();
+                Err(exchange.refused(&Refusal::RateLimited { retry_after_seconds }))
+            }
+        }
+    }
+
+    /// Takes a token from each bucket, or says which one has none.
+    async fn taken(&self, keys: &[String], limits: &[Limit]) -> Result<Option<Limit>, Away> {
+        let arguments: Vec<u64> =
+            limits.iter().flat_map(|limit| [limit.tokens.into(), limit.microseconds()]).collect();
+        let empty: usize = self.redis.run(&self.take, keys, &arguments).await?;
+        Ok(empty.checked_sub(1).and_then(|index| limits.get(index)).copied())
+    }
+}
+
+impl Buckets {
+    fn new(parameters: &run_config::RateLimit) -> Result<Self, ConfigError> {
+        let config = &parameters.config;
+        let limits = |field: &str, shared: &Option<RateLimitBucket>, per_user: &Option<RateLimitBucket>| {
+            Ok(Limits {
+                shared: limit(&format!("{field}shared"), shared.as_ref())?,
+                per_user: limit(&format!("{field}perUser"), per_user.as_ref())?,
+            })
+        };
+        let all = limits("", &config.shared, &config.per_user)?;
+        let mut tools = HashMap::new();
+        for ToolRateLimit { name, shared, per_user } in &config.tools {
+            let field = format!("tools[{name:?}].");
+            if tools.insert(name.clone(), limits(&field, shared, per_user)?).is_some() {
+                return Err(wrong(&format!("tools: {name:?} is there twice")));
+            }
+        }
+        if !all.limits_any() && !tools.values().any(Limits::limits_any) {
+            return Err(ConfigError::new(format!(
+                "{FIELD}.config: there is no bucket: set shared, perUser or those of tools"
+            )));
+        }
+        let (namespace, server) = (part(&parameters.namespace), part(&parameters.server_name));
+        Ok(Self { prefix: format!("thv:rl:{{{namespace}:{server}}}:"), all, tools })
+    }
+
+    /// The buckets of a call. Who has no name has none of their own.
+    fn of(&self, tool: Option<&str>, user: Option<&str>) -> (Vec<String>, Vec<Limit>) {
+        let user = user.filter(|user| !user.is_empty()).map(last);
+        let named = tool.and_then(|tool| Some((part(tool), self.tools.get(tool)?)));
+        let prefix = &self.prefix;
+        let found = [
+            self.all.shared.map(|limit| (format!("{prefix}shared"), limit)),
+            named.as_ref().and_then(|(tool, limits)| {
+                limits.shared.map(|limit| (format!("{prefix}shared:tool:{tool}"), limit))
+            }),
+            self.all.per_user.zip(user.as_ref()).map(|(limit, user)| (format!("{prefix}user:{user}"), limit)),
+            named.as_ref().and_then(|(tool, limits)| {
+                let (limit, user) = limits.per_user.zip(user.as_ref())?;
+                Some((format!("{prefix}user-tool:{tool}:{user}"), limit))
+            }),
+        ];
+        found.into_iter().flatten().unzip()
+    }
+}
+
+impl Limits {
+    fn limits_any(&self) -> bool {
+        self.shared.is_some() || self.per_user.is_some()
+    }
+}
+
+impl Limit {
+    fn microseconds(self) -> u64 {
+        u64::try_from(self.period.as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// How long it takes until there is one more token.
+    fn retry_after_seconds(self) -> u64 {
+        self.microseconds().div_ceil(u64::from(self.tokens) * 1_000_000).max(1)
+    }
+}
+
+fn limit(field: &str, bucket: Option<&RateLimitBucket>) -> Result<Option<Limit>, ConfigError> {
+    let Some(bucket) = bucket else { return Ok(None) };
+    if bucket.max_tokens == 0 {
+        return Err(wrong(&format!("{field}.maxTokens: must be 1 or more")));
+    }
+    if bucket.refill_period < Duration::from_millis(1) {
+        return Err(wrong(&format!("{field}.refillPeriod: must be a millisecond or more")));
+    }
+    Ok(Some(Limit { tokens: bucket.max_tokens, period: bucket.refill_period }))
+}
+
+fn wrong(what: &str) -> ConfigError {
+    ConfigError::new(format!("{FIELD}.config.{what}"))
+}
+
+/// A name within a key. What separates names, and what Redis Cluster looks for, cannot be part of one.
+fn part(name: &str) -> Cow<'_, str> {
+    const SEPARATORS: [char; 4] = ['%', ':', '{', '}'];
+    if !name.contains(SEPARATORS) {
+        return last(name);
+    }
+    let escaped = SEPARATORS.iter().fold(name.to_owned(), |name, separator| {
+        name.replace(*separator, &format!("%{:02X}", u32::from(*separator)))
+    });
+    Cow::Owned(last(&escaped).into_owned())
+}
+
+/// A name at the end of a key, where nothing can be mistaken for a part of it. A long one is known by its digest, and so is
+/// one that looks like a digest.
+fn last(name: &str) -> Cow<'_, str> {
+    if name.len() <= limits::REDIS_NAME && !name.starts_with(DIGEST) {
+        return name.into();
+    }
+    format!("{DIGEST}{}", sha256(name)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn buckets(config: Value) -> Result<Buckets, String> {
+        let parameters = json!({"namespace": "ns", "server_name": "files", "config": config});
+        Buckets::new(&serde_json::from_value(parameters).unwrap()).map_err(|error| error.to_string())
+    }
+
+    fn every() -> Buckets {
+        let bucket = |tokens: u32| json!({"maxTokens": tokens, "refillPeriod": "1m"});
+        let tool = |name: &str| json!({"name": name, "shared": bucket(3), "perUser": bucket(4)});
+        let tools = [tool("read"), tool("a"), tool("a:b"), tool("a%3Ab")];
+        buckets(json!({"shared": bucket(1), "perUser": bucket(2), "tools": tools})).unwrap()
+    }
+
+    #[test]
+    fn keys_are_those_of_toolhive() {
+        let (keys, limits) = every().of(Some("read"), Some("system:serviceaccount:ns:ann"));
+        let expected = [
+            "thv:rl:{ns:files}:shared",
+            "thv:rl:{ns:files}:shared:tool:read",
+            "thv:rl:{ns:files}:user:system:serviceaccount:ns:ann",
+            "thv:rl:{ns:files}:user-tool:read:system:serviceaccount:ns:ann",
+        ];
+        assert_eq!(keys, expected);
+        assert_eq!(limits.iter().map(|limit| limit.tokens).collect::<Vec<_>>(), [1, 3, 2, 4]);
+    }
+
+    #[test]
+    fn who_has_no_name_has_no_bucket_of_their_own() {
+        for user in [None, Some("")] {
+            let (keys, _) = every().of(Some("read"), user);
+            assert_eq!(keys, ["thv:rl:{ns:files}:shared", "thv:rl:{ns:files}:shared:tool:read"]);
+        }
+        assert_eq!(every().of(Some("other"), None).0, ["thv:rl:{ns:files}:shared"]);
+        assert_eq!(every().of(None, None).0, ["thv:rl:{ns:files}:shared"]);
+    }
+
+    #[test]
+    fn no_two_callers_share_a_key_and_none_is_long() {
+        let long = "x".repeat(limits::REDIS_NAME + 1);
+        let digest = format!("sha256:{}", sha256(&long));
+        let users = ["b:c", "c", "b", "B", "%3Ac", "{x}", "shared", "tool:a", " ", &long, &digest];
+        let mut seen = HashSet::new();
+        for tool in ["a", "a:b", "a%3Ab"] {
+            for user in users {
+                let key = every().of(Some(tool), Some(user)).0.pop().unwrap();
+                assert!(key.len() < 1024, "{key}");
+                assert!(seen.insert(key), "{tool} {user}");
+            }
+        }
+        for user in users {
+            assert!(seen.insert(every().of(None, Some(user)).0.pop().unwrap()), "{user}");
+        }
+    }
+
+    #[test]
+    fn what_limits_nothing_or_everything_is_an_error_that_names_the_field() {
+        let bucket = |tokens: u32, period: &str| json!({"maxTokens": tokens, "refillPeriod": period});
+        let twice = json!({"name": "t", "shared": bucket(1, "1s")});
+        for (config, field) in [
+            (json!({}), "ratelimit.config: there is no bucket"),
+            (json!({"tools": [{"name": "t"}]}), "ratelimit.config: there is no bucket"),
+            (json!({"shared": bucket(0, "1s")}), "ratelimit.config.shared.maxTokens: "),
+            (json!({"perUser": bucket(1, "0s")}), "ratelimit.config.perUser.refillPeriod: "),
+            (
+                json!({"tools": [{"name": "t", "perUser": bucket(0, "1s")}]}),
+                "ratelimit.config.tools[\"t\"].perUser.maxTokens: ",
+            ),
+            (json!({"tools": [twice, twice]}), "ratelimit.config.tools: "),
+        ] {
+            let error = buckets(config).err().unwrap();
+            assert!(error.starts_with(field), "{error}");
+        }
+    }
+
+    #[test]
+    fn one_may_come_back_when_there_is_a_token_again() {
+        let after = |tokens, period| Limit { tokens, period }.retry_after_seconds();
+        assert_eq!(after(10, Duration::from_secs(60)), 6);
+        assert_eq!(after(7, Duration::from_secs(60)), 9);
+        assert_eq!(after(100, Duration::from_secs(1)), 1);
+        assert_eq!(after(1, Duration::from_millis(1500)), 2);
+    }
+}

@@ -1,0 +1,134 @@
+//! Sessions of clients, and which session of the server each stands for.
+//!
+//! They are in the proxy's memory, or in a Redis where all proxies of a server see them. The sessions of a stdio server
+//! are always in memory: its process belongs to one proxy, and so does what its clients have subscribed to.
+
+mod memory;
+mod shared;
+
+use std::{sync::Arc, time::Duration};
+
+use skep_config::run_config::SessionRedis;
+use skep_mcp::Refusal;
+
+use crate::{ConfigError, redis::Away};
+pub(crate) use memory::{Full, Memory};
+use shared::Shared;
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Session {
+    /// The session's id at the server, if it is not the one that the client has.
+    pub(crate) server_id: Option<Box<str>>,
+    /// The pod that has the session, where the server has several.
+    pub(crate) pod: Option<Box<str>>,
+    /// The request that began it, to begin it anew when the server has lost it.
+    pub(crate) initialize: Option<Box<[u8]>>,
+}
+
+/// The sessions at a server that speaks HTTP.
+#[derive(Clone)]
+pub(crate) enum Sessions {
+    Memory(Arc<Memory>),
+    Redis(Arc<Shared>),
+}
+
+/// A session cannot be looked up or kept.
+#[derive(Debug)]
+pub(crate) enum Unstored {
+    /// There are as many as there may be.
+    Full,
+    /// The Redis that has them does not answer.
+    Away,
+}
+
+impl Sessions {
+    /// Sessions that live for so long when nobody uses them, at this server.
+    pub(crate) fn new(
+        life: Duration,
+        redis: Option<&SessionRedis>,
+        server: &str,
+    ) -> Result<Self, ConfigError> {
+        Ok(match redis {
+            Some(redis) => Self::Redis(Arc::new(Shared::new(redis, life, server)?)),
+            None => Self::Memory(Arc::new(Memory::new(life))),
+        })
+    }
+
+    /// The session of that id, which is used by this.
+    pub(crate) async fn get(&self, id: &str) -> Result<Option<Session>, Unstored> {
+        match self {
+            Self::Memory(sessions) => Ok(sessions.get(id)),
+            // In a box, so that the others do not carry its size around.
+            Self::Redis(sessions) => Ok(Box::pin(sessions.get(id)).await?),
+        }
+    }
+
+    /// Adds a session.
+    pub(crate) async fn put(&self, id: &str, session: Session) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => Ok(sessions.put(id, session)?),
+            Self::Redis(sessions) => Ok(Box::pin(sessions.put(id, &session)).await?),
+        }
+    }
+
+    /// Changes what is known of a session, unless it has ended meanwhile.
+    pub(crate) async fn change(&self, id: &str, session: Session) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => {
+                sessions.change(id, session);
+                Ok(())
+            }
+            Self::Redis(sessions) => Ok(Box::pin(sessions.change(id, &session)).await?),
+        }
+    }
+
+    /// Ends a session.
+    pub(crate) async fn remove(&self, id: &str) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => {
+                sessions.remove(id);
+                Ok(())
+            }
+            Self::Redis(sessions) => Ok(Box::pin(sessions.remove(id)).await?),
+        }
+    }
+
+    /// Ends the sessions that have not been used for as long as they live, from time to time, for ever.
+    pub(crate) async fn expire(&self) {
+        match self {
+            Self::Memory(sessions) => sessions.expire().await,
+            // Redis does so by itself.
+            Self::Redis(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whether they can be used.
+    pub(crate) async fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(sessions) => sessions.check().await,
+        }
+    }
+}
+
+impl From<Full> for Unstored {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+impl From<Away> for Unstored {
+    fn from(_: Away) -> Self {
+        Self::Away
+    }
+}
+
+impl From<Unstored> for Refusal {
+    fn from(unstored: Unstored) -> Self {
+        match unstored {
+            Unstored::Full => Self::Unavailable("sessions"),
+            Unstored::Away => Self::Unavailable("session store"),
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! A real Redis for one test.
+
+use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    time::{Instant, sleep},
+};
+
+use crate::{process::Process, scratch::Scratch};
+
+/// How often another port is tried, when somebody else took the one that was free.
+const TRIES: usize = 5;
+const START_TIME: Duration = Duration::from_secs(30);
+
+/// A Redis on loopback, which keeps what it is told on disk. It ends with the test, however that ends.
+pub struct Redis {
+    address: SocketAddr,
+    password: Option<String>,
+    process: Option<Process>,
+    scratch: Scratch,
+}
+
+impl Redis {
+    /// Starts one that asks nobody who they are.
+    pub async fn start() -> Self {
+        Self::started(None).await.expect("Redis starts")
+    }
+
+    /// Starts one with a password.
+    pub async fn with_password(password: &str) -> Self {
+        Self::started(Some(password.to_owned())).await.expect("Redis starts")
+    }
+
+    async fn started(password: Option<String>) -> Result<Self> {
+        let mut failed = None;
+        for _ in 0..TRIES {
+            let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+            let scratch = Scratch::new()?;
+            let mut redis = Self { address, password: password.clone(), process: None, scratch };
+            match redis.try_start().await {
+                Ok(()) => return Ok(redis),
+                Err(error) => failed = Some(error),
+            }
+        }
+        Err(failed.context("no port was tried")?)
+    }
+
+    /// Where it listens, as `host:port`.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Starts it once more, where it was, with what it had.
+    pub async fn start_again(&mut self) {
+        self.try_start().await.expect("Redis starts once more");
+    }
+
+    /// Lets it neither read nor answer, as a machine that is cut off, until [`resume`](Self::resume).
+    pub fn suspend(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = self.process.as_ref().and_then(|process| i32::try_from(process.pid()).ok());
+        kill_process(pid.and_then(Pid::from_raw).expect("Redis runs"), signal).expect("it can be signalled");
+    }
+
+    async fn try_start(&mut self) -> Result<()> {
+        let port = self.address.port().to_string();
+        let folder = self.scratch.path().to_owned();
+        let mut args = vec!["--bind", "127.0.0.1", "--port", &port, "--save", ""];
+        args.extend(["--appendonly", "yes", "--appendfsync", "always", "--dir"]);
+        let folder_name = folder.to_string_lossy().into_owned();
+        args.push(&folder_name);
+        if let Some(password) = &self.password {
+            args.extend(["--requirepass", password]);
+        }
+        let process = Process::start(&program()?, args, &folder)?;
+        let deadline = Instant::now() + START_TIME;
+        while !self.answers().await.unwrap_or(false) {
+            process.check()?;
+            if Instant::now() > deadline {
+                bail!("Redis does not answer within {START_TIME:?}");
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        // Somebody else may answer at that port, if ours could not have it.
+        process.check()?;
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Whether it answers, be it that it wants a password. While it reads its files, it does not do so.
+    async fn answers(&self) -> Result<bool> {
+        let mut stream = TcpStream::connect(self.address).await?;
+        stream.write_all(b"PING\r\n").await?;
+        let mut answer = [0; 64];
+        let length = stream.read(&mut answer).await?;
+        Ok([&b"+PONG"[..], b"-NOAUTH"].iter().any(|expected| answer[..length].starts_with(expected)))
+    }
+}
+
+fn program() -> Result<PathBuf> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/redis");
+    let got = Command::new(script).output().with_context(|| format!("cannot run {script}"))?;
+    if !got.status.success() {
+        bail!("{}", String::from_utf8_lossy(&got.stderr));
+    }
+    Ok(String::from_utf8(got.stdout)?.trim().into())
+}
