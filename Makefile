@@ -52,6 +52,12 @@ else
 	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
 endif
 
+.PHONY: conformance
+conformance: ## Run the official conformance suite, and clients and servers of others, through the proxy
+	@hack/tools cargo-nextest >/dev/null
+	$(say) 'Trying the proxy with what others wrote'
+	cargo nextest run -p skep-interop $(locked)
+
 N ?= 200
 OPERATOR ?=
 .PHONY: bench-operator

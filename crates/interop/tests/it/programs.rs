@@ -38,7 +38,14 @@ pub(crate) fn folder() -> PathBuf {
 /// A server that speaks HTTP.
 pub(crate) struct HttpServer {
     pub(crate) url: String,
+    folder: PathBuf,
     _process: Process,
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.folder).ok();
+    }
 }
 
 impl HttpServer {
@@ -53,7 +60,7 @@ impl HttpServer {
             let said = fs::read_to_string(&log).unwrap_or_default();
             let address = said.lines().find_map(|line| line.split_once("http://").map(|(_, rest)| rest));
             if let Some(address) = address.and_then(|rest| rest.split_whitespace().next()) {
-                return Self { url: format!("http://{address}"), _process: process };
+                return Self { url: format!("http://{address}"), folder, _process: process };
             }
             process.check().unwrap();
             assert!(Instant::now() < deadline, "{command:?} does not say where it is: {said}");
