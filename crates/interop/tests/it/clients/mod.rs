@@ -157,12 +157,13 @@ async fn the_same_on_every_way(server: Server) {
     let stdio = json!({"name": "s", "transport": "stdio", "cmd_args": server.over_stdio()});
     let mut sse = stdio.clone();
     sse["proxy_mode"] = "sse".into();
-    for (way, config, front, path) in [
+    let ways = [
         ("HTTP", http, Front::Streamable, "mcp"),
         ("remote", remote, Front::Streamable, "mcp"),
         ("stdio", stdio, Front::Streamable, "mcp"),
         ("stdio by HTTP+SSE", sse, Front::Sse, "sse"),
-    ] {
+    ];
+    let tried = ways.map(async |(way, config, front, path)| {
         let proxy = Proxied::new(|_| config).await;
         for (client, mut through) in seen(front, &format!("http://{}/{path}", proxy.address), &plan).await {
             let (_, expected) = direct.iter().find(|(other, _)| *other == client).unwrap();
@@ -173,7 +174,8 @@ async fn the_same_on_every_way(server: Server) {
             assert_eq!(&through, expected, "{client:?} by {way}");
         }
         proxy.stop().await;
-    }
+    });
+    join_all(tried).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -205,17 +207,18 @@ async fn one_after_the_other(server: Server, order: [Client; 2]) -> [Result<Valu
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_of_2026_that_comes_second_falls_back_and_one_that_comes_first_decides_for_its_server() {
     let (old, new) = (Client::TypeScript1, Client::Python);
-    for server in [Server::Everything, Server::Python] {
-        for seen in one_after_the_other(server, [old, new]).await {
-            assert_eq!(seen.unwrap()["protocol"], "2025-11-25", "{server:?}");
-        }
-    }
-    // A server that knows no other revision loses nothing.
-    for seen in one_after_the_other(Server::Everything, [new, old]).await {
+    let (one, two, three, four) = tokio::join!(
+        one_after_the_other(Server::Everything, [old, new]),
+        one_after_the_other(Server::Everything, [new, old]),
+        one_after_the_other(Server::Python, [old, new]),
+        one_after_the_other(Server::Python, [new, old]),
+    );
+    // A server that knows no other revision loses nothing, and one that is begun with a session stays at that.
+    for seen in one.into_iter().chain(two).chain(three) {
         assert_eq!(seen.unwrap()["protocol"], "2025-11-25");
     }
     // The Python SDK speaks over a stream as was first spoken to it, and has but one.
-    let [first, second] = one_after_the_other(Server::Python, [new, old]).await;
+    let [first, second] = four;
     assert_eq!(first.unwrap()["protocol"], "2026-07-28");
     let complaint = second.unwrap_err();
     assert!(complaint.contains("-32022"), "{complaint}");
