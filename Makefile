@@ -58,6 +58,12 @@ fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute 
 	$(say) 'Fuzzing'
 	@fuzz/run
 
+.PHONY: conformance
+conformance: ## Run the official conformance suite, and clients and servers of others, through the proxy
+	@hack/tools cargo-nextest >/dev/null
+	$(say) 'Trying the proxy with what others wrote'
+	cargo nextest run -p skep-interop $(locked)
+
 N ?= 200
 OPERATOR ?=
 .PHONY: bench-operator

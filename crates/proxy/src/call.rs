@@ -33,13 +33,23 @@ impl Call {
         if era == Era::Modern {
             mirrored(&said, &envelope).map_err(Refusal::Revision)?;
         }
-        Ok(Self {
+        Ok(Self::new(&envelope, body, era))
+    }
+
+    /// Looks at a message of the HTTP+SSE transport of 2024, which has no such headers, and in which all is in a session.
+    pub(crate) fn of_2024(body: &Bytes) -> Result<Self, Refusal> {
+        let envelope = Envelope::parse(body).map_err(Refusal::Message)?;
+        Ok(Self::new(&envelope, body, Era::Legacy))
+    }
+
+    fn new(envelope: &Envelope<'_>, body: &Bytes, era: Era) -> Self {
+        Self {
             method: envelope.method(),
             method_name: envelope.method_name().unwrap_or_default().into_owned(),
             target: envelope.target().map(|target| target.name().into_owned()),
             id: envelope.id().map(|id| body.slice(id.raw().range())),
             era,
-        })
+        }
     }
 
     /// The id, for an answer.

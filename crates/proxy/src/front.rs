@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_config::{
@@ -250,7 +251,7 @@ impl Proxy {
             Err(_) => return Err(Box::new(answer::empty(StatusCode::REQUEST_TIMEOUT))),
         };
         let call = if parts.method == Method::POST && !body.is_empty() {
-            let seen = Call::of(&parts.headers, &body);
+            let seen = self.server.looked_at(&parts.headers, &body);
             Some(seen.map_err(|refusal| Box::new(answer::refused(&refusal, Id::glimpsed(&body))))?)
         } else {
             None
@@ -269,6 +270,17 @@ impl Proxy {
             identity: None,
             noted: None,
         })
+    }
+}
+
+impl Server {
+    /// A message, with the headers that go with it where there are such.
+    fn looked_at(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Refusal> {
+        match self {
+            Self::Stdio(server) if server.is_http_sse() => Call::of_2024(body),
+            Self::Http(server) if server.is_http_sse() => Call::of_2024(body),
+            Self::Http(_) | Self::Stdio(_) => Call::of(headers, body),
+        }
     }
 }
 

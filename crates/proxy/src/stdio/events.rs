@@ -29,9 +29,28 @@ pub(super) enum Source {
 
 /// A request that is answered in a stream.
 pub(super) struct Answering {
+    /// What has come already.
+    pub(super) first: Option<Reply>,
     pub(super) waiting: Waiting,
     pub(super) id: Bytes,
     pub(super) phase: watch::Receiver<Phase>,
+}
+
+impl Answering {
+    /// What comes next, or nothing when the stream is over. It may be dropped and called again.
+    pub(super) async fn next(&mut self) -> Option<Reply> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        if self.waiting.is_endless() {
+            tokio::select! {
+                reply = self.waiting.next() => reply,
+                _ = self.phase.wait_for(|phase| *phase != Phase::Running) => None,
+            }
+        } else {
+            self.waiting.next().await
+        }
+    }
 }
 
 /// A client that listens.
@@ -64,16 +83,9 @@ impl Source {
     /// The next event, or nothing when the stream is over. It may be dropped and called again.
     async fn next(&mut self) -> Option<Bytes> {
         match self {
-            Self::Request(Answering { waiting, id, phase }) => {
-                let reply = if waiting.is_endless() {
-                    tokio::select! {
-                        reply = waiting.next() => reply,
-                        _ = phase.wait_for(|phase| *phase != Phase::Running) => None,
-                    }
-                } else {
-                    waiting.next().await
-                };
-                Some(event(reply?, id))
+            Self::Request(answering) => {
+                let reply = answering.next().await?;
+                Some(event(reply, &answering.id))
             }
             Self::Session(listening) => {
                 if let Some(first) = listening.first.take() {

@@ -30,6 +30,7 @@ mod outbox;
 mod outgoing;
 mod router;
 mod server;
+mod status;
 mod streamable;
 mod waiting;
 

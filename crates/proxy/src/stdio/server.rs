@@ -112,6 +112,11 @@ impl StdioServer {
         }
     }
 
+    /// Whether clients speak to it as in 2024.
+    pub(crate) fn is_http_sse(&self) -> bool {
+        self.mode == ProxyMode::Sse
+    }
+
     /// Answers a request.
     pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         match self.mode {

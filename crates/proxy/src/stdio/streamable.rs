@@ -5,16 +5,18 @@ use skep_mcp::{
     Envelope, Era, Message, Method, Refusal, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
+use tokio::time::timeout;
 
 use super::{
     bridge::Told,
     events::{self, Answering, Listening, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
-    outbox::outbox,
+    outbox::{Reply, outbox},
     server::StdioServer,
+    status,
 };
-use crate::{answer, body::Body, exchange::Exchange};
+use crate::{answer, body::Body, exchange::Exchange, limits};
 
 const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 
@@ -49,7 +51,8 @@ impl StdioServer {
         }
         let session = match call.era {
             Era::Legacy => self.named(exchange)?,
-            // Each request stands for itself.
+            // Each request stands for itself, and what was about a session is gone.
+            Era::Modern if is_about_session(call.method) => return Err(Refusal::Method),
             Era::Modern => None,
         };
         match envelope.message() {
@@ -72,10 +75,9 @@ impl StdioServer {
             Envelope::parse_within(&answer, super::DEPTH)?.message(),
             Message::Response { outcome: skep_mcp::Outcome::Result(_), .. }
         );
-        let mut response = if accepts_stream(&exchange.headers) {
-            events::single(&answer)
-        } else {
-            answer::json(StatusCode::OK, answer)
+        let mut response = match status::of(&answer, envelope) {
+            StatusCode::OK if accepts_stream(&exchange.headers) => events::single(&answer),
+            status => answer::json(status, answer),
         };
         if agreed {
             let session = self.begin(exchange, Abilities::of(envelope))?;
@@ -98,18 +100,38 @@ impl StdioServer {
             Told::Answer(answer) => Ok(answer::json(StatusCode::OK, answer)),
             Told::Waiting(waiting) if streams => {
                 let id = exchange.call.as_ref().and_then(|call| call.id.clone()).unwrap_or_default();
-                Ok(events::response(Source::Request(Answering { waiting, id, phase: self.phase() })))
+                self.streamed(Answering { first: None, waiting, id, phase: self.phase() }, envelope).await
             }
             // What comes in pieces needs somebody who reads them.
             Told::Waiting(_) if envelope.method() == Some(Method::SubscriptionsListen) => {
                 Ok(answer::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"))
             }
             Told::Waiting(waiting) => match waiting.answer().await? {
-                Some(answer) => Ok(answer::json(StatusCode::OK, answer)),
+                Some(answer) => Ok(answer::json(status::of(&answer, envelope), answer)),
                 // The client has cancelled it, and wants no answer.
                 None => Ok(answer::empty(StatusCode::ACCEPTED)),
             },
         }
+    }
+
+    /// A stream up to the answer. Some answers have a status, which must be known before the stream begins.
+    async fn streamed(
+        &self,
+        mut answering: Answering,
+        envelope: &Envelope<'_>,
+    ) -> Result<Response<Body>, Refusal> {
+        if status::may_matter(envelope) {
+            // A client that hears nothing for long may go, so the stream begins without an answer then.
+            match timeout(limits::KEEP_ALIVE, answering.next()).await {
+                Ok(Some(Reply::Refused(refusal))) => return Err(refusal),
+                Ok(Some(Reply::Answer(answer))) if status::of(&answer, envelope) != StatusCode::OK => {
+                    return Ok(answer::json(status::of(&answer, envelope), answer));
+                }
+                Ok(first) => answering.first = first,
+                Err(_) => {}
+            }
+        }
+        Ok(events::response(Source::Request(answering)))
     }
 
     /// The session's own stream. A new one takes the place of an old one.
@@ -159,6 +181,14 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
     types
         .map(|value| value.split(';').next().unwrap_or_default().trim())
         .any(|value| value.eq_ignore_ascii_case("text/event-stream"))
+}
+
+/// Whether it asks for something that lasts as long as a session.
+fn is_about_session(method: Option<Method>) -> bool {
+    matches!(
+        method,
+        Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe | Method::LoggingSetLevel)
+    )
 }
 
 fn is_known_revision(headers: &HeaderMap) -> bool {

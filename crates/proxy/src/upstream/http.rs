@@ -79,6 +79,11 @@ impl HttpServer {
         })
     }
 
+    /// Whether it is spoken to as in 2024.
+    pub(crate) fn is_http_sse(&self) -> bool {
+        self.endpoint.is_some()
+    }
+
     /// How the server is. It is asked only if nobody has heard of it lately.
     pub(crate) async fn condition(&self) -> Condition {
         if !self.is_asked {

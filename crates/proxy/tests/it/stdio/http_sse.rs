@@ -124,3 +124,20 @@ async fn the_endpoint_is_where_the_client_can_reach_it() {
     let (_, address) = events.event().await.unwrap();
     assert!(address.starts_with("https://mcp.example/team/files/messages?session_id="), "{address}");
 }
+
+#[tokio::test]
+async fn a_client_that_tries_the_newest_revision_first_is_answered_by_its_stream() {
+    let fake = Fake::new(|heard| {
+        let error = json!({"code": -32601, "message": "no such method"});
+        vec![Act::Say(json!({"jsonrpc": "2.0", "id": heard.json["id"], "error": error}).to_string())]
+    });
+    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let mut client = Client::new(&fixture).await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    // The transport has no headers that could say the same.
+    client.send(&call("server/discover", json!({"_meta": meta}))).await;
+    assert_eq!(client.events.next().await.unwrap()["error"]["code"], -32601);
+}

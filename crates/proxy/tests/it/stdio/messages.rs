@@ -158,3 +158,40 @@ async fn requests_of_2026_have_no_session_and_a_subscription_has_the_id_of_its_c
     assert_eq!(cancelled.json["params"]["requestId"], number, "to leave is to cancel");
     assert!(!fake.methods().contains(&"initialize".to_owned()));
 }
+
+#[tokio::test]
+async fn errors_of_2026_have_a_status_and_what_was_about_sessions_is_gone() {
+    let fake = Fake::new(|heard| {
+        let error = |code: i32| {
+            let error = json!({"code": code, "message": "m"});
+            vec![Act::Say(json!({"jsonrpc": "2.0", "id": heard.json["id"], "error": error}).to_string())]
+        };
+        match heard.method() {
+            "tools/list" => error(-32021),
+            "prompts/list" => error(-32603),
+            _ => error(-32601),
+        }
+    });
+    let fixture = fake.proxied().await;
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for (method, status) in [
+        ("tools/list", StatusCode::BAD_REQUEST),
+        ("prompts/list", StatusCode::OK),
+        ("resources/list", StatusCode::NOT_FOUND),
+        ("logging/setLevel", StatusCode::NOT_FOUND),
+        ("resources/unsubscribe", StatusCode::NOT_FOUND),
+    ] {
+        let modern = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
+        let body = call(method, json!({"_meta": meta}));
+        for accepted in [STREAM, ("accept", "application/json")] {
+            let answer = fixture.post(&[modern[0], modern[1], accepted], &body).await;
+            assert_eq!(answer.status, status, "{method}");
+            assert!(String::from_utf8_lossy(&answer.body).contains("\"id\":7"), "{method}");
+        }
+        let known = fake.methods().iter().any(|heard| heard == method);
+        assert_eq!(known, method.ends_with("/list"), "{method}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Clients and servers of others, with the proxy in between: each client sees through it what it sees without it.
+
+use std::path::Path;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use similar_asserts::assert_eq;
+use tokio::process::Command;
+
+use crate::{
+    programs::{HttpServer, installed},
+    proxied::Proxied,
+};
+
+/// How a client speaks to what it is pointed at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Front {
+    Streamable,
+    /// The transport of 2024.
+    Sse,
+}
+
+/// A client, by who wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Client {
+    /// The TypeScript SDK before it was split in two.
+    TypeScript1,
+    /// The TypeScript SDK since.
+    TypeScript2,
+    Python,
+    Rust,
+}
+
+const CLIENTS: [Client; 4] = [Client::TypeScript1, Client::TypeScript2, Client::Python, Client::Rust];
+
+impl Client {
+    /// The Rust SDK leaves the transport of 2024 out.
+    fn has(self, front: Front) -> bool {
+        front == Front::Streamable || self != Self::Rust
+    }
+
+    fn command(self, front: Front, url: &str, plan: &Value) -> Vec<String> {
+        let front = match front {
+            Front::Streamable => "streamable",
+            Front::Sse => "sse",
+        };
+        let node = |major: &str| {
+            let modules = path(&installed("npm", "sdk"));
+            vec!["node".to_owned(), script("client.mjs"), modules, major.to_owned(), front.to_owned()]
+        };
+        let mut command = match self {
+            Self::TypeScript1 => node("1"),
+            Self::TypeScript2 => node("2"),
+            Self::Python => vec![python(), script("client.py"), front.to_owned()],
+            Self::Rust => vec![env!("CARGO_BIN_EXE_skep-fixture-client").to_owned()],
+        };
+        command.extend([url.to_owned(), plan.to_string()]);
+        command
+    }
+
+    /// What the client sees.
+    async fn sees(self, front: Front, url: &str, plan: &Value) -> Result<Value, String> {
+        let command = self.command(front, url, plan);
+        let ran = Command::new(&command[0]).args(&command[1..]).kill_on_drop(true).output().await.unwrap();
+        let complaint = String::from_utf8_lossy(&ran.stderr).into_owned();
+        if !ran.status.success() {
+            return Err(complaint);
+        }
+        serde_json::from_slice(&ran.stdout).map_err(|error| format!("{error}: {complaint}"))
+    }
+}
+
+/// A server, by who wrote it.
+#[derive(Clone, Copy, Debug)]
+enum Server {
+    /// The reference server.
+    Everything,
+    /// By the Python SDK.
+    Python,
+    /// By FastMCP.
+    FastMcp,
+}
+
+impl Server {
+    fn over_stdio(self) -> Vec<String> {
+        match self {
+            Self::Everything => vec![everything(), "stdio".to_owned()],
+            Self::Python => vec![python(), script("server_mcp.py"), "stdio".to_owned()],
+            Self::FastMcp => vec![python(), script("server_fastmcp.py"), "stdio".to_owned()],
+        }
+    }
+
+    /// The server, over streamable HTTP.
+    async fn over_http(self) -> HttpServer {
+        let command = match self {
+            Self::Everything => vec![
+                "env".to_owned(),
+                "PORT=0".to_owned(),
+                format!("NODE_OPTIONS=--import {}", script("say_port.mjs")),
+                everything(),
+                "streamableHttp".to_owned(),
+            ],
+            Self::Python => vec![python(), script("server_mcp.py"), "streamable-http".to_owned()],
+            Self::FastMcp => vec![python(), script("server_fastmcp.py"), "streamable-http".to_owned()],
+        };
+        HttpServer::start(&command).await
+    }
+
+    /// What a client is to do: list the tools, call one, follow another one, read, and get a prompt.
+    fn plan(self) -> Value {
+        let echo = json!({"name": "echo", "arguments": {"message": "<é\u{a0}\u{200d}😀>"}});
+        match self {
+            Self::Everything => json!({
+                "echo": echo, "steps": 3,
+                "slow": {"name": "trigger-long-running-operation", "arguments": {"duration": 0.1, "steps": 3}},
+                "resource": "demo://resource/static/document/architecture.md",
+                "prompt": {"name": "args-prompt", "arguments": {"city": "Paris"}},
+            }),
+            Self::Python | Self::FastMcp => json!({
+                "echo": echo, "steps": 3,
+                "slow": {"name": "slow", "arguments": {"steps": 3}},
+                "resource": "note://hello",
+                "prompt": {"name": "greet", "arguments": {"name": "Ada"}},
+            }),
+        }
+    }
+}
+
+/// What all clients that can see through a front: the first alone, when the server may still be starting, and the others
+/// at the same time.
+async fn seen(front: Front, url: &str, plan: &Value) -> Vec<(Client, Value)> {
+    let see = async |client: Client| {
+        let seen = client.sees(front, url, plan).await;
+        (client, seen.unwrap_or_else(|complaint| panic!("{client:?} at {url}: {complaint}")))
+    };
+    let [first, others @ ..] = CLIENTS;
+    let mut seen = vec![see(first).await];
+    seen.extend(join_all(others.into_iter().filter(|client| client.has(front)).map(see)).await);
+    seen
+}
+
+/// Every client sees what it sees at the server itself, whichever way the proxy takes.
+async fn the_same_on_every_way(server: Server) {
+    let plan = server.plan();
+    let running = server.over_http().await;
+    // The reference server says where it is, but not at which path it serves.
+    let url = format!("http://127.0.0.1:{}/mcp", running.port());
+    let direct = seen(Front::Streamable, &url, &plan).await;
+    for (client, seen) in &direct {
+        let steps = seen["progress"].as_array().map(Vec::len);
+        assert_eq!((steps, seen["read"].as_array().map(Vec::len)), (Some(3), Some(1)), "{client:?}");
+    }
+    let http = json!({
+        "name": "s", "transport": "streamable-http", "target_host": "127.0.0.1", "target_port": running.port(),
+    });
+    let remote = json!({"name": "s", "transport": "streamable-http", "remote_url": url});
+    let stdio = json!({"name": "s", "transport": "stdio", "cmd_args": server.over_stdio()});
+    let mut sse = stdio.clone();
+    sse["proxy_mode"] = "sse".into();
+    let ways = [
+        ("HTTP", http, Front::Streamable, "mcp"),
+        ("remote", remote, Front::Streamable, "mcp"),
+        ("stdio", stdio, Front::Streamable, "mcp"),
+        ("stdio by HTTP+SSE", sse, Front::Sse, "sse"),
+    ];
+    let tried = ways.map(async |(way, config, front, path)| {
+        let proxy = Proxied::new(|_| config).await;
+        for (client, mut through) in seen(front, &format!("http://{}/{path}", proxy.address), &plan).await {
+            let (_, expected) = direct.iter().find(|(other, _)| *other == client).unwrap();
+            if way.starts_with("stdio") {
+                // Many servers speak over their one stream as the first client did, and others follow.
+                through["protocol"] = expected["protocol"].clone();
+            }
+            assert_eq!(&through, expected, "{client:?} by {way}");
+        }
+        proxy.stop().await;
+    });
+    join_all(tried).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_see_the_reference_server_through_the_proxy_as_it_is() {
+    the_same_on_every_way(Server::Everything).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_see_a_server_of_the_python_sdk_through_the_proxy_as_it_is() {
+    the_same_on_every_way(Server::Python).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_see_a_server_of_fastmcp_through_the_proxy_as_it_is() {
+    the_same_on_every_way(Server::FastMcp).await;
+}
+
+/// What two clients see of one stdio server, one after the other.
+async fn one_after_the_other(server: Server, order: [Client; 2]) -> [Result<Value, String>; 2] {
+    let stdio = json!({"name": "s", "transport": "stdio", "cmd_args": server.over_stdio()});
+    let proxy = Proxied::new(|_| stdio).await;
+    let url = format!("http://{}/mcp", proxy.address);
+    let first = order[0].sees(Front::Streamable, &url, &server.plan()).await;
+    let second = order[1].sees(Front::Streamable, &url, &server.plan()).await;
+    proxy.stop().await;
+    [first, second]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_of_2026_that_comes_second_falls_back_and_one_that_comes_first_decides_for_its_server() {
+    let (old, new) = (Client::TypeScript1, Client::Python);
+    let (one, two, three, four) = tokio::join!(
+        one_after_the_other(Server::Everything, [old, new]),
+        one_after_the_other(Server::Everything, [new, old]),
+        one_after_the_other(Server::Python, [old, new]),
+        one_after_the_other(Server::Python, [new, old]),
+    );
+    // A server that knows no other revision loses nothing, and one that is begun with a session stays at that.
+    for seen in one.into_iter().chain(two).chain(three) {
+        assert_eq!(seen.unwrap()["protocol"], "2025-11-25");
+    }
+    // The Python SDK speaks over a stream as was first spoken to it, and has but one.
+    let [first, second] = four;
+    assert_eq!(first.unwrap()["protocol"], "2026-07-28");
+    let complaint = second.unwrap_err();
+    assert!(complaint.contains("-32022"), "{complaint}");
+}
+
+fn everything() -> String {
+    path(&installed("npm", "server-everything"))
+}
+
+fn python() -> String {
+    path(&installed("pypi", "mcp"))
+}
+
+fn script(name: &str) -> String {
+    path(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(name))
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}

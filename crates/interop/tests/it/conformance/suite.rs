@@ -1,0 +1,75 @@
+//! The official conformance suite of MCP, and what it says.
+
+use std::{collections::BTreeMap, env, fs, path::PathBuf};
+
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::programs::{folder, installed};
+
+/// What the suite finds, by scenario.
+pub(crate) type Findings = BTreeMap<String, Vec<Check>>;
+
+/// How a check ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Check {
+    id: String,
+    /// Several checks may have the same id; their names differ.
+    pub(crate) name: String,
+    pub(crate) status: String,
+    complaint: String,
+}
+
+/// What the suite writes down between its checks.
+const NOTES: [&str; 4] = ["outgoing-request", "incoming-response", "incoming-sse-event", "stream-closed"];
+
+/// The suite, where it is installed.
+pub(crate) struct Suite(PathBuf);
+
+impl Suite {
+    pub(crate) fn new() -> Self {
+        Self(installed("npm", "conformance"))
+    }
+
+    /// Runs all that a revision asks of servers against the one at this address.
+    pub(crate) async fn run(&self, revision: &str, url: &str) -> Findings {
+        let output = folder();
+        // Its Node.js is beside it.
+        let beside = self.0.parent().unwrap().to_owned();
+        let path = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
+        let path = env::join_paths([beside].into_iter().chain(path)).unwrap();
+        let ran = Command::new(&self.0)
+            .args(["server", "--url", url, "--requirements", revision, "-o"])
+            .arg(&output)
+            .env("PATH", path)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .unwrap();
+        let found = findings(&output);
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert!(!found.is_empty(), "the suite found nothing: {said}{}", String::from_utf8_lossy(&ran.stderr));
+        fs::remove_dir_all(&output).ok();
+        found
+    }
+}
+
+/// What is in the folder that the suite wrote: one folder for each scenario, which is called `server-NAME-TIME`.
+fn findings(folder: &std::path::Path) -> Findings {
+    let scenarios = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().unwrap();
+        let name = name.strip_prefix("server-").unwrap();
+        let name = name[..name.len() - "-2026-01-01T00-00-00-000Z".len()].to_owned();
+        let checks = fs::read_to_string(entry.path().join("checks.json")).unwrap();
+        let checks: Vec<Value> = serde_json::from_str(&checks).unwrap();
+        let checks = checks.iter().filter(|check| !NOTES.contains(&check["id"].as_str().unwrap()));
+        (name, checks.map(check).collect())
+    };
+    scenarios.map(read).collect()
+}
+
+fn check(check: &Value) -> Check {
+    let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    Check { id: text("id"), name: text("name"), status: text("status"), complaint: text("errorMessage") }
+}
