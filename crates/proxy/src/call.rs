@@ -21,6 +21,8 @@ pub(crate) struct Call {
     pub(crate) id: Option<Bytes>,
     /// Which way of speaking it follows.
     pub(crate) era: Era,
+    /// Whether headers go with it, which must say the same.
+    has_headers: bool,
 }
 
 impl Call {
@@ -33,23 +35,29 @@ impl Call {
         if era == Era::Modern {
             mirrored(&said, &envelope).map_err(Refusal::Revision)?;
         }
-        Ok(Self::new(&envelope, body, era))
+        Ok(Self::new(&envelope, body, era, true))
     }
 
     /// Looks at a message of the HTTP+SSE transport of 2024, which has no such headers, and in which all is in a session.
     pub(crate) fn of_2024(body: &Bytes) -> Result<Self, Refusal> {
         let envelope = Envelope::parse(body).map_err(Refusal::Message)?;
-        Ok(Self::new(&envelope, body, Era::Legacy))
+        Ok(Self::new(&envelope, body, Era::Legacy, false))
     }
 
-    fn new(envelope: &Envelope<'_>, body: &Bytes, era: Era) -> Self {
+    fn new(envelope: &Envelope<'_>, body: &Bytes, era: Era, has_headers: bool) -> Self {
         Self {
             method: envelope.method(),
             method_name: envelope.method_name().unwrap_or_default().into_owned(),
             target: envelope.target().map(|target| target.name().into_owned()),
             id: envelope.id().map(|id| body.slice(id.raw().range())),
             era,
+            has_headers,
         }
+    }
+
+    /// Looks at another message in the place of this one, in the same way.
+    pub(crate) fn replaced(&self, headers: &HeaderMap, body: &Bytes) -> Result<Self, Refusal> {
+        if self.has_headers { Self::of(headers, body) } else { Self::of_2024(body) }
     }
 
     /// The id, for an answer.

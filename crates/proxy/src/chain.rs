@@ -1,7 +1,10 @@
 //! The layers that every request goes through, outermost first.
 
 use http::{Response, StatusCode};
-use skep_config::{RunConfig, run_config::Middleware};
+use skep_config::{
+    RunConfig,
+    run_config::{self, Middleware},
+};
 
 use crate::{
     ConfigError,
@@ -22,14 +25,17 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// The chain that the RunConfig lists. A type that is not known ends the proxy: it may be one that protects.
+    /// The chain that the RunConfig lists or describes. A type that is not known ends the proxy: it may be one that protects.
     pub(crate) fn new(config: &RunConfig) -> Result<Self, ConfigError> {
         if config.embedded_auth_server_config.is_some() {
             return Err(no_auth_server("embedded_auth_server_config"));
         }
         let mut layers = Vec::new();
         let mut body_limit = None;
-        for middleware in &config.middleware_configs {
+        let listed = config.middleware().map_err(|error| ConfigError::new(error.to_string()))?;
+        let has_origins = listed.iter().any(|middleware| matches!(middleware, Middleware::Origin(_)));
+        let origins = origins(config).filter(|_| !has_origins);
+        for middleware in origins.iter().chain(&listed) {
             if let Middleware::BodyLimit(limit) = middleware {
                 // Whoever lists two wants both to hold.
                 let limit = usize::try_from(limit.max_bytes()).unwrap_or(usize::MAX);
@@ -88,5 +94,45 @@ impl Chain {
         let observers: Vec<_> =
             self.layers.iter().filter_map(|layer| layer.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
+    }
+}
+
+/// The pages that may call, where the RunConfig names them, or the proxy serves this machine alone: then those of this
+/// machine, or any page that its user opens could call.
+fn origins(config: &RunConfig) -> Option<Middleware> {
+    let mut allowed_origins = config.allowed_origins.clone();
+    if allowed_origins.is_empty() && is_loopback(&config.host) {
+        let hosts = ["localhost", "127.0.0.1", "[::1]"];
+        allowed_origins = hosts.map(|host| format!("http://{host}:{}", config.port)).into();
+    }
+    (!allowed_origins.is_empty()).then_some(Middleware::Origin(run_config::Origin { allowed_origins }))
+}
+
+/// Nothing stands for this machine, too.
+fn is_loopback(host: &str) -> bool {
+    let address: Option<std::net::IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    host.is_empty() || host == "localhost" || address.is_some_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_others_cannot_call_a_proxy_of_this_machine() {
+        let origins = |host: &str, allowed: &[&str]| {
+            let allowed_origins = allowed.iter().map(|origin| (*origin).to_owned()).collect();
+            let config = RunConfig { host: host.into(), port: 80, allowed_origins, ..RunConfig::default() };
+            match origins(&config) {
+                Some(Middleware::Origin(origins)) => origins.allowed_origins,
+                _ => Vec::new(),
+            }
+        };
+        let own = ["http://localhost:80", "http://127.0.0.1:80", "http://[::1]:80"];
+        for host in ["", "localhost", "127.0.0.1", "::1", "[::1]"] {
+            assert_eq!(origins(host, &[]), own, "{host}");
+        }
+        assert!(origins("0.0.0.0", &[]).is_empty());
+        assert_eq!(origins("0.0.0.0", &["https://a.example"]), ["https://a.example"]);
     }
 }

@@ -50,7 +50,10 @@ impl Exchange {
 
     /// Puts another message in place of the one that came, and looks at it as at the first.
     pub(crate) fn replace_body(&mut self, body: Bytes) -> Result<(), Refusal> {
-        self.call = Some(Call::of(&self.headers, &body)?);
+        self.call = Some(match &self.call {
+            Some(call) => call.replaced(&self.headers, &body)?,
+            None => Call::of(&self.headers, &body)?,
+        });
         self.body = body;
         Ok(())
     }

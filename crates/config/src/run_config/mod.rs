@@ -3,6 +3,7 @@
 mod audit;
 mod authz;
 mod aws_sts;
+mod chain;
 mod headers;
 mod middleware;
 mod oidc;
@@ -26,6 +27,7 @@ use crate::{AuthServer, Json, SchemaVersion, json, zero::zero};
 pub use audit::*;
 pub use authz::*;
 pub use aws_sts::*;
+pub use chain::ChainError;
 pub use headers::*;
 pub use middleware::*;
 pub use oidc::*;
@@ -182,6 +184,15 @@ impl RunConfig {
     /// The text of the file: see [`json::render`].
     pub fn render(&self) -> serde_json::Result<String> {
         json::render(self)
+    }
+
+    /// What each request goes through, outermost first: what is listed, or what the rest says.
+    pub fn middleware(&self) -> Result<Vec<Middleware>, ChainError> {
+        if self.middleware_configs.is_empty() {
+            chain::middleware(self)
+        } else {
+            Ok(self.middleware_configs.clone())
+        }
     }
 
     /// How clients speak to the proxy. Only for a stdio server is there a choice: others are spoken to as they speak.

@@ -12,12 +12,12 @@
 pub(crate) mod auth_server;
 pub(crate) mod authz;
 pub(crate) mod ca_bundle;
+pub(crate) mod chain;
 mod checks;
 pub(crate) mod entry;
 pub(crate) mod external_auth;
 pub(crate) mod fnv;
 pub(crate) mod header_forward;
-pub(crate) mod middleware;
 pub(crate) mod oidc;
 pub(crate) mod remote_url;
 pub(crate) mod strategy;

@@ -11,7 +11,7 @@ use std::{
 
 use skep_config::{
     RunConfig, env, paths,
-    run_config::{HeaderForwardParameters, Middleware},
+    run_config::{ChainError, HeaderForwardParameters, Middleware},
 };
 use tracing::warn;
 
@@ -35,6 +35,9 @@ pub enum LoadError {
     /// It names a secret that cannot be had.
     #[error(transparent)]
     Secret(#[from] SecretError),
+    /// What it says cannot be made into a chain.
+    #[error(transparent)]
+    Chain(#[from] ChainError),
     /// It names a folder of variables that cannot be read.
     #[error(transparent)]
     EnvFiles(#[from] EnvFileError),
@@ -85,6 +88,7 @@ pub fn load(search: &[&Path], overrides: &Overrides) -> Result<RunConfig, LoadEr
     if !headers.is_empty() {
         // Last, so that nobody further out sees them.
         let parameters = HeaderForwardParameters { add_headers: headers };
+        config.middleware_configs = config.middleware()?;
         config.middleware_configs.push(Middleware::HeaderForward(parameters));
     }
     Ok(config)

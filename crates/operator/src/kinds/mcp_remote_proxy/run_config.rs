@@ -30,6 +30,6 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
         scaling_config: proxied.session_redis().map(scaling),
         ..proxied.run_config(name)?
     };
-    config.middleware_configs = parts::middleware::middleware(&config).map_err(Blocked::new)?;
+    config.middleware_configs = parts::chain::middleware(&config).map_err(Blocked::new)?;
     Ok(config)
 }

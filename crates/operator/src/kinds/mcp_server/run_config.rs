@@ -43,7 +43,7 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
         config.validating_webhooks = parts::webhooks::validating(&webhooks.spec);
         config.mutating_webhooks = parts::webhooks::mutating(&webhooks.spec);
     }
-    config.middleware_configs = parts::middleware::middleware(&config).map_err(Blocked::new)?;
+    config.middleware_configs = parts::chain::middleware(&config).map_err(Blocked::new)?;
     Ok(config)
 }
 

@@ -1,14 +1,30 @@
 //! What each request goes through, from what the rest of a RunConfig says.
 
 use serde_json::Value;
-use skep_config::{
-    AuthServer, Json, RunConfig,
-    run_config::{
-        AuditParameters, Auth, Authorization, AuthzDocument, AwsStsParameters, BodyLimit,
-        HeaderForwardParameters, Middleware, RateLimit, RateLimits, TelemetryParameters,
-        TokenExchangeParameters, ToolFilter, UpstreamSwap, UpstreamSwapParameters, Webhook, Webhooks,
-    },
+
+use super::{
+    AuditParameters, Auth, Authorization, AuthzDocument, AwsStsParameters, BodyLimit,
+    HeaderForwardParameters, Middleware, RateLimit, RateLimits, RunConfig, TelemetryParameters,
+    TokenExchangeParameters, ToolFilter, UpstreamSwap, UpstreamSwapParameters, Webhook, Webhooks,
 };
+use crate::{AuthServer, Json};
+
+/// Why nothing can be made of what a RunConfig says.
+#[derive(Debug, thiserror::Error)]
+pub enum ChainError {
+    /// Something is to be done with a token that is taken away before.
+    #[error("embedded_auth_server_config.disable_upstream_token_injection: {0} needs a token")]
+    NoToken(&'static str),
+    /// Requests to one's own server are not signed.
+    #[error("aws_sts_config: it signs requests to a remote server, and remote_url is empty")]
+    NotRemote,
+    /// There is nowhere to count.
+    #[error("rate_limit_config: calls are counted in Redis, and scaling_config.session_redis is missing")]
+    NoRedis,
+    /// The authorization document is none.
+    #[error("authz_config: {0}")]
+    Document(serde_json::Error),
+}
 
 /// The name of an upstream provider that has none.
 const UNNAMED: &str = "default";
@@ -17,7 +33,7 @@ const UNNAMED: &str = "default";
 ///
 /// The order is what makes it secure: who calls is known before anything is decided about the call, and what may be
 /// done is decided after all that changes the request. Calls are not counted for anyone else.
-pub(crate) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, String> {
+pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainError> {
     let mut chain = vec![Middleware::BodyLimit(BodyLimit::default())];
     chain.extend(config.audit_config.clone().map(|audit| {
         Middleware::Audit(AuditParameters {
@@ -53,7 +69,7 @@ pub(crate) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, String> 
     if let Some(sts) = &config.aws_sts_config {
         needs_token(config, "AWS STS")?;
         if config.remote_url.is_empty() {
-            return Err("type awsSts signs requests to a remote server: use it with an MCPRemoteProxy".into());
+            return Err(ChainError::NotRemote);
         }
         let (aws_sts_config, target_url) = (sts.clone(), config.remote_url.clone());
         chain.push(Middleware::AwsSts(AwsStsParameters { aws_sts_config, target_url }));
@@ -63,6 +79,7 @@ pub(crate) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, String> 
         let add_headers = headers.add_plaintext_headers.clone();
         Middleware::HeaderForward(HeaderForwardParameters { add_headers })
     }));
+    chain.extend(config.additional_middleware_configs.iter().cloned());
     chain.push(Middleware::Recovery);
     Ok(chain)
 }
@@ -85,11 +102,9 @@ fn first_upstream(server: &AuthServer) -> &str {
         .unwrap_or(UNNAMED)
 }
 
-fn needs_token(config: &RunConfig, what: &str) -> Result<(), String> {
+fn needs_token(config: &RunConfig, what: &'static str) -> Result<(), ChainError> {
     match &config.embedded_auth_server_config {
-        Some(server) if server.disable_upstream_token_injection => Err(format!(
-            "embeddedAuthServer.disableUpstreamTokenInjection: {what} needs a token: set it to false, or leave one out"
-        )),
+        Some(server) if server.disable_upstream_token_injection => Err(ChainError::NoToken(what)),
         _ => Ok(()),
     }
 }
@@ -105,11 +120,9 @@ fn tools(config: &RunConfig) -> impl Iterator<Item = Middleware> {
         .flat_map(|filter| [Middleware::ToolFilter(filter.clone()), Middleware::ToolCallFilter(filter)])
 }
 
-fn rate_limit(config: &RunConfig, limits: &RateLimits) -> Result<RateLimit, String> {
+fn rate_limit(config: &RunConfig, limits: &RateLimits) -> Result<RateLimit, ChainError> {
     let redis = config.scaling_config.as_ref().and_then(|scaling| scaling.session_redis.as_ref());
-    let Some(redis) = redis else {
-        return Err("rateLimiting: calls are counted in Redis: set sessionStorage with provider redis".into());
-    };
+    let redis = redis.ok_or(ChainError::NoRedis)?;
     Ok(RateLimit {
         namespace: config.rate_limit_namespace.clone(),
         server_name: config.name.clone(),
@@ -129,15 +142,14 @@ fn webhooks(config: &RunConfig, webhooks: &[Webhook]) -> Option<Webhooks> {
 
 /// Who may do what. Behind our own authorization server, policies look at the token that the upstream provider gave:
 /// ours says nothing of groups.
-fn authorization(config: &RunConfig, document: &Json) -> Result<Authorization, String> {
-    let wrong = |error| format!("the authorization document: {error}");
+fn authorization(config: &RunConfig, document: &Json) -> Result<Authorization, ChainError> {
     let mut config_data = document.clone();
     if let Some(server) = &config.embedded_auth_server_config {
-        let mut value: Value = document.read().map_err(wrong)?;
+        let mut value: Value = document.read().map_err(ChainError::Document)?;
         if value["type"] == AuthzDocument::CEDAR && value["cedar"].is_object() {
             value["cedar"]["primary_upstream_provider"] = first_upstream(server).into();
             value.sort_all_objects();
-            config_data = Json::new(&value).map_err(wrong)?;
+            config_data = Json::new(&value).map_err(ChainError::Document)?;
         }
     }
     Ok(Authorization { config_data: Some(config_data), ..Authorization::default() })
@@ -148,7 +160,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parts::samples::sample;
 
     fn config(fields: Value) -> RunConfig {
         let mut written = json!({"name": "files", "transport": "stdio"});
@@ -214,7 +225,8 @@ mod tests {
     fn the_token_of_our_own_server_never_goes_on() {
         let second = |fields| middleware(&config(auth_server(fields))).unwrap().swap_remove(2);
         let swap = |name: &str| {
-            sample(json!({"type": "upstreamswap", "parameters": {"config": {"provider_name": name}}}))
+            let written = json!({"type": "upstreamswap", "parameters": {"config": {"provider_name": name}}});
+            serde_json::from_value::<Middleware>(written).unwrap()
         };
         assert_eq!(second(json!({})), swap("corp"));
         assert_eq!(second(json!({"upstreams": [{"type": "oidc"}]})), swap("default"));
@@ -229,18 +241,22 @@ mod tests {
         ] {
             let none = auth_server(json!({"disable_upstream_token_injection": true}));
             let error = middleware(&config(joined(fields, none))).unwrap_err();
-            assert!(error.starts_with("embeddedAuthServer.disableUpstreamTokenInjection: "), "{error}");
+            assert!(matches!(error, ChainError::NoToken(_)), "{error}");
         }
     }
 
     #[test]
     fn limits_need_redis_and_signatures_a_remote_server() {
-        for (fields, error) in [
-            (json!({"rate_limit_config": {}}), "rateLimiting: "),
-            (json!({"aws_sts_config": {"region": "eu-west-1"}}), "type awsSts "),
-        ] {
-            assert!(middleware(&config(fields)).unwrap_err().starts_with(error), "{error}");
-        }
+        let error = |fields| middleware(&config(fields)).unwrap_err();
+        assert!(matches!(error(json!({"rate_limit_config": {}})), ChainError::NoRedis));
+        let signed = error(json!({"aws_sts_config": {"region": "eu-west-1"}}));
+        assert!(matches!(signed, ChainError::NotRemote), "{signed}");
+    }
+
+    #[test]
+    fn what_is_added_comes_last() {
+        let added = json!({"additional_middleware_configs": [{"type": "teleport", "parameters": {}}]});
+        assert_eq!(types(added), ["bodylimit", "auth", "mcp-parser", "teleport", "recovery"]);
     }
 
     #[test]
