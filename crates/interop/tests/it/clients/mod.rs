@@ -90,18 +90,22 @@ impl Server {
         }
     }
 
-    /// The server, over streamable HTTP.
-    async fn over_http(self) -> HttpServer {
+    /// The server, over HTTP.
+    async fn over_http(self, front: Front) -> HttpServer {
+        let (everythings, pythons) = match front {
+            Front::Streamable => ("streamableHttp", "streamable-http"),
+            Front::Sse => ("sse", "sse"),
+        };
         let command = match self {
             Self::Everything => vec![
                 "env".to_owned(),
                 "PORT=0".to_owned(),
                 format!("NODE_OPTIONS=--import {}", script("say_port.mjs")),
                 everything(),
-                "streamableHttp".to_owned(),
+                everythings.to_owned(),
             ],
-            Self::Python => vec![python(), script("server_mcp.py"), "streamable-http".to_owned()],
-            Self::FastMcp => vec![python(), script("server_fastmcp.py"), "streamable-http".to_owned()],
+            Self::Python => vec![python(), script("server_mcp.py"), pythons.to_owned()],
+            Self::FastMcp => vec![python(), script("server_fastmcp.py"), pythons.to_owned()],
         };
         HttpServer::start(&command).await
     }
@@ -142,7 +146,7 @@ async fn seen(front: Front, url: &str, plan: &Value) -> Vec<(Client, Value)> {
 /// Every client sees what it sees at the server itself, whichever way the proxy takes.
 async fn the_same_on_every_way(server: Server) {
     let plan = server.plan();
-    let running = server.over_http().await;
+    let running = server.over_http(Front::Streamable).await;
     // The reference server says where it is, but not at which path it serves.
     let url = format!("http://127.0.0.1:{}/mcp", running.port());
     let direct = seen(Front::Streamable, &url, &plan).await;
@@ -176,6 +180,32 @@ async fn the_same_on_every_way(server: Server) {
         proxy.stop().await;
     });
     join_all(tried).await;
+}
+
+/// The same for a server that speaks as in 2024.
+async fn the_same_as_in_2024(server: Server) {
+    let plan = server.plan();
+    let running = server.over_http(Front::Sse).await;
+    let url = format!("http://127.0.0.1:{}/sse", running.port());
+    let direct = seen(Front::Sse, &url, &plan).await;
+    let own =
+        json!({"name": "s", "transport": "sse", "target_host": "127.0.0.1", "target_port": running.port()});
+    let remote = json!({"name": "s", "transport": "sse", "remote_url": url});
+    for (way, config) in [("HTTP+SSE", own), ("remote HTTP+SSE", remote)] {
+        let proxy = Proxied::new(|_| config).await;
+        let through = seen(Front::Sse, &format!("http://{}/sse", proxy.address), &plan).await;
+        for ((client, through), (_, expected)) in through.iter().zip(&direct) {
+            assert_eq!(through, expected, "{client:?} by {way}");
+        }
+        proxy.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_see_servers_of_2024_through_the_proxy_as_they_are() {
+    for server in [Server::Everything, Server::Python, Server::FastMcp] {
+        the_same_as_in_2024(server).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
