@@ -5,3 +5,4 @@
 
 mod generation_is_frozen;
 mod logs;
+mod run;
