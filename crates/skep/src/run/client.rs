@@ -134,9 +134,9 @@ async fn event(mut body: Incoming) -> Result<Bytes, Failure> {
         while let Some(frame) = decoder.frame().map_err(|_| broken())? {
             let sse::Frame::Event(event) = frame else { continue };
             let Some(data) = event.data() else { continue };
-            let message: Value = serde_json::from_slice(&data).unwrap_or_default();
+            let message: Value = serde_json::from_slice(data).unwrap_or_default();
             if message["id"] == 1 && message["method"].is_null() {
-                return Ok(Bytes::copy_from_slice(&data));
+                return Ok(Bytes::copy_from_slice(data));
             }
         }
         let frame = body.frame().await.ok_or_else(broken)?.map_err(|_| broken())?;

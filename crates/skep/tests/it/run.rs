@@ -2,6 +2,7 @@
 
 mod errors;
 mod life;
+mod oidc;
 mod real;
 
 use std::{
@@ -68,14 +69,14 @@ struct Run {
 impl Run {
     fn start(text: &str) -> Self {
         let manifests = Manifests::new(text);
+        let command = manifests.command();
+        Self::of(manifests, command)
+    }
+
+    fn of(manifests: Manifests, mut command: Command) -> Self {
         let output = fs::File::create(manifests.0.join("output")).unwrap();
-        let process = manifests
-            .command()
-            .stdin(Stdio::null())
-            .stderr(output.try_clone().unwrap())
-            .stdout(output)
-            .spawn()
-            .unwrap();
+        let process =
+            command.stdin(Stdio::null()).stderr(output.try_clone().unwrap()).stdout(output).spawn().unwrap();
         Self { manifests, process }
     }
 
@@ -99,10 +100,15 @@ impl Run {
 
     /// A client of the server of this name.
     fn client(&self, name: &str) -> Client {
+        Client::new(self.address(name))
+    }
+
+    /// Where the server of this name is.
+    fn address(&self, name: &str) -> SocketAddr {
         let row = self.row(name);
         let url = row.split_whitespace().nth(1).unwrap();
-        let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
-        Client::new(address.parse().unwrap())
+        let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
+        address.unwrap().parse().unwrap()
     }
 
     /// The processes that it has started, by a word of their command lines.
@@ -166,11 +172,16 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
 struct Client {
     address: SocketAddr,
     session: String,
+    token: String,
 }
 
 impl Client {
     fn new(address: SocketAddr) -> Self {
-        let mut client = Self { address, session: String::new() };
+        Self::with_token(address, "")
+    }
+
+    fn with_token(address: SocketAddr, token: &str) -> Self {
+        let mut client = Self { address, session: String::new(), token: token.into() };
         let who = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
         let (head, answer) =
@@ -204,14 +215,16 @@ impl Client {
         let body = message.to_string();
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let session = match self.session.as_str() {
+        let header = |name: &str, value: &str| match value {
             "" => String::new(),
-            session => format!("mcp-session-id: {session}\r\n"),
+            value => format!("{name}{value}\r\n"),
         };
+        let session = header("mcp-session-id: ", &self.session);
+        let token = header("authorization: Bearer ", &self.token);
         let (address, length) = (self.address, body.len());
         write!(
             stream,
-            "POST /mcp HTTP/1.1\r\nhost: {address}\r\naccept: application/json, text/event-stream\r\n{session}\
+            "POST /mcp HTTP/1.1\r\nhost: {address}\r\naccept: application/json, text/event-stream\r\n{session}{token}\
              content-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .unwrap();

@@ -4,7 +4,7 @@ use std::{net::TcpListener, path::Path, process::Command};
 
 use serde_json::json;
 
-use super::{Run, server};
+use super::{Manifests, Run, server};
 
 /// The program of the server, which is installed once.
 fn everything() -> String {
@@ -47,4 +47,19 @@ fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
     let child = run.child("everything");
     drop(run);
     assert!(!skep_testkit::process::is_running(child));
+}
+
+#[test]
+fn a_package_needs_no_file() {
+    // npx takes what is installed where it is called, and asks nobody.
+    let program = everything();
+    let installed = Path::new(&program).ancestors().nth(3).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+    command
+        .args(["run", "npx://@modelcontextprotocol/server-everything", "--", "stdio"])
+        .current_dir(installed);
+    let run = Run::of(Manifests::new(""), command);
+    let client = run.client("server-everything");
+    let answer = client.called("echo", json!({"message": "hi"}));
+    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
 }
