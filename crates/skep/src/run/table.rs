@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::running::State;
+use super::running::{Phase, State};
 
 /// How many names of tools are printed.
 const NAMES: usize = 6;
@@ -70,18 +70,18 @@ fn clients(rows: &[Row]) -> Value {
 
 /// One line about one server.
 pub(super) fn line(row: &Row) -> String {
-    let State { phase, message, .. } = &row.state;
-    let more = if message.is_empty() { tools(&row.state) } else { message.clone() };
-    match more.as_str() {
-        "-" => format!("{}: {}\n", row.owner, phase.as_str()),
-        more => format!("{}: {}: {more}\n", row.owner, phase.as_str()),
-    }
+    let State { phase, message, url, .. } = &row.state;
+    let more = match (phase, message.as_str()) {
+        (Phase::Ready, "") => format!(": {} ({url})", tools(&row.state)),
+        (_, "") => String::new(),
+        (_, message) => format!(": {message}"),
+    };
+    format!("{}: {}{more}\n", row.owner, phase.as_str())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::running::Phase;
 
     #[test]
     fn the_table_says_where_each_server_is_and_what_it_offers() {
@@ -107,6 +107,8 @@ For an MCP client:
 {\"mcpServers\":{\"demo\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}
 ";
         assert_eq!(table(&rows), expected);
+        let ready = "MCPServer demo: Ready: t0, t1, t2, t3, t4, t5 and 2 more (http://127.0.0.1:1/mcp)\n";
+        assert_eq!(line(&rows[0]), ready);
         assert_eq!(line(&rows[1]), "MCPServer a-b: Failed: there is no program x\n");
     }
 }

@@ -14,10 +14,10 @@ use super::{
     plan::Server,
 };
 
-/// How long a server may take to be there.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a process may fail to start before that is said. It is tried on.
-const PATIENCE_WITH_STDIO: Duration = Duration::from_secs(10);
+/// How long a server may be away before that is said.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a process of ours may take to listen.
+const PATIENCE_WITH_OURS: Duration = Duration::from_secs(60);
 /// How long it may take to answer, as npx may have to get it first.
 const LONGEST: Duration = Duration::from_secs(180);
 const PAUSE: Duration = Duration::from_millis(300);
@@ -48,7 +48,7 @@ pub(super) async fn tools(
     let address = listener.local_addr().map_err(|error| error.to_string())?;
     let (end, ended) = watch::channel(());
     let serving = tokio::spawn(serve(listener, proxy, until_dropped(ended)));
-    let patience = if config.transport == Transport::Stdio { PATIENCE_WITH_STDIO } else { PATIENCE };
+    let patience = if server.listens() { PATIENCE_WITH_OURS } else { PATIENCE };
     let tools = tokio::select! {
         tools = tokio::time::timeout(LONGEST, patient(address, patience)) => tools,
         () = stopped(stop) => Ok(Ok(Vec::new())),
