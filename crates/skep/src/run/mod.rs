@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "default")]
     namespace: String,
 
-    /// Also log what the servers write to their standard error, and what the proxies do.
+    /// Log more of what the proxies do. What servers write to their standard error is always logged.
     #[arg(short, long)]
     verbose: bool,
 }
@@ -72,9 +72,11 @@ const READ: u32 = 5;
 const END: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let level = if args.verbose { "info" } else { "warn" };
+    // What a server complains about is what its user looks for.
+    let level = if args.verbose { "info" } else { "warn,server=info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_env_filter(filter).init();
+    let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).without_time();
+    logs.with_env_filter(filter).init();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(running(args));
     // Whatever still runs is killed with its task.

@@ -8,7 +8,7 @@ use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::warn;
 
 use super::{
-    client,
+    client::{self, Failure},
     folder::Folder,
     plan::{COMMAND, Server},
     prepare::prepared,
@@ -22,6 +22,9 @@ const USUAL_PORT: u16 = 8080;
 const LOOK: Duration = Duration::from_secs(1);
 /// How often a server is asked for its tools that has not told them yet, in looks.
 const ASK_AGAIN: u32 = 15;
+
+/// How many looks in a row a process must be there that has failed, to be called ready.
+const STEADY: u32 = 5;
 
 /// How a server is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,13 +129,14 @@ impl Life {
         let proxy = async {
             // Two processes of one stdio server are never there at once.
             let is_stdio = !self.server.listens() && self.config.remote_url.is_empty();
+            let mut may_recover = false;
             if is_stdio {
-                self.ask().await;
+                may_recover = self.ask().await;
             }
             let serving = serve(listener, self.proxy.clone(), stopped(self.stop.clone()));
             let looking = async {
                 tokio::select! {
-                    () = self.look(address, is_stdio) => {}
+                    () = self.look(address, is_stdio, may_recover) => {}
                     () = stopped(self.stop.clone()) => {}
                 }
             };
@@ -144,16 +148,21 @@ impl Life {
         tokio::join!(process, proxy);
     }
 
-    /// Finds out what the server offers.
-    async fn ask(&self) {
+    /// Finds out what the server offers, and says whether it is only away.
+    async fn ask(&self) -> bool {
         match trial::tools(&self.config, &self.server, self.stop.clone()).await {
             Ok(tools) => self.state.send_modify(|state| {
                 state.phase = Phase::Ready;
                 state.tools = tools;
                 state.message.clear();
             }),
-            Err(why) => self.failed(&why),
+            Err(Failure::Refused(why)) => self.failed(&why),
+            Err(Failure::Away(why)) => {
+                self.failed(&why);
+                return true;
+            }
         }
+        false
     }
 
     fn failed(&self, why: &str) {
@@ -164,17 +173,20 @@ impl Life {
     }
 
     /// Looks again and again how the server is.
-    async fn look(&self, address: SocketAddr, is_stdio: bool) {
+    async fn look(&self, address: SocketAddr, is_stdio: bool, may_recover: bool) {
+        let mut steady = 0;
         for turn in 0u32.. {
             if !is_stdio && self.state.borrow().phase != Phase::Ready && turn % ASK_AGAIN == 0 {
                 self.ask().await;
             }
             tokio::time::sleep(LOOK).await;
             let seen = client::health(address).await;
+            steady = if matches!(seen, Some(Ok(()))) { steady + 1 } else { 0 };
+            let recovered = may_recover && steady >= STEADY;
             self.state.send_if_modified(|state| {
                 let before = state.clone();
                 match (seen, state.phase) {
-                    (Some(Ok(())), Phase::Pending) => {
+                    (Some(Ok(())), phase) if phase == Phase::Pending || recovered => {
                         state.phase = Phase::Ready;
                         state.message.clear();
                     }

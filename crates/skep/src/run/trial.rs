@@ -20,7 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_WITH_OURS: Duration = Duration::from_secs(60);
 /// How long it may take to answer, as npx may have to get it first.
 const LONGEST: Duration = Duration::from_secs(180);
-const PAUSE: Duration = Duration::from_millis(300);
+/// How soon it is asked again. The next wait is twice as long.
+const PAUSE: Duration = Duration::from_millis(200);
+/// How long the waits become at most.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The proxy of this RunConfig.
 pub(super) fn proxy(config: &RunConfig, server: &Server) -> Result<Proxy, String> {
@@ -41,11 +44,12 @@ pub(super) async fn tools(
     config: &RunConfig,
     server: &Server,
     stop: watch::Receiver<bool>,
-) -> Result<Option<Vec<String>>, String> {
+) -> Result<Option<Vec<String>>, Failure> {
     let Some(config) = config_of_trial(config) else { return Ok(None) };
-    let proxy = Arc::new(proxy(&config, server)?);
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(|error| error.to_string())?;
-    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    let proxy = Arc::new(proxy(&config, server).map_err(Failure::Refused)?);
+    let no_port = |error: std::io::Error| Failure::Refused(error.to_string());
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
+    let address = listener.local_addr().map_err(no_port)?;
     let (end, ended) = watch::channel(());
     let serving = tokio::spawn(serve(listener, proxy, until_dropped(ended)));
     let patience = if server.listens() { PATIENCE_WITH_OURS } else { PATIENCE };
@@ -57,8 +61,8 @@ pub(super) async fn tools(
     serving.await.ok();
     match tools {
         Ok(Ok(tools)) => Ok(Some(tools)),
-        Ok(Err(Failure::Away(why) | Failure::Refused(why))) => Err(why),
-        Err(_) => Err("it does not answer".into()),
+        Ok(Err(failure)) => Err(failure),
+        Err(_) => Err(Failure::Refused("it does not answer".into())),
     }
 }
 
@@ -75,11 +79,13 @@ pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
 /// Asks until the server is there, for some time.
 async fn patient(address: std::net::SocketAddr, patience: Duration) -> Result<Vec<String>, Failure> {
     let start = tokio::time::Instant::now();
+    let mut pause = PAUSE;
     loop {
         match client::tools(address).await {
-            Err(Failure::Away(_)) if start.elapsed() < patience => tokio::time::sleep(PAUSE).await,
+            Err(Failure::Away(_)) if start.elapsed() < patience => tokio::time::sleep(pause).await,
             tools => return tools,
         }
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 

@@ -63,6 +63,21 @@ fn a_secret_that_is_missing_is_told_with_its_field() {
 }
 
 #[test]
+fn what_only_a_pod_can_be_given_is_told_and_not_left_out() {
+    let redis = "  sessionStorage: {provider: redis, address: 'redis:6379', passwordRef: {name: redis, key: password}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: redis}
+stringData: {password: hunter2}";
+    assert_eq!(
+        error(&server("a", DEMO, redis)),
+        "error: FILE: MCPServer a: the secret that its proxy gets as THV_SESSION_REDIS_PASSWORD is for a cluster only, \
+         for now"
+    );
+}
+
+#[test]
 fn a_port_that_is_taken_is_told_if_the_manifest_asks_for_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
