@@ -20,7 +20,6 @@ pub(super) const COMMAND: &str = "skep.dev/local-command";
 const SELF: &str = "skep";
 
 /// One server, or why it cannot run.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Planned {
     /// Its kind and name, for people.
     pub(super) owner: String,
@@ -31,8 +30,8 @@ pub(super) struct Planned {
     pub(super) findings: Vec<String>,
 }
 
-/// All that is needed to start a server with its proxy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// All that is needed to start a server with its proxy. It holds secrets, so it is not for printing.
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Server {
     /// The RunConfig. Its `cmd_args` are the command line, its variables are those of the server.
     pub(super) config: RunConfig,
