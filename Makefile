@@ -21,6 +21,14 @@ say = @printf '==> %s\n'
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+FILE ?= examples/quickstart.yaml
+.PHONY: run
+run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this machine, until Ctrl-C
+	$(say) 'Building skep'
+	@cargo build --quiet -p skep $(locked)
+	$(say) 'Running $(FILE)'
+	@exec $(built)/skep run -f '$(FILE)'
+
 .PHONY: build
 build: ## Build the release binary, target/release/skep
 	$(say) 'Building the release binary'

@@ -297,16 +297,30 @@ fn reference<C: Controller>(metadata: &ObjectMeta) -> ObjectReference {
     }
 }
 
-/// What the object that the reader is for should have, without writing anything. Nothing if it is not there.
-pub async fn desired<C: Controller>(
+/// What an object should have, and what would be said of it, without writing anything.
+pub struct Computed {
+    /// Its children, or why it has none.
+    pub children: Result<Vec<Child>, Blocked>,
+    /// What its status would be if it had them and nothing ran yet.
+    pub status: Child,
+}
+
+/// What the object that the reader is for should have. Nothing if it is not there.
+pub async fn computed<C: Controller>(
     controller: &C,
     reader: &mut Reader,
-) -> Result<Result<Vec<Child>, Blocked>, ReadError> {
+) -> Result<Option<Computed>, ReadError> {
     let name = reader.target().name.to_string();
     let entry = reader.get::<C::Resource>(&name);
-    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(Ok(Vec::new())) };
+    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(None) };
     let inputs = controller.resolve(object, reader).await?;
-    Ok(controller.desired(&inputs))
+    let children = controller.desired(&inputs);
+    let outcome = match &children {
+        Ok(_) => Outcome::Converged(Vec::new()),
+        Err(blocked) => Outcome::Blocked(blocked.clone()),
+    };
+    let status = controller.status(&inputs, &outcome, &Time(Timestamp::now()));
+    Ok(Some(Computed { children, status }))
 }
 
 /// Why the work on an object is to be tried again.

@@ -3,11 +3,12 @@
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
 use kube::core::DynamicObject;
+use serde_json::Value;
 use skep_converge::{Child, Kind};
 use skep_world::{Reader, Target, Watched, World};
 
 use crate::{
-    driver::{Blocked, Controller, desired},
+    driver::{Blocked, Computed, Controller, computed},
     kinds::{Visit, each},
     settings::Settings,
     watched::{ConfigMaps, Secrets, watches},
@@ -17,8 +18,12 @@ use crate::{
 pub struct Rendered {
     /// The custom resource, as kind and name.
     pub owner: String,
+    /// Where it is found among the objects.
+    pub target: Arc<Target>,
     /// Its children, or why it has none.
     pub children: Result<Vec<Child>, Blocked>,
+    /// What its status would say while nothing of it runs.
+    pub status: Value,
 }
 
 /// An object that cannot be rendered.
@@ -49,27 +54,30 @@ pub async fn render(objects: Vec<DynamicObject>, settings: Settings) -> Result<V
     for target in targets {
         if let Some(renderer) = renderers.0.get(&target.kind) {
             let owner = format!("{} {}", target.kind.kind, target.name);
-            rendered.push(Rendered { owner, children: renderer.children(world.reader(target)).await });
+            let (children, status) = match renderer.computed(world.reader(target.clone())).await {
+                Ok(Some(computed)) => (computed.children, computed.status.body()["status"].clone()),
+                Ok(None) => (Ok(Vec::new()), Value::Null),
+                Err(blocked) => (Err(blocked), Value::Null),
+            };
+            rendered.push(Rendered { owner, target, children, status });
         }
     }
     Ok(rendered)
 }
 
-type Children<'a> = Pin<Box<dyn Future<Output = Result<Vec<Child>, Blocked>> + Send + 'a>>;
+type Computing<'a> = Pin<Box<dyn Future<Output = Result<Option<Computed>, Blocked>> + Send + 'a>>;
 
 /// A controller of any kind.
 trait Renderer: Send + Sync {
-    fn children(&self, reader: Reader) -> Children<'_>;
+    fn computed(&self, reader: Reader) -> Computing<'_>;
 
     /// Makes an object of the kind known, if it can be read.
     fn take_in(&self, world: &World, object: &DynamicObject) -> Result<(), RenderError>;
 }
 
 impl<C: Controller> Renderer for C {
-    fn children(&self, mut reader: Reader) -> Children<'_> {
-        Box::pin(
-            async move { desired(self, &mut reader).await.unwrap_or_else(|error| Err(Blocked::new(error))) },
-        )
+    fn computed(&self, mut reader: Reader) -> Computing<'_> {
+        Box::pin(async move { computed(self, &mut reader).await.map_err(Blocked::new) })
     }
 
     fn take_in(&self, world: &World, object: &DynamicObject) -> Result<(), RenderError> {

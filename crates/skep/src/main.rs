@@ -1,11 +1,14 @@
 //! The skep binary.
 
 mod crds;
+mod demo_server;
 mod logs;
+mod manifests;
 mod operator;
 mod output;
 mod proxy;
 mod render;
+mod run;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -25,9 +28,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Crds(crds::Args),
+    DemoServer(demo_server::Args),
     Operator(operator::Args),
     Proxy(proxy::Args),
     Render(render::Args),
+    Run(run::Args),
 }
 
 /// The command line. Called by the name of the proxy that a Deployment starts, it is that program.
@@ -43,9 +48,11 @@ fn words() -> Vec<OsString> {
 fn main() -> ExitCode {
     let result = match Cli::parse_from(words()).command {
         Command::Crds(args) => crds::run(&args),
+        Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),
         Command::Proxy(args) => proxy::run(args),
         Command::Render(args) => render::run(&args),
+        Command::Run(args) => run::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

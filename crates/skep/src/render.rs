@@ -1,23 +1,15 @@
 //! `skep render`: what the operator would create.
 
-use std::{
-    collections::BTreeMap,
-    env,
-    fmt::Display,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, env, path::PathBuf};
 
-use anyhow::{Context, bail, ensure};
-use kube::core::DynamicObject;
+use anyhow::{Context, ensure};
 use serde_json::Value;
-use skep_api::GROUP;
 use skep_operator::{
     render::{Rendered, render},
     settings::Settings,
 };
 
-use crate::output::print;
+use crate::{manifests, output::print};
 
 /// Print the objects that the operator would create for a file of manifests, with no cluster.
 ///
@@ -37,14 +29,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let file = args.file.display();
-    let text = fs::read_to_string(&args.file).with_context(|| format!("cannot read {file}"))?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| not_yaml(&args.file, &error))?;
-    let objects = documents.into_iter().filter(|document| !document.is_null());
-    let objects = objects.enumerate().map(|(number, document)| {
-        object(document, &args.namespace).with_context(|| format!("{file}, document {}", number + 1))
-    });
-    let objects: Vec<DynamicObject> = objects.collect::<anyhow::Result<_>>()?;
+    let objects = manifests::read(&args.file, &args.namespace)?;
     let settings = Settings::from_env(&env::vars().collect::<BTreeMap<_, _>>());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let rendered = runtime.block_on(render(objects, settings)).with_context(|| file.to_string())?;
@@ -52,33 +37,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     print(&yaml(&rendered)?)
 }
 
-/// The first line says where and what; the rest of the text draws a picture of it.
-fn not_yaml(file: &Path, error: &impl Display) -> anyhow::Error {
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    anyhow::anyhow!("{}: {}", file.display(), first.trim_start_matches("error: "))
-}
-
-/// A document as an object that the API server would have given a generation.
-fn object(mut document: Value, namespace: &str) -> anyhow::Result<DynamicObject> {
-    let (api_version, kind) = (document["apiVersion"].as_str(), document["kind"].as_str());
-    let (Some(api_version), Some(kind)) = (api_version, kind) else { bail!("apiVersion or kind is missing") };
-    let known = skep_api::crd::crds()?.iter().any(|crd| crd.spec.names.kind == kind);
-    ensure!(!api_version.starts_with(GROUP) || known, "there is no kind {kind} in {GROUP}");
-    ensure!(document["metadata"]["name"].is_string(), "{kind}: metadata.name is missing");
-    let metadata = &mut document["metadata"];
-    if metadata["namespace"].is_null() {
-        metadata["namespace"] = namespace.into();
-    }
-    if metadata["generation"].is_null() {
-        metadata["generation"] = 1.into();
-    }
-    Ok(serde_json::from_value(document)?)
-}
-
 fn yaml(rendered: &[Rendered]) -> anyhow::Result<String> {
     let mut text = String::new();
-    for Rendered { owner, children } in rendered {
+    for Rendered { owner, children, .. } in rendered {
         let children =
             children.as_ref().map_err(|blocked| anyhow::anyhow!("{owner}: {}", blocked.message))?;
         for child in children {

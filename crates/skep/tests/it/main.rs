@@ -5,4 +5,5 @@
 
 mod generation_is_frozen;
 mod logs;
+mod run;
 mod sessions_outlive_a_proxy;

@@ -1,0 +1,153 @@
+//! `skep demo-server`: a small MCP server on standard input and output, so that `skep run` has something to show.
+
+use std::io::{self, BufRead, Read, Write};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use skep_mcp::{Envelope, Method, Revision, empty_result};
+
+/// Run a small MCP server on standard input and output, with the tools echo, add and time.
+#[derive(clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Args {}
+
+/// A message that is longer is not read.
+const LONGEST: u64 = 1 << 20;
+/// What is spoken to a client that asks for something unknown.
+const NEWEST: &str = "2025-11-25";
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut input).take(LONGEST).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        // What is no message cannot be answered: it has no id.
+        if let Ok(message) = Envelope::parse(&line)
+            && let Some(answer) = answer(&message)
+        {
+            writeln!(output, "{answer}")?;
+            output.flush()?;
+        }
+    }
+}
+
+/// The answer to a request. Notifications have none.
+fn answer(message: &Envelope<'_>) -> Option<String> {
+    let id = message.id().filter(|_| message.method().is_some())?;
+    let outcome = match message.method()? {
+        Method::Initialize => Ok(greeting(message)),
+        Method::Ping => return String::from_utf8(empty_result(id)).ok(),
+        Method::ToolsList => Ok(json!({"tools": tools()})),
+        Method::ToolsCall => called(message),
+        _ => Err((-32601, "Method not found".to_owned())),
+    };
+    let id = id.raw().as_str();
+    Some(match outcome {
+        Ok(result) => format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+        Err((code, message)) => {
+            let error = json!({"code": code, "message": message});
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+        }
+    })
+}
+
+/// The revision that was asked for, if there is a handshake in it.
+fn greeting(message: &Envelope<'_>) -> Value {
+    let asked = message.requested_version().map(|version| version.decoded().into_owned());
+    let known = asked.filter(|asked| {
+        Revision::named(asked.as_bytes()).is_some_and(|revision| revision.era() == skep_mcp::Era::Legacy)
+    });
+    json!({
+        "protocolVersion": known.as_deref().unwrap_or(NEWEST),
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "skep-demo-server", "version": env!("CARGO_PKG_VERSION")},
+    })
+}
+
+fn tools() -> Value {
+    let number = json!({"type": "number"});
+    json!([
+        {
+            "name": "echo",
+            "description": "Says what it is told",
+            "inputSchema": {
+                "type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"],
+            },
+        },
+        {
+            "name": "add",
+            "description": "Adds two numbers",
+            "inputSchema": {
+                "type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"],
+            },
+        },
+        {
+            "name": "time",
+            "description": "Tells the time, in UTC",
+            "inputSchema": {"type": "object", "properties": {}},
+        },
+    ])
+}
+
+fn called(message: &Envelope<'_>) -> Result<Value, (i32, String)> {
+    let wrong = |message: String| (-32602, message);
+    let arguments = message.arguments_to_judge().map_err(|fault| wrong(fault.to_string()))?;
+    let arguments = arguments.unwrap_or_default();
+    let text = match message.target().map(|tool| tool.name().into_owned()).unwrap_or_default().as_str() {
+        "echo" => {
+            let said = arguments["message"].as_str();
+            said.ok_or_else(|| wrong("echo needs message, a string".into()))?.to_owned()
+        }
+        "add" => {
+            let (Some(a), Some(b)) = (arguments["a"].as_f64(), arguments["b"].as_f64()) else {
+                return Err(wrong("add needs a and b, two numbers".into()));
+            };
+            (a + b).to_string()
+        }
+        "time" => Timestamp::now().to_string(),
+        other => return Err(wrong(format!("Unknown tool: {other}"))),
+    };
+    Ok(json!({"content": [{"type": "text", "text": text}], "isError": false}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: &str, params: Value) -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": "a", "method": method, "params": params}).to_string();
+        let answer = answer(&Envelope::parse(request.as_bytes()).unwrap()).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!("a")));
+        answer
+    }
+
+    #[test]
+    fn it_speaks_the_revision_that_the_client_does() {
+        for (wanted, spoken) in [
+            ("2024-11-05", "2024-11-05"),
+            ("2025-06-18", "2025-06-18"),
+            ("1999", NEWEST),
+            ("2026-07-28", NEWEST),
+        ] {
+            let answer = asked("initialize", json!({"protocolVersion": wanted}));
+            assert_eq!(answer["result"]["protocolVersion"], spoken, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn its_tools_do_what_they_say_or_tell_what_is_wrong() {
+        let call =
+            |name: &str, arguments: Value| asked("tools/call", json!({"name": name, "arguments": arguments}));
+        assert_eq!(call("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
+        assert_eq!(call("add", json!({"a": 1.5, "b": 2}))["result"]["content"][0]["text"], "3.5");
+        let time = call("time", json!({}))["result"]["content"][0]["text"].as_str().unwrap().to_owned();
+        assert!(time.parse::<Timestamp>().is_ok(), "{time}");
+        assert_eq!(call("add", json!({"a": 1}))["error"]["message"], "add needs a and b, two numbers");
+        assert_eq!(call("fly", json!({}))["error"]["message"], "Unknown tool: fly");
+        assert_eq!(asked("tasks/list", json!({}))["error"]["code"], -32601);
+    }
+}

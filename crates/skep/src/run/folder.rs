@@ -1,0 +1,48 @@
+//! A folder of one's own for as long as it is needed.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// The folder, which only its user can look into, and which goes with this value.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> io::Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("skep-run-{}-{number}", std::process::id()));
+        // It fails if there is one already, which may be somebody else's.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where a file is here that has this absolute path in a pod.
+    pub(super) fn place(&self, path: &str) -> PathBuf {
+        let names =
+            Path::new(path).components().filter(|name| matches!(name, std::path::Component::Normal(_)));
+        self.0.join(names.collect::<PathBuf>())
+    }
+
+    pub(super) fn write(&self, path: &str, content: &[u8]) -> io::Result<()> {
+        let place = self.place(path);
+        if let Some(parent) = place.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::write(place, content)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
+    }
+}

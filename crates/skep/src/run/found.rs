@@ -1,0 +1,153 @@
+//! What pods would get from ConfigMaps and Secrets, from those of the same file.
+
+use std::collections::BTreeMap;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::core::DynamicObject;
+use serde_json::Value;
+use skep_config::paths;
+
+/// Who asks for something, for errors.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// `spec.secrets` of an MCPServer.
+    Secrets,
+    /// `spec.podTemplateSpec` of an MCPServer.
+    PodTemplate,
+    /// The proxy itself, for something that the object refers to.
+    Proxy,
+}
+
+impl Place {
+    fn field(self, variable: &str) -> String {
+        match self {
+            Self::Secrets => "spec.secrets".into(),
+            Self::PodTemplate => format!("spec.podTemplateSpec, variable {variable}"),
+            Self::Proxy => format!("the proxy's variable {variable}"),
+        }
+    }
+}
+
+/// The ConfigMaps and Secrets of one namespace.
+pub(super) struct Found<'a> {
+    objects: &'a [DynamicObject],
+    namespace: &'a str,
+}
+
+/// Folders of the proxy's pod whose content is in its RunConfig as well, or has no effect.
+const NEEDLESS: [&str; 3] = [paths::RUN_CONFIG_FOLDER, paths::AUTHZ_FOLDER, paths::PROFILES_FOLDER];
+
+impl<'a> Found<'a> {
+    pub(super) fn new(objects: &'a [DynamicObject], namespace: &'a str) -> Self {
+        Self { objects, namespace }
+    }
+
+    /// A container's variables with their values. Those that only a cluster can know are left out.
+    pub(super) fn variables(
+        &self,
+        env: &Value,
+        place: impl Fn(&str) -> Place,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let mut all = BTreeMap::new();
+        for variable in env.as_array().into_iter().flatten() {
+            let Some(name) = variable["name"].as_str() else { continue };
+            let from = &variable["valueFrom"];
+            let field = || place(name).field(name);
+            let value = if from.is_null() {
+                Some(variable["value"].as_str().unwrap_or_default().to_owned())
+            } else if let Some((kind, source)) =
+                [("Secret", "secretKeyRef"), ("ConfigMap", "configMapKeyRef")]
+                    .into_iter()
+                    .find_map(|(kind, source)| Some((kind, from.get(source)?)))
+            {
+                self.value(kind, source, &field())?
+            } else {
+                None
+            };
+            all.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        Ok(all)
+    }
+
+    /// The value that a selector names. One that may be missing is nothing if it is.
+    fn value(&self, kind: &str, source: &Value, field: &str) -> Result<Option<String>, String> {
+        let text = |key: &str| source[key].as_str().unwrap_or_default();
+        match self.key(kind, text("name"), text("key")) {
+            Ok(bytes) => {
+                let wrong = |_| format!("{field}: {kind} {}, key {}, is not text", text("name"), text("key"));
+                String::from_utf8(bytes).map(Some).map_err(wrong)
+            }
+            Err(_) if source["optional"] == true => Ok(None),
+            Err(missing) => Err(format!("{field}: {missing}")),
+        }
+    }
+
+    /// The files of the proxy's container, by their paths.
+    pub(super) fn files(&self, pod: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
+        let mut files = BTreeMap::new();
+        for mount in pod["containers"][0]["volumeMounts"].as_array().into_iter().flatten() {
+            let path = mount["mountPath"].as_str().unwrap_or_default();
+            let volumes = pod["volumes"].as_array().into_iter().flatten();
+            let Some(volume) = volumes.into_iter().find(|volume| volume["name"] == mount["name"]) else {
+                continue;
+            };
+            let (kind, source, name) = match (volume.get("configMap"), volume.get("secret")) {
+                (Some(source), _) => ("ConfigMap", source, &source["name"]),
+                (_, Some(source)) => ("Secret", source, &source["secretName"]),
+                // Folders of the node are the proxy's, and nobody there reads them.
+                _ => continue,
+            };
+            if NEEDLESS.iter().any(|needless| path.starts_with(needless)) {
+                continue;
+            }
+            let name = name.as_str().unwrap_or_default();
+            let missing = |problem| format!("the file {path} of its proxy: {problem}");
+            let keys: Vec<(String, String)> = match source["items"].as_array() {
+                Some(items) => {
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    items.iter().map(|item| (text(&item["key"]), text(&item["path"]))).collect()
+                }
+                None => self.keys(kind, name).map_err(missing)?.map(|key| (key.clone(), key)).collect(),
+            };
+            for (key, file) in keys {
+                let bytes = self.key(kind, name, &key).map_err(missing)?;
+                // A file that is mounted alone has its name in the path already.
+                let alone = mount["subPath"].as_str() == Some(&file);
+                files.insert(if alone { path.to_owned() } else { format!("{path}/{file}") }, bytes);
+            }
+        }
+        Ok(files)
+    }
+
+    fn object(&self, kind: &str, name: &str) -> Result<&'a DynamicObject, String> {
+        let mut objects = self.objects.iter().filter(|object| {
+            object.types.as_ref().is_some_and(|types| types.kind == kind && types.api_version == "v1")
+                && object.metadata.namespace.as_deref() == Some(self.namespace)
+                && object.metadata.name.as_deref() == Some(name)
+        });
+        objects.next().ok_or_else(|| format!("there is no {kind} {name} in the file: add it"))
+    }
+
+    fn keys(&self, kind: &str, name: &str) -> Result<impl Iterator<Item = String>, String> {
+        let object = self.object(kind, name)?;
+        let parts = ["data", "binaryData"].into_iter();
+        Ok(parts.filter_map(|part| object.data.get(part)?.as_object()).flat_map(|part| part.keys().cloned()))
+    }
+
+    /// The bytes under a key. What is wrong with them is never told with their value.
+    fn key(&self, kind: &str, name: &str, key: &str) -> Result<Vec<u8>, String> {
+        let data = &self.object(kind, name)?.data;
+        let text = |part: &str| data.get(part)?.get(key)?.as_str();
+        let (plain, encoded) = match kind {
+            "Secret" => (None, text("data")),
+            _ => (text("data"), text("binaryData")),
+        };
+        match (plain, encoded) {
+            (Some(plain), _) => Ok(plain.as_bytes().to_vec()),
+            (None, Some(encoded)) => STANDARD.decode(encoded.trim()).map_err(|_| {
+                format!("{kind} {name}, key {key}: it is not base64: use stringData for plain text")
+            }),
+            (None, None) => Err(format!("the {kind} {name} has no key {key}: add it")),
+        }
+    }
+}

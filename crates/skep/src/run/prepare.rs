@@ -1,0 +1,97 @@
+//! From what is planned to a RunConfig for this machine.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use skep_config::{RunConfig, env, run_config::Middleware};
+use skep_proxy::{Overrides, load};
+
+use super::{folder::Folder, plan::Server};
+
+/// The name of the RunConfig within its folder.
+const FILE: &str = "/runconfig.json";
+
+/// The RunConfig with what a pod would have around it: files in the folder, secrets from the variables of its proxy.
+pub(super) fn prepared(
+    server: &Server,
+    folder: &Folder,
+    port: u16,
+    target_port: u16,
+) -> Result<RunConfig, String> {
+    let unwritable = |error| format!("cannot write to {}: {error}", folder.path().display());
+    for (path, content) in &server.files {
+        folder.write(path, content).map_err(unwritable)?;
+    }
+    let config = RunConfig { port, ..server.config.clone() };
+    let text = config.render().map_err(|error| error.to_string())?;
+    let mut value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    move_here(&mut value, &|text| moved(text, server, folder, port));
+    folder.write(FILE, value.to_string().as_bytes()).map_err(unwritable)?;
+    let env = known(&server.env)?;
+    let overrides = Overrides { env, ..Overrides::default() };
+    let mut config = load(&[&folder.place(FILE)], &overrides).map_err(|error| error.to_string())?;
+    add_secrets(&mut config, &overrides.env);
+    if server.listens() {
+        config.target_host = "127.0.0.1".into();
+        config.target_port = target_port;
+        for name in [env::MCP_PORT, env::FASTMCP_PORT] {
+            config.env_vars.insert(name.into(), target_port.to_string());
+        }
+    }
+    Ok(config)
+}
+
+/// What a text is here that means a file of the pod, or the address of the proxy in the cluster.
+fn moved(text: &str, server: &Server, folder: &Folder, port: u16) -> Option<String> {
+    if server.files.contains_key(text) {
+        return Some(folder.place(text).to_string_lossy().into_owned());
+    }
+    (text == server.cluster_origin).then(|| format!("http://127.0.0.1:{port}"))
+}
+
+/// Replaces texts anywhere within a value.
+fn move_here(value: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            if let Some(here) = moved(text) {
+                *text = here;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| move_here(item, moved)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| move_here(field, moved)),
+        _ => {}
+    }
+}
+
+/// The proxies share one environment here, so a secret that a proxy would look for in its own cannot be given to it.
+fn known(variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
+    let lost = |name: &str| {
+        name == env::SESSION_REDIS_PASSWORD
+            || name.starts_with(env::OTEL_HEADER_PREFIX)
+            || name.starts_with("TOOLHIVE_AUTH_SERVER_")
+            || name.starts_with("TOOLHIVE_UPSTREAM_")
+    };
+    match variables.keys().find(|name| lost(name)) {
+        Some(name) => Err(format!("the secret that its proxy gets as {name} is for a cluster only, for now")),
+        None => Ok(variables.clone()),
+    }
+}
+
+/// Secrets that a pod has in its environment, and that a file may hold as well.
+fn add_secrets(config: &mut RunConfig, env: &BTreeMap<String, String>) {
+    let value = |name: &str| env.get(name).cloned().unwrap_or_default();
+    let (oidc, exchange) = (value(env::OIDC_CLIENT_SECRET), value(env::TOKEN_EXCHANGE_CLIENT_SECRET));
+    for middleware in &mut config.middleware_configs {
+        match middleware {
+            Middleware::Auth(auth) => {
+                if let Some(config) = &mut auth.oidc_config {
+                    config.client_secret.clone_from(&oidc);
+                }
+            }
+            Middleware::TokenExchange(parameters) => {
+                parameters.token_exchange_config.client_secret.clone_from(&exchange);
+            }
+            _ => {}
+        }
+    }
+}

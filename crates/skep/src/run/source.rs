@@ -1,0 +1,118 @@
+//! Where servers come from: a file of manifests, or packages that are named on the command line.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use kube::core::DynamicObject;
+use serde_json::json;
+
+use super::plan::COMMAND;
+use crate::manifests;
+
+/// The kinds of packages, with the command that runs one.
+const RUNNERS: [(&str, &[&str]); 2] = [("npx://", &["npx", "-y"]), ("uvx://", &["uvx"])];
+
+/// A file, with what was last read of it, and packages.
+pub(super) struct Source {
+    pub(super) file: Option<PathBuf>,
+    packages: Vec<DynamicObject>,
+    namespace: String,
+    text: String,
+}
+
+impl Source {
+    pub(super) fn new(
+        file: Option<PathBuf>,
+        packages: &[String],
+        args: &[String],
+        namespace: &str,
+    ) -> anyhow::Result<Self> {
+        ensure!(
+            file.is_some() || !packages.is_empty(),
+            "there is nothing to run: name a file, as in skep run -f server.yaml, or a package, as in skep run npx://PACKAGE"
+        );
+        ensure!(args.is_empty() || packages.len() == 1, "arguments after -- need one package before them");
+        let packages = packages.iter().map(|package| of_package(package, args, namespace));
+        let packages = packages.collect::<anyhow::Result<_>>()?;
+        Ok(Self { file, packages, namespace: namespace.into(), text: String::new() })
+    }
+
+    /// The text of the file if it is not the one that was read last.
+    pub(super) fn news(&mut self) -> anyhow::Result<Option<String>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        if text == self.text {
+            return Ok(None);
+        }
+        self.text.clone_from(&text);
+        Ok(Some(text))
+    }
+
+    /// All objects, with the file's from this text.
+    pub(super) fn objects(&self, text: Option<&str>) -> anyhow::Result<Vec<DynamicObject>> {
+        let mut objects = self.packages.clone();
+        if let (Some(file), Some(text)) = (&self.file, text) {
+            objects.extend(manifests::objects(text, &file.display(), &self.namespace)?);
+        }
+        Ok(objects)
+    }
+}
+
+/// A package as the MCPServer that it would be.
+fn of_package(package: &str, args: &[String], namespace: &str) -> anyhow::Result<DynamicObject> {
+    let found = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
+    let Some((wanted, runner)) = found.filter(|(wanted, _)| !wanted.is_empty()) else {
+        bail!(
+            "{package:?} is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f for a file; images cannot be run \
+             without a cluster yet"
+        );
+    };
+    let words = runner.iter().copied().chain([wanted]).chain(args.iter().map(String::as_str));
+    let command = shlex::try_join(words).with_context(|| format!("{package:?} cannot be a command"))?;
+    let object = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1",
+        "kind": "MCPServer",
+        "metadata": {
+            "name": name(wanted), "namespace": namespace, "generation": 1, "annotations": {COMMAND: command},
+        },
+        "spec": {"image": package, "transport": "stdio"},
+    });
+    Ok(serde_json::from_value(object)?)
+}
+
+/// The package without its scope and version, as a name that Kubernetes allows.
+fn name(package: &str) -> String {
+    let last = package.rsplit('/').next().unwrap_or(package);
+    let bare = last.split(['@', '=', '[', '<', '>']).next().unwrap_or(last);
+    let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    let name: String = bare.chars().map(fits).take(50).collect();
+    match name.trim_matches('-') {
+        "" => "server".into(),
+        name => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_is_an_mcp_server_with_its_command() {
+        for (package, expected, command) in [
+            ("npx://@scope/server-x@1.2", "server-x", "npx -y @scope/server-x@1.2 'a b'"),
+            ("uvx://mcp_server.time==3", "mcp-server-time", "uvx 'mcp_server.time==3' 'a b'"),
+        ] {
+            let object = of_package(package, &["a b".into()], "default").unwrap();
+            assert_eq!(object.metadata.name.as_deref(), Some(expected));
+            assert_eq!(object.metadata.annotations.unwrap()[COMMAND], command);
+        }
+    }
+
+    #[test]
+    fn what_is_no_package_is_told_with_what_to_write() {
+        for wrong in ["ghcr.io/a/b:1", "npx://", "server.yaml"] {
+            let error = of_package(wrong, &[], "default").unwrap_err().to_string();
+            assert!(error.contains("write npx://PACKAGE or uvx://PACKAGE, or -f"), "{error}");
+        }
+    }
+}

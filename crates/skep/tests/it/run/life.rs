@@ -1,0 +1,198 @@
+//! From the first line to Ctrl-C.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{IpAddr, TcpListener, UdpSocket},
+    path::Path,
+};
+
+use serde_json::{Value, json};
+use skep_testkit::process::is_running;
+
+use super::{Client, DEMO, Run, kill, server, until};
+
+/// The quickstart with its remote server elsewhere.
+fn quickstart(remote: &str) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart.yaml");
+    let text = fs::read_to_string(file).unwrap();
+    let address = text.lines().find(|line| line.contains("remoteUrl:")).unwrap();
+    text.replace(address, &format!("  remoteUrl: {remote}\n  allowPrivateEndpoint: true"))
+}
+
+/// An address of this machine that is not loopback, which a remote server cannot have. What is sent to it stays here.
+fn own_address() -> IpAddr {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").expect("this test needs a network interface");
+    socket.local_addr().unwrap().ip()
+}
+
+/// A remote server, faked: it has one tool.
+fn fake_remote() -> String {
+    let listener = TcpListener::bind((own_address(), 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while let Some(request) = request(&mut reader) {
+                    let result = match request["method"].as_str().unwrap_or_default() {
+                        "initialize" => json!({
+                            "protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                            "serverInfo": {"name": "fake", "version": "1"},
+                        }),
+                        _ => json!({"tools": [{"name": "search", "inputSchema": {"type": "object"}}]}),
+                    };
+                    let (status, body) = match &request["id"] {
+                        Value::Null => ("202 Accepted", String::new()),
+                        id => ("200 OK", json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()),
+                    };
+                    let length = body.len();
+                    write!(
+                        stream,
+                        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+                    )
+                    .ok();
+                }
+            });
+        }
+    });
+    format!("http://{address}/mcp")
+}
+
+fn request(reader: &mut impl BufRead) -> Option<Value> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(serde_json::from_slice(&body).unwrap_or_default())
+}
+
+#[test]
+fn the_quickstart_serves_its_tools_and_says_what_to_paste_into_a_client() {
+    let run = Run::start(&quickstart(&fake_remote()));
+    let row = run.row("demo");
+    assert!(row.ends_with("streamable-http  Ready  echo, add, time"), "{row}");
+    let row = run.row("docs");
+    assert!(row.ends_with("streamable-http  Ready  search"), "{row}");
+    let output = run.output();
+    let pasted = output.lines().find(|line| line.starts_with('{')).unwrap();
+    let pasted: Value = serde_json::from_str(pasted).unwrap();
+    let address = run.client("demo").address;
+    assert_eq!(pasted["mcpServers"]["demo"], json!({"type": "http", "url": format!("http://{address}/mcp")}));
+
+    let client = run.client("demo");
+    assert_eq!(client.tools(), ["echo", "add", "time"]);
+    let sum = client.called("add", json!({"a": 2, "b": 3}));
+    assert_eq!(sum["result"]["content"][0]["text"], "5");
+    assert_eq!(run.client("docs").tools(), ["search"]);
+}
+
+#[test]
+fn policies_and_tool_filters_hold_as_in_a_cluster_and_the_table_shows_what_is_left() {
+    let policies = r#"  authzConfig:
+    type: inline
+    inline:
+      policies:
+        - permit(principal, action == Action::"call_tool", resource == Tool::"echo");
+        - permit(principal, action == Action::"call_tool", resource == Tool::"time");
+  toolConfigRef:
+    name: few
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPToolConfig
+metadata: {name: few}
+spec: {toolsFilter: [echo, add]}"#;
+    let run = Run::start(&server("demo", DEMO, policies));
+    let row = run.row("demo");
+    assert!(row.ends_with("Ready  echo"), "{row}");
+    let client = run.client("demo");
+    assert_eq!(client.called("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
+    let denied = client.called("add", json!({"a": 1, "b": 1}));
+    assert_eq!(denied["error"]["code"], 403, "{denied}");
+    let hidden = client.called("time", json!({}));
+    assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
+}
+
+#[test]
+fn a_file_that_changes_is_loaded_again_and_what_has_not_changed_goes_on() {
+    let filtered = |tool: &str| {
+        let tools = format!(
+            "  toolConfigRef: {{name: few}}\n---\napiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPToolConfig\n\
+             metadata: {{name: few}}\nspec: {{toolsFilter: [{tool}]}}"
+        );
+        server("other", DEMO, "") + &server("demo", DEMO, &tools)
+    };
+    let run = Run::start(&filtered("echo"));
+    let (other, before) = (run.client("other"), run.client("demo"));
+    assert_eq!(before.tools(), ["echo"]);
+
+    run.manifests.write("apiVersion: [");
+    run.says("what runs goes on as it is");
+    assert_eq!(before.tools(), ["echo"]);
+
+    run.manifests.write(&filtered("add"));
+    run.says("it has changed");
+    run.says("MCPServer demo: Ready: add");
+    let after = Client::new(before.address);
+    assert_eq!(after.tools(), ["add"]);
+    assert_eq!(other.tools(), ["echo", "add", "time"], "the session has survived");
+
+    run.manifests.write(&server("other", DEMO, ""));
+    assert!(until(|| std::net::TcpStream::connect(before.address).is_err().then_some(())).is_some());
+    assert_eq!(other.tools(), ["echo", "add", "time"]);
+}
+
+#[test]
+fn a_server_that_dies_comes_back_and_its_clients_do_not_notice() {
+    let run = Run::start(&server("demo", DEMO, ""));
+    let client = run.client("demo");
+    assert_eq!(client.tools().len(), 3);
+    let first = run.child("demo-server");
+    kill("KILL", first);
+    let second = until(|| run.children("demo-server").into_iter().find(|pid| *pid != first));
+    assert!(second.is_some(), "{}", run.output());
+    assert_eq!(client.called("echo", json!({"message": "again"}))["result"]["content"][0]["text"], "again");
+}
+
+#[test]
+fn one_server_that_fails_does_not_stop_the_others_and_findings_are_told() {
+    let odd = "  groupRef: {name: nobody}\n  replicas: 3";
+    let run = Run::start(&(server("broken", "no-such-program x", "") + &server("demo", DEMO, odd)));
+    assert!(run.row("broken").ends_with("Failed  see above"));
+    assert_eq!(run.client("demo").tools().len(), 3);
+    let output = run.output();
+    for said in [
+        "MCPServer broken: Failed: there is no program no-such-program: install it",
+        "MCPServer demo: GroupRefValidated: ",
+        "MCPServer demo: StdioReplicaCapped: replicas is held at 1",
+    ] {
+        assert!(output.contains(said), "no {said:?} in {output}");
+    }
+}
+
+#[test]
+fn an_interrupt_ends_every_process() {
+    let mut run = Run::start(&(server("one", DEMO, "") + &server("two", DEMO, "")));
+    run.row("one");
+    let two = until(|| Some(run.children("demo-server")).filter(|children| children.len() == 2));
+    let children = two.unwrap_or_else(|| panic!("{}", run.output()));
+    run.signal("INT");
+    let status = until(|| run.process.try_wait().unwrap()).expect("it does not end");
+    assert!(status.success(), "{status}");
+    for child in children {
+        assert!(!is_running(child));
+    }
+}

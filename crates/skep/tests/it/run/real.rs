@@ -1,0 +1,65 @@
+//! A real server, the reference server of MCP, as it would run in a cluster.
+
+use std::{net::TcpListener, path::Path, process::Command};
+
+use serde_json::json;
+
+use super::{Manifests, Run, server};
+
+/// The program of the server, which is installed once.
+fn everything() -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
+    let got = Command::new(&script).arg("server-everything").output().unwrap();
+    let complaint = String::from_utf8_lossy(&got.stderr);
+    assert!(got.status.success(), "this test needs the reference server of MCP: {complaint}");
+    String::from_utf8(got.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_real_server_gets_its_variables_and_secrets() {
+    let spec = "  env: [{name: PLAIN, value: seen}]
+  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {api: hunter2}";
+    let run = Run::start(&server("everything", &format!("{} stdio", everything()), spec));
+    let client = run.client("everything");
+    let environment = client.called("get-env", json!({}))["result"]["content"][0]["text"].to_string();
+    for variable in ["PLAIN\\\": \\\"seen", "API_TOKEN\\\": \\\"hunter2", "MCP_TRANSPORT\\\": \\\"stdio"] {
+        assert!(environment.contains(variable), "no {variable} in {environment}");
+    }
+    assert!(!environment.contains("CARGO"), "{environment}");
+    assert!(!run.output().contains("hunter2"));
+}
+
+#[test]
+fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let spec = format!(
+        "  transport: streamable-http\n  mcpPort: {port}\n  env: [{{name: PORT, value: \"{port}\"}}]"
+    );
+    let run = Run::start(&server("everything", &format!("{} streamableHttp", everything()), &spec));
+    let client = run.client("everything");
+    let answer = client.called("echo", json!({"message": "hi"}));
+    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
+    let child = run.child("everything");
+    drop(run);
+    assert!(!skep_testkit::process::is_running(child));
+}
+
+#[test]
+fn a_package_needs_no_file() {
+    // npx takes what is installed where it is called, and asks nobody.
+    let program = everything();
+    let installed = Path::new(&program).ancestors().nth(3).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+    command
+        .args(["run", "npx://@modelcontextprotocol/server-everything", "--", "stdio"])
+        .current_dir(installed);
+    let run = Run::of(Manifests::new(""), command);
+    let client = run.client("server-everything");
+    let answer = client.called("echo", json!({"message": "hi"}));
+    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
+}
