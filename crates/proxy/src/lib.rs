@@ -11,6 +11,7 @@
 
 mod access;
 mod answer;
+mod arrival;
 mod body;
 mod budget;
 mod call;
