@@ -16,6 +16,7 @@ mod body;
 mod budget;
 mod call;
 mod chain;
+mod coding;
 mod cut;
 mod endpoint;
 mod events;
