@@ -1,6 +1,6 @@
 //! The layers that every request goes through, outermost first.
 
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, header};
 use skep_config::{RunConfig, run_config::Middleware};
 
 use crate::{
@@ -51,6 +51,10 @@ impl Chain {
 
     /// Asks each layer in turn. The first that objects answers.
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        // What is compressed cannot be looked into.
+        if self.layers.iter().any(Layer::looks_into_answers) {
+            exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         for layer in &self.layers {
             layer.request(exchange).await?;
         }
@@ -65,7 +69,7 @@ impl Chain {
         budget: &Budget,
     ) -> Response<Body> {
         let filters: Vec<_> = self.layers.iter().rev().filter_map(|layer| layer.filter(exchange)).collect();
-        if filters.is_empty() || response.status() == StatusCode::ACCEPTED {
+        if filters.is_empty() {
             return response;
         }
         match filter::filtered(response, filters, budget).await {
