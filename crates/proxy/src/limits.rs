@@ -21,6 +21,9 @@ pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
 pub const INITIALIZE: usize = 64 << 10;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
+/// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are
+/// connections, and a token may have half of it.
+pub const HEAD: usize = 64 << 10;
 /// How long the head of a request may take.
 pub const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long the body of a request may take.
