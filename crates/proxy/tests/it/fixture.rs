@@ -184,6 +184,11 @@ impl Fixture {
         Self { address, client, stop, serving }
     }
 
+    /// The same proxy, without the connections that its client keeps.
+    pub(crate) fn without_client(self) -> Self {
+        Self { client: Client::builder(TokioExecutor::new()).build_http(), ..self }
+    }
+
     /// Asks the proxy to end, and waits until it has.
     pub(crate) async fn end(self) {
         drop(self.stop);
