@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::judged::policies;
 use crate::{
-    fixture::{Fixture, Got, Server, answered, call, result},
+    fixture::{Fixture, Server, call, result},
     stdio::{
         client::{Client, Events, STREAM, send},
-        fake::Fake,
+        fake::{Act, Fake},
     },
 };
 
@@ -30,9 +30,8 @@ fn typed(status: u16, type_: &str, body: impl Into<Bytes>) -> Response<Bytes> {
     Response::builder().status(status).header("content-type", type_).body(body.into()).unwrap()
 }
 
-/// What the server answers to each call, by the tool that is called.
-fn answer(got: &Got) -> Response<Bytes> {
-    let id = &got.json()["id"];
+/// A list, as the server sends it.
+fn answer(how: &str, id: &Value) -> Response<Bytes> {
     let events = |messages: &[String]| -> Response<Bytes> {
         typed(
             200,
@@ -41,8 +40,8 @@ fn answer(got: &Got) -> Response<Bytes> {
         )
     };
     let list = list(id).to_string();
-    match got.json()["method"].as_str().unwrap_or_default() {
-        "ping" => answered(got.json()).map(|_| list.into()),
+    match how {
+        "plain" => typed(200, "application/json", list),
         "status" => typed(500, "application/json", list),
         "missing" => typed(404, "application/json", list),
         "accepted" => typed(202, "application/json", list),
@@ -72,19 +71,14 @@ fn answer(got: &Got) -> Response<Bytes> {
         "cased stream" => typed(200, "Text/Event-Stream ; charset=utf-8", format!("data:{list}\n\n")),
         "cased" => typed(200, "application/json", list.replace("\"tools\"", "\"Tools\"")),
         "unended" => typed(200, "text/event-stream", format!("data: {list}\n")),
-        _ => result(got, json!({})),
+        _ => panic!("{how}"),
     }
 }
 
 #[tokio::test]
 async fn a_list_is_looked_into_wherever_it_comes_and_what_cannot_be_is_not_shown() {
-    let server = Server::start(answer).await;
-    let allowed = r#"permit(principal, action, resource == Tool::"read");"#;
-    let fixture = Fixture::new(&server, policies(&[allowed])).await;
-    let shown = json!([{"name": "read"}]);
-    // Only these are asked for; the server answers as it is told by their `cursor`.
     for (what, expected, has_list) in [
-        ("ping", 200, true),
+        ("plain", 200, true),
         ("status", 500, true),
         ("missing", 404, true),
         ("accepted", 202, true),
@@ -103,12 +97,7 @@ async fn a_list_is_looked_into_wherever_it_comes_and_what_cannot_be_is_not_shown
         ("cased", 500, false),
         ("unended", 200, false),
     ] {
-        let server = Server::start(move |got| {
-            let mut asked = got.clone();
-            asked.body = json!({"id": got.json()["id"], "method": what}).to_string().into();
-            answer(&asked)
-        })
-        .await;
+        let server = Server::start(move |got| answer(what, &got.json()["id"])).await;
         let fixture = Fixture::new(&server, policies(&[PERMIT])).await;
         let answer = fixture.post(&[("accept-encoding", "gzip, br")], &call("tools/list", json!({}))).await;
         let text = String::from_utf8(answer.body.to_vec()).unwrap();
@@ -117,8 +106,6 @@ async fn a_list_is_looked_into_wherever_it_comes_and_what_cannot_be_is_not_shown
         assert_eq!(text.contains(r#""read""#), has_list, "{what}: {text}");
         assert_eq!(server.got()[0].header("accept-encoding"), Some("identity"), "{what}");
     }
-    let answer = fixture.post(&[], &call("ping", json!({}))).await.json();
-    assert_eq!((&answer["result"]["tools"], &answer["result"]["prompts"]), (&shown, &json!([])));
 }
 
 #[tokio::test]
@@ -141,11 +128,10 @@ async fn errors_and_receipts_in_other_words_come_through() {
 #[tokio::test]
 async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
     let fake = Fake::new(|heard| match heard.json.get("id") {
-        Some(id) if heard.method() == "wait" => {
-            let asks =
-                json!({"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage", "params": tools()});
+        Some(_) if heard.method() == "ping" => {
+            let asks = json!({"jsonrpc": "2.0", "id": "s", "method": "roots/list"});
             let unasked = json!({"jsonrpc": "2.0", "id": 12_345, "result": tools()});
-            [asks, unasked, list(id)].map(|message| crate::stdio::fake::Act::Say(message.to_string())).into()
+            vec![Act::Say(unasked.to_string()), Act::Say(asks.to_string()), heard.result(tools())]
         }
         Some(_) => vec![heard.result(tools())],
         None => Vec::new(),
@@ -155,15 +141,22 @@ async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
     let fixture = fake.configured(config, Duration::from_secs(20)).await;
     let client = Client::new(&fixture).await;
     let mut listens = client.listen().await;
-    for method in ["ping", "tools/list", "prompts/list", "resources/list"] {
-        let answer = client.call(method, json!({})).await;
-        let expected = json!({"tools": [{"name": "read"}], "prompts": [], "resources": []});
-        assert_eq!(answer["result"], expected, "{method}");
+    let seen = json!({"tools": [{"name": "read"}], "prompts": [], "resources": []});
+    for method in ["tools/list", "prompts/list", "resources/list", "completion/complete"] {
+        assert_eq!(client.call(method, json!({})).await["result"], seen, "{method}");
     }
+    let mut stream = client.stream(&call("ping", json!({}))).await;
+    assert_eq!(
+        stream.next().await.unwrap()["method"],
+        "roots/list",
+        "what the server asks is its client's to answer"
+    );
+    assert_eq!(stream.next().await.unwrap()["result"], seen);
+    assert_eq!(stream.next().await, None);
     for denied in ["wait", "tools/other", "tasks/result"] {
         assert_eq!(client.post(&call(denied, json!({}))).await.status, StatusCode::FORBIDDEN, "{denied}");
     }
-    assert!(!fake.methods().contains(&"wait".to_owned()));
+    assert!(!fake.methods().iter().any(|method| method == "wait" || method.contains("other")));
     // Unasked, on the stream of those who listen.
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"n": 1}});
     fake.say(json!({"jsonrpc": "2.0", "id": 54_321, "result": tools()}));
@@ -172,7 +165,7 @@ async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
 }
 
 #[tokio::test]
-async fn a_server_that_listens_to_nobody_shows_nothing_on_the_stream_of_a_session() {
+async fn what_a_server_says_unasked_on_a_stream_is_looked_into() {
     let server = Server::start(|got| match got.method {
         Method::GET => {
             let events = format!(
@@ -193,4 +186,28 @@ async fn a_server_that_listens_to_nobody_shows_nothing_on_the_stream_of_a_sessio
     events.expect(json!({"jsonrpc": "2.0", "id": 9, "method": "roots/list"})).await;
     events.expect(json!({"jsonrpc": "2.0", "id": 2, "result": {"x": {"tools": []}}})).await;
     assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn a_redirect_takes_nothing_to_another_host() {
+    let elsewhere = Server::start(|got| result(got, json!({}))).await;
+    let other = elsewhere.address;
+    for location in [
+        format!("http://{other}/mcp"),
+        format!("//{other}/mcp"),
+        format!("http://user@{other}/mcp"),
+        "https://127.0.0.1/mcp".into(),
+        "file:///etc/passwd".into(),
+    ] {
+        let place = location.clone();
+        let server = Server::start(move |_| {
+            Response::builder().status(307).header("location", &place).body(Bytes::new()).unwrap()
+        })
+        .await;
+        let fixture = Fixture::new(&server, json!([])).await;
+        let answer = fixture.post(&[("authorization", "Bearer secret")], &call("ping", json!({}))).await;
+        assert_eq!(answer.status, StatusCode::TEMPORARY_REDIRECT, "{location}");
+        assert!(server.got().iter().all(|got| got.header("authorization") == Some("Bearer secret")));
+    }
+    assert!(elsewhere.got().is_empty());
 }
