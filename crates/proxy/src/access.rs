@@ -4,13 +4,14 @@
 
 use std::{net::SocketAddr, time::Instant};
 
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_mcp::Method as McpMethod;
 use tracing::{Instrument, Level, Span, debug, enabled, field, info_span};
 
 use crate::{
-    Proxy,
+    Proxy, answer,
+    arrival::{self, Arrival},
     body::{Body, Ended, Observer},
     cut::cut,
     exchange::Exchange,
@@ -26,6 +27,7 @@ pub(crate) async fn answered(
     mut request: Request<Incoming>,
     peer: SocketAddr,
 ) -> Response<Body> {
+    let arrival = arrival::taken_off(&mut request);
     let id = id(request.headers());
     let span = info_span!(
         "request",
@@ -35,8 +37,14 @@ pub(crate) async fn answered(
     );
     let line = enabled!(Level::DEBUG).then(|| Line::new(&request, &span));
     request.headers_mut().insert(REQUEST_ID, id.clone());
-    let mut response = proxy.answer(request, peer).instrument(span).await;
+    let mut response = match arrival {
+        Arrival::Unclear => answer::empty(StatusCode::BAD_REQUEST),
+        Arrival::Plain | Arrival::Chunked => proxy.answer(request, peer).instrument(span).await,
+    };
     response.headers_mut().insert(REQUEST_ID, id);
+    if arrival != Arrival::Plain {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     let Some(line) = line else { return response };
     let status = response.status();
     response.map(|body| body.observed(status, vec![Box::new(line)]))

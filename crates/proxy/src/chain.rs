@@ -1,6 +1,6 @@
 //! The layers that every request goes through, outermost first.
 
-use http::{Response, StatusCode};
+use http::{HeaderValue, Response, header};
 use skep_config::{
     RunConfig,
     run_config::{self, Middleware},
@@ -22,6 +22,7 @@ pub(crate) struct Chain {
     layers: Vec<Layer>,
     /// The largest body of a request.
     pub(crate) body_limit: usize,
+    looks_into_answers: bool,
 }
 
 impl Chain {
@@ -44,7 +45,11 @@ impl Chain {
             }
             layers.extend(Layer::new(middleware, config)?);
         }
-        Ok(Self { layers, body_limit: body_limit.unwrap_or(limits::REQUEST_BODY) })
+        Ok(Self {
+            looks_into_answers: layers.iter().any(Layer::looks_into_answers),
+            layers,
+            body_limit: body_limit.unwrap_or(limits::REQUEST_BODY),
+        })
     }
 
     /// The layer that tells of requests, if there is one.
@@ -65,6 +70,10 @@ impl Chain {
 
     /// Asks each layer in turn. The first that objects answers.
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        // What is compressed cannot be looked into.
+        if self.looks_into_answers {
+            exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         for layer in &self.layers {
             layer.request(exchange).await?;
         }
@@ -79,7 +88,7 @@ impl Chain {
         budget: &Budget,
     ) -> Response<Body> {
         let filters: Vec<_> = self.layers.iter().rev().filter_map(|layer| layer.filter(exchange)).collect();
-        if filters.is_empty() || response.status() == StatusCode::ACCEPTED {
+        if filters.is_empty() {
             return response;
         }
         match filter::filtered(response, filters, budget).await {

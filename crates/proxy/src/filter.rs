@@ -2,16 +2,18 @@
 //!
 //! What cannot be read is not passed on: an answer that no layer understands could hold anything.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Response, header};
+use http::{Response, StatusCode, header};
+use serde::de::IgnoredAny;
 use skep_mcp::{Envelope, Refusal, sse};
 
 use crate::{
     body::{self, Body, ReadError},
     budget::Budget,
+    coding,
     events::{self, EventMap},
     limits,
 };
@@ -37,6 +39,9 @@ pub(crate) async fn filtered(
     budget: &Budget,
 ) -> Result<Response<Body>, Refusal> {
     let (mut parts, body) = response.into_parts();
+    if !coding::is_unencoded(&parts.headers) {
+        return Err(Refusal::Internal);
+    }
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, events::mapped(body, Judged(filters))));
@@ -46,13 +51,30 @@ pub(crate) async fn filtered(
             ReadError::Exhausted => Refusal::Unavailable("memory"),
             ReadError::TooLarge | ReadError::Broken => Refusal::Internal,
         })?;
-    // Without a body there is nothing to leave out. Errors of HTTP speak for themselves, and are no messages.
-    if bytes.is_empty() || !parts.status.is_success() {
+    // Without a body there is nothing to leave out.
+    if bytes.is_empty() {
         return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
     }
-    let seen = apply(&filters, &bytes).await?.map(Bytes::from).unwrap_or(bytes);
+    let is_answer = parts.status.is_success() && parts.status != StatusCode::ACCEPTED;
+    let seen = match apply(&filters, &bytes).await {
+        Ok(changed) => changed.map(Bytes::from).unwrap_or(bytes),
+        // Errors of HTTP and receipts are no messages, and speak for themselves in other words than those of an answer.
+        Err(_) if !is_answer && !may_be_answer(&bytes) => bytes,
+        Err(refusal) => return Err(refusal),
+    };
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::Counted(seen, share)))
+}
+
+/// Whether somebody could take this for an answer.
+fn may_be_answer(bytes: &[u8]) -> bool {
+    match bytes.trim_ascii_start().first() {
+        Some(b'{') => {
+            let members: Result<HashMap<String, IgnoredAny>, _> = serde_json::from_slice(bytes);
+            members.map_or(true, |members| members.keys().any(|key| key.eq_ignore_ascii_case("result")))
+        }
+        first => first == Some(&b'['),
+    }
 }
 
 /// The message after all filters, or nothing if it is as it was.

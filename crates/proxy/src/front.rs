@@ -23,6 +23,7 @@ use crate::{
     budget::Budget,
     call::Call,
     chain::Chain,
+    coding,
     exchange::Exchange,
     health::{Condition, Health},
     layers::{METRICS, Telemetry, elsewhere},
@@ -199,10 +200,11 @@ impl Proxy {
     }
 
     async fn mcp(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
-        if !self.allows(request.method(), request.headers()) {
+        let methods = self.methods(request.headers());
+        if !methods.split(", ").any(|method| method == request.method().as_str()) {
             let mut refused =
-                answer::text(StatusCode::METHOD_NOT_ALLOWED, "this server is stateless: use POST\n");
-            refused.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static("POST, OPTIONS"));
+                answer::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be one of Allow\n");
+            refused.headers_mut().insert(header::ALLOW, http::HeaderValue::from_static(methods));
             return refused;
         }
         let mut exchange = match self.read(request, peer).await {
@@ -228,12 +230,12 @@ impl Proxy {
         }
     }
 
-    /// Since 2026-07-28 there are no sessions, so there is nothing to listen to or to end.
-    fn allows(&self, method: &Method, headers: &HeaderMap) -> bool {
-        let of_a_session = matches!(*method, Method::GET | Method::HEAD | Method::DELETE);
+    /// The methods of HTTP that MCP has. Since 2026-07-28 there are no sessions, so there is nothing to listen to or to
+    /// end.
+    fn methods(&self, headers: &HeaderMap) -> &'static str {
         let version = headers.get(MCP_PROTOCOL_VERSION).and_then(|value| Revision::named(value.as_bytes()));
         let modern = version.is_some_and(|revision| revision.era() == Era::Modern);
-        !(of_a_session && (self.stateless || modern))
+        if self.stateless || modern { "POST, OPTIONS" } else { "GET, HEAD, POST, DELETE, OPTIONS" }
     }
 
     /// Reads a request to its end, and looks at its message before anybody decides anything.
@@ -250,11 +252,18 @@ impl Proxy {
             Ok(Err(ReadError::Broken)) => return Err(Box::new(answer::empty(StatusCode::BAD_REQUEST))),
             Err(_) => return Err(Box::new(answer::empty(StatusCode::REQUEST_TIMEOUT))),
         };
-        let call = if parts.method == Method::POST && !body.is_empty() {
+        // A message that nobody looked at could be read by a server that takes it by any method.
+        if !body.is_empty() && parts.method != Method::POST {
+            return Err(Box::new(answer::text(StatusCode::BAD_REQUEST, "only POST has a body\n")));
+        }
+        let call = if body.is_empty() {
+            None
+        } else if !coding::is_plain_json(&parts.headers) {
+            let refused = "a message must be application/json in UTF-8, and not compressed\n";
+            return Err(Box::new(answer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, refused)));
+        } else {
             let seen = self.server.looked_at(&parts.headers, &body);
             Some(seen.map_err(|refusal| Box::new(answer::refused(&refusal, Id::glimpsed(&body))))?)
-        } else {
-            None
         };
         let path =
             parts.uri.path_and_query().cloned().unwrap_or_else(|| http::uri::PathAndQuery::from_static("/"));

@@ -11,10 +11,12 @@
 
 mod access;
 mod answer;
+mod arrival;
 mod body;
 mod budget;
 mod call;
 mod chain;
+mod coding;
 mod cut;
 mod endpoint;
 mod events;

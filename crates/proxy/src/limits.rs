@@ -35,8 +35,14 @@ pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 pub const REDIS_NAME: usize = 256;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
-/// How long the head of a request may take.
+/// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are
+/// connections, and a token may have half of it.
+pub const HEAD: usize = 64 << 10;
+/// How long the head of a request for metrics may take.
 pub const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a connection may wait for its next request to begin and its head to be complete: longer than the minute for
+/// which load balancers keep connections, so that it is not ended just as they use it.
+pub const IDLE_TIME: Duration = Duration::from_secs(120);
 /// How long the body of a request may take.
 pub const BODY_TIME: Duration = Duration::from_secs(30);
 /// How long a connection to the server may take.

@@ -21,7 +21,7 @@ pub async fn serve(
     let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits::HEAD_TIME);
+    http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
     let mut housekeeping = tokio::spawn({
         let proxy = proxy.clone();
         async move { proxy.housekeeping().await }

@@ -129,6 +129,11 @@ impl Layer {
         }
     }
 
+    /// Whether the layer has a [`filter`](Self::filter).
+    pub(crate) fn looks_into_answers(&self) -> bool {
+        matches!(self, Self::ToolLists(_) | Self::Authorization(_))
+    }
+
     /// What the layer does with the messages of the answer, if it does anything.
     pub(crate) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         match self {

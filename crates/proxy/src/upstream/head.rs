@@ -33,9 +33,8 @@ pub(crate) fn is_reserved(name: &HeaderName) -> bool {
         || [header::HOST, header::CONTENT_LENGTH, PROXY_CONNECTION, HTTP2_SETTINGS].contains(name)
 }
 
-/// The head of a request as the server gets it.
+/// The head of a request as the server gets it. What belonged to the client's connection is gone already.
 pub(super) fn outgoing(headers: &mut HeaderMap, target: &Target, peer: SocketAddr) {
-    without_connection(headers);
     let host = headers.remove(header::HOST);
     headers.remove(header::CONTENT_LENGTH);
     for name in &FORWARDED {
@@ -66,7 +65,7 @@ pub(super) fn incoming(headers: &mut HeaderMap) {
 }
 
 /// Without what belongs to one connection, by standard or because the connection's header says so.
-fn without_connection(headers: &mut HeaderMap) {
+pub(crate) fn without_connection(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
@@ -99,6 +98,7 @@ mod tests {
         ] {
             headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
+        without_connection(&mut headers);
         outgoing(&mut headers, &Target::own("server", 80).unwrap(), ([192, 0, 2, 7], 1).into());
         let mut left: Vec<_> =
             headers.iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();

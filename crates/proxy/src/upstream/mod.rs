@@ -7,6 +7,6 @@ mod reach;
 mod sse;
 mod target;
 
-pub(crate) use head::is_reserved;
+pub(crate) use head::{is_reserved, without_connection};
 pub(crate) use http::HttpServer;
 pub(crate) use target::Target;

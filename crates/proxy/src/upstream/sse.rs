@@ -27,6 +27,9 @@ pub(super) fn readdressed(
     Response::from_parts(parts, events::mapped(body, readdressed))
 }
 
+/// In place of an address that is none.
+const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is no address\n\n");
+
 struct Readdressed {
     endpoint: Endpoint,
     asked: HeaderMap,
@@ -41,10 +44,29 @@ impl EventMap for Readdressed {
 fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Option<Bytes> {
     let sse::Frame::Event(event) = frame else { return None };
     let data = event.data().filter(|_| event.kind() == Some(b"endpoint"))?;
-    let address: Uri = std::str::from_utf8(data).ok()?.trim().parse().ok()?;
-    let path = address.path_and_query()?.as_str();
+    let text = std::str::from_utf8(data).unwrap_or_default().trim();
     // One that is relative to where it came from stays so: the client knows where that is.
-    path.starts_with('/').then(|| event.with_data(endpoint.reference(asked, path).as_bytes()))
+    if is_relative(text) {
+        return None;
+    }
+    let address = text.parse::<Uri>().ok().filter(|_| !text.contains('\\'));
+    Some(match address.as_ref().and_then(Uri::path_and_query) {
+        Some(path) if path.as_str().starts_with('/') => {
+            // Two slashes would begin a host again.
+            let path = format!("/{}", path.as_str().trim_start_matches('/'));
+            event.with_data(endpoint.reference(asked, &path).as_bytes())
+        }
+        _ => NOWHERE,
+    })
+}
+
+/// Whether everybody reads this as a path beside the one that was asked for: browsers take `\` for `/`, and leave out what
+/// is not visible.
+fn is_relative(text: &str) -> bool {
+    let first = text.split(['/', '?', '#']).next().unwrap_or_default();
+    text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+        && !text.starts_with('/')
+        && !first.contains(':')
 }
 
 #[cfg(test)]
@@ -76,6 +98,34 @@ mod tests {
             ("/a", "event: message\ndata: /messages\n\n", "event: message\ndata: /messages\n\n"),
         ] {
             assert_eq!(rewritten(prefix, event), expected);
+        }
+    }
+
+    #[test]
+    fn an_endpoint_leads_nowhere_else_however_it_is_spelt() {
+        for (address, expected) in [
+            ("//evil.example/m", Some("/evil.example/m")),
+            ("http://10.0.0.1//evil.example/m", Some("/evil.example/m")),
+            ("messages?s=1", Some("messages?s=1")),
+            ("?s=1:2", Some("?s=1:2")),
+            ("/\\evil.example/m", None),
+            ("\\\\evil.example/m", None),
+            ("https:evil.example/m", None),
+            ("https:/\\evil.example/m", None),
+            ("evil.example:80", None),
+            ("javascript:alert(1)", None),
+            ("/\t/evil.example/m", None),
+            ("\u{1}//evil.example/m", None),
+            ("http://evil.example/a b", None),
+            ("//evil.example\ndata: /m", None),
+        ] {
+            let made = rewritten("", &format!("event: endpoint\ndata: {address}\n\n"));
+            let expected = expected.map(|address| format!("event: endpoint\ndata: {address}\n\n"));
+            assert_eq!(
+                made,
+                expected.unwrap_or_else(|| ": an endpoint that is no address\n\n".into()),
+                "{address:?}"
+            );
         }
     }
 }

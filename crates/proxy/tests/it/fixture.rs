@@ -16,7 +16,7 @@ use hyper_util::{
 };
 use serde_json::{Value, json};
 use skep_config::RunConfig;
-use skep_proxy::{Proxy, serve};
+use skep_proxy::{Proxy, limits, serve};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::oneshot,
@@ -186,8 +186,13 @@ impl Fixture {
         let serving = tokio::spawn(serve(listener, proxy, async move {
             stopped.await.ok();
         }));
-        let client = Client::builder(TokioExecutor::new()).build_http();
+        let client = client();
         Self { address, client, stop, serving }
+    }
+
+    /// The same proxy, without the connections that its client keeps.
+    pub(crate) fn without_client(self) -> Self {
+        Self { client: client(), ..self }
     }
 
     /// Asks the proxy to end, and waits until it has.
@@ -218,6 +223,11 @@ impl Fixture {
         let headers: Vec<_> = headers.iter().copied().chain([json]).collect();
         self.send(Method::POST, "/mcp", &headers, body.as_bytes()).await
     }
+}
+
+/// A client that does not use a connection again that the proxy is about to end for having been idle.
+fn client() -> Client<HttpConnector, Full<Bytes>> {
+    Client::builder(TokioExecutor::new()).pool_idle_timeout(limits::HEAD_TIME / 4).build_http()
 }
 
 /// A request of MCP.

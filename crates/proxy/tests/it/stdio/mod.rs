@@ -1,8 +1,8 @@
 //! A stdio server behind the proxy.
 
-mod client;
+pub(crate) mod client;
 mod everything;
-mod fake;
+pub(crate) mod fake;
 mod hostile;
 mod http_sse;
 mod life;

@@ -1,0 +1,111 @@
+//! Requests that say one thing to a policy and another to the server.
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::{Fixture, Server, call, result},
+    stdio::fake::Fake,
+};
+
+pub(super) fn policies(policies: &[&str]) -> Value {
+    let document =
+        json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
+    json!([
+        {"type": "auth", "parameters": {}},
+        {"type": "authorization", "parameters": {"config_data": document}},
+    ])
+}
+
+/// Only what is read below `/data` may be read.
+const PERMIT: &str = r#"permit(principal, action == Action::"call_tool", resource == Tool::"read")
+    when { context has arg_path && context.arg_path like "/data/*" };"#;
+
+#[tokio::test]
+async fn arguments_are_the_same_for_the_policy_and_for_the_server_or_nobody_gets_them() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fake = Fake::echo();
+    let stdio = fake
+        .configured(json!({"middleware_configs": policies(&[PERMIT])}), std::time::Duration::from_secs(20));
+    let calls =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
+    for fixture in [Fixture::new(&server, policies(&[PERMIT])).await, stdio.await] {
+        for (what, params, expected) in [
+            ("twice", r#"{"name":"read","arguments":{"path":"/data/a","path":"/etc/passwd"}}"#, 400),
+            (
+                "twice, the other way",
+                r#"{"name":"read","arguments":{"path":"/etc/passwd","path":"/data/a"}}"#,
+                400,
+            ),
+            (
+                "twice, escaped",
+                r#"{"name":"read","arguments":{"path":"/data/a","p\u0061th":"/etc/passwd"}}"#,
+                400,
+            ),
+            ("twice, further in", r#"{"name":"read","arguments":{"path":"/data/a","o":{"b":1,"b":2}}}"#, 400),
+            (
+                "twice, in a list",
+                r#"{"name":"read","arguments":{"path":"/data/a","o":[{"b":1,"b":2}]}}"#,
+                400,
+            ),
+            (
+                "arguments twice",
+                r#"{"name":"read","arguments":{"path":"/data/a"},"arguments":{"path":"/etc"}}"#,
+                400,
+            ),
+            ("half a surrogate pair", r#"{"name":"read","arguments":{"path":"/data/\ud800"}}"#, 400),
+            ("arguments that are a list", r#"{"name":"read","arguments":["/data/a"]}"#, 403),
+            ("a path that is no text", r#"{"name":"read","arguments":{"path":["/data/a"]}}"#, 403),
+            ("another tool", r#"{"name":"write","arguments":{"path":"/data/a"}}"#, 403),
+            ("the tool in another case", r#"{"name":"Read","arguments":{"path":"/data/a"}}"#, 403),
+            ("the tool with a space", r#"{"name":"read ","arguments":{"path":"/data/a"}}"#, 403),
+            ("the tool with a NUL", r#"{"name":"read\u0000","arguments":{"path":"/data/a"}}"#, 403),
+            ("no tool", r#"{"arguments":{"path":"/data/a"}}"#, 403),
+        ] {
+            let answer = fixture.post(&[], &calls(params)).await;
+            assert_eq!(answer.status.as_u16(), expected, "{what}: {}", answer.json());
+            assert_eq!(answer.json()["id"], 7, "{what}");
+        }
+        let good = calls(r#"{"name":"re\u0061d","arguments":{"p\u0061th":"/data/a"}}"#);
+        assert_eq!(fixture.post(&[], &good).await.status, StatusCode::OK, "an escape is no other name");
+    }
+    assert_eq!((server.got().len(), fake.heard().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_is_judged_whatever_it_is_wrapped_in() {
+    let server = Server::start(|got| result(got, json!({}))).await;
+    let fixture = Fixture::new(&server, policies(&[PERMIT])).await;
+    let denied = call("tools/call", json!({"name": "write", "arguments": {"path": "/data/a"}}));
+    let json = ("content-type", "application/json");
+    for (method, path, headers, expected) in [
+        (Method::POST, "/mcp", vec![], 403),
+        (Method::POST, "/any/where", vec![json], 403),
+        (Method::POST, "/sse", vec![json], 403),
+        (Method::POST, "/mcp", vec![("content-type", "text/plain")], 415),
+        (Method::POST, "/mcp", vec![json, ("accept", "text/event-stream")], 403),
+        (Method::POST, "/mcp", vec![json, ("x-http-method-override", "GET")], 403),
+        (Method::POST, "/mcp", vec![json, ("mcp-method", "ping")], 403),
+        (Method::PUT, "/mcp", vec![json], 405),
+        (Method::PATCH, "/mcp", vec![json], 405),
+        (Method::GET, "/mcp", vec![json], 400),
+        (Method::DELETE, "/mcp", vec![json], 400),
+        (Method::OPTIONS, "/mcp", vec![json], 400),
+    ] {
+        let answer = fixture.send(method.clone(), path, &headers, denied.as_bytes()).await;
+        assert_eq!(answer.status.as_u16(), expected, "{method} {path} {headers:?}");
+    }
+    // What UTF-7 makes of it is a call of `write`.
+    let hidden = call(
+        "tools/call",
+        json!({"name": "read", "arguments": {"path": "/data/a+ACIAfQ-,+ACI-name+ACI-:+ACI-write"}}),
+    );
+    let answer = fixture.send(
+        Method::POST,
+        "/mcp",
+        &[("content-type", "application/json; charset=utf-7")],
+        hidden.as_bytes(),
+    );
+    assert_eq!(answer.await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    assert!(server.got().is_empty());
+}

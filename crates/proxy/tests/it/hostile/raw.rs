@@ -1,0 +1,94 @@
+//! A client that sends any bytes.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// How long what must come may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection of such a client.
+pub(crate) struct Raw {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// In small letters.
+    pub(crate) head: String,
+}
+
+impl Raw {
+    pub(crate) async fn new(address: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.unwrap();
+    }
+
+    /// Sends, and says whether the connection is still there.
+    pub(crate) async fn sends(&mut self, bytes: &str) -> bool {
+        self.stream.write_all(bytes.as_bytes()).await.is_ok()
+    }
+
+    /// The next answer, or nothing if the connection ends without one.
+    pub(crate) async fn reply(&mut self) -> Option<Reply> {
+        let end = loop {
+            if let Some(end) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+            if !self.more().await {
+                return None;
+            }
+        };
+        let head = String::from_utf8_lossy(&self.read[..end]).to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.map_or(0, |length| length.parse().unwrap());
+        while self.read.len() < end + length {
+            assert!(self.more().await, "half an answer: {head}");
+        }
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
+        self.read.drain(..end + length);
+        Some(Reply { status, head })
+    }
+
+    /// The status of the next answer, whatever its body.
+    pub(crate) async fn status(&mut self) -> u16 {
+        while !self.read.windows(2).any(|window| window == b"\r\n") {
+            assert!(self.more().await, "no answer");
+        }
+        String::from_utf8_lossy(&self.read).split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
+    }
+
+    /// Whether the proxy has ended the connection, and said nothing more before. It is waited for.
+    pub(crate) async fn is_over(&mut self) -> bool {
+        self.read.is_empty() && !self.more().await
+    }
+
+    async fn more(&mut self) -> bool {
+        let read = self.stream.read_buf(&mut self.read);
+        let read = tokio::time::timeout(PATIENCE, read).await.expect("nothing comes");
+        // A connection that is reset is over as well.
+        read.is_ok_and(|count| count > 0)
+    }
+}
+
+/// The status of the answer to these bytes.
+pub(crate) async fn status(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<u16> {
+    let mut raw = Raw::new(address).await;
+    raw.send(bytes).await;
+    raw.reply().await.map(|reply| reply.status)
+}
+
+/// A head with these lines after the first and `Host`, and a body.
+pub(crate) fn post(lines: &[&str], body: &str) -> String {
+    let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+    format!("POST /mcp HTTP/1.1\r\nHost: files\r\nContent-Type: application/json\r\n{lines}\r\n{body}")
+}
