@@ -62,6 +62,8 @@ pub const START_TIME: Duration = Duration::from_secs(75);
 pub const HEALTH_AGE: Duration = Duration::from_secs(10);
 /// How long it may take to answer when it is asked. The operator's probes wait for three seconds.
 pub const HEALTH_TIME: Duration = Duration::from_secs(2);
+/// How long a proxy whose server was deleted waits to be ended, before it ends by itself and is started again.
+pub const GONE_TIME: Duration = Duration::from_secs(15);
 /// How long requests may go on when the proxy is asked to end.
 pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 

@@ -11,7 +11,8 @@ use std::{
 use anyhow::{Context, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, load, request_time, runtime::kubernetes::Starting, search, serve,
+    Overrides, Proxy, REQUEST_TIMEOUT, limits, load, request_time, runtime::kubernetes::Starting, search,
+    serve,
 };
 use tokio::{
     net::TcpListener,
@@ -92,10 +93,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// Ends when a server that runs in the cluster is gone. Others do not end before the proxy.
+/// Ends some time after a server that runs in the cluster is gone. Others do not end before the proxy.
 async fn running(server: Option<Starting>, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
     match server {
-        Some(server) => Ok(server.run(env).await?),
+        Some(server) => {
+            server.run(env).await?;
+            // Most often its object was deleted, and the proxy is about to be. One that ends by itself is started again,
+            // and would make a server that nobody owns.
+            info!("the server is gone");
+            tokio::time::sleep(limits::GONE_TIME).await;
+            Ok(())
+        }
         None => std::future::pending().await,
     }
 }

@@ -156,16 +156,20 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A proxy in front of the server, with these middlewares.
     pub(crate) async fn new(server: &Server, middleware: Value) -> Self {
-        Self::with(server, json!({"middleware_configs": middleware})).await
-    }
-
-    /// The same, with more in its RunConfig.
-    pub(crate) async fn with(server: &Server, more: Value) -> Self {
-        Self::before(server.address, more).await
+        Self::before(server.address, middleware).await
     }
 
     /// The same in front of the server at this address, whether there is one or not.
-    pub(crate) async fn before(server: SocketAddr, more: Value) -> Self {
+    pub(crate) async fn before(server: SocketAddr, middleware: Value) -> Self {
+        Self::described(server, json!({"middleware_configs": middleware})).await
+    }
+
+    /// A proxy in front of the server, with more in its RunConfig.
+    pub(crate) async fn with(server: &Server, more: Value) -> Self {
+        Self::described(server.address, more).await
+    }
+
+    async fn described(server: SocketAddr, more: Value) -> Self {
         let mut config = json!({
             "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
             "target_host": "127.0.0.1", "target_port": server.port(),

@@ -73,7 +73,7 @@ async fn headers_that_disagree_with_the_body_are_refused_before_any_policy() {
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_said_to_be() {
     let nobody = Place::new();
-    let fixture = Fixture::before(nobody.address(), json!({})).await;
+    let fixture = Fixture::before(nobody.address(), json!([])).await;
     for _ in 0..3 {
         let answer = fixture.post(&[], &call("ping", json!({}))).await;
         assert_eq!((answer.status, answer.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
@@ -83,7 +83,7 @@ async fn a_server_that_cannot_be_reached_is_said_to_be() {
 #[tokio::test]
 async fn a_server_that_is_not_there_yet_is_waited_for_and_the_proxy_is_ready_when_it_has_been() {
     let place = Place::new();
-    let fixture = Fixture::before(place.address(), json!({})).await;
+    let fixture = Fixture::before(place.address(), json!([])).await;
     let health = async || {
         let answer = fixture.send(Method::GET, "/health", &[], b"").await;
         (answer.status.as_u16(), answer.json())

@@ -8,7 +8,7 @@ use tokio::{
 };
 
 /// How long what must come may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A connection of such a client.
 pub(crate) struct Raw {
