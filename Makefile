@@ -26,6 +26,11 @@ build: ## Build the release binary, target/release/skep
 	$(say) 'Building the release binary'
 	cargo build --release -p skep $(locked)
 
+.PHONY: image
+image: build ## Make the image, target/images/skep.tar, without a container engine
+	$(say) 'Making the image'
+	@hack/image skep $(released)/skep
+
 .PHONY: test
 test: programs ## Run all tests, on a real control plane
 	@hack/tools cargo-nextest >/dev/null
