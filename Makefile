@@ -57,6 +57,22 @@ else
 	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
 endif
 
+CASE ?=
+.PHONY: e2e
+e2e: ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
+	$(say) 'Looking for what a node needs'
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/npm sdk >/dev/null
+	$(say) 'Building skep and the cases'
+	cargo build -p skep -p skep-e2e $(locked)
+	$(say) 'Making the images'
+	@hack/image skep $(built)/skep >/dev/null
+	@hack/image server-everything >/dev/null
+	@hack/image pause >/dev/null
+	$(say) 'Running the cases'
+	@$(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
+		--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --skep $(abspath $(built)/skep) \
+		--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) $(CASE)
+
 .PHONY: fuzz
 fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute (FUZZ_SECONDS=60)
 	$(say) 'Fuzzing'
