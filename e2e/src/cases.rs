@@ -135,7 +135,9 @@ fn answers(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
 }
 
 fn a_remote_server_answers(cluster: &Cluster<'_>) -> Result<()> {
+    let begin = Instant::now();
     made(cluster, "there", "streamable-http")?;
+    say(begin, "until the remote server answers");
     cluster.kubectl.apply(&[manifests::remote("remote", &url("there", "streamable-http"))])?;
     let live = cluster
         .kubectl
@@ -193,7 +195,7 @@ fn an_older_proxy_does_not_undo_a_newer_one(cluster: &Cluster<'_>) -> Result<()>
     let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
     ensure!(*restarts == 1, "the old proxy restarted {restarts} times");
     ensure!(runs(nowhere)(&cluster.kubectl.get(&set)?), "the old proxy undid what the new one did");
-    // The user sees what is wrong, and mends it. A StatefulSet does not replace a pod by itself that never got ready.
+    // The user sees what is wrong, and mends it.
     image(manifests::EVERYTHING)?;
     cluster.kubectl.wait(&set, runs(manifests::EVERYTHING))?;
     cluster.caller.echo_until_answered(&url("rolls", "stdio"), "stdio")?.answered().map(drop)

@@ -70,7 +70,9 @@ pub(crate) fn empty_pod() -> Value {
 /// The reference server behind a proxy. Its first argument says how it is spoken to.
 pub(crate) fn server(name: &str, transport: &str) -> Value {
     let way = if transport == "streamable-http" { "streamableHttp" } else { transport };
-    let mut spec = json!({"image": EVERYTHING, "transport": transport, "args": [way]});
+    // As the first process of a container, it does not end when it is asked to: nobody waits for that.
+    let pod = json!({"spec": {"terminationGracePeriodSeconds": 1, "containers": []}});
+    let mut spec = json!({"image": EVERYTHING, "transport": transport, "args": [way], "podTemplateSpec": pod});
     if transport != "stdio" {
         spec["mcpPort"] = 3001.into();
         spec["env"] = json!([{"name": "PORT", "value": "3001"}]);

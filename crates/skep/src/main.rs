@@ -7,7 +7,7 @@ mod output;
 mod proxy;
 mod render;
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -30,18 +30,22 @@ enum Command {
     Render(render::Args),
 }
 
-/// The command line. Called by the name of the proxy that a Deployment starts, it is that program, and also with its
-/// first word: the operator's Deployments name no command, and the image's own is that of the operator.
-fn words(mut words: Vec<OsString>) -> Vec<OsString> {
+/// The command line. Called by the name of the proxy that a Deployment starts, it is that program. So it is with that
+/// program's first word in a container of the operator's, which names no command: there the image's own is called.
+fn words(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
     let called = words.first().and_then(|path| Path::new(path).file_name());
-    if called.is_some_and(|name| name == PROXY_RUNNER) || words.get(1).is_some_and(|word| word == "run") {
+    let runs = in_container && words.get(1).is_some_and(|word| word == "run");
+    if runs || called.is_some_and(|name| name == PROXY_RUNNER) {
         words.splice(..1, ["skep".into(), "proxy".into()]);
     }
     words
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse_from(words(std::env::args_os().collect())).command {
+    // Every proxy of the operator's has this variable.
+    let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
+    let words = words(env::args_os().collect(), in_container);
+    let result = match Cli::parse_from(words).command {
         Command::Crds(args) => crds::run(&args),
         Command::Operator(args) => operator::run(args),
         Command::Proxy(args) => proxy::run(args),
@@ -64,11 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proxy_is_known_by_its_name_and_by_its_first_word() {
-        let read = |line: &str| words(line.split(' ').map(Into::into).collect()).join(OsStr::new(" "));
-        assert_eq!(read("/usr/bin/thv-proxyrunner run image"), "skep proxy run image");
-        assert_eq!(read("/skep run image"), "skep proxy run image");
-        assert_eq!(read("/skep operator run"), "/skep operator run");
-        assert_eq!(read("/skep"), "/skep");
+    fn the_proxy_is_known_by_its_name_and_in_a_container_by_its_first_word() {
+        let read = |line: &str, in_container| {
+            words(line.split(' ').map(Into::into).collect(), in_container).join(OsStr::new(" "))
+        };
+        assert_eq!(read("/usr/bin/thv-proxyrunner run image", false), "skep proxy run image");
+        assert_eq!(read("/skep run image", true), "skep proxy run image");
+        assert_eq!(read("/skep run image", false), "/skep run image");
+        assert_eq!(read("/skep operator run", true), "/skep operator run");
+        assert_eq!(read("/skep", true), "/skep");
     }
 }
