@@ -36,7 +36,7 @@ impl Cluster<'_> {
 
 type Case = fn(&Cluster<'_>) -> Result<()>;
 
-const CASES: [(&str, Case); 8] = [
+const CASES: [(&str, Case); 9] = [
     ("a_stdio_server_answers", a_stdio_server_answers),
     ("an_sse_server_answers", an_sse_server_answers),
     ("a_streamable_http_server_answers", a_streamable_http_server_answers),
@@ -46,6 +46,7 @@ const CASES: [(&str, Case); 8] = [
         "a_stdio_server_that_is_killed_is_attached_to_again",
         a_stdio_server_that_is_killed_is_attached_to_again,
     ),
+    ("a_stdio_server_that_crashes_is_attached_to_again", a_stdio_server_that_crashes_is_attached_to_again),
     ("an_older_proxy_does_not_undo_a_newer_one", an_older_proxy_does_not_undo_a_newer_one),
     ("what_is_deleted_leaves_nothing", what_is_deleted_leaves_nothing),
 ];
@@ -131,7 +132,7 @@ fn answers(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
         "its url is {}",
         live["status"]["url"]
     );
-    cluster.caller.echo(&url, transport)
+    cluster.caller.echo_long(&url, transport)
 }
 
 fn a_remote_server_answers(cluster: &Cluster<'_>) -> Result<()> {
@@ -164,6 +165,20 @@ fn a_stdio_server_that_is_killed_is_attached_to_again(cluster: &Cluster<'_>) -> 
     cluster.kubectl.run(&["delete", "pod", "again-0", "-n", USERS, "--grace-period=0", "--force"])?;
     cluster.caller.echo_until_answered(&url, "stdio")?.answered()?;
     ensure!(uid(cluster, "again-0")? != before, "the pod is the same");
+    cluster.caller.echo(&url, "stdio")
+}
+
+/// The pod stays, and its container is started again.
+fn a_stdio_server_that_crashes_is_attached_to_again(cluster: &Cluster<'_>) -> Result<()> {
+    made(cluster, "crashes", "stdio")?;
+    let url = url("crashes", "stdio");
+    let before = uid(cluster, "crashes-0")?;
+    cluster.crash("crashes-0")?;
+    cluster.caller.echo_until_answered(&url, "stdio")?.answered()?;
+    let pod = cluster.kubectl.get(&["pod", "crashes-0", "-n", USERS])?;
+    ensure!(pod["metadata"]["uid"] == before, "the pod is another");
+    let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
+    ensure!(*restarts == 1, "the server restarted {restarts} times");
     cluster.caller.echo(&url, "stdio")
 }
 

@@ -71,8 +71,9 @@ pub(crate) fn empty_pod() -> Value {
 pub(crate) fn server(name: &str, transport: &str) -> Value {
     let way = if transport == "streamable-http" { "streamableHttp" } else { transport };
     // As the first process of a container, it does not end when it is asked to: nobody waits for that.
-    let pod = json!({"spec": {"terminationGracePeriodSeconds": 1, "containers": []}});
-    let mut spec = json!({"image": EVERYTHING, "transport": transport, "args": [way], "podTemplateSpec": pod});
+    let pod = json!({"spec": {"terminationGracePeriodSeconds": 1}});
+    let mut spec =
+        json!({"image": EVERYTHING, "transport": transport, "args": [way], "podTemplateSpec": pod});
     if transport != "stdio" {
         spec["mcpPort"] = 3001.into();
         spec["env"] = json!([{"name": "PORT", "value": "3001"}]);
