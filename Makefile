@@ -19,7 +19,7 @@ say = @printf '==> %s\n'
 
 .PHONY: help
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 FILE ?= examples/quickstart.yaml
 .PHONY: run
@@ -33,6 +33,11 @@ run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this
 build: ## Build the release binary, target/release/skep
 	$(say) 'Building the release binary'
 	cargo build --release -p skep $(locked)
+
+.PHONY: image
+image: build ## Make the image, target/images/skep.tar, without a container engine
+	$(say) 'Making the image'
+	@hack/image skep $(released)/skep
 
 .PHONY: test
 test: programs ## Run all tests, on a real control plane
@@ -60,6 +65,22 @@ ifneq ($(SKEP_COMPAT),)
 else
 	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
 endif
+
+CASE ?=
+.PHONY: e2e
+e2e: ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
+	$(say) 'Looking for what a node needs'
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/npm sdk >/dev/null
+	$(say) 'Building skep and the cases'
+	cargo build -p skep -p skep-e2e $(locked)
+	$(say) 'Making the images'
+	@hack/image skep $(built)/skep >/dev/null
+	@hack/image server-everything >/dev/null
+	@hack/image pause >/dev/null
+	$(say) 'Running the cases'
+	@$(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
+		--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --skep $(abspath $(built)/skep) \
+		--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) $(CASE)
 
 .PHONY: fuzz
 fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute (FUZZ_SECONDS=60)

@@ -10,7 +10,7 @@ mod proxy;
 mod render;
 mod run;
 
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -35,18 +35,22 @@ enum Command {
     Run(run::Args),
 }
 
-/// The command line. Called by the name of the proxy that a Deployment starts, it is that program.
-fn words() -> Vec<OsString> {
-    let mut words: Vec<OsString> = std::env::args_os().collect();
+/// The command line. Called by the name of the proxy that a Deployment starts, it is that program. So it is with that
+/// program's first word in a container of the operator's, which names no command: there the image's own is called.
+fn words(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
     let called = words.first().and_then(|path| Path::new(path).file_name());
-    if called.is_some_and(|name| name == PROXY_RUNNER) {
+    let runs = in_container && words.get(1).is_some_and(|word| word == "run");
+    if runs || called.is_some_and(|name| name == PROXY_RUNNER) {
         words.splice(..1, ["skep".into(), "proxy".into()]);
     }
     words
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse_from(words()).command {
+    // Every proxy of the operator's has this variable.
+    let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
+    let words = words(env::args_os().collect(), in_container);
+    let result = match Cli::parse_from(words).command {
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),
@@ -61,5 +65,24 @@ fn main() -> ExitCode {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn the_proxy_is_known_by_its_name_and_in_a_container_by_its_first_word() {
+        let read = |line: &str, in_container| {
+            words(line.split(' ').map(Into::into).collect(), in_container).join(OsStr::new(" "))
+        };
+        assert_eq!(read("/usr/bin/thv-proxyrunner run image", false), "skep proxy run image");
+        assert_eq!(read("/skep run image", true), "skep proxy run image");
+        assert_eq!(read("/skep run image", false), "/skep run image");
+        assert_eq!(read("/skep operator run", true), "/skep operator run");
+        assert_eq!(read("/skep", true), "/skep");
     }
 }

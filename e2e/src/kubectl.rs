@@ -1,0 +1,78 @@
+//! What a user does: kubectl.
+
+use std::{
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::stopwatch::until;
+
+/// kubectl, as an administrator.
+pub(crate) struct Kubectl {
+    pub(crate) program: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
+}
+
+impl Kubectl {
+    /// Runs it and gives what it printed.
+    pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
+        self.with_input(args, b"")
+    }
+
+    /// Applies these objects.
+    pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
+        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
+        self.with_input(&["apply", "-f", "-"], &serde_json::to_vec(&list)?).map(drop)
+    }
+
+    /// Applies what a file or another program holds.
+    pub(crate) fn apply_text(&self, text: &[u8]) -> Result<()> {
+        self.with_input(&["apply", "--server-side", "-f", "-"], text).map(drop)
+    }
+
+    /// An object, or a list of them.
+    pub(crate) fn get(&self, args: &[&str]) -> Result<Value> {
+        let all: Vec<&str> = ["get", "-o", "json"].into_iter().chain(args.iter().copied()).collect();
+        Ok(serde_json::from_str(&self.run(&all)?)?)
+    }
+
+    /// The items of a list.
+    pub(crate) fn list(&self, args: &[&str]) -> Result<Vec<Value>> {
+        match self.get(args)?["items"].take() {
+            Value::Array(items) => Ok(items),
+            other => bail!("kubectl get {args:?} is no list: {other}"),
+        }
+    }
+
+    /// Waits until an object is as wanted.
+    pub(crate) fn wait(&self, args: &[&str], wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+        let mut last = Value::Null;
+        let seen = until(&format!("kubectl get {}", args.join(" ")), || {
+            last = self.get(args)?;
+            Ok(wanted(&last).then(|| last.clone()))
+        });
+        seen.with_context(|| format!("its status was {}", last["status"]))
+    }
+
+    fn with_input(&self, args: &[&str], input: &[u8]) -> Result<String> {
+        let mut child = Command::new(&self.program)
+            .arg("--kubeconfig")
+            .arg(&self.kubeconfig)
+            .args(args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start kubectl")?;
+        child.stdin.take().context("kubectl has no input")?.write_all(input).ok();
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            bail!("kubectl {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}

@@ -1,0 +1,64 @@
+//! A real one-node Kubernetes on this machine, with the operator and the proxies in it, driven as a user would.
+//!
+//! The node has its own namespaces of the kernel for processes, mounts and the network: see [`outside`]. So nothing of
+//! it is seen by, or sees, another cluster on the machine, and when its first process ends, the kernel ends all of it.
+
+mod call;
+mod cases;
+mod kubectl;
+mod manifests;
+mod node;
+mod outside;
+mod pki;
+mod stopwatch;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+
+/// Run the end-to-end cases. `make e2e` does, with everything that it needs.
+#[derive(Parser)]
+#[command(name = "skep-e2e")]
+struct Args {
+    /// The folder of etcd, kubelet and so on: hack/programs --all.
+    #[arg(long)]
+    programs: PathBuf,
+    /// The folder of containerd and so on: hack/programs --node.
+    #[arg(long)]
+    node_programs: PathBuf,
+    /// The folder of nft and runc: hack/packages.
+    #[arg(long)]
+    packages: PathBuf,
+    /// The folder of the SDK of MCP for JavaScript: hack/npm sdk.
+    #[arg(long)]
+    sdk: PathBuf,
+    /// The folder of image archives: hack/image.
+    #[arg(long)]
+    images: PathBuf,
+    /// The program skep.
+    #[arg(long)]
+    skep: PathBuf,
+    /// Where the logs of the node's programs stay.
+    #[arg(long)]
+    logs: PathBuf,
+    /// The folder of the node; made and removed by the program itself, which runs itself with it inside.
+    #[arg(long, hide = true)]
+    inside: Option<PathBuf>,
+    /// Only the cases whose name has this.
+    only: Option<String>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let result = match &args.inside {
+        Some(folder) => cases::run(&args, folder),
+        None => outside::run(&args.logs),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

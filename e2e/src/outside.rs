@@ -1,0 +1,94 @@
+//! What is around the node: its own namespaces, and the broom that comes after it.
+
+use std::{
+    env, fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, Stdio, id},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Waits for its standard input to end, which the kernel sees to however this program ends. Then it kills `unshare`, with
+/// which the first process of the namespaces dies, and with that everything in them: processes, mounts, the network and
+/// its rules. What outlives namespaces is removed: control groups, which can be once they are empty, and the folder.
+const BROOM: &str = r#"
+trap '' INT TERM HUP
+read -r unshare
+cat >/dev/null
+kill -KILL "$unshare" 2>/dev/null
+left() { find /sys/fs/cgroup -maxdepth 2 -name "${1##*/}" -type d 2>/dev/null; }
+tries=0
+while [ -n "$(left "$1")" ] && [ $tries -lt 100 ]; do
+  for group in $(left "$1"); do find "$group" -depth -type d -exec rmdir {} + 2>/dev/null; done
+  tries=$((tries + 1))
+  [ -z "$(left "$1")" ] || sleep 0.1
+done
+rm -rf --one-file-system "$1"
+"#;
+
+/// The first process of the namespaces. It waits for every process whose parent is gone, as the first one must.
+const FIRST: &str = r#""$@"; exit $?"#;
+
+/// Runs this program again, inside.
+pub(crate) fn run(logs: &Path) -> Result<ExitCode> {
+    can_run()?;
+    fs::create_dir_all(logs).with_context(|| format!("cannot make the folder {}", logs.display()))?;
+    let folder = env::temp_dir().join(format!("skep-e2e-{}", id()));
+    fs::create_dir(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut broom = Command::new("sh")
+        .args(["-c", BROOM, "broom"])
+        .arg(&folder)
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("cannot start sh")?;
+    let mut unshare = Command::new("unshare")
+        .args([
+            "--net",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount-proc",
+            "sh",
+            "-c",
+            FIRST,
+            "first",
+        ])
+        .arg(env::current_exe()?)
+        .args(env::args_os().skip(1))
+        .arg("--inside")
+        .arg(&folder)
+        .stdin(Stdio::null())
+        .spawn()
+        .context("cannot start unshare")?;
+    let mut until = broom.stdin.take().context("the broom has no input")?;
+    writeln!(until, "{}", unshare.id())?;
+    let status = unshare.wait()?;
+    drop(until);
+    broom.wait()?;
+    ensure!(!folder.exists(), "{} could not be removed", folder.display());
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says why it cannot run here.
+fn can_run() -> Result<()> {
+    if !cfg!(target_os = "linux") {
+        bail!("the end-to-end cases need Linux: a node of Kubernetes runs nowhere else");
+    }
+    if !rustix::process::geteuid().is_root() {
+        bail!(
+            "the end-to-end cases need root: a node of Kubernetes mounts, and makes networks and control groups"
+        );
+    }
+    for tool in ["unshare", "ip", "mount", "node"] {
+        ensure!(found(tool), "{tool} is missing: the end-to-end cases need it");
+    }
+    ensure!(Path::new("/sys/fs/cgroup").exists(), "there are no control groups under /sys/fs/cgroup");
+    Ok(())
+}
+
+fn found(tool: &str) -> bool {
+    let path: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
+    path.iter().any(|folder| folder.join(tool).is_file())
+}

@@ -1,0 +1,34 @@
+//! Waiting, with a limit, and telling how long it took.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail};
+
+/// How long anything may take. A loaded machine gets more than it needs.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Asks until there is an answer.
+pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let begin = Instant::now();
+    let mut last = None;
+    while begin.elapsed() < PATIENCE {
+        match ask() {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => {}
+            Err(error) => last = Some(error),
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    match last {
+        Some(error) => Err(error.context(format!("{what}: not within {} s", PATIENCE.as_secs()))),
+        None => bail!("{what}: not within {} s", PATIENCE.as_secs()),
+    }
+}
+
+/// A line for whoever watches.
+pub(crate) fn say(begin: Instant, what: &str) {
+    println!("    {:5.1} s  {what}", begin.elapsed().as_secs_f64());
+}
