@@ -107,10 +107,10 @@ impl Chain {
 }
 
 /// The pages that may call, where the RunConfig names them, or the proxy serves this machine alone: then those of this
-/// machine, or any page that its user opens could call.
+/// machine, or any page that its user opens could call. Without a port nobody knows what they are called.
 fn origins(config: &RunConfig) -> Option<Middleware> {
     let mut allowed_origins = config.allowed_origins.clone();
-    if allowed_origins.is_empty() && is_loopback(&config.host) {
+    if allowed_origins.is_empty() && is_loopback(&config.host) && config.port != 0 {
         let hosts = ["localhost", "127.0.0.1", "[::1]"];
         allowed_origins = hosts.map(|host| format!("http://{host}:{}", config.port)).into();
     }
