@@ -122,9 +122,13 @@ async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> u
     let requests = recording.requests().await;
     let on_it = requests.iter().filter(|request| {
         let same = request.subresource == subresource.unwrap_or_default() && request.resource == kind.plural;
-        request.is_write() && same && request.name == name
+        // Who may bind a Role depends on what is in it, and the API server may still go by how it was before the operator
+        // put it back: it refuses then, and the operator comes again.
+        let early = request.resource == "rolebindings" && request.code == 403;
+        request.is_write() && same && request.name == name && !early
     });
-    assert_eq!(on_it.count(), drifts, "{} {name}: one write for each drift", kind.kind);
+    let on_it: Vec<_> = on_it.map(|request| format!("{request}: {}", request.code)).collect();
+    assert_eq!(on_it.len(), drifts, "{} {name}: one write for each drift, and not {on_it:?}", kind.kind);
     drifts
 }
 
