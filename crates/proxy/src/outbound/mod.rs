@@ -1,8 +1,9 @@
-//! Questions to services that somebody else runs: webhooks, policy decision points.
+//! Connections to others, and questions to services that somebody else runs: webhooks, policy decision points.
 //!
 //! Connections are kept for the next question. Redirects are not followed: what is asked is about callers, and is for
 //! the service that was configured alone.
 
+mod pool;
 mod tls;
 
 use std::{error::Error, iter, time::Duration};
@@ -10,15 +11,11 @@ use std::{error::Error, iter, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
 use tokio::sync::Semaphore;
 
 use crate::{body, limits};
-pub(crate) use tls::Trust;
+pub(crate) use pool::{Pool, pool};
+pub(crate) use tls::{Trust, verified, verified_by_system};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -47,7 +44,7 @@ pub(crate) enum NoAnswer {
 
 /// The connections to one service.
 pub(crate) struct Service {
-    pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pool: Pool,
     uri: Uri,
     time: Duration,
     /// Questions at one time. More wait for their turn, within their own time.
@@ -57,17 +54,7 @@ pub(crate) struct Service {
 impl Service {
     /// The service at this address, which may take this long to answer.
     pub(crate) fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(limits::CONNECT_TIME));
-        connector.enforce_http(false);
-        let tls = HttpsConnectorBuilder::new().with_tls_config(tls::config(trust)?);
-        let connector = tls.https_or_http().enable_http1().wrap_connector(connector);
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .build(connector);
+        let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS);
         Ok(Self { pool, uri, time, places: Semaphore::new(limits::QUESTIONS) })
     }
 

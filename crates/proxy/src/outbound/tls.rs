@@ -4,8 +4,11 @@ use std::{fs, sync::Arc};
 
 use hyper_rustls::ConfigBuilderExt;
 use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+    client::{
+        WantsClientCert,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
     crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
 };
@@ -24,15 +27,12 @@ pub(crate) struct Trust<'a> {
 }
 
 pub(super) fn config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
-    let failed = |error: rustls::Error| format!("TLS cannot be set up: {error}");
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?;
-    let builder = match (trust.unchecked, trust.authorities) {
-        (true, _) => builder.dangerous().with_custom_certificate_verifier(Arc::new(Unchecked(provider))),
-        (false, "") => builder.try_with_platform_verifier().map_err(failed)?,
-        (false, path) => builder.with_root_certificates(roots(path)?),
+    let builder = if trust.unchecked {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let unchecked = Arc::new(Unchecked(provider.clone()));
+        builder(provider)?.dangerous().with_custom_certificate_verifier(unchecked)
+    } else {
+        verified("ca_bundle_path", trust.authorities)?
     };
     match (trust.certificate, trust.key) {
         ("", "") => Ok(builder.with_no_client_auth()),
@@ -50,12 +50,33 @@ pub(super) fn config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
     }
 }
 
-fn roots(path: &str) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates("ca_bundle_path", path)? {
-        roots.add(certificate).map_err(|error| format!("ca_bundle_path: {path}: {error}"))?;
+/// Connections to who can show a certificate of the authorities in this file, and of no others: whoever names one means
+/// that one. Without a file it is those of the system.
+pub(crate) fn verified(
+    field: &str,
+    path: &str,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    if path.is_empty() {
+        return verified_by_system();
     }
-    Ok(roots)
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(field, path)? {
+        roots.add(certificate).map_err(|error| format!("{field}: {path}: {error}"))?;
+    }
+    Ok(builder(Arc::new(aws_lc_rs::default_provider()))?.with_root_certificates(roots))
+}
+
+/// The same for the authorities of the system.
+pub(crate) fn verified_by_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    builder(Arc::new(aws_lc_rs::default_provider()))?.try_with_platform_verifier().map_err(failed)
+}
+
+fn builder(provider: Arc<CryptoProvider>) -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
+    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(failed)
+}
+
+fn failed(error: rustls::Error) -> String {
+    format!("TLS cannot be set up: {error}")
 }
 
 fn certificates(field: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {

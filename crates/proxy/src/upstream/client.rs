@@ -6,15 +6,13 @@ use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 pub(super) use hyper_util::client::legacy::Error;
-use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
 use skep_auth::redirect;
 
-use crate::{ConfigError, limits};
+use crate::{
+    ConfigError, limits,
+    outbound::{Pool, pool, verified_by_system},
+};
 
 /// How long an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(90);
@@ -23,22 +21,13 @@ const IDLE_CONNECTIONS: usize = 256;
 
 /// A pool of connections.
 #[derive(Clone)]
-pub(super) struct Client(Pool<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(super) struct Client(Pool);
 
 impl Client {
     pub(super) fn new() -> Result<Self, ConfigError> {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(limits::CONNECT_TIME));
-        connector.enforce_http(false);
-        let roots = HttpsConnectorBuilder::new().try_with_platform_verifier();
-        let roots = roots.map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
-        let connector = roots.https_or_http().enable_http1().wrap_connector(connector);
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .build(connector);
+        let tls = verified_by_system()
+            .map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
+        let pool = pool(tls.with_no_client_auth(), IDLE, IDLE_CONNECTIONS);
         Ok(Self(pool))
     }
 

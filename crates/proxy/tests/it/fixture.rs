@@ -254,3 +254,16 @@ pub(crate) async fn looking_into(redis: &skep_testkit::Redis) -> redis::aio::Mul
     let client = redis::Client::open(format!("redis://{}/", redis.address())).unwrap();
     client.get_multiplexed_async_connection().await.unwrap()
 }
+
+/// The request that begins a session.
+pub(crate) fn initialize() -> String {
+    let client = json!({"name": "t", "version": "1"});
+    call("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
+}
+
+/// The answer to it, of a server that calls the session so.
+pub(crate) fn begun(got: &Got, id: &str) -> Response<Bytes> {
+    let mut response = result(got, json!({"protocolVersion": "2025-11-25"}));
+    response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
+    response
+}

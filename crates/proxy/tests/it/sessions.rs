@@ -2,22 +2,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::fixture::{Fixture, Got, Server, call, result, status};
-
-fn initialize() -> String {
-    let client = json!({"name": "t", "version": "1"});
-    call("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
-}
-
-fn begun(got: &Got, id: &str) -> Response<Bytes> {
-    let mut response = result(got, json!({"protocolVersion": "2025-11-25"}));
-    response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
-    response
-}
+use crate::fixture::{Fixture, Server, begun, call, initialize, result, status};
 
 #[tokio::test]
 async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {

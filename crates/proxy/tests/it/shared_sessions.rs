@@ -5,29 +5,19 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use bytes::Bytes;
-use http::{Method, Response, StatusCode};
+use http::{Method, StatusCode};
 use redis::cmd;
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
 use skep_testkit::Redis;
 
-use crate::fixture::{Answer, Fixture, Got, Server, call, eventually, looking_into, result, status};
+use crate::fixture::{
+    Answer, Fixture, Server, begun, call, eventually, initialize, looking_into, result, status,
+};
 
 const ID: &str = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
 const KEY: &str = "thv:proxy:session:0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
-
-fn initialize() -> String {
-    let client = json!({"name": "t", "version": "1"});
-    call("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
-}
-
-fn begun(got: &Got, id: &str) -> Response<Bytes> {
-    let mut response = result(got, json!({"protocolVersion": "2025-11-25"}));
-    response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
-    response
-}
 
 /// A server whose only session has this id.
 async fn server(id: &'static str) -> Server {

@@ -3,7 +3,7 @@
 //! One that is away or slow costs what would have been sent, and one line in the log.
 
 use std::{
-    fmt, fs,
+    fmt,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,27 +13,24 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::Full;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client as Pool, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
 use opentelemetry_http::{HttpClient, HttpError};
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::aws_lc_rs,
-    pki_types::{CertificateDer, pem::PemObject},
-};
+use opentelemetry_otlp::{Protocol, WithExportConfig, WithHttpConfig};
 use tokio::runtime::Handle;
 use tracing::{info, warn};
 
 use super::settings::wrong;
-use crate::{ConfigError, body, limits};
+use crate::{
+    ConfigError, body, limits,
+    outbound::{Pool, pool, verified},
+};
+
+/// How many connections are kept: one for traces, one for metrics.
+const IDLE_CONNECTIONS: usize = 2;
 
 /// Sends to a collector. The exporters call it from threads of their own; the requests run beside all others.
 #[derive(Clone)]
 pub(super) struct Collector {
-    pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    pool: Pool,
     headers: HeaderMap,
     runtime: Handle,
     /// Whether the last request failed, so that a failure is told once.
@@ -44,17 +41,18 @@ impl Collector {
     /// With a file of authorities, only they are trusted: whoever names one means that one.
     pub(super) fn new(authorities: &str, headers: HeaderMap) -> Result<Self, ConfigError> {
         let runtime = Handle::try_current().map_err(|error| wrong(&error))?;
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls(authorities)?);
-        let mut tcp = HttpConnector::new();
-        tcp.set_connect_timeout(Some(limits::CONNECT_TIME));
-        tcp.enforce_http(false);
-        let connector = connector.https_or_http().enable_http1().wrap_connector(tcp);
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(limits::COLLECTOR_IDLE)
-            .pool_max_idle_per_host(2)
-            .build(connector);
+        let tls = verified("caCertPath", authorities).map_err(|error| wrong(&error))?;
+        let pool = pool(tls.with_no_client_auth(), limits::COLLECTOR_IDLE, IDLE_CONNECTIONS);
         Ok(Self { pool, headers, runtime, failing: Arc::default() })
+    }
+
+    /// An exporter that sends here, to this address.
+    pub(super) fn exporter<B: WithHttpConfig + WithExportConfig>(&self, builder: B, address: String) -> B {
+        builder
+            .with_http_client(self.clone())
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(address)
+            .with_timeout(limits::COLLECTOR_TIME)
     }
 
     async fn send(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
@@ -103,25 +101,4 @@ impl HttpClient for Collector {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         self.runtime.spawn(self.clone().send(request)).await?
     }
-}
-
-fn tls(authorities: &str) -> Result<ClientConfig, ConfigError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| wrong(&error))?;
-    let builder = match authorities {
-        "" => builder.try_with_platform_verifier().map_err(|error| wrong(&error))?,
-        path => builder.with_root_certificates(roots(path)?),
-    };
-    Ok(builder.with_no_client_auth())
-}
-
-fn roots(path: &str) -> Result<RootCertStore, ConfigError> {
-    let wrong = |what: &dyn fmt::Display| wrong(&format!("caCertPath: {path}: {what}"));
-    let pem = fs::read(path).map_err(|error| wrong(&error))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
-    }
-    if roots.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(roots) }
 }

@@ -4,7 +4,7 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram, MeterProvider, UpDownCounter},
 };
-use opentelemetry_otlp::{MetricExporter, Protocol, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::{
     Resource,
     metrics::{PeriodicReader, SdkMeterProvider},
@@ -41,14 +41,8 @@ impl Metrics {
         resource: Resource,
         server: Server,
     ) -> Result<Self, ConfigError> {
-        let exporter = MetricExporter::builder()
-            .with_http()
-            .with_http_client(collector.clone())
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(address(config, "metrics")?)
-            .with_timeout(limits::COLLECTOR_TIME)
-            .build()
-            .map_err(|error| wrong(&error))?;
+        let exporter = collector.exporter(MetricExporter::builder().with_http(), address(config, "metrics")?);
+        let exporter = exporter.build().map_err(|error| wrong(&error))?;
         let reader = PeriodicReader::builder(exporter).with_interval(limits::METRICS_INTERVAL).build();
         let provider = SdkMeterProvider::builder().with_reader(reader).with_resource(resource).build();
         let meter = provider.meter(SCOPE);

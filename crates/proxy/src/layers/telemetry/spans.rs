@@ -11,7 +11,7 @@ use opentelemetry::{
     propagation::{Extractor, TextMapPropagator},
     trace::{Span as _, SpanKind, Status, Tracer, TracerProvider},
 };
-use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::{
     Resource,
     propagation::TraceContextPropagator,
@@ -50,14 +50,8 @@ impl Spans {
         resource: Resource,
         server: Server,
     ) -> Result<Self, ConfigError> {
-        let exporter = SpanExporter::builder()
-            .with_http()
-            .with_http_client(collector.clone())
-            .with_protocol(Protocol::HttpBinary)
-            .with_endpoint(address(config, "traces")?)
-            .with_timeout(limits::COLLECTOR_TIME)
-            .build()
-            .map_err(|error| wrong(&error))?;
+        let exporter = collector.exporter(SpanExporter::builder().with_http(), address(config, "traces")?);
+        let exporter = exporter.build().map_err(|error| wrong(&error))?;
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(limits::SPANS)
             .with_max_export_batch_size(limits::SPANS_AT_ONCE)
