@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skep_mcp::{Envelope, Era, Header, Headers, SessionId, era, header, mirrored};
+use skep_mcp::{Envelope, Era, Header, Headers, Message, Method, SessionId, era, header, mirrored};
 
 // Four lines and a body: the revision, the method, the name, the session.
 fuzz_target!(|bytes: &[u8]| {
@@ -21,10 +21,19 @@ fuzz_target!(|bytes: &[u8]| {
     if era(&headers, &envelope) != Ok(Era::Modern) || mirrored(&headers, &envelope).is_err() {
         return;
     }
-    assert_eq!(method.trim_ascii(), envelope.method_name().unwrap_or_default().as_bytes());
-    if let Some(target) = envelope.target() {
+    // A request must say it; what else says it says the same.
+    let request = matches!(envelope.message(), Message::Request { .. });
+    if request || !method.is_empty() {
+        assert_eq!(Some(method.trim_ascii()), envelope.method_name().as_deref().map(str::as_bytes));
+    }
+    let named = envelope.method().is_some_and(Method::requires_name_header);
+    let decided = envelope.target().is_none_or(|target| target.kind.is_decided_on());
+    if decided && (named && request || !name.is_empty()) {
         let said = header::decoded_name(name.trim_ascii());
-        assert_eq!(said.as_deref(), Some(&*target.name()));
+        match envelope.target() {
+            Some(target) => assert_eq!(said.as_deref(), Some(&*target.name())),
+            None => assert!(!named || name.is_empty()),
+        }
     }
 });
 

@@ -1,6 +1,9 @@
 //! The bare client: the same requests as an operator sends, with nothing watched, computed or compared.
 
-use std::time::{Duration, Instant};
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
 use skep_testkit::{ControlPlane, Namespace};
@@ -15,6 +18,12 @@ pub(crate) struct Figures {
     pub(crate) time: Duration,
     /// The writes beside the creation of the servers, from the audit log.
     pub(crate) writes: usize,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "All was there after {:.1} s", self.time.as_secs_f64())
+    }
 }
 
 /// Creates servers and everything that belongs to them, in a namespace of their own.

@@ -65,6 +65,7 @@ async fn run(args: Args) -> Result<()> {
     // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.
     say(&format!("The bare client makes {servers} servers"));
     let before = bare::measure(&plane, servers).await?;
+    say(&before.to_string());
     let mut operators = vec![Operator::new("skep", format!("{} operator", args.skep.display()))];
     if !args.operator.trim().is_empty() {
         operators.push(Operator::new("other", args.operator));
@@ -72,10 +73,16 @@ async fn run(args: Args) -> Result<()> {
     let mut results = Vec::new();
     for operator in &operators {
         say(&format!("{} makes {servers} servers", operator.name));
-        results.push((operator.name, operator.measure(&plane, servers).await));
+        let result = operator.measure(&plane, servers).await;
+        // A long run that is cut off has told what it knew by then.
+        if let Ok(figures) = &result {
+            say(&figures.to_string());
+        }
+        results.push((operator.name, result));
     }
     say(&format!("The bare client makes {servers} servers again"));
     let after = bare::measure(&plane, servers).await?;
+    say(&after.to_string());
 
     let mut failure = None;
     let mut measured = Vec::new();

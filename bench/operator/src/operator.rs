@@ -1,7 +1,7 @@
 //! An operator as a program of its own, and what it does to the API server and the machine.
 
 use std::{
-    fs,
+    fmt, fs,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::Path,
     time::{Duration, Instant},
@@ -43,6 +43,22 @@ pub(crate) struct Figures {
     pub(crate) usage: Usage,
     /// What the one that was started again uses.
     pub(crate) restarted: Usage,
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { time, writes, steady, restart, cpu, usage, restarted } = self;
+        write!(
+            f,
+            "All was there after {:.1} s with {} writes and {:.1} s of CPU; {steady} writes while nothing changed, \
+             {restart} after the restart; {} bytes of memory at the end, {} after the restart",
+            time.as_secs_f64(),
+            writes.len(),
+            cpu.as_secs_f64(),
+            usage.memory,
+            restarted.memory
+        )
+    }
 }
 
 /// An operator, by its command line.

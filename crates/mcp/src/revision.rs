@@ -164,14 +164,22 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
 /// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. What
 /// is there although it need not be must fit as well, such as the `Mcp-Name` of tasks.
 pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
-    let Some(method) = envelope.method_name() else { return Ok(()) };
+    let Some(method) = envelope.method_name() else {
+        return nothing_said("Mcp-Method", headers.method, "is beside a message without a method");
+    };
     let plain = |value| std::str::from_utf8(value).ok().map(Cow::Borrowed);
     let request = matches!(envelope.message(), Message::Request { .. });
     let need = if request { Need::Required } else { Need::Optional };
     same("Mcp-Method", headers.method, need, &method, plain)?;
-    let Some(target) = envelope.target().filter(|target| target.kind.is_decided_on()) else { return Ok(()) };
-    let need =
-        if envelope.method().is_some_and(Method::requires_name_header) { need } else { Need::Optional };
+    let named = envelope.method().is_some_and(Method::requires_name_header);
+    let target = match envelope.target() {
+        None if named => {
+            return nothing_said("Mcp-Name", headers.name, "is beside a message that names nothing");
+        }
+        Some(target) if target.kind.is_decided_on() => target,
+        _ => return Ok(()),
+    };
+    let need = if named { need } else { Need::Optional };
     same("Mcp-Name", headers.name, need, &target.name(), decoded_name)
 }
 
@@ -179,6 +187,11 @@ pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), Re
 enum Need {
     Required,
     Optional,
+}
+
+/// Whoever goes by the headers must not see what the body does not say.
+fn nothing_said(header: &'static str, value: Header<'_>, problem: &'static str) -> Result<(), RevisionFault> {
+    if value == Header::Absent { Ok(()) } else { Err(RevisionFault::Header { header, problem }) }
 }
 
 fn same<'a>(

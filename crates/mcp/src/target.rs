@@ -58,7 +58,7 @@ impl TargetKind {
     }
 
     /// Whether policies decide on it, so that it must be a string or absent.
-    pub(crate) fn is_decided_on(self) -> bool {
+    pub fn is_decided_on(self) -> bool {
         matches!(self, Self::Tool | Self::Prompt | Self::Resource | Self::Task)
     }
 }

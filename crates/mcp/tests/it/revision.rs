@@ -192,6 +192,13 @@ fn headers_must_say_what_the_body_says() {
         (&["resources/read"], &["n"], &read, r#"Mcp-Name: "n" is not "file:///a""#),
         (&["resources/subscribe"], &["b"], &subscribe, r#"Mcp-Name: "b" is not "file:///a""#),
         (&["tasks/get"], &["u"], &task, r#"Mcp-Name: "u" is not "t""#),
+        (
+            &["tools/call"],
+            &["rm"],
+            &nameless,
+            "header mismatch: Mcp-Name is beside a message that names nothing",
+        ),
+        (&["tools/call"], &[], response, "header mismatch: Mcp-Method is beside a message without a method"),
     ] {
         assert_eq!(mirror(method, name, message), Err(expected.to_owned()), "{method:?} {name:?} {message}");
     }
