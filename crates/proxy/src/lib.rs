@@ -29,6 +29,7 @@ mod layers;
 pub mod limits;
 mod load;
 mod outbound;
+mod owner;
 mod redis;
 pub mod runtime;
 mod serve;

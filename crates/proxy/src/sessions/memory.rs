@@ -112,9 +112,10 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner::Owner;
 
     fn session() -> Session {
-        Session { server_id: None, pod: None, initialize: None }
+        Session { server_id: None, pod: None, initialize: None, owner: Some(Owner::ANYBODY) }
     }
 
     #[test]

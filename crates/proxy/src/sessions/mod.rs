@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Duration};
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Refusal;
 
-use crate::{ConfigError, redis::Away};
+use crate::{ConfigError, owner::Owner, redis::Away};
 pub(crate) use memory::{Full, Memory};
 use shared::Shared;
 
@@ -24,6 +24,15 @@ pub(crate) struct Session {
     pub(crate) pod: Option<Box<str>>,
     /// The request that began it, to begin it anew when the server has lost it.
     pub(crate) initialize: Option<Box<[u8]>>,
+    /// Who began it, unless another program kept it, which does not say.
+    pub(crate) owner: Option<Owner>,
+}
+
+impl Session {
+    /// Whether it may be used by this caller.
+    pub(crate) fn belongs_to(&self, caller: Owner) -> bool {
+        self.owner.is_none_or(|owner| owner == caller)
+    }
 }
 
 /// The sessions at a server that speaks HTTP.

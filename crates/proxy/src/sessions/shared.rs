@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::Session;
 use crate::{
     ConfigError,
+    owner::Owner,
     redis::{Away, Redis},
 };
 
@@ -64,6 +65,9 @@ struct Metadata<'a> {
     /// The server that has it. Nobody but us writes it.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     skep_server: Option<Cow<'a, str>>,
+    /// Who began it, by a digest. Nobody but us writes it.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    skep_owner: Option<Cow<'a, str>>,
 }
 
 impl Shared {
@@ -125,6 +129,7 @@ impl Shared {
                 backend_sid: session.server_id.as_deref().map(Into::into),
                 init_body: initialize.map(Into::into),
                 skep_server: Some(self.server.as_str().into()),
+                skep_owner: session.owner.map(|owner| owner.to_text().into()),
             }),
         };
         // Nothing but texts: it cannot fail.
@@ -158,6 +163,11 @@ fn session(record: &[u8], server: &str) -> Option<Session> {
     if record.type_ != TYPE || metadata.skep_server.is_some_and(|of| of != server) {
         return None;
     }
+    let owner = match metadata.skep_owner {
+        // Whoever it was, it is not anybody.
+        Some(owner) => Some(Owner::from_text(&owner)?),
+        None => None,
+    };
     let pod = metadata.backend_url.filter(|_| ours);
     let pod = pod.and_then(|url| url.strip_prefix("http://")?.parse::<SocketAddr>().ok());
     let server_id = metadata.backend_sid.and_then(|id| SessionId::parse(id.as_bytes()).ok());
@@ -165,6 +175,7 @@ fn session(record: &[u8], server: &str) -> Option<Session> {
         server_id: server_id.map(|id| id.as_str().into()),
         pod: pod.map(|pod| pod.to_string().into()),
         initialize: metadata.init_body.map(|body| body.as_bytes().into()),
+        owner,
     })
 }
 
@@ -184,12 +195,13 @@ mod tests {
             server_id: Some("two".into()),
             pod: Some("10.0.0.1:80".into()),
             initialize: Some((*br#"{"method":"initialize","x":"\u00fc \" ]"}"#).into()),
+            owner: Some(Owner::ANYBODY),
         }
     }
 
     #[test]
     fn a_session_survives_being_written_and_read() {
-        let nothing = Session { server_id: None, pod: None, initialize: None };
+        let nothing = Session { server_id: None, pod: None, initialize: None, owner: None };
         for kept in [whole(), nothing] {
             assert_eq!(session(&shared().record("one", &kept), "files:80"), Some(kept));
         }
@@ -211,6 +223,7 @@ mod tests {
         let metadata = json!({
             "backend_url": "http://10.0.0.1:80", "backend_sid": "two", "skep_server": "files:80",
             "init_body": r#"{"method":"initialize","x":"\u00fc \" ]"}"#,
+            "skep_owner": "00000000000000000000000000000000",
         });
         let expected =
             json!({"id": id, "type": "mcp", "created_at": null, "updated_at": null, "metadata": metadata});
@@ -226,12 +239,15 @@ mod tests {
             session(record.to_string().as_bytes(), "files:80")
         };
         let metadata = json!({"backend_url": "http://10.0.0.9:80", "backend_sid": "b", "init_body": "{}"});
-        let expected = Session { server_id: Some("b".into()), pod: None, initialize: Some((*b"{}").into()) };
+        let initialize = Some((*b"{}").into());
+        let expected = Session { server_id: Some("b".into()), pod: None, initialize, owner: None };
         assert_eq!(theirs("mcp", metadata.clone()), Some(expected));
         assert_eq!(theirs("streamable", metadata), None);
         assert!(theirs("mcp", Value::Null).is_some());
         let url = json!({"backend_url": "http://evil.example:80", "skep_server": "files:80"});
         assert_eq!(theirs("mcp", url).unwrap().pod, None, "a pod has an address and no name");
+        let unreadable = json!({"skep_owner": "who", "skep_server": "files:80"});
+        assert_eq!(theirs("mcp", unreadable), None);
         assert_eq!(session(b"{", "files:80"), None);
     }
 

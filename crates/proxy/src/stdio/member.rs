@@ -6,7 +6,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use skep_mcp::{Envelope, Method};
 
 use super::{inflight::SessionKey, level::Level, outbox::Outbox};
-use crate::{exchange::Exchange, limits};
+use crate::{limits, owner::Owner};
 
 /// One client.
 pub(super) struct Member {
@@ -22,19 +22,6 @@ pub(super) struct Member {
 impl Member {
     pub(super) fn new(owner: Owner, abilities: Abilities) -> Self {
         Self { owner, stream: None, subscriptions: BTreeSet::new(), level: None, abilities }
-    }
-}
-
-/// Who a caller is, as far as sessions are concerned.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Owner(Option<(String, String)>);
-
-impl Owner {
-    pub(super) fn of(exchange: &Exchange) -> Self {
-        Self(exchange.identity.as_ref().map(|identity| {
-            let issuer = identity.claims.get("iss").and_then(serde_json::Value::as_str).unwrap_or_default();
-            (issuer.to_owned(), identity.subject.clone())
-        }))
     }
 }
 
@@ -172,46 +159,13 @@ impl Members {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::identity::Identity;
-
-    fn owner(identity: Option<(&str, &str)>) -> Owner {
-        let identity = identity.map(|(issuer, subject)| {
-            let mut identity = Identity::local();
-            identity.subject = subject.into();
-            identity.claims.insert("iss".into(), issuer.into());
-            Arc::new(identity)
-        });
-        Owner::of(&Exchange {
-            started: std::time::Instant::now(),
-            method: http::Method::POST,
-            path: http::uri::PathAndQuery::from_static("/mcp"),
-            headers: http::HeaderMap::new(),
-            body: bytes::Bytes::new(),
-            _share: crate::budget::Budget::new(0).share(),
-            peer: ([127, 0, 0, 1], 1).into(),
-            call: None,
-            identity,
-            noted: None,
-        })
-    }
-
-    #[test]
-    fn a_session_is_of_one_subject_of_one_issuer() {
-        let ada = owner(Some(("https://a", "ada")));
-        assert!(ada == owner(Some(("https://a", "ada"))));
-        for other in [Some(("https://b", "ada")), Some(("https://a", "bob")), None] {
-            assert!(ada != owner(other), "{other:?}");
-        }
-    }
 
     #[test]
     fn a_part_of_a_resource_concerns_who_is_subscribed_to_the_whole() {
         let mut members = Members::default();
         let session: SessionKey = "s".into();
-        members.insert(session.clone(), Member::new(owner(None), Abilities::default()));
+        members.insert(session.clone(), Member::new(Owner::ANYBODY, Abilities::default()));
         members.subscribe(&session, "file:///a");
         for (updated, concerned) in
             [("file:///a", true), ("file:///a/b/c", true), ("file:///ab", false), ("file:///", false)]

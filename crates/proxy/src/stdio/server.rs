@@ -19,10 +19,10 @@ use super::{
     bridge::Bridge,
     inflight::SessionKey,
     link,
-    member::{Abilities, Member, Owner},
+    member::{Abilities, Member},
 };
 use crate::{
-    ConfigError, body::Body, endpoint::Endpoint, exchange::Exchange, limits, runtime::Attach,
+    ConfigError, body::Body, endpoint::Endpoint, exchange::Exchange, limits, owner::Owner, runtime::Attach,
     sessions::Memory,
 };
 
@@ -143,7 +143,7 @@ impl StdioServer {
     /// A new session of this caller.
     pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Refusal> {
         let id = skep_mcp::SessionId::random();
-        let session = crate::sessions::Session { server_id: None, pod: None, initialize: None };
+        let session = crate::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
         self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
         let key: SessionKey = id.as_str().into();
         self.bridge.router().members.insert(key.clone(), Member::new(Owner::of(exchange), abilities));

@@ -26,6 +26,7 @@ use crate::{
     exchange::Exchange,
     health::Condition,
     limits,
+    owner::Owner,
     runtime::kubernetes::Readiness,
     sessions::{Session, Sessions},
 };
@@ -146,7 +147,9 @@ impl HttpServer {
             return Err(Refusal::Session);
         }
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
-        let session = self.sessions.get(id.as_str()).await?.ok_or(Refusal::Session)?;
+        let session = self.sessions.get(id.as_str()).await?;
+        let session =
+            session.filter(|session| session.belongs_to(Owner::of(exchange))).ok_or(Refusal::Session)?;
         Ok(Some(Current { id, session }))
     }
 
@@ -240,8 +243,12 @@ impl HttpServer {
             .filter(|_| response.status() == StatusCode::OK && current.is_none());
         if let Some(id) = began {
             let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
-            let session =
-                Session { server_id: None, pod: self.pod(&response), initialize: kept_initialize(exchange) };
+            let session = Session {
+                server_id: None,
+                pod: self.pod(&response),
+                initialize: kept_initialize(exchange),
+                owner: Some(Owner::of(exchange)),
+            };
             self.sessions.put(id.as_str(), session).await?;
         }
         let mut answer = passed_back(response);
@@ -306,7 +313,8 @@ impl HttpServer {
         set_session(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
         self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.ok()?;
-        Some(Session { server_id: Some(id.as_str().into()), pod, initialize: lost.initialize.clone() })
+        let server_id = Some(id.as_str().into());
+        Some(Session { server_id, pod, initialize: lost.initialize.clone(), owner: lost.owner })
     }
 
     /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.

@@ -10,7 +10,7 @@ use redis::cmd;
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
-use skep_testkit::Redis;
+use skep_testkit::{IdentityProvider, Redis};
 
 use crate::fixture::{
     Answer, Fixture, Server, begun, call, eventually, initialize, looking_into, result, status,
@@ -128,6 +128,26 @@ async fn a_session_of_one_server_is_none_of_another_with_the_same_redis() {
     let reached = (one.got().len(), two.got().len());
     assert_eq!(asked(&second, ID).await.status, StatusCode::NOT_FOUND);
     assert_eq!((one.got().len(), two.got().len()), reached);
+}
+
+#[tokio::test]
+async fn a_session_in_redis_is_of_who_began_it() {
+    let (redis, server, provider) = (Redis::start().await, server(ID).await, IdentityProvider::start().await);
+    let guarded = json!({
+        "scaling_config": {"session_redis": {"address": redis.address()}},
+        "middleware_configs": [{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}],
+    });
+    let (one, two) = (Fixture::with(&server, guarded.clone()).await, Fixture::with(&server, guarded).await);
+    let bearer = |subject| format!("Bearer {}", provider.token(json!({"sub": subject})));
+    let (alice, bob) = (bearer("alice"), bearer("bob"));
+    assert_eq!(one.post(&[("authorization", &alice)], &initialize()).await.status, StatusCode::OK);
+    for (who, expected) in [(&alice, StatusCode::OK), (&bob, StatusCode::NOT_FOUND)] {
+        let within = [("authorization", who.as_str()), ("mcp-session-id", ID)];
+        assert_eq!(two.post(&within, &call("tools/list", json!({}))).await.status, expected);
+    }
+    let mut looker = looking_into(&redis).await;
+    let record: String = cmd("GET").arg(KEY).query_async(&mut looker).await.unwrap();
+    assert!(record.contains("skep_owner") && !record.contains("alice"), "{record}");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skep_testkit::IdentityProvider;
 
 use crate::{
-    fixture::{Answer, Fixture, Server, call, result},
+    fixture::{Answer, Fixture, Server, begun, call, result, status},
     stdio::{
         client::{Events, STREAM, initialize, send},
         fake::Fake,
@@ -104,6 +104,33 @@ async fn a_session_is_of_who_began_it_and_nobody_else_can_use_hear_or_end_it() {
     assert_eq!(again.sent(Method::DELETE, &of_alice).await.status(), StatusCode::NO_CONTENT);
     assert_eq!(refused(&alice.post(&of_alice, &call("ping", json!({}))).await), gone);
     assert_eq!(bob.post(&of_bob, &call("ping", json!({}))).await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_session_at_an_http_server_is_of_who_began_it_and_nobody_else_reaches_it() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|got| match got.json()["method"].as_str() {
+        Some("initialize") => begun(got, "hers"),
+        Some("notifications/initialized") => status(202),
+        _ if got.method == Method::DELETE => status(204),
+        _ => result(got, json!({})),
+    })
+    .await;
+    let middleware = json!([{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}]);
+    let fixture = Fixture::new(&server, middleware).await;
+    let caller = |claims| Caller { fixture: &fixture, bearer: format!("Bearer {}", provider.token(claims)) };
+    let (alice, bob) = (caller(json!({"sub": "alice"})), caller(json!({"sub": "bob"})));
+    let hers = alice.begin().await;
+    let before = server.got().len();
+    assert_eq!(refused(&bob.post(&hers, &call("ping", json!({}))).await), (404, json!(-32001)));
+    for method in [Method::GET, Method::DELETE] {
+        assert_eq!(bob.sent(method, &hers).await.status(), StatusCode::NOT_FOUND);
+    }
+    assert_eq!(server.got().len(), before, "the server has heard nothing of this");
+
+    let again = caller(json!({"sub": "alice", "jti": "2"}));
+    assert_eq!(again.post(&hers, &call("ping", json!({}))).await.status, StatusCode::OK);
+    assert_eq!(again.sent(Method::DELETE, &hers).await.status(), StatusCode::NO_CONTENT);
 }
 
 #[tokio::test]
