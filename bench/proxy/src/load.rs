@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinSet};
 
 const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"what is measured here?","depth":3},"_meta":{"progressToken":1}}}"#;
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 
 /// How it is called.
@@ -51,6 +52,8 @@ impl Load {
             callers.spawn(async move {
                 let mut connection = connect(address).await?;
                 let session = begin(&mut connection, address).await?;
+                let initialized = request(address, INITIALIZED, session.as_deref())?;
+                connection.send_request(initialized).await?.into_body().collect().await?;
                 let mut times = Vec::new();
                 while start.elapsed() < self.time {
                     let before = Instant::now();

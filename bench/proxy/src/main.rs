@@ -15,20 +15,24 @@ use serde_json::json;
 
 use load::{Load, sessions};
 use process::Running;
-use table::Row;
+use server::Server;
+use table::{Row, Turn};
 
 /// Measure the proxy.
 ///
-/// A small MCP server is called directly, through skep, and through every other proxy that is given. A proxy is a
-/// command line in which {config} stands for its RunConfig file, and {target} and {port} for the server's port and
-/// the port to listen on.
+/// Two small MCP servers are called directly, through skep, and through every other proxy that is given, in turns. A
+/// proxy is a command line in which {config} stands for its RunConfig file, and {target} and {port} for the server's port
+/// and the port to listen on.
 #[derive(Parser)]
 struct Args {
     /// How many connections call at once.
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// How long each is measured, in seconds.
-    #[arg(long, default_value_t = 5)]
+    /// How many turns each has. The one in the middle counts, for what else the machine does comes and goes.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
+    turns: u32,
+    /// How long a turn is, in seconds.
+    #[arg(long, default_value_t = 3)]
     seconds: u64,
     /// How many sessions are begun for the last measure.
     #[arg(long, default_value_t = 30_000)]
@@ -39,54 +43,73 @@ struct Args {
     /// Another proxy to measure, as NAME=COMMAND. May be given more than once.
     #[arg(long)]
     other: Vec<String>,
-    /// The server, alone: used by the program itself.
+    /// Be a server: used by the program itself.
     #[arg(long, hide = true)]
-    serve: bool,
+    serve: Option<Server>,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let args = Args::parse();
-    if args.serve {
-        return server::run().await;
+    if let Some(server) = args.serve {
+        return server.run().await;
     }
-    let server = Running::server().await?;
-    let load = Load { connections: args.connections, time: Duration::from_secs(args.seconds) };
-    // The first seconds of a process are not like the others.
-    Load { time: Duration::from_secs(1), ..load }.run(server.address).await?;
-    let direct = load.run(server.address).await?;
-    let mut rows = vec![Row::direct(&direct)];
     let others = args.other.iter().map(|other| other.split_once('=').context("write --other NAME=COMMAND"));
-    let mut proxies = vec![("skep", args.skep.as_str())];
-    proxies.extend(others.collect::<Result<Vec<_>>>()?);
-    for (name, command) in proxies {
-        rows.push(measured(name, command, server.address, load, args.sessions, direct.rate()).await?);
+    let mut commands = vec![("skep", args.skep.as_str())];
+    commands.extend(others.collect::<Result<Vec<_>>>()?);
+    println!("{} connections; memory after {} sessions", args.connections, args.sessions);
+    for server in Server::ALL {
+        let rows = measured(&args, server, &commands).await?;
+        println!("\n{}\n\n{}", server.title(), table::table(&rows));
     }
-    print!("{}", table::table(&rows, args.connections, args.sessions));
     Ok(())
 }
 
-async fn measured(
-    name: &str,
-    command: &str,
-    server: SocketAddr,
-    load: Load,
-    count: usize,
-    direct: f64,
-) -> Result<Row> {
-    let port = process::free_port()?;
-    let config = config_file(server, port)?;
-    let proxy =
-        Running::proxy(command, &config, server, port).await.with_context(|| format!("{name}: {command}"))?;
-    let idle = proxy.rss()?;
-    Load { time: Duration::from_secs(1), ..load }.run(proxy.address).await?;
-    let before = proxy.cpu()?;
-    let measured = load.run(proxy.address).await?;
-    let cpu = proxy.cpu()? - before;
-    sessions(proxy.address, count, load.connections).await?;
-    let crowded = proxy.rss()?;
-    std::fs::remove_file(config).ok();
-    Ok(Row::proxied(name, &measured, direct, idle, crowded, cpu))
+/// A proxy that is measured.
+struct Proxy {
+    name: String,
+    running: Running,
+    config: PathBuf,
+    idle: u64,
+    turns: Vec<Turn>,
+}
+
+/// Everybody's turns before one server.
+async fn measured(args: &Args, server: Server, commands: &[(&str, &str)]) -> Result<Vec<Row>> {
+    let server = Running::server(server).await?;
+    let load = Load { connections: args.connections, time: Duration::from_secs(args.seconds) };
+    // The first seconds of a process are not like the others.
+    let warm_up = Load { time: Duration::from_secs(1), ..load };
+    warm_up.run(server.address).await?;
+    let mut proxies = Vec::new();
+    for (name, command) in commands {
+        let port = process::free_port()?;
+        let config = config_file(server.address, port)?;
+        let running = Running::proxy(command, &config, server.address, port)
+            .await
+            .with_context(|| format!("{name}: {command}"))?;
+        let idle = running.rss()?;
+        warm_up.run(running.address).await?;
+        proxies.push(Proxy { name: (*name).into(), running, config, idle, turns: Vec::new() });
+    }
+    let mut direct = Vec::new();
+    for _ in 0..args.turns {
+        let measured = load.run(server.address).await?;
+        let rate = measured.rate();
+        direct.push(Turn::new(&measured, rate, Duration::ZERO));
+        for proxy in &mut proxies {
+            let before = proxy.running.cpu()?;
+            let measured = load.run(proxy.running.address).await?;
+            proxy.turns.push(Turn::new(&measured, rate, proxy.running.cpu()? - before));
+        }
+    }
+    let mut rows = vec![Row::direct(direct)];
+    for proxy in proxies {
+        sessions(proxy.running.address, args.sessions, load.connections).await?;
+        rows.push(Row::proxied(proxy.name, proxy.turns, proxy.idle, proxy.running.rss()?));
+        std::fs::remove_file(proxy.config).ok();
+    }
+    Ok(rows)
 }
 
 /// What the operator writes for a server with nothing special.

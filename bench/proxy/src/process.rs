@@ -9,11 +9,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpStream,
     process::{Child, Command},
 };
+
+use crate::server::Server;
 
 /// A program that runs, until this is dropped.
 pub(crate) struct Running {
@@ -25,10 +28,11 @@ pub(crate) struct Running {
 const TICK: f64 = 0.01;
 
 impl Running {
-    /// This program as the server.
-    pub(crate) async fn server() -> Result<Self> {
+    /// This program as a server.
+    pub(crate) async fn server(server: Server) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.arg("--serve").stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+        let mut child =
+            command.args(["--serve", server.name()]).stdout(Stdio::piped()).process_group(0).spawn()?;
         let output = child.stdout.take().context("the server has no output")?;
         let line = BufReader::new(output).lines().next_line().await?.context("the server says no address")?;
         Ok(Self { child, address: line.parse()? })
@@ -45,7 +49,7 @@ impl Running {
             .args(words)
             .stderr(Stdio::null())
             .stdout(Stdio::null())
-            .kill_on_drop(true)
+            .process_group(0)
             .spawn()?;
         let running = Self { child, address: ([127, 0, 0, 1], port).into() };
         for _ in 0..200 {
@@ -57,26 +61,50 @@ impl Running {
         bail!("it does not listen on port {port} within ten seconds")
     }
 
-    /// The memory that it has, in bytes.
+    /// The memory that it has with the processes that it started, in bytes.
     pub(crate) fn rss(&self) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()?))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-        Ok(kilobytes * 1024)
+        let mut sum = 0;
+        for pid in self.processes()? {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+            sum += line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024;
+        }
+        Ok(sum)
     }
 
-    /// The processor time that it has used.
+    /// The processor time that it has used, with the processes that it started.
     pub(crate) fn cpu(&self) -> Result<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid()?))?;
-        // The name may hold anything, and ends with the last parenthesis.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
-        let (user, system) = (ticks(11).context("no utime")?, ticks(12).context("no stime")?);
-        Ok(Duration::from_secs_f64((user + system) * TICK))
+        let mut ticks = 0.0;
+        for pid in self.processes()? {
+            let fields = stat(pid)?;
+            let (user, system) = (fields.get(11).context("no utime")?, fields.get(12).context("no stime")?);
+            ticks += user.parse::<f64>()? + system.parse::<f64>()?;
+        }
+        Ok(Duration::from_secs_f64(ticks * TICK))
     }
 
-    fn pid(&self) -> Result<u32> {
-        self.child.id().context("it has ended")
+    /// It and those that it started: its group, which is named after it.
+    fn processes(&self) -> Result<Vec<u32>> {
+        let group = self.child.id().context("it has ended")?.to_string();
+        let all = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        let of_group = |pid: &u32| stat(*pid).is_ok_and(|fields| fields.get(2) == Some(&group));
+        Ok(all.filter(of_group).collect())
+    }
+}
+
+/// What the kernel says of a process, from its state on.
+fn stat(pid: u32) -> Result<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name before it may hold anything, and ends with the last parenthesis.
+    Ok(stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(Into::into).collect())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let group = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(group) = group {
+            kill_process_group(group, Signal::KILL).ok();
+        }
     }
 }
 

@@ -4,71 +4,83 @@ use std::{fmt::Write, time::Duration};
 
 use crate::load::Measured;
 
-/// One line of the table.
-pub(crate) struct Row {
-    name: String,
+/// What came of one turn.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
     rate: f64,
+    /// The rate over that of calling directly, just before.
     ratio: f64,
     p50: Duration,
     p99: Duration,
-    proxy: Option<Footprint>,
-}
-
-struct Footprint {
-    idle: u64,
-    crowded: u64,
+    /// The processor time of the proxy for each call.
     cpu: Duration,
 }
 
-impl Row {
-    pub(crate) fn direct(measured: &Measured) -> Self {
-        Self::of("direct", measured, measured.rate(), None)
-    }
-
-    pub(crate) fn proxied(
-        name: &str,
-        measured: &Measured,
-        direct: f64,
-        idle: u64,
-        crowded: u64,
-        cpu: Duration,
-    ) -> Self {
-        let cpu = cpu / u32::try_from(measured.times.len().max(1)).unwrap_or(u32::MAX);
-        Self::of(name, measured, direct, Some(Footprint { idle, crowded, cpu }))
-    }
-
-    fn of(name: &str, measured: &Measured, direct: f64, proxy: Option<Footprint>) -> Self {
+impl Turn {
+    pub(crate) fn new(measured: &Measured, direct: f64, cpu: Duration) -> Self {
+        let calls = u32::try_from(measured.times.len().max(1)).unwrap_or(u32::MAX);
         let (rate, p50, p99) = (measured.rate(), measured.at(0.5), measured.at(0.99));
-        Self { name: name.into(), rate, ratio: rate / direct, p50, p99, proxy }
+        Self { rate, ratio: rate / direct, p50, p99, cpu: cpu / calls }
     }
 }
 
-pub(crate) fn table(rows: &[Row], connections: usize, sessions: usize) -> String {
-    let mut text = format!("{connections} connections; memory after {sessions} sessions\n\n");
-    let head = ["", "calls/s", "of direct", "p50 ms", "p99 ms", "idle MB", "crowd MB", "CPU us"];
+/// One line of the table.
+pub(crate) struct Row {
+    name: String,
+    /// The turn whose ratio is in the middle.
+    turn: Turn,
+    /// The least and the greatest ratio.
+    spread: (f64, f64),
+    /// Memory when nothing has happened yet, and after many sessions.
+    memory: Option<(u64, u64)>,
+}
+
+impl Row {
+    pub(crate) fn direct(mut turns: Vec<Turn>) -> Self {
+        turns.sort_by(|one, other| one.rate.total_cmp(&other.rate));
+        Self::of("direct".into(), &turns, None)
+    }
+
+    pub(crate) fn proxied(name: String, mut turns: Vec<Turn>, idle: u64, crowded: u64) -> Self {
+        turns.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        Self::of(name, &turns, Some((idle, crowded)))
+    }
+
+    /// Of turns in order, at least one.
+    fn of(name: String, turns: &[Turn], memory: Option<(u64, u64)>) -> Self {
+        let turn = turns[turns.len() / 2];
+        let spread = (turns[0].ratio, turns[turns.len() - 1].ratio);
+        Self { name, turn, spread, memory }
+    }
+}
+
+pub(crate) fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let head =
+        ["", "calls/s", "of direct", "least", "most", "p50 ms", "p99 ms", "CPU us", "idle MB", "crowd MB"];
     line(&mut text, head.map(Into::into));
-    for row in rows {
-        let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
+    for Row { name, turn, spread, memory } in rows {
         let millis = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1e3);
-        let proxy = row.proxy.as_ref();
-        line(
-            &mut text,
-            [
-                row.name.clone(),
-                format!("{:.0}", row.rate),
-                format!("{:.2}", row.ratio),
-                millis(row.p50),
-                millis(row.p99),
-                proxy.map(|proxy| megabytes(proxy.idle)).unwrap_or_default(),
-                proxy.map(|proxy| megabytes(proxy.crowded)).unwrap_or_default(),
-                proxy.map(|proxy| format!("{:.0}", proxy.cpu.as_secs_f64() * 1e6)).unwrap_or_default(),
-            ],
-        );
+        let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
+        let of_proxy = |value: String| memory.map(|_| value).unwrap_or_default();
+        let cells = [
+            name.clone(),
+            format!("{:.0}", turn.rate),
+            format!("{:.2}", turn.ratio),
+            of_proxy(format!("{:.2}", spread.0)),
+            of_proxy(format!("{:.2}", spread.1)),
+            millis(turn.p50),
+            millis(turn.p99),
+            of_proxy(format!("{:.0}", turn.cpu.as_secs_f64() * 1e6)),
+            memory.map(|(idle, _)| megabytes(idle)).unwrap_or_default(),
+            memory.map(|(_, crowded)| megabytes(crowded)).unwrap_or_default(),
+        ];
+        line(&mut text, cells);
     }
     text
 }
 
-fn line(text: &mut String, cells: [String; 8]) {
+fn line(text: &mut String, cells: [String; 10]) {
     for cell in cells {
         // Writing to a String cannot fail.
         let _ = write!(text, "{cell:>10}");

@@ -51,7 +51,7 @@ impl Authenticator {
         let token = bearer(headers)?;
         match (Jwt::read(token), &self.keys, &self.introspection) {
             (Some(jwt), Some(keys), _) => self.signed(jwt, keys).await.map(Arc::new),
-            (_, _, Some(introspection)) => introspection.identity(token, &self.expected).await,
+            (_, _, Some(introspection)) => Box::pin(introspection.identity(token, &self.expected)).await,
             _ => Err(Refusal::Token("the token is not a JWT")),
         }
     }

@@ -2,15 +2,25 @@
 //!
 //! The id goes to the server and back to the client, so that what each of the three says of a request can be found by it.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_mcp::Method as McpMethod;
-use tracing::{Instrument, Level, Span, debug, enabled, field, info_span};
+use tracing::{Level, debug, enabled};
 
 use crate::{
-    Proxy, answer,
+    Proxy,
+    about::{About, about},
+    answer,
     arrival::{self, Arrival},
     body::{Body, Ended, Observer},
     cut::cut,
@@ -29,17 +39,12 @@ pub(crate) async fn answered(
 ) -> Response<Body> {
     let arrival = arrival::taken_off(&mut request);
     let id = id(request.headers());
-    let span = info_span!(
-        "request",
-        request_id = id.to_str().unwrap_or_default(),
-        mcp_method = field::Empty,
-        tool = field::Empty
-    );
-    let line = enabled!(Level::DEBUG).then(|| Line::new(&request, &span));
+    let about = About::new(id.clone());
+    let line = enabled!(Level::DEBUG).then(|| Line::new(&request, &about));
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let mut response = match arrival {
         Arrival::Unclear => answer::empty(StatusCode::BAD_REQUEST),
-        Arrival::Plain | Arrival::Chunked => proxy.answer(request, peer).instrument(span).await,
+        Arrival::Plain | Arrival::Chunked => about.throughout(pin!(proxy.answer(request, peer))).await,
     };
     response.headers_mut().insert(REQUEST_ID, id);
     if arrival != Arrival::Plain {
@@ -53,10 +58,10 @@ pub(crate) async fn answered(
 /// Adds to the lines of a request what it asks for, once that is known.
 pub(crate) fn noted(exchange: &Exchange) {
     let Some(call) = exchange.call.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
-    let span = Span::current();
-    span.record("mcp_method", &*cut(&call.method_name));
-    if call.method == Some(McpMethod::ToolsCall) {
-        span.record("tool", &*cut(call.target.as_deref().unwrap_or_default()));
+    let target = call.target.as_deref().unwrap_or_default();
+    let tool = (call.method == Some(McpMethod::ToolsCall)).then(|| cut(target).into_owned());
+    if let Some(about) = about() {
+        about.asks(cut(&call.method_name).into_owned(), tool);
     }
 }
 
@@ -69,13 +74,19 @@ fn id(headers: &HeaderMap) -> HeaderValue {
     {
         return id.clone();
     }
-    let made = uuid::Uuid::new_v4().to_string();
-    HeaderValue::from_str(&made).unwrap_or(HeaderValue::from_static("-"))
+    HeaderValue::try_from(new_id()).unwrap_or(HeaderValue::from_static("-"))
+}
+
+/// An id that no other request has: one of this process, and a number. Nobody is kept from guessing it.
+fn new_id() -> String {
+    static PROCESS: LazyLock<u64> = LazyLock::new(|| uuid::Uuid::new_v4().as_u64_pair().0);
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("{:016x}-{:x}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The line of a request, written when nobody holds it any more: its answer has ended, or nobody waits for one.
 struct Line {
-    span: Span,
+    about: Arc<About>,
     started: Instant,
     method: String,
     path: String,
@@ -84,9 +95,9 @@ struct Line {
 }
 
 impl Line {
-    fn new(request: &Request<Incoming>, span: &Span) -> Self {
+    fn new(request: &Request<Incoming>, about: &Arc<About>) -> Self {
         Self {
-            span: span.clone(),
+            about: about.clone(),
             started: Instant::now(),
             method: cut(request.method().as_str()).into_owned(),
             // Without its query, which may hold a secret.
@@ -99,14 +110,12 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        let Self { span, started, method, path, status, bytes } = self;
+        let Self { about, started, method, path, status, bytes } = self;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        match status.map(|status| status.as_u16()) {
-            Some(status) => debug!(parent: &*span, method, path, status, bytes, duration_ms, "answered"),
-            None => {
-                debug!(parent: &*span, method, path, duration_ms, "nobody waits for the answer any more")
-            }
-        }
+        about.during(|| match status.map(|status| status.as_u16()) {
+            Some(status) => debug!(method, path, status, bytes, duration_ms, "answered"),
+            None => debug!(method, path, duration_ms, "nobody waits for the answer any more"),
+        });
     }
 }
 
@@ -136,8 +145,18 @@ mod tests {
         assert_eq!(of(&["Root=1-67891233-abcdef012345"]), "Root=1-67891233-abcdef012345");
         let long = "a".repeat(limits::REQUEST_ID + 1);
         for values in [&[][..], &[""], &["a b"], &["a\"b"], &["a", "b"], &[&long]] {
-            assert_eq!(of(values).len(), 36, "{values:?}");
+            assert!(of(values).starts_with(&new_id()[..17]), "{values:?}");
         }
         assert_ne!(of(&[]), of(&[]));
+    }
+
+    /// It is moved into its connection once for each request.
+    #[test]
+    fn what_answers_a_request_is_small() {
+        fn size<A, B, C, R>(_: impl FnOnce(A, B, C) -> R) -> usize {
+            std::mem::size_of::<R>()
+        }
+        let size = size(|proxy: &'static Proxy, request, peer| answered(proxy, request, peer));
+        assert!(size <= 5 << 10, "{size} bytes");
     }
 }

@@ -10,9 +10,11 @@ use futures::stream::BoxStream;
 use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 
-use crate::budget::{Budget, Exhausted, Share};
+use crate::{
+    budget::{Budget, Exhausted, Share},
+    upstream::Answered,
+};
 
 /// Why a body ended too early.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -24,7 +26,7 @@ pub(crate) enum Body {
     /// All of it is here, and counted for as long as it is.
     Counted(Bytes, #[expect(dead_code, reason = "it counts by being there")] Share),
     /// It comes from the server as it is.
-    Server(Incoming),
+    Server(Answered),
     /// It is made piece by piece.
     Made(BoxStream<'static, Result<Bytes, BodyError>>),
     /// Somebody wants to know how it ends.

@@ -91,7 +91,8 @@ impl Chain {
         if filters.is_empty() {
             return response;
         }
-        match filter::filtered(response, filters, budget).await {
+        // In a box, so that requests that nobody looks into do not carry its size around.
+        match Box::pin(filter::filtered(response, filters, budget)).await {
             Ok(response) => response,
             Err(refusal) => answer::refused(&refusal, exchange.id()),
         }

@@ -123,10 +123,11 @@ impl Proxy {
     /// [`serve`](crate::serve) is done.
     pub async fn housekeeping(&self) {
         match &self.server {
-            Server::Http(_) => {
+            Server::Http(server) => {
                 tokio::select! {
                     () = self.sessions.expire() => {}
                     () = self.scraped() => {}
+                    () = server.housekeeping() => {}
                 }
             }
             Server::Stdio(server) => {

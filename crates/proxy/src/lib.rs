@@ -9,6 +9,7 @@
 //! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
 //! no token, secret or body reaches a log.
 
+mod about;
 mod access;
 mod answer;
 mod arrival;
@@ -37,11 +38,14 @@ mod sessions;
 mod stdio;
 mod upstream;
 mod well_known;
+mod workers;
 
+pub use about::{About, about};
 pub use front::Proxy;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use serve::serve;
 pub use stdio::{REQUEST_TIMEOUT, request_time};
+pub use workers::Workers;
 
 /// Why a proxy cannot be made of a RunConfig: a sentence that names what is at fault.
 #[derive(Debug, thiserror::Error)]

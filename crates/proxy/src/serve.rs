@@ -10,12 +10,13 @@ use hyper_util::{
 use tokio::{net::TcpListener, sync::Semaphore};
 use tracing::{debug, info, warn};
 
-use crate::{Proxy, access, limits};
+use crate::{Proxy, access, limits, workers::Workers};
 
 /// Serves until `stop` is done, and then lets the requests that are on their way end.
 pub async fn serve(
     listener: TcpListener,
     proxy: Arc<Proxy>,
+    mut workers: Workers,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
@@ -45,18 +46,21 @@ pub async fn serve(
             () = &mut stop => break,
         };
         stream.set_nodelay(true).ok();
-        let proxy = proxy.clone();
-        let service = service_fn(move |request| {
-            let proxy = proxy.clone();
-            async move { Ok::<_, Infallible>(access::answered(&proxy, request, peer).await) }
-        });
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
+        let (proxy, http, watcher) = (proxy.clone(), http.clone(), graceful.watcher());
+        let served = move |stream| async move {
+            let service = service_fn(move |request| {
+                let proxy = proxy.clone();
+                async move { Ok::<_, Infallible>(access::answered(&proxy, request, peer).await) }
+            });
+            let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
             if let Err(error) = connection.await {
                 debug!(%error, "a connection ended early");
             }
             drop(place);
-        });
+        };
+        if let Err(error) = workers.serve(stream, served) {
+            warn!(%error, "a connection cannot be served");
+        }
     }
     drop(listener);
     proxy.close();

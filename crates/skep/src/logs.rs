@@ -31,7 +31,7 @@ pub(crate) fn init(debug: bool) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter);
     if is_on(env::var(UNSTRUCTURED_LOGS).ok().as_deref()) {
-        logs.with_ansi(false).init();
+        logs.with_ansi(false).with_timer(TimeAndRequest).init();
     } else {
         logs.fmt_fields(JsonFields::new()).event_format(Lines).init();
     }
@@ -39,6 +39,20 @@ pub(crate) fn init(debug: bool) {
 
 fn is_on(value: Option<&str>) -> bool {
     matches!(value, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
+}
+
+/// For people: when, and for which request.
+struct TimeAndRequest;
+
+impl FormatTime for TimeAndRequest {
+    fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        SystemTime.format_time(writer)?;
+        let about = skep_proxy::about();
+        about
+            .iter()
+            .flat_map(|about| about.fields())
+            .try_for_each(|(key, value)| write!(writer, " {key}={value}"))
+    }
 }
 
 /// `time`, `level`, `msg`, and then what is told: of the request that it is about, and of what happened.
@@ -68,6 +82,9 @@ where
             let fields = extensions.get::<FormattedFields<JsonFields>>().map(|fields| fields.as_str());
             let fields = fields.and_then(|fields| serde_json::from_str(fields).ok());
             add(&mut line, fields.unwrap_or_default());
+        }
+        if let Some(about) = skep_proxy::about() {
+            line.extend(about.fields().map(|(key, value)| (key.to_owned(), value.into())));
         }
         add(&mut line, told.fields);
         line.insert("target".into(), event.metadata().target().into());

@@ -11,8 +11,8 @@ use std::{
 use anyhow::{Context, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, limits, load, request_time, runtime::kubernetes::Starting, search,
-    serve,
+    Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time, runtime::kubernetes::Starting,
+    search, serve,
 };
 use tokio::{
     net::TcpListener,
@@ -64,7 +64,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         None => search(),
     };
     let config = load(&places, &overrides)?;
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+    let workers = Workers::beside_this_thread().context("cannot start threads")?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let host = if config.host.is_empty() { "127.0.0.1" } else { &config.host };
         let listener = TcpListener::bind((host, config.port))
             .await
@@ -80,7 +81,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         info!(name = config.name, address = %listener.local_addr()?, "serving");
         // It answers from here on, and requests wait for the server.
         let mut end: anyhow::Result<()> = Ok(());
-        serve(listener, proxy.clone(), async {
+        serve(listener, proxy.clone(), workers, async {
             tokio::select! {
                 () = asked_to_end => {}
                 Err(error) = proxy.check() => end = Err(error.into()),

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use serde_json::Value;
 use skep_config::RunConfig;
-use skep_proxy::{Proxy, serve};
+use skep_proxy::{Proxy, Workers, serve};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 /// A proxy that serves until it is told to stop.
@@ -22,7 +22,7 @@ impl Proxied {
         let config = RunConfig::parse(&config(address).to_string()).unwrap();
         let proxy = Arc::new(Proxy::new(&config).unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(serve(listener, proxy, async move {
+        let served = tokio::spawn(serve(listener, proxy, Workers::default(), async move {
             stopped.await.ok();
         }));
         Self { address, stop, served }

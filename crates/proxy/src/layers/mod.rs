@@ -109,22 +109,23 @@ impl Layer {
 
     /// Lets the request pass, changes it, or answers it.
     pub(crate) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        // Those that ask others are in boxes, so that requests without them do not carry their size around.
         match self {
             Self::Origin(layer) => layer.request(exchange),
             Self::Authentication(layer) => layer.request(exchange).await,
             Self::StripAuth => strip_auth::request(exchange),
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
-            Self::TokenExchange(layer) => layer.request(exchange).await,
+            Self::TokenExchange(layer) => Box::pin(layer.request(exchange)).await,
             Self::ToolCalls(layer) => layer.request(exchange),
             Self::Telemetry(layer) => {
                 layer.request(exchange);
                 Ok(())
             }
-            Self::MutatingWebhooks(layer) => layer.request(exchange).await,
-            Self::ValidatingWebhooks(layer) => layer.request(exchange).await,
+            Self::MutatingWebhooks(layer) => Box::pin(layer.request(exchange)).await,
+            Self::ValidatingWebhooks(layer) => Box::pin(layer.request(exchange)).await,
             Self::Authorization(layer) => layer.request(exchange).await,
-            Self::AwsSts(layer) => layer.request(exchange).await,
-            Self::RateLimit(layer) => layer.request(exchange).await,
+            Self::AwsSts(layer) => Box::pin(layer.request(exchange)).await,
+            Self::RateLimit(layer) => Box::pin(layer.request(exchange)).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }

@@ -14,7 +14,7 @@ use http_body_util::Full;
 use tokio::sync::Semaphore;
 
 use crate::{body, limits};
-pub(crate) use pool::{Pool, pool};
+pub(crate) use pool::{Pool, connector, pool};
 pub(crate) use tls::{Trust, verified, verified_by_system};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));

@@ -18,15 +18,19 @@ pub(crate) type Pool = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 /// A pool that keeps so many idle connections to each host for this long.
 pub(crate) fn pool(tls: ClientConfig, idle: Duration, kept: usize) -> Pool {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(idle)
+        .pool_max_idle_per_host(kept)
+        .build(connector(tls))
+}
+
+/// What connects, with or without encryption, as an address says.
+pub(crate) fn connector(tls: ClientConfig) -> HttpsConnector<HttpConnector> {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(limits::CONNECT_TIME));
     connector.enforce_http(false);
     let tls = HttpsConnectorBuilder::new().with_tls_config(tls);
-    let connector = tls.https_or_http().enable_http1().wrap_connector(connector);
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(idle)
-        .pool_max_idle_per_host(kept)
-        .build(connector)
+    tls.https_or_http().enable_http1().wrap_connector(connector)
 }

@@ -5,19 +5,11 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::PathAndQuery,
 };
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::connect::HttpInfo;
 use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::{Era, Refusal, SessionId, header::MCP_SESSION_ID};
 use tracing::{debug, warn};
 
-use super::{
-    Target,
-    client::{Client, Error},
-    head,
-    reach::Reach,
-    sse,
-};
+use super::{Answered, Target, client::Client, connections::Error, head, reach::Reach, sse};
 use crate::{
     ConfigError,
     body::Body,
@@ -110,6 +102,11 @@ impl HttpServer {
         }
     }
 
+    /// What goes on beside requests.
+    pub(crate) async fn housekeeping(&self) {
+        self.client.expire().await;
+    }
+
     /// Passes a request on.
     pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let answer = self.sent(exchange).await?;
@@ -123,11 +120,12 @@ impl HttpServer {
         let current = self.current(exchange).await?;
         let session = current.as_ref().map(|current| &current.session);
         match self.forward(exchange, session).await {
+            // In a box: what is seldom needed would make every request larger.
             Ok(response) if is_lost(&response, exchange, current.as_ref()) => {
-                self.recovered(exchange, current, Ok(response)).await
+                Box::pin(self.recovered(exchange, current, Ok(response))).await
             }
             Err(error) if error.is_connect() && current.is_some() => {
-                self.recovered(exchange, current, Err(())).await
+                Box::pin(self.recovered(exchange, current, Err(()))).await
             }
             Ok(response) => self.learnt(exchange, current, response).await,
             Err(error) => {
@@ -157,7 +155,7 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         session: Option<&Session>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Answered>, Error> {
         let made = |uri| {
             let mut headers = exchange.headers.clone();
             head::outgoing(&mut headers, &self.target, exchange.peer);
@@ -182,7 +180,7 @@ impl HttpServer {
         uri: Uri,
         pod: Option<&str>,
         made: impl Fn(Uri) -> Request<Full<Bytes>>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<Answered>, Error> {
         loop {
             match self.client.send(uri.clone(), &made).await {
                 Ok(response) => {
@@ -228,7 +226,7 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         current: Option<Current>,
-        response: Response<Incoming>,
+        response: Response<Answered>,
     ) -> Result<Response<Body>, Refusal> {
         if let Some(current) = &current
             && exchange.method == Method::DELETE
@@ -266,7 +264,7 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         current: Option<Current>,
-        happened: Result<Response<Incoming>, ()>,
+        happened: Result<Response<Answered>, ()>,
     ) -> Result<Response<Body>, Refusal> {
         let Some(mut current) = current else { return Err(Refusal::Unreachable) };
         match self.begun_anew(exchange, &current.session).await {
@@ -318,12 +316,11 @@ impl HttpServer {
     }
 
     /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.
-    fn pod(&self, response: &Response<Incoming>) -> Option<Box<str>> {
+    fn pod(&self, response: &Response<Answered>) -> Option<Box<str>> {
         if self.target.remote {
             return None;
         }
-        let info = response.extensions().get::<HttpInfo>()?;
-        Some(info.remote_addr().to_string().into())
+        Some(response.body().peer()?.to_string().into())
     }
 }
 
@@ -336,7 +333,7 @@ fn request(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Request
 }
 
 /// Whether the server does not know a session that we know.
-fn is_lost(response: &Response<Incoming>, exchange: &Exchange, current: Option<&Current>) -> bool {
+fn is_lost(response: &Response<Answered>, exchange: &Exchange, current: Option<&Current>) -> bool {
     response.status() == StatusCode::NOT_FOUND && current.is_some() && exchange.method != Method::DELETE
 }
 
@@ -353,7 +350,7 @@ fn set_session(headers: &mut HeaderMap, id: &str) {
     }
 }
 
-fn passed_back(response: Response<Incoming>) -> Response<Body> {
+fn passed_back(response: Response<Answered>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     head::incoming(&mut parts.headers);
     parts.extensions.clear();

@@ -2,7 +2,7 @@
 
 use http::{
     Method, Uri,
-    uri::{Authority, PathAndQuery, Scheme},
+    uri::{Authority, Parts, PathAndQuery, Scheme},
 };
 use skep_config::{RunConfig, run_config::Transport};
 
@@ -74,20 +74,27 @@ impl Target {
 
     /// The address for a request to this path, at the pod that is named or at any.
     pub(crate) fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+        let mut parts = Parts::default();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(match pod {
+            Some(pod) => pod.parse().ok()?,
+            None => self.authority.clone(),
+        });
+        parts.path_and_query = Some(self.path(method, asked)?);
+        Uri::from_parts(parts).ok()
+    }
+
+    fn path(&self, method: &Method, asked: &PathAndQuery) -> Option<PathAndQuery> {
         let endpoint = self.path.as_deref().filter(|_| !self.only_listens || method == Method::GET);
         let path = endpoint.unwrap_or_else(|| asked.path());
-        let path_and_query = match (&self.query, asked.query()) {
+        let changed = match (&self.query, asked.query()) {
+            (None, _) if endpoint.is_none() => return Some(asked.clone()),
             (None, None) => path.to_owned(),
             (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
             (Some(ours), None) => format!("{path}?{ours}"),
             (None, Some(theirs)) => format!("{path}?{theirs}"),
         };
-        let authority = match pod {
-            Some(pod) => pod.parse().ok()?,
-            None => self.authority.clone(),
-        };
-        let uri = Uri::builder().scheme(self.scheme.clone()).authority(authority);
-        uri.path_and_query(path_and_query).build().ok()
+        changed.parse().ok()
     }
 }
 

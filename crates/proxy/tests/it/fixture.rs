@@ -16,7 +16,7 @@ use hyper_util::{
 };
 use serde_json::{Value, json};
 use skep_config::RunConfig;
-use skep_proxy::{Proxy, limits, serve};
+use skep_proxy::{Proxy, Workers, limits, serve};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::oneshot,
@@ -187,7 +187,7 @@ impl Fixture {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve(listener, proxy, async move {
+        let serving = tokio::spawn(serve(listener, proxy, Workers::default(), async move {
             stopped.await.ok();
         }));
         let client = client();

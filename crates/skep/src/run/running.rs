@@ -3,7 +3,7 @@
 use std::{env, io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 
 use skep_config::{RunConfig, run_config::ProxyMode};
-use skep_proxy::{Proxy, runtime::Local, serve};
+use skep_proxy::{Proxy, Workers, runtime::Local, serve};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::warn;
 
@@ -133,7 +133,7 @@ impl Life {
             if is_stdio {
                 may_recover = self.ask().await;
             }
-            let serving = serve(listener, self.proxy.clone(), stopped(self.stop.clone()));
+            let serving = serve(listener, self.proxy.clone(), Workers::default(), stopped(self.stop.clone()));
             let looking = async {
                 tokio::select! {
                     () = self.look(address, is_stdio, may_recover) => {}

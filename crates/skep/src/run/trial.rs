@@ -6,7 +6,7 @@ use skep_config::{
     RunConfig,
     run_config::{Middleware, ProxyMode, Transport},
 };
-use skep_proxy::{Proxy, REQUEST_TIMEOUT, request_time, runtime::Local, serve};
+use skep_proxy::{Proxy, REQUEST_TIMEOUT, Workers, request_time, runtime::Local, serve};
 use tokio::{net::TcpListener, sync::watch};
 
 use super::{
@@ -51,7 +51,7 @@ pub(super) async fn tools(
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;
     let (end, ended) = watch::channel(());
-    let serving = tokio::spawn(serve(listener, proxy, until_dropped(ended)));
+    let serving = tokio::spawn(serve(listener, proxy, Workers::default(), until_dropped(ended)));
     let patience = if server.listens() { PATIENCE_WITH_OURS } else { PATIENCE };
     let tools = tokio::select! {
         tools = tokio::time::timeout(LONGEST, patient(address, patience)) => tools,

@@ -84,7 +84,7 @@ impl Authorization {
                     false
                 }
             },
-            Authority::Pdp(point) => point.allows(&question).await,
+            Authority::Pdp(point) => Box::pin(point.allows(&question)).await,
         };
         if allowed { Ok(()) } else { Err(exchange.refused(&Refusal::Denied)) }
     }

@@ -1,4 +1,4 @@
-//! A small MCP server, as fast as can be: what is measured is what stands before it.
+//! A server that only answers, as fast as can be: what stands before it looks slower than before any real one.
 
 use std::{
     convert::Infallible,
@@ -17,10 +17,8 @@ const RESULT: &[u8] =
     br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"the answer to the question"}],"isError":false}}"#;
 const BEGUN: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}}"#;
 
-/// Serves until the process ends. Its first line of output is its address.
-pub(crate) async fn run() -> Result<()> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    println!("{}", listener.local_addr()?);
+/// Serves until the process ends.
+pub(super) async fn run(listener: TcpListener) -> Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
