@@ -101,6 +101,21 @@ impl StatefulSetFacts {
     }
 }
 
+/// What is known of the StatefulSet of a server, which its proxy makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSetFacts {
+    /// Whether pods are wanted and none is ready. One that nobody has looked at yet says nothing of its pods.
+    pub waits: bool,
+}
+
+impl ServerSetFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Self {
+        let number = |path| number(&object.data, path);
+        let looked_at = number("/status/observedGeneration") > 0;
+        Self { waits: looked_at && number("/spec/replicas") > 0 && number("/status/readyReplicas") == 0 }
+    }
+}
+
 /// How a pod is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodState {
@@ -108,6 +123,8 @@ pub enum PodState {
     Running,
     /// It is on its way.
     Pending,
+    /// It has no image yet: either the name is wrong, or it comes later.
+    NoImage,
     /// It cannot run, for this reason.
     Failed(String),
     /// It is being deleted.
@@ -117,26 +134,37 @@ pub enum PodState {
 /// What is known of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// What it runs, as `app/name`.
+    /// What it runs: see [`PodFacts::proxy`] and [`PodFacts::server`].
     pub workload: String,
     /// How it is doing.
     pub state: PodState,
 }
 
-/// Reasons for which a container will not start by waiting. Images that cannot be pulled are not among them: that
-/// often passes.
+/// Reasons for which a container will not start by waiting.
 const HOPELESS: [&str; 3] = ["CrashLoopBackOff", "CreateContainerError", "InvalidImageName"];
+/// The kubelet goes from one to the other and back, which is no news.
+const NO_IMAGE: [&str; 2] = ["ErrImagePull", "ImagePullBackOff"];
 
 impl PodFacts {
-    /// The key of the pods of a workload.
-    pub fn workload(app: &str, name: &str) -> String {
+    /// The key of the pods of a proxy.
+    pub fn proxy(app: &str, name: &str) -> String {
         format!("{app}/{name}")
+    }
+
+    /// The key of the pods of a server, which a StatefulSet of its name makes.
+    pub fn server(name: &str) -> String {
+        format!("StatefulSet {name}")
     }
 
     pub(crate) fn of(object: &DynamicObject) -> Self {
         let label = |key: &str| object.metadata.labels.as_ref().and_then(|labels| labels.get(key));
         let text = |key| label(key).map(String::as_str).unwrap_or_default();
-        let workload = Self::workload(text("app"), text("toolhive-name"));
+        let owners = object.metadata.owner_references.iter().flatten();
+        let mut sets = owners.filter(|owner| owner.kind == "StatefulSet");
+        let workload = match sets.next() {
+            Some(set) => Self::server(&set.name),
+            None => Self::proxy(text("app"), text("toolhive-name")),
+        };
         let state = if object.metadata.deletion_timestamp.is_some() {
             PodState::Leaving
         } else {
@@ -152,6 +180,9 @@ fn state(status: &Value) -> PodState {
         let waits_for = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
         if HOPELESS.contains(&waits_for) {
             return PodState::Failed(waits_for.into());
+        }
+        if NO_IMAGE.contains(&waits_for) {
+            return PodState::NoImage;
         }
         if container["state"]["terminated"]["exitCode"].as_i64().is_some_and(|code| code != 0) {
             return PodState::Failed("ContainerTerminated".into());

@@ -27,6 +27,9 @@ pub struct Settings {
     pub default_redis: Option<String>,
     /// The password of that Redis, if it asks for one.
     pub default_redis_password: Option<SecretKeyRef>,
+    /// Whether the image of the proxies is one that starts at once, so that it is asked at once whether it is ready. If
+    /// not, it is asked when ToolHive would, and the pods of a cluster that is taken over stay as they are.
+    pub quick_proxies: bool,
     /// What the cluster is.
     pub platform: Platform,
 }
@@ -53,7 +56,7 @@ impl Settings {
         let text = |name: &str| env.get(name).map(|value| value.trim()).filter(|value| !value.is_empty());
         let list =
             |name| text(name).unwrap_or_default().split(',').map(str::trim).filter(|item| !item.is_empty());
-        let openshift = text("OPERATOR_OPENSHIFT").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        let is_true = |name| text(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         Self {
             proxy_image: text("TOOLHIVE_RUNNER_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
             vmcp_image: text("VMCP_IMAGE").unwrap_or(DEFAULT_PROXY_IMAGE).into(),
@@ -65,7 +68,8 @@ impl Settings {
                 name: name.into(),
                 key: text("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY").unwrap_or("redis-password").into(),
             }),
-            platform: if openshift { Platform::OpenShift } else { Platform::Kubernetes },
+            quick_proxies: is_true("SKEP_QUICK_PROXIES"),
+            platform: if is_true("OPERATOR_OPENSHIFT") { Platform::OpenShift } else { Platform::Kubernetes },
         }
     }
 }

@@ -19,7 +19,7 @@ use skep_world::{Builder, Readable, Watched, World};
 
 use crate::{
     driver::Controller,
-    facts::{DeploymentFacts, ManagedDeploymentFacts, PodFacts, StatefulSetFacts},
+    facts::{DeploymentFacts, ManagedDeploymentFacts, PodFacts, ServerSetFacts, StatefulSetFacts},
     kinds::{Visit, each},
     refers::{Refers, reference_key},
 };
@@ -183,7 +183,7 @@ children! {
     /// Deployments without a proxy.
     ManagedDeployments: Deployment, ManagedDeploymentFacts = ManagedDeploymentFacts::of, Some(MANAGED);
     /// StatefulSets of servers.
-    StatefulSets: StatefulSet, () = nothing, Some("toolhive=true");
+    StatefulSets: StatefulSet, ServerSetFacts = ServerSetFacts::of, Some("toolhive=true");
     /// StatefulSets that the operator makes itself.
     ManagedStatefulSets: StatefulSet, StatefulSetFacts = StatefulSetFacts::of, Some(MANAGED);
     /// Services.
@@ -231,7 +231,7 @@ impl Readable for Secrets {
     }
 }
 
-/// The pods of proxies, found by the kind and name of what they run.
+/// The pods of proxies and servers, found by what they run.
 pub struct Pods;
 
 impl Watched for Pods {

@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     core::v1::Pod,
 };
 use kube::{
-    Api, Client,
+    Api, Client, Resource,
     api::{ObjectMeta, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
@@ -38,6 +38,26 @@ impl Kubelet {
         let mut status = all_ready(live.metadata.generation, replicas);
         status["currentReplicas"] = json!(replicas);
         patch_status(&api, name, &status).await;
+    }
+
+    /// The StatefulSet has a pod, made from its template, which is not ready. Returns its name.
+    pub async fn stateful_set_waiting(&self, name: &str) -> String {
+        let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), &self.namespace);
+        let live = api.get(name).await.expect("the StatefulSet exists");
+        let owner = live.controller_owner_ref(&()).expect("it has a name and a uid");
+        let template = live.spec.expect("a spec").template;
+        let pod = format!("{name}-0");
+        let metadata = ObjectMeta {
+            name: Some(pod.clone()),
+            owner_references: Some(vec![owner]),
+            ..template.metadata.unwrap_or_default()
+        };
+        let object = Pod { metadata, spec: template.spec, status: None };
+        self.pods().create(&PostParams::default(), &object).await.expect("the pod is created");
+        let status =
+            json!({"observedGeneration": live.metadata.generation, "replicas": 1, "readyReplicas": 0});
+        patch_status(&api, name, &status).await;
+        pod
     }
 
     /// The API server does not let the Deployment's pods be made, for instance because of a quota.

@@ -28,26 +28,34 @@ use super::{
     pod_template::patched,
     security::{container_security, pod_security},
 };
-use crate::{driver::Blocked, settings::Platform};
+use crate::{
+    driver::Blocked,
+    settings::{Platform, Settings},
+};
 
 /// When and where a container is asked how it is doing.
 #[derive(Clone, Copy)]
 pub(crate) struct Probes {
-    /// Whether it is given time to start before anything else is asked.
-    startup: bool,
+    /// How often it is asked whether it has started, in seconds, before anything else is asked.
+    startup_period: Option<i32>,
     /// Where it says whether it is ready.
     readiness_path: &'static str,
     /// How long a new pod has before it is asked whether it is ready, in seconds.
-    readiness_delay: i32,
+    readiness_delay: Option<i32>,
 }
+
+/// How long a proxy may take to start, in seconds.
+const STARTUP_TIME: i32 = 90;
 
 impl Probes {
     /// A virtual MCP server tells when it is ready from when it is alive.
     pub(crate) const VMCP: Self =
-        Self { startup: false, readiness_path: ports::READY_PATH, readiness_delay: 15 };
+        Self { startup_period: None, readiness_path: ports::READY_PATH, readiness_delay: Some(15) };
 
-    pub(crate) const fn of_proxy(readiness_delay: i32) -> Self {
-        Self { startup: true, readiness_path: ports::HEALTH_PATH, readiness_delay }
+    /// Those of a proxy. `delay` is how long one takes to be ready if it is not known to be quick.
+    pub(crate) const fn of_proxy(settings: &Settings, delay: i32) -> Self {
+        let (period, delay) = if settings.quick_proxies { (1, None) } else { (5, Some(delay)) };
+        Self { startup_period: Some(period), readiness_path: ports::HEALTH_PATH, readiness_delay: delay }
     }
 }
 
@@ -126,7 +134,7 @@ impl ProxyDeployment<'_> {
 
     fn container(self) -> Container {
         let main = self.main;
-        let Probes { startup, readiness_path, readiness_delay } = main.probes;
+        let Probes { startup_period, readiness_path, readiness_delay } = main.probes;
         Container {
             name: main.name.into(),
             image: Some(main.image.into()),
@@ -143,9 +151,10 @@ impl ProxyDeployment<'_> {
             resources: main.resources,
             volume_mounts: Some(self.volumes.mounts),
             security_context: Some(container_security(self.platform)),
-            startup_probe: startup.then(|| probe(ports::HEALTH_PATH, None, 5, 3, 18)),
+            startup_probe: startup_period
+                .map(|period| probe(ports::HEALTH_PATH, None, period, 3, STARTUP_TIME / period)),
             liveness_probe: Some(probe(ports::HEALTH_PATH, Some(30), 10, 5, 3)),
-            readiness_probe: Some(probe(readiness_path, Some(readiness_delay), 5, 3, 3)),
+            readiness_probe: Some(probe(readiness_path, readiness_delay, 5, 3, 3)),
             ..Container::default()
         }
     }

@@ -53,7 +53,7 @@ pub(crate) struct Proxied {
     pub(crate) pods: Vec<LivePod>,
 }
 
-/// A pod of the proxy.
+/// A pod of a proxy or of a server.
 pub(crate) struct LivePod {
     pub(crate) name: String,
     pub(crate) meta: Meta,
@@ -99,7 +99,7 @@ impl Proxied {
             required_secrets: Vec::new(),
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
-            pods: live_pods(reader, app, &name),
+            pods: live_pods(reader, &PodFacts::proxy(app, &name)),
             owner: owner.clone(),
             identity,
             settings,
@@ -180,8 +180,9 @@ pub(crate) fn embedded_server(auth: &MCPExternalAuthConfig) -> Option<&EmbeddedA
     server.filter(|_| auth.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
 }
 
-pub(crate) fn live_pods(reader: &mut Reader, app: &str, name: &str) -> Vec<LivePod> {
-    let pods = reader.by_index::<Pods>(&PodFacts::workload(app, name)).into_iter();
+/// The pods of a workload that are not being deleted.
+pub(crate) fn live_pods(reader: &mut Reader, workload: &str) -> Vec<LivePod> {
+    let pods = reader.by_index::<Pods>(workload).into_iter();
     let pods = pods.map(|(name, entry)| LivePod { name, meta: entry.meta, state: entry.kept.state });
     pods.filter(|pod| pod.state != PodState::Leaving).collect()
 }

@@ -16,4 +16,4 @@ pub(crate) use findings::{Condition, Findings};
 pub(crate) use inputs::{LivePod, Proxied, live_pods};
 pub(crate) use notices::notices;
 pub(crate) use run_config::AuthzProblem;
-pub(crate) use status::{Pods, hash, pods_together};
+pub(crate) use status::{NotReady, Pods, hash, not_ready, pods_together};

@@ -12,10 +12,16 @@ pub(crate) enum Pods {
     None,
     /// At least one is ready.
     Running,
-    /// None is ready, and this one will not be by waiting.
+    /// None is ready.
+    NotReady(NotReady),
+}
+
+/// Why no pod is ready.
+pub(crate) enum NotReady {
+    /// One will not be by waiting.
     Failed(String),
-    /// None is ready yet.
-    Pending,
+    /// None is yet.
+    Pending(String),
 }
 
 /// How the pods of a Deployment are doing. `whose` is who they belong to, for messages.
@@ -26,13 +32,29 @@ pub(crate) fn pods_together(deployment: Option<&DeploymentFacts>, pods: &[LivePo
     if running(pods) > 0 {
         return Pods::Running;
     }
+    let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
+    Pods::NotReady(match (not_ready(pods, whose), refused) {
+        (NotReady::Pending(_), Some(message)) => {
+            NotReady::Failed(format!("the {whose}'s pods cannot be made: {message}"))
+        }
+        (why, _) => why,
+    })
+}
+
+/// Why none of these pods is ready.
+pub(crate) fn not_ready(pods: &[LivePod], whose: &str) -> NotReady {
     let failed = pods.iter().find_map(|pod| match &pod.state {
         PodState::Failed(reason) => Some(format!("the {whose}'s pod fails: {reason}")),
         _ => None,
     });
-    let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
-    let refused = refused.map(|message| format!("the {whose}'s pods cannot be made: {message}"));
-    failed.or(refused).map_or(Pods::Pending, Pods::Failed)
+    let no_image = pods.iter().find(|pod| pod.state == PodState::NoImage);
+    match (failed, no_image) {
+        (Some(message), _) => NotReady::Failed(message),
+        (None, Some(pod)) => {
+            NotReady::Pending(format!("the image of the {whose}'s pod {} cannot be pulled", pod.name))
+        }
+        (None, None) => NotReady::Pending(format!("the {whose}'s pods are on their way")),
+    }
 }
 
 /// How many of the pods are ready.

@@ -63,7 +63,7 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
             env: environment(inputs),
             port: spec.proxy_port(),
             resources: spec.resources.as_ref().map(requirements),
-            probes: Probes::of_proxy(15),
+            probes: Probes::of_proxy(&proxied.settings, 15),
         },
         volumes: volumes(inputs),
         pod_annotations: [checksum_of(config_map)].into(),

@@ -10,7 +10,7 @@ use super::{address::url, inputs::Inputs};
 use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
-    proxied::{Pods, hash},
+    proxied::{NotReady, Pods, hash},
     watched::RemoteProxies,
 };
 
@@ -58,9 +58,11 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyPhase, Finding, S
                 let ready = Finding::yes("Ready", "DeploymentReady", "the proxy answers requests");
                 (MCPRemoteProxyPhase::Ready, ready, String::new())
             }
-            Pods::Failed(message) => not_ready(MCPRemoteProxyPhase::Failed, "DeploymentNotReady", message),
+            Pods::NotReady(NotReady::Failed(message)) => {
+                not_ready(MCPRemoteProxyPhase::Failed, "DeploymentNotReady", message)
+            }
+            Pods::NotReady(NotReady::Pending(message)) => pending(&message),
             Pods::None => pending("scaled to zero"),
-            Pods::Pending => pending("the proxy's pods are on their way"),
         },
     }
 }

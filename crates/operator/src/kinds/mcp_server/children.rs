@@ -77,7 +77,7 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
             env: environment(inputs),
             port: spec.proxy_port(),
             resources: spec.resources.as_ref().map(requirements),
-            probes: Probes::of_proxy(5),
+            probes: Probes::of_proxy(settings, 5),
         },
         volumes: volumes(inputs),
         pod_annotations: pod_annotations(inputs, config_map),
@@ -112,7 +112,7 @@ fn pod_annotations(inputs: &Inputs, config_map: &ConfigMap) -> BTreeMap<String, 
 fn adopted_stateful_set(inputs: &Inputs) -> Option<Child> {
     let identity = &inputs.proxied.identity;
     let body = json!({"metadata": {"ownerReferences": [identity.owner()]}});
-    inputs.stateful_set.then(|| {
+    inputs.server.is_some().then(|| {
         Child::from_value(StatefulSets::KIND, identity.namespace.clone(), identity.name.clone(), body)
     })
 }

@@ -7,7 +7,8 @@ use skep_world::{ReadError, Reader};
 
 use super::{address::service, findings::findings};
 use crate::{
-    proxied::{Findings, Proxied},
+    facts::PodFacts,
+    proxied::{Findings, LivePod, Proxied, live_pods},
     reference::Reference,
     settings::Settings,
     watched::{Servers, StatefulSets, WebhookConfigs},
@@ -21,10 +22,17 @@ pub struct Inputs {
     pub(super) object: Arc<MCPServer>,
     pub(super) proxied: Proxied,
     pub(super) webhooks: Option<Reference<MCPWebhookConfig>>,
-    /// The server's StatefulSet, which the proxy makes: whether it is there.
-    pub(super) stateful_set: bool,
+    /// What the proxy has made, if it has.
+    pub(super) server: Option<LiveServer>,
     /// What all of this amounts to.
     pub(super) findings: Findings,
+}
+
+/// The server itself: a StatefulSet, and its pods.
+pub(super) struct LiveServer {
+    /// Whether none of the pods that are wanted is ready.
+    pub(super) waits: bool,
+    pub(super) pods: Vec<LivePod>,
 }
 
 impl Inputs {
@@ -35,9 +43,14 @@ impl Inputs {
     ) -> Result<Self, ReadError> {
         let proxied = Proxied::resolve::<Servers>(object.clone(), APP, Vec::new(), settings, reader).await?;
         let webhooks = object.spec.webhook_config_ref.as_ref();
+        let set = reader.get::<StatefulSets>(&proxied.identity.name);
+        let server = set.map(|set| LiveServer {
+            waits: set.kept.facts.waits,
+            pods: live_pods(reader, &PodFacts::server(&proxied.identity.name)),
+        });
         let mut inputs = Self {
             webhooks: webhooks.map(|hooks| Reference::follow::<WebhookConfigs>(reader, &hooks.name)),
-            stateful_set: reader.get::<StatefulSets>(&proxied.identity.name).is_some(),
+            server,
             findings: Findings::default(),
             object,
             proxied,
@@ -61,6 +74,11 @@ impl Inputs {
 
     /// The ServiceAccount of the proxy, and the Role that it has.
     pub(super) fn runner(&self) -> String {
-        format!("{}-proxy-runner", self.name())
+        runner(self.name())
     }
+}
+
+/// The ServiceAccount, Role and RoleBinding of a server's proxy.
+pub(super) fn runner(server: &str) -> String {
+    format!("{server}-proxy-runner")
 }

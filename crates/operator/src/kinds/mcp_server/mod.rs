@@ -22,9 +22,9 @@ use crate::{
     notice::Notice,
     proxied::notices,
     settings::Settings,
-    watched::{ConfigMaps, Servers, Services, StatefulSets},
+    watched::{ConfigMaps, Deployments, RoleBindings, Servers, Services, StatefulSets},
 };
-use inputs::Inputs;
+use inputs::{Inputs, runner};
 
 /// The controller of MCPServers.
 pub struct McpServers {
@@ -66,9 +66,12 @@ impl Controller for McpServers {
         notices(&inputs.proxied, &inputs.findings, outcome, told)
     }
 
-    /// What the proxy has made has no owner that the garbage collector would follow.
+    /// What the proxy has made has no owner that the garbage collector would follow. First goes what lets a proxy make it,
+    /// for one that is just starting would make it anew.
     fn leftovers(&self, name: &str) -> Vec<(Kind, String)> {
         vec![
+            (RoleBindings::KIND, runner(name)),
+            (Deployments::KIND, name.into()),
             (StatefulSets::KIND, name.into()),
             (Services::KIND, objects::headless_service(name)),
             (Services::KIND, objects::backend_service(name)),

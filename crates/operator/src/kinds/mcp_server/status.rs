@@ -10,7 +10,7 @@ use super::{address::url, inputs::Inputs};
 use crate::{
     conditions::{Finding, conditions},
     driver::Outcome,
-    proxied::{Pods, hash},
+    proxied::{NotReady, Pods, hash, not_ready},
     watched::Servers,
 };
 
@@ -61,11 +61,23 @@ fn phase(inputs: &Inputs, outcome: &Outcome) -> (MCPServerPhase, String) {
 fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
     match inputs.proxied.pods_together() {
         Pods::None => (MCPServerPhase::Stopped, "scaled to zero".into()),
-        Pods::Running if inputs.stateful_set => (MCPServerPhase::Ready, String::new()),
-        Pods::Running => {
+        Pods::Running => phase_of_server(inputs),
+        Pods::NotReady(NotReady::Failed(message)) => (MCPServerPhase::Failed, message),
+        Pods::NotReady(NotReady::Pending(message)) => (MCPServerPhase::Pending, message),
+    }
+}
+
+/// A proxy that takes long to find its server says that it is ready, for restarting it would help nobody. So its server's
+/// pods are asked as well.
+fn phase_of_server(inputs: &Inputs) -> (MCPServerPhase, String) {
+    match &inputs.server {
+        None => {
             (MCPServerPhase::Pending, "the proxy runs, and the server's StatefulSet is being made".into())
         }
-        Pods::Failed(message) => (MCPServerPhase::Failed, message),
-        Pods::Pending => (MCPServerPhase::Pending, "the proxy's pods are on their way".into()),
+        Some(server) if server.waits => match not_ready(&server.pods, "server") {
+            NotReady::Failed(message) => (MCPServerPhase::Failed, message),
+            NotReady::Pending(message) => (MCPServerPhase::Pending, message),
+        },
+        Some(_) => (MCPServerPhase::Ready, String::new()),
     }
 }

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     build::Identity,
-    facts::DeploymentFacts,
+    facts::{DeploymentFacts, PodFacts},
     parts,
     proxied::{LivePod, live_pods},
     reference::{Reference, object},
@@ -99,7 +99,7 @@ impl Inputs {
             policies: None,
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
-            pods: live_pods(reader, APP, &name),
+            pods: live_pods(reader, &PodFacts::proxy(APP, &name)),
             ways: Ways::default(),
             found: Found::default(),
             members,

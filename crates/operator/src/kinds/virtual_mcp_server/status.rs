@@ -22,7 +22,7 @@ use crate::{
     build::service_url,
     conditions::{Finding, conditions},
     driver::Outcome,
-    proxied::{Pods, hash, pods_together},
+    proxied::{NotReady, Pods, hash, pods_together},
     watched::VirtualServers,
 };
 
@@ -92,8 +92,10 @@ fn state_of_pods(inputs: &Inputs) -> State {
     let pending = |message: &str| State::new(VirtualMCPServerPhase::Pending, "DeploymentNotReady", message);
     match pods_together(inputs.deployment.as_ref(), &inputs.pods, "server") {
         Pods::None => pending("scaled to zero"),
-        Pods::Pending => pending("the server's pods are on their way"),
-        Pods::Failed(message) => State::new(VirtualMCPServerPhase::Failed, "DeploymentFailed", message),
+        Pods::NotReady(NotReady::Pending(message)) => pending(&message),
+        Pods::NotReady(NotReady::Failed(message)) => {
+            State::new(VirtualMCPServerPhase::Failed, "DeploymentFailed", message)
+        }
         Pods::Running => {
             let status = inputs.object.status.as_ref();
             state_of_backends(status.map(|status| status.discovered_backends.as_slice()).unwrap_or_default())

@@ -1,12 +1,13 @@
 //! An MCPServer from its creation to its end.
 
 use k8s_openapi::api::{
+    apps::v1::StatefulSet,
     core::v1::{ConfigMap, Pod},
     events::v1::Event,
 };
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
-use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPServerPhase};
+use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPServerPhase, MCPServerStatus};
 use skep_testkit::fixtures::{TestOidcConfig, TestServer};
 
 use crate::fixture::{Fixture, condition};
@@ -73,22 +74,10 @@ async fn a_running_proxy_makes_the_server_ready_once_its_stateful_set_is_there()
         status.message.as_ref().is_some_and(|message| message.contains("StatefulSet"))
     };
     fixture.until("fetch", "waiting for its StatefulSet", waiting).await;
-    let stateful_set = json!({
-        "metadata": {"name": "fetch", "labels": {"toolhive": "true", "toolhive-name": "fetch"}},
-        "spec": {
-            "serviceName": "fetch",
-            "selector": {"matchLabels": {"app": "fetch"}},
-            "template": {
-                "metadata": {"labels": {"app": "fetch"}},
-                "spec": {"containers": [{"name": "mcp", "image": "registry.example/mcp:1"}]},
-            },
-        },
-    });
-    let stateful_set: k8s_openapi::api::apps::v1::StatefulSet = serde_json::from_value(stateful_set).unwrap();
-    fixture.test.create_object(&stateful_set).await;
+    fixture.test.create_object(&stateful_set("fetch")).await;
     fixture.until("fetch", "ready", |status| status.phase == Some(MCPServerPhase::Ready)).await;
     fixture.settle("fetch").await;
-    let adopted = fixture.test.api::<k8s_openapi::api::apps::v1::StatefulSet>().get("fetch").await.unwrap();
+    let adopted = fixture.test.api::<StatefulSet>().get("fetch").await.unwrap();
     assert_eq!(adopted.metadata.owner_references.unwrap()[0].kind, "MCPServer");
 
     fixture.test.kubelet().pod_waiting("fetch-1", "CrashLoopBackOff").await;
@@ -98,10 +87,65 @@ async fn a_running_proxy_makes_the_server_ready_once_its_stateful_set_is_there()
     fixture.operator.stop().await;
 }
 
+/// As the proxy of a server makes it.
+fn stateful_set(name: &str) -> StatefulSet {
+    let labels = json!({"app": name, "toolhive": "true", "toolhive-name": name});
+    let stateful_set = json!({
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "mcp", "image": "registry.example/mcp:1"}]},
+            },
+        },
+    });
+    serde_json::from_value(stateful_set).unwrap()
+}
+
+/// The proxy says that it is ready when its server takes too long, as it is of no use to restart it.
+#[tokio::test]
+async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
+    let fixture = Fixture::new().await;
+    // The name is also the label of its proxy: they are told apart.
+    fixture.settled(&MCPServer::test("mcpserver")).await;
+    let kubelet = fixture.test.kubelet();
+    kubelet.pod_of("mcpserver", "proxy-1").await;
+    fixture.test.create_object(&stateful_set("mcpserver")).await;
+    let pod = kubelet.stateful_set_waiting("mcpserver").await;
+    let says = async |phase: MCPServerPhase, message: &str| {
+        let said = |status: &MCPServerStatus| {
+            status.phase == Some(phase) && status.message.as_ref().is_some_and(|said| said.contains(message))
+        };
+        fixture.until("mcpserver", message, said).await;
+    };
+    says(MCPServerPhase::Pending, "the server's pods are on their way").await;
+    kubelet.pod_waiting(&pod, "ErrImagePull").await;
+    says(MCPServerPhase::Pending, "the image of the server's pod mcpserver-0 cannot be pulled").await;
+    // The kubelet goes from one to the other and back, which is no news.
+    fixture.settle("mcpserver").await;
+    let recording = fixture.record();
+    kubelet.pod_waiting(&pod, "ImagePullBackOff").await;
+    fixture.settle("mcpserver").await;
+    assert_eq!(recording.writes().await, [] as [&str; 0]);
+    kubelet.pod_waiting(&pod, "CrashLoopBackOff").await;
+    says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    kubelet.pod_running(&pod).await;
+    kubelet.stateful_set_ready("mcpserver").await;
+    let ready = |status: &MCPServerStatus| status.phase == Some(MCPServerPhase::Ready);
+    fixture.until("mcpserver", "ready", ready).await;
+    fixture.operator.stop().await;
+}
+
+/// A proxy that is just starting would make what is gone anew: first goes what lets it.
 #[tokio::test]
 async fn a_deleted_server_takes_with_it_what_its_proxy_made() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
+    fixture.test.create_object(&stateful_set("fetch")).await;
+    fixture.settle("fetch").await;
+    let recording = fixture.record();
     let api = fixture.test.api::<MCPServer>();
     api.delete("fetch", &DeleteParams::default()).await.unwrap();
     let gone = async {
@@ -111,6 +155,11 @@ async fn a_deleted_server_takes_with_it_what_its_proxy_made() {
     };
     tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the server goes");
     assert!(fixture.test.api::<ConfigMap>().get_opt("fetch-runconfig").await.unwrap().is_none());
+    assert!(fixture.test.api::<StatefulSet>().get_opt("fetch").await.unwrap().is_none());
+    let requests = recording.requests().await;
+    let deleted = requests.iter().filter(|request| request.verb == "delete");
+    let deleted: Vec<_> = deleted.map(|request| request.resource.as_str()).collect();
+    assert_eq!(deleted, ["rolebindings", "deployments", "statefulsets", "configmaps"]);
     fixture.operator.stop().await;
 }
 

@@ -103,13 +103,23 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
         );
         return Ok(Outcome::HeldBack(Box::new(live.clone())));
     }
-    let applied = write(&stateful_sets, objects.stateful_set.clone(), live.as_ref()).await?;
+    let stateful_set = with_what_is_fixed(objects.stateful_set.clone(), live.as_ref());
+    let applied = write(&stateful_sets, stateful_set, live.as_ref()).await?;
     for (service, seen) in objects.services.iter().zip(&seen) {
         let mut service = service.clone();
         service.metadata.owner_references = owner(&applied, objects.platform).map(|owner| vec![owner]);
         write(&services, service, seen.as_ref()).await?;
     }
     Ok(Outcome::Applied(Box::new(applied)))
+}
+
+/// How the pods of a StatefulSet are made one after the other cannot be changed once it is there.
+fn with_what_is_fixed(mut stateful_set: StatefulSet, live: Option<&StatefulSet>) -> StatefulSet {
+    let policy = live.and_then(|live| live.spec.as_ref()?.pod_management_policy.clone());
+    if let (Some(spec), Some(policy)) = (&mut stateful_set.spec, policy) {
+        spec.pod_management_policy = Some(policy);
+    }
+    stateful_set
 }
 
 /// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may say on an

@@ -84,7 +84,10 @@ fn comparable(mut object: Value) -> Value {
     }
     if kind == "StatefulSet" {
         metadata.remove("ownerReferences");
+        // Ours is Parallel: docs/compatibility.md says why.
+        object["spec"].as_object_mut().unwrap().remove("podManagementPolicy");
     }
+    let metadata = object["metadata"].as_object_mut().unwrap();
     for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
         owner["uid"] = json!("UID");
     }

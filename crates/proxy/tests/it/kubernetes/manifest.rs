@@ -28,7 +28,7 @@ fn a_server_without_a_patch_is_all_defaults() {
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": {"name": "files", "labels": labels},
         "spec": {
-            "replicas": 2,
+            "replicas": 2, "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": {"app": "files"}},
             "serviceName": "files",
             "template": {

@@ -1,7 +1,7 @@
 //! What others write is theirs.
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service};
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use skep_config::{annotations, objects::PROXY_FIELD_MANAGER};
 use skep_proxy::runtime::kubernetes::{Platform, stateful_set};
@@ -34,6 +34,21 @@ async fn an_autoscaler_s_replicas_a_restart_and_an_injector_s_labels_survive() {
     assert_eq!(notes[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
     assert_eq!(notes[annotations::MCPSERVER_GENERATION], "2");
     assert_eq!(fixture.service("mcp-files").await.metadata.annotations.unwrap()["cloud"], "yes");
+}
+
+/// It cannot be changed, so it stays; a StatefulSet of ours makes its pods in any order.
+#[tokio::test]
+async fn the_order_in_which_a_stateful_set_makes_its_pods_stays_as_it_was_made() {
+    let policy = async |fixture: &Fixture| {
+        fixture.run(&of_generation(2)).await;
+        fixture.stateful_set().await.spec.unwrap().pod_management_policy.unwrap()
+    };
+    let taken_over = Fixture::new().await;
+    let mut theirs = stateful_set(&of_generation(1), Platform::Kubernetes).unwrap();
+    theirs.spec.as_mut().unwrap().pod_management_policy = None;
+    taken_over.test.api::<StatefulSet>().create(&PostParams::default(), &theirs).await.unwrap();
+    assert_eq!(policy(&taken_over).await, "OrderedReady");
+    assert_eq!(policy(&Fixture::new().await).await, "Parallel");
 }
 
 /// The paths that the proxy owns in the live StatefulSet.

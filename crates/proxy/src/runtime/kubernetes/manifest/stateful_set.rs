@@ -21,6 +21,8 @@ pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSe
     let spec = StatefulSetSpec {
         replicas: config.scaling_config.as_ref().and_then(|scaling| scaling.backend_replicas),
         selector: LabelSelector { match_labels: Some(selector(name)), match_expressions: None },
+        // In order, a pod that never gets ready would stay when what is wrong with it has been mended.
+        pod_management_policy: Some("Parallel".into()),
         // No Service of this name exists. It cannot be changed on a StatefulSet that is there, so it stays.
         service_name: Some(name.into()),
         template: pod_template(config, name, platform)?,
