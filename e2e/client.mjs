@@ -1,40 +1,99 @@
-// A client of MCP as its official SDK makes it: has a message of some size echoed, and prints when the answer came.
+// A client of MCP as its official SDK makes it.
 //
-//   node client.mjs SDK URL TRANSPORT SIZE [patient]
+//   node client.mjs SDK '{"url": URL, "transport": TRANSPORT, "act": ACT, …}'
 //
-// A patient one comes again until it is answered, as people do whose server is just being made.
+// It prints one line of JSON with what came of it. The acts:
+//   echo   has a message of `size` bytes echoed; a `patient` one comes again until it is answered, as people do whose
+//          server is just being made
+//   tools  lists the tools
+//   load   calls until its standard input ends, with a session for each call and with one that is kept for all
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [sdk, url, transport, size, patient] = process.argv.slice(2);
+const [sdk, said] = process.argv.slice(2);
+const { url, transport, act, size = 16, patient = false, token } = JSON.parse(said);
 const part = (name) => import(`${sdk}/@modelcontextprotocol/sdk/dist/esm/client/${name}.js`);
 const { Client } = await part('index');
 const { SSEClientTransport } = await part('sse');
 const { StreamableHTTPClientTransport } = await part('streamableHttp');
 
-async function call() {
+async function connected() {
   const client = new Client({ name: 'skep-e2e', version: '1' });
   const Transport = transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;
-  const message = 'x'.repeat(Number(size));
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  await client.connect(new Transport(new URL(url), { requestInit: { headers } }));
+  return client;
+}
+
+async function withClient(work) {
+  const client = await connected();
   try {
-    await client.connect(new Transport(new URL(url)));
-    const answer = await client.callTool({ name: 'echo', arguments: { message } });
-    const at = Date.now();
-    const text = answer.content[0].text;
-    if (text !== `Echo: ${message}`) throw new Error(`it was answered ${text.slice(0, 200)}`);
-    return { at };
+    return await work(client);
   } finally {
     await client.close();
   }
 }
 
+async function echoed(client) {
+  const message = 'x'.repeat(size);
+  const answer = await client.callTool({ name: 'echo', arguments: { message } });
+  const text = answer.content[0].text;
+  if (text !== `Echo: ${message}`) throw new Error(`it was answered ${text.slice(0, 200)}`);
+  return { at: Date.now() };
+}
+
+const words = (error) => (error.cause ? `${error.message}: ${error.cause.message}` : error.message);
+
+// Two people: one begins a session for each call, one keeps a session until it is lost.
+async function load() {
+  let ended = false;
+  process.stdin.on('end', () => (ended = true)).resume();
+  const report = { fresh: { calls: 0, failures: [] }, kept: { calls: 0, failures: [] } };
+  const one = async (who, call) => {
+    try {
+      await call();
+      who.calls += 1;
+    } catch (error) {
+      who.failures.push(`${new Date().toISOString()} ${words(error)}`);
+    }
+    await sleep(20);
+  };
+  const fresh = async () => {
+    while (!ended) await one(report.fresh, () => withClient(echoed));
+  };
+  const kept = async () => {
+    let client;
+    while (!ended) {
+      await one(report.kept, async () => {
+        try {
+          client ??= await connected();
+          await echoed(client);
+        } catch (error) {
+          await client?.close().catch(() => {});
+          client = undefined;
+          throw error;
+        }
+      });
+    }
+    await client?.close();
+  };
+  await Promise.all([fresh(), kept()]);
+  return report;
+}
+
+const acts = {
+  echo: () => withClient(echoed),
+  tools: () => withClient(async (client) => ({ tools: (await client.listTools()).tools.map((tool) => tool.name) })),
+  load,
+};
+
 const end = Date.now() + 170_000;
 for (;;) {
   try {
-    console.log(JSON.stringify(await call()));
+    console.log(JSON.stringify(await acts[act]()));
     process.exit(0);
   } catch (error) {
     if (!patient || Date.now() > end) {
-      console.error(error.cause ? `${error.message}: ${error.cause.message}` : error.message);
+      console.error(words(error));
       process.exit(1);
     }
     await sleep(50);

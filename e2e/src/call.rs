@@ -1,4 +1,4 @@
-//! Calling a tool of a server, with a client that others wrote.
+//! Calling a server, with a client that others wrote.
 
 use std::{
     path::{Path, PathBuf},
@@ -7,7 +7,8 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 /// The client of the official SDK for JavaScript.
 pub(crate) struct Caller<'a> {
@@ -15,35 +16,68 @@ pub(crate) struct Caller<'a> {
     pub(crate) script: PathBuf,
 }
 
-/// A call under way, which comes again until it is answered.
+/// A client at work.
 pub(crate) struct Calling(Child);
+
+/// What came of many calls.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Load {
+    /// Those with a session of their own each.
+    pub(crate) fresh: Calls,
+    /// Those in one session, which is begun again only when it is lost.
+    pub(crate) kept: Calls,
+}
+
+/// How many calls were answered, and why others were not.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Calls {
+    pub(crate) calls: u32,
+    pub(crate) failures: Vec<String>,
+}
 
 impl Caller<'_> {
     /// Calls the tool that says what it is told, once, and checks that it does.
     pub(crate) fn echo(&self, url: &str, transport: &str) -> Result<()> {
-        Calling(self.start(url, transport, 16, false)?).answered().map(drop)
+        self.start(&json!({"act": "echo", "url": url, "transport": transport}))?.answered().map(drop)
     }
 
     /// The same with a message of a megabyte, which comes in many pieces.
     pub(crate) fn echo_long(&self, url: &str, transport: &str) -> Result<()> {
-        Calling(self.start(url, transport, 1 << 20, false)?).answered().map(drop)
+        let act = json!({"act": "echo", "url": url, "transport": transport, "size": 1 << 20});
+        self.start(&act)?.answered().map(drop)
     }
 
     /// The same until there is an answer.
     pub(crate) fn echo_until_answered(&self, url: &str, transport: &str) -> Result<Calling> {
-        self.start(url, transport, 16, true).map(Calling)
+        self.start(&json!({"act": "echo", "url": url, "transport": transport, "patient": true}))
     }
 
-    fn start(&self, url: &str, transport: &str, size: usize, patient: bool) -> Result<Child> {
+    /// The same as somebody whom a token names, or as nobody.
+    pub(crate) fn echo_as(&self, url: &str, token: Option<&str>) -> Result<()> {
+        self.start(&json!({"act": "echo", "url": url, "token": token}))?.answered().map(drop)
+    }
+
+    /// The names of the tools that somebody is told of.
+    pub(crate) fn tools_as(&self, url: &str, token: &str) -> Result<Vec<String>> {
+        let mut said = self.start(&json!({"act": "tools", "url": url, "token": token}))?.said()?;
+        Ok(serde_json::from_value(said["tools"].take())?)
+    }
+
+    /// Calls again and again, until it is told to end.
+    pub(crate) fn load(&self, url: &str) -> Result<Calling> {
+        self.start(&json!({"act": "load", "url": url}))
+    }
+
+    fn start(&self, act: &Value) -> Result<Calling> {
         Command::new("node")
             .arg(&self.script)
             .arg(self.sdk)
-            .args([url, transport, &size.to_string()])
-            .args(patient.then_some("patient"))
-            .stdin(Stdio::null())
+            .arg(act.to_string())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
+            .map(Calling)
             .context("cannot start node")
     }
 }
@@ -51,12 +85,21 @@ impl Caller<'_> {
 impl Calling {
     /// When the answer came.
     pub(crate) fn answered(self) -> Result<SystemTime> {
+        let at = self.said()?["at"].as_u64().context("the client does not say when it was answered")?;
+        Ok(UNIX_EPOCH + Duration::from_millis(at))
+    }
+
+    /// Tells it to end, and asks what came of its calls.
+    pub(crate) fn ended(self) -> Result<Load> {
+        Ok(serde_json::from_value(self.said()?)?)
+    }
+
+    /// What it says at its end. Its input ends now.
+    fn said(self) -> Result<Value> {
         let output = self.0.wait_with_output()?;
         if !output.status.success() {
             bail!("the client was not answered: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
-        let said: Value = serde_json::from_slice(&output.stdout)?;
-        let at = said["at"].as_u64().context("the client does not say when it was answered")?;
-        Ok(UNIX_EPOCH + Duration::from_millis(at))
+        Ok(serde_json::from_slice(&output.stdout)?)
     }
 }

@@ -92,3 +92,24 @@ pub(crate) fn remote(name: &str, url: &str) -> Value {
         "spec": {"remoteUrl": url, "allowPrivateEndpoint": true},
     })
 }
+
+/// The tokens of the cluster's own service accounts.
+pub(crate) fn service_accounts(name: &str) -> Value {
+    json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPOIDCConfig",
+        "metadata": {"name": name, "namespace": USERS},
+        "spec": {"type": "kubernetesServiceAccount", "kubernetesServiceAccount": {}},
+    })
+}
+
+/// An autoscaler of a proxy. Nothing here measures load, so that it keeps to the least.
+pub(crate) fn autoscaler(name: &str, least: i32) -> Value {
+    json!({
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": USERS},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": least, "maxReplicas": least + 1,
+        },
+    })
+}

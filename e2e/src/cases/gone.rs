@@ -1,0 +1,29 @@
+//! What is deleted is gone.
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use super::{Cluster, made};
+use crate::{manifests::USERS, stopwatch::until};
+
+pub(super) fn what_is_deleted_leaves_nothing(cluster: &Cluster<'_>) -> Result<()> {
+    let kinds = "deployments,statefulsets,replicasets,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings";
+    let names = || -> Result<Vec<String>> {
+        let name = |one: Value| format!("{} {}", one["kind"], one["metadata"]["name"]);
+        let mut names: Vec<_> = cluster.kubectl.list(&[kinds, "-n", USERS])?.into_iter().map(name).collect();
+        names.sort();
+        Ok(names)
+    };
+    let before = until("the cases before are gone", || {
+        let before = names()?;
+        Ok((!before.iter().any(|name| name.contains("Pod"))).then_some(before))
+    })?;
+    made(cluster, "short", "stdio")?;
+    ensure!(names()? != before, "nothing was made");
+    cluster.kubectl.run(&["delete", "mcpserver", "short", "-n", USERS])?;
+    until("what the server left", || {
+        let after = names()?;
+        ensure!(after == before, "there were {before:?}, and there are {after:?}");
+        Ok(Some(()))
+    })
+}

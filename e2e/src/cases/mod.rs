@@ -1,0 +1,185 @@
+//! What users are promised, one function each.
+
+mod answers;
+mod gone;
+mod guarded;
+mod recovery;
+mod rollout;
+mod scale;
+
+use std::{
+    path::Path,
+    process::{Command, ExitCode},
+    time::Instant,
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::{
+    Args,
+    call::Caller,
+    kubectl::Kubectl,
+    manifests::{self, SYSTEM, USERS},
+    node::Node,
+    stopwatch::say,
+};
+
+/// What a case works with.
+struct Cluster<'a> {
+    kubectl: &'a Kubectl,
+    caller: Caller<'a>,
+    node: &'a Node<'a>,
+}
+
+impl Cluster<'_> {
+    /// Kills the process of a pod's first container, as a crash would; the kubelet starts it again.
+    fn crash(&self, pod: &str) -> Result<()> {
+        let live = self.kubectl.get(&["pod", pod, "-n", USERS])?;
+        let id = text(&live, "/status/containerStatuses/0/containerID")?;
+        self.node.ctr(&["tasks", "kill", "--signal", "SIGKILL", id.trim_start_matches("containerd://")])
+    }
+}
+
+type Case = fn(&Cluster<'_>) -> Result<()>;
+
+macro_rules! cases {
+    ($($file:ident: $($case:ident),+;)+) => { [$($((stringify!($case), $file::$case as Case),)+)+] };
+}
+
+/// In this order. The last takes away what the others need.
+const CASES: [(&str, Case); 15] = cases! {
+    answers: a_stdio_server_answers, an_sse_server_answers, a_streamable_http_server_answers, a_remote_server_answers;
+    guarded: only_a_token_for_the_server_opens_it, a_policy_denies_what_it_does_not_permit;
+    recovery: a_proxy_that_is_killed_comes_back, a_stdio_server_that_is_killed_is_attached_to_again,
+        a_stdio_server_that_crashes_is_attached_to_again, a_drained_node_loses_nothing;
+    rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
+    scale: kubectl_scale_scales, an_autoscaler_scales;
+    gone: what_is_deleted_leaves_nothing;
+};
+
+/// Starts the node, and runs the cases one after the other.
+pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
+    let begin = Instant::now();
+    let node = Node::start(args, folder, &["pause", "skep", "server-everything"])?;
+    say(begin, "the node is ready, with its images");
+    let kubectl = &node.kubectl;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
+    let cluster = Cluster { kubectl, caller: Caller { sdk: &args.sdk, script }, node: &node };
+    if let Err(error) = install(&cluster, &args.skep) {
+        tell(kubectl);
+        return Err(error);
+    }
+    say(begin, "the operator is ready");
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let mut failed = 0;
+    for (name, case) in CASES.into_iter().filter(|(name, _)| wanted(name)) {
+        let begin = Instant::now();
+        let result = case(&cluster).and_then(|()| node.check());
+        match result {
+            Ok(()) => println!("ok      {:5.1} s  {name}", begin.elapsed().as_secs_f64()),
+            Err(error) => {
+                failed += 1;
+                println!("FAILED  {:5.1} s  {name}\n{error:#}", begin.elapsed().as_secs_f64());
+                tell(kubectl);
+            }
+        }
+        // The next begins with nothing.
+        kubectl.run(&[
+            "delete",
+            "mcpservers,mcpremoteproxies,mcpoidcconfigs",
+            "--all",
+            "-n",
+            USERS,
+            "--wait",
+        ])?;
+    }
+    say(begin, "all cases were run");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Installs the CRDs and the operator, and measures what any pod takes here.
+fn install(cluster: &Cluster<'_>, skep: &Path) -> Result<()> {
+    let crds = Command::new(skep).arg("crds").output().context("cannot start skep")?;
+    ensure!(crds.status.success(), "skep crds: {}", String::from_utf8_lossy(&crds.stderr));
+    cluster.kubectl.apply_text(&crds.stdout)?;
+    // It is made a moment after its namespace, and a pod is refused before.
+    cluster.kubectl.wait(&["serviceaccount", "default", "-n", USERS], |_| true)?;
+    let begin = Instant::now();
+    cluster.kubectl.apply(&[manifests::empty_pod()])?;
+    cluster.kubectl.wait(&["pod", "empty", "-n", USERS], ready)?;
+    say(begin, "from kubectl apply until an empty pod is ready");
+    cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
+    cluster.kubectl.apply(&manifests::operator())?;
+    cluster
+        .kubectl
+        .wait(&["deployment", "skep", "-n", SYSTEM], |live| live["status"]["readyReplicas"] == 1)?;
+    Ok(())
+}
+
+/// Makes a server and waits until it answers.
+fn made(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<Value> {
+    cluster.kubectl.apply(&[manifests::server(name, transport)])?;
+    let live = server_ready(cluster, name)?;
+    cluster.caller.echo_until_answered(&url(name, transport), transport)?.answered()?;
+    Ok(live)
+}
+
+fn server_ready(cluster: &Cluster<'_>, name: &str) -> Result<Value> {
+    cluster.kubectl.wait(&["mcpserver", name, "-n", USERS], |live| live["status"]["phase"] == "Ready")
+}
+
+/// Where a client finds a server. One behind stdio is spoken to as `proxyMode` says, which is streamable HTTP.
+fn url(name: &str, transport: &str) -> String {
+    let path = if transport == "sse" { "sse" } else { "mcp" };
+    format!("http://mcp-{name}-proxy.{USERS}.svc.cluster.local:8080/{path}")
+}
+
+fn uid(cluster: &Cluster<'_>, pod: &str) -> Result<Value> {
+    Ok(cluster.kubectl.get(&["pod", pod, "-n", USERS])?["metadata"]["uid"].take())
+}
+
+/// The pods of the proxy before a server: those that come of a Deployment.
+fn proxy_pods(cluster: &Cluster<'_>, name: &str) -> Result<Vec<Value>> {
+    let prefix = format!("{name}-");
+    let is = |pod: &Value| {
+        let meta = &pod["metadata"];
+        meta["ownerReferences"][0]["kind"] == "ReplicaSet"
+            && meta["name"].as_str().is_some_and(|name| name.starts_with(&prefix))
+    };
+    Ok(cluster.kubectl.list(&["pods", "-n", USERS])?.into_iter().filter(is).collect())
+}
+
+fn only(mut pods: Vec<Value>) -> Result<Value> {
+    ensure!(pods.len() == 1, "there are {} proxies", pods.len());
+    pods.pop().context("there is no proxy")
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {
+    object.pointer(pointer).and_then(Value::as_str).with_context(|| format!("{pointer} is missing"))
+}
+
+fn ready(live: &Value) -> bool {
+    let conditions = live["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
+}
+
+/// What helps to find out why.
+fn tell(kubectl: &Kubectl) {
+    for args in [
+        &["get", "mcpservers,mcpremoteproxies,mcpoidcconfigs,all", "-A", "-o", "wide"][..],
+        &["get", "events", "-A", "--sort-by=.lastTimestamp"],
+        &["logs", "-n", SYSTEM, "deployment/skep", "--tail=30"],
+    ] {
+        show(kubectl, args);
+    }
+    for pod in kubectl.list(&["pods", "-n", USERS]).unwrap_or_default() {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        show(kubectl, &["logs", "-n", USERS, name, "--tail=30"]);
+    }
+}
+
+fn show(kubectl: &Kubectl, args: &[&str]) {
+    println!("--- kubectl {}", args.join(" "));
+    println!("{}", kubectl.run(args).unwrap_or_else(|error| format!("{error:#}")));
+}

@@ -1,0 +1,81 @@
+//! A spec that changes.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Cluster, made, only, proxy_pods, ready, text, uid, url};
+use crate::{
+    call::Load,
+    manifests::{self, USERS},
+    stopwatch::until,
+};
+
+/// How long clients call before and after a change.
+const SOME_CALLS: Duration = Duration::from_secs(2);
+
+/// The new server never gets ready, so its proxy does not either, and the old proxy stays beside it: then that restarts.
+pub(super) fn an_older_proxy_does_not_undo_a_newer_one(cluster: &Cluster<'_>) -> Result<()> {
+    made(cluster, "rolls", "stdio")?;
+    let old = only(proxy_pods(cluster, "rolls")?)?;
+    let old = text(&old, "/metadata/name")?;
+    let image = |image: &str| {
+        let mut server = manifests::server("rolls", "stdio");
+        server["spec"]["image"] = image.into();
+        cluster.kubectl.apply(&[server])
+    };
+    let nowhere = "localhost/nowhere:e2e";
+    image(nowhere)?;
+    let runs = |image: &str| {
+        let container = "/spec/template/spec/containers/0/image";
+        let image = image.to_owned();
+        move |live: &Value| live.pointer(container).is_some_and(|live| *live == image)
+    };
+    let set = ["statefulset", "rolls", "-n", USERS];
+    cluster.kubectl.wait(&set, runs(nowhere))?;
+    cluster.crash(old)?;
+    until("the old proxy starts again and holds back", || {
+        let log = cluster.kubectl.run(&["logs", old, "-n", USERS])?;
+        Ok(log.contains("newer generation").then_some(()))
+    })?;
+    let pod = cluster.kubectl.get(&["pod", old, "-n", USERS])?;
+    let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
+    ensure!(*restarts == 1, "the old proxy restarted {restarts} times");
+    ensure!(runs(nowhere)(&cluster.kubectl.get(&set)?), "the old proxy undid what the new one did");
+    // The user sees what is wrong, and mends it.
+    let told = |live: &Value| {
+        live["status"]["message"].as_str().is_some_and(|message| message.contains("cannot be pulled"))
+    };
+    cluster.kubectl.wait(&["mcpserver", "rolls", "-n", USERS], told)?;
+    image(manifests::EVERYTHING)?;
+    cluster.kubectl.wait(&set, runs(manifests::EVERYTHING))?;
+    cluster.caller.echo_until_answered(&url("rolls", "stdio"), "stdio")?.answered().map(drop)
+}
+
+/// Proxy and server are replaced while clients call. A call that begins a session waits for the new server; a session that
+/// is kept ends with its server, and its client learns it once, as the protocol has it, and begins another.
+pub(super) fn a_change_under_load_loses_no_request(cluster: &Cluster<'_>) -> Result<()> {
+    let transport = "streamable-http";
+    made(cluster, "busy", transport)?;
+    let before = uid(cluster, "busy-0")?;
+    let proxy = text(&only(proxy_pods(cluster, "busy")?)?, "/metadata/uid")?.to_owned();
+    let load = cluster.caller.load(&url("busy", transport))?;
+    thread::sleep(SOME_CALLS);
+    let mut changed = manifests::server("busy", transport);
+    changed["spec"]["env"] = json!([{"name": "PORT", "value": "3001"}, {"name": "CHANGED", "value": "yes"}]);
+    cluster.kubectl.apply(&[changed])?;
+    until("another server and another proxy alone", || {
+        let proxies = proxy_pods(cluster, "busy")?;
+        let replaced = proxies.len() == 1 && proxies[0]["metadata"]["uid"] != *proxy && ready(&proxies[0]);
+        let pod = cluster.kubectl.get(&["pod", "busy-0", "-n", USERS])?;
+        Ok((replaced && pod["metadata"]["uid"] != before && ready(&pod)).then_some(()))
+    })?;
+    thread::sleep(SOME_CALLS);
+    let Load { fresh, kept } = load.ended()?;
+    println!("    {} calls in sessions of their own, {} in one that is kept", fresh.calls, kept.calls);
+    ensure!(fresh.calls > 10 && kept.calls > 10, "there was no load: {fresh:?}, {kept:?}");
+    ensure!(fresh.failures.is_empty(), "calls were lost: {:?}", fresh.failures);
+    ensure!(kept.failures.len() <= 1, "a session was lost more than once: {:?}", kept.failures);
+    Ok(())
+}
