@@ -3,7 +3,8 @@
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
 use kube::core::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
+use skep_api::kinds::EmbeddingServerPhase;
 use skep_converge::{Child, Kind};
 use skep_world::{Reader, Target, Watched, World};
 
@@ -11,7 +12,7 @@ use crate::{
     driver::{Blocked, Computed, Controller, computed},
     kinds::{Visit, each},
     settings::Settings,
-    watched::{ConfigMaps, Secrets, watches},
+    watched::{ConfigMaps, EmbeddingServers, Secrets, watches},
 };
 
 /// The children of one custom resource.
@@ -47,7 +48,8 @@ pub async fn render(objects: Vec<DynamicObject>, settings: Settings) -> Result<V
     each(&Arc::new(settings), &mut renderers);
     let world = watches().offline();
     let mut targets = Vec::new();
-    for object in objects {
+    for mut object in objects {
+        take_for_ready(&mut object);
         targets.extend(take_in(&world, &renderers, object)?);
     }
     let mut rendered = Vec::new();
@@ -63,6 +65,13 @@ pub async fn render(objects: Vec<DynamicObject>, settings: Settings) -> Result<V
         }
     }
     Ok(rendered)
+}
+
+/// Without a cluster no EmbeddingServer runs, and whoever waits for one would have nothing to show.
+fn take_for_ready(object: &mut DynamicObject) {
+    if object.types.as_ref().is_some_and(|types| types.kind == EmbeddingServers::KIND.kind) {
+        object.data["status"] = json!({"phase": EmbeddingServerPhase::Ready, "readyReplicas": 1});
+    }
 }
 
 type Computing<'a> = Pin<Box<dyn Future<Output = Result<Option<Computed>, Blocked>> + Send + 'a>>;

@@ -2,13 +2,18 @@
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
-use http::{Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use skep_world::World;
 use tokio::{net::TcpListener, task::JoinSet};
 
 use super::{RunError, metrics::Metrics};
+
+/// What Prometheus must be told of what it reads.
+const OPEN_METRICS: HeaderValue =
+    HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Answers `/healthz` and `/readyz`, and `/metrics` if there are any, until the tasks are dropped.
 pub(super) async fn serve(
@@ -34,16 +39,16 @@ pub(super) async fn serve(
 }
 
 fn answer(path: &str, world: &World, metrics: Option<&Metrics>) -> Response<String> {
-    let (status, body) = match (path, metrics) {
-        ("/healthz", _) => (StatusCode::OK, "ok".to_owned()),
-        ("/readyz", _) if world.is_listed() => (StatusCode::OK, "ok".to_owned()),
-        ("/readyz", _) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the cluster is still being looked over".to_owned())
-        }
-        ("/metrics", Some(metrics)) => (StatusCode::OK, metrics.text()),
-        _ => (StatusCode::NOT_FOUND, "not found".to_owned()),
+    let text = |status, text: &str| (status, TEXT, text.to_owned());
+    let (status, content_type, body) = match (path, metrics) {
+        ("/healthz", _) => text(StatusCode::OK, "ok"),
+        ("/readyz", _) if world.is_listed() => text(StatusCode::OK, "ok"),
+        ("/readyz", _) => text(StatusCode::SERVICE_UNAVAILABLE, "the cluster is still being looked over"),
+        ("/metrics", Some(metrics)) => (StatusCode::OK, OPEN_METRICS, metrics.text()),
+        _ => text(StatusCode::NOT_FOUND, "not found"),
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, content_type);
     response
 }

@@ -6,9 +6,11 @@
 mod checksum_survives_overrides;
 mod compat;
 mod composite_tools;
+mod documented;
 mod drift;
 mod embedding_server;
 mod every_field_has_an_effect;
+mod examples;
 mod faults;
 mod fixture;
 mod generated;

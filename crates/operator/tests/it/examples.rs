@@ -1,0 +1,234 @@
+//! Every file under examples/ does what it is an example of: it is accepted, runs, and is then left alone.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    autoscaling::v2::HorizontalPodAutoscaler,
+    core::v1::{ConfigMap, Secret, Service},
+    networking::v1::NetworkPolicy,
+};
+use kube::api::ListParams;
+use serde_json::{Value, json};
+use skep_api::{GROUP, crd};
+use skep_converge::Kind;
+use skep_operator::{permissions, run, settings::Settings};
+use skep_testkit::{Namespace, User};
+use tokio::{sync::watch, time::timeout};
+
+use crate::{documented::Documented, fixture::options};
+
+/// How long anything may take before it counts as not happening.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long nothing is written before it counts as settled.
+const SETTLED: Duration = Duration::from_secs(1);
+/// How long nothing may be written after that.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Conditions that tell of something that is not as it should be: good ones are false.
+const WARNINGS: [&str; 4] =
+    ["IdentitySynthesized", "PolicyWarning", "SessionStorageWarning", "StdioReplicaCapped"];
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = entries
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    all.sort();
+    all
+}
+
+/// A file in a namespace of its own.
+struct Example {
+    file: PathBuf,
+    namespace: Namespace,
+    objects: Vec<Value>,
+}
+
+impl Example {
+    /// Applies the file as `kubectl apply` does: a field that nobody knows is an error.
+    async fn apply(file: PathBuf) -> Self {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&fs::read_to_string(&file).unwrap()).unwrap();
+        let namespace = skep_testkit::namespace().await;
+        for object in &objects {
+            let path = format!("{}?fieldValidation=Strict", path(object, &namespace));
+            let request = http::Request::post(path).body(object.to_string().into_bytes()).unwrap();
+            let answer = namespace.client().request::<Value>(request).await;
+            answer.unwrap_or_else(|error| panic!("{}: {object}: {error}", file.display()));
+        }
+        Self { file, namespace, objects }
+    }
+
+    /// The custom resources, as they are now.
+    async fn custom(&self) -> Vec<Value> {
+        let mut all = Vec::new();
+        for object in self.objects.iter().filter(|object| is_custom(object)) {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let request = http::Request::get(format!("{}/{name}", path(object, &self.namespace)));
+            all.push(self.namespace.client().request(request.body(Vec::new()).unwrap()).await.unwrap());
+        }
+        all
+    }
+
+    fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
+        let of_kind = self.objects.iter().filter(move |object| object["kind"] == kind);
+        of_kind.map(|object| object["metadata"]["name"].as_str().unwrap())
+    }
+
+    /// What a kubelet and the proxies do: the proxies make StatefulSets, and pods run.
+    async fn run_pods(&self) {
+        let kubelet = self.namespace.kubelet();
+        for server in self.names("EmbeddingServer") {
+            kubelet.stateful_set_ready(server).await;
+        }
+        for server in self.names("MCPServer") {
+            let labels = json!({"app": server});
+            let stateful_set: StatefulSet = serde_json::from_value(json!({
+                "metadata": {"name": server, "labels": {"toolhive": "true"}},
+                "spec": {
+                    "selector": {"matchLabels": labels}, "serviceName": server,
+                    "template": {
+                        "metadata": {"labels": labels}, "spec": {"containers": [{"name": "mcp", "image": "i"}]},
+                    },
+                },
+            }))
+            .unwrap();
+            self.namespace.create_object(&stateful_set).await;
+        }
+    }
+
+    /// Pods of the Deployments that the operator has made, which have none yet.
+    async fn run_proxies(&self, done: &mut Vec<String>) {
+        let kubelet = self.namespace.kubelet();
+        let deployments = self.namespace.api::<Deployment>().list(&ListParams::default()).await.unwrap();
+        for deployment in deployments {
+            let name = deployment.metadata.name.unwrap();
+            let place = format!("{}/{name}", self.namespace.name());
+            if deployment.metadata.owner_references.is_some() && !done.contains(&place) {
+                kubelet.deployment_ready(&name).await;
+                kubelet.pod_of(&name, &format!("{name}-0")).await;
+                done.push(place);
+            }
+        }
+    }
+}
+
+fn is_custom(object: &Value) -> bool {
+    object["apiVersion"].as_str().unwrap().starts_with(GROUP)
+}
+
+fn path(object: &Value, namespace: &Namespace) -> String {
+    let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+    if is_custom(object) {
+        let crds = crd::crds().unwrap();
+        let names = crds.iter().map(|crd| &crd.spec.names);
+        let plural = &names.into_iter().find(|names| names.kind == kind).unwrap().plural;
+        return format!("/apis/{api_version}/namespaces/{}/{plural}", namespace.name());
+    }
+    let known = [
+        Kind::of::<ConfigMap>(),
+        Kind::of::<Deployment>(),
+        Kind::of::<HorizontalPodAutoscaler>(),
+        Kind::of::<NetworkPolicy>(),
+        Kind::of::<Secret>(),
+        Kind::of::<Service>(),
+    ];
+    let known = known.iter().find(|known| known.kind == kind && known.api_version() == api_version);
+    known.unwrap_or_else(|| panic!("{api_version} {kind}")).path(Some(namespace.name()))
+}
+
+/// Waits until every status is about its spec, and nothing is written any more.
+async fn settle(examples: &[Example], user: &User) {
+    let settled = async {
+        loop {
+            let recording = user.record();
+            tokio::time::sleep(SETTLED).await;
+            let mut reported = true;
+            for example in examples {
+                let objects = example.custom().await;
+                reported &= objects
+                    .iter()
+                    .all(|object| object["status"]["observedGeneration"] == object["metadata"]["generation"]);
+            }
+            if reported && recording.writes().await.is_empty() {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, settled).await.expect("the examples settle");
+}
+
+#[tokio::test]
+async fn every_example_is_accepted_runs_and_is_then_left_alone() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut examples = Vec::new();
+    for file in files(&folder) {
+        examples.push(Example::apply(file).await);
+    }
+    let user = examples[0].namespace.user("operator");
+    for example in &examples {
+        example.namespace.grant(&user, permissions::rules()).await;
+    }
+    let namespaces = examples.iter().map(|example| example.namespace.name().to_owned()).collect();
+    let (config, options) = (user.config(), options(namespaces, Settings::default()));
+    let (stop, stopped) = watch::channel(false);
+    let operator = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
+
+    settle(&examples, &user).await;
+    let mut running = Vec::new();
+    for example in &examples {
+        example.run_pods().await;
+        example.run_proxies(&mut running).await;
+    }
+    settle(&examples, &user).await;
+    // What has waited for others has its Deployment by now.
+    for example in &examples {
+        example.run_proxies(&mut running).await;
+    }
+    settle(&examples, &user).await;
+
+    let documented = Documented::read();
+    for example in &examples {
+        for object in example.custom().await {
+            check(&example.file, &object, &documented);
+        }
+    }
+    let recording = user.record();
+    tokio::time::sleep(QUIET).await;
+    assert_eq!(recording.writes().await, [] as [&str; 0]);
+    stop.send_replace(true);
+    timeout(PATIENCE, operator).await.expect("the operator stops").unwrap();
+}
+
+/// All is well with an object, and what it says of itself can be looked up.
+fn check(file: &Path, object: &Value, documented: &Documented) {
+    let what = format!("{} {} of {}", object["kind"], object["metadata"]["name"], file.display());
+    let status = &object["status"];
+    assert!(
+        ["Ready", "Valid"].map(Value::from).contains(&status["phase"]) || status["phase"].is_null(),
+        "{what}: {status:#}"
+    );
+    let conditions = status["conditions"].as_array().unwrap_or_else(|| panic!("{what}: {status:#}"));
+    for condition in conditions {
+        let text = |key: &str| condition[key].as_str().unwrap().to_owned();
+        let wanted = if WARNINGS.contains(&&*text("type")) { "False" } else { "True" };
+        assert_eq!(text("status"), wanted, "{what}: {condition}");
+        let pair = (text("type").split('-').next().unwrap().to_owned(), text("reason"));
+        assert!(documented.conditions.contains(&pair), "docs/troubleshooting.md does not have {pair:?}");
+    }
+}
+
+#[test]
+fn there_is_an_example_of_every_kind() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let texts: Vec<String> = files(&folder).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    for crd in crd::crds().unwrap() {
+        let line = format!("\nkind: {}\n", crd.spec.names.kind);
+        assert!(texts.iter().any(|text| text.contains(&line)), "there is none of {}", crd.spec.names.kind);
+    }
+}

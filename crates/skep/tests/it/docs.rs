@@ -1,0 +1,36 @@
+//! What the documentation says is so: links lead somewhere, manifests are accepted, metrics are there.
+
+mod examples;
+mod links;
+mod manifests;
+mod metrics;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The folder of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// The files below a folder whose names end so, apart from what is built and what is hidden.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let hidden = |path: &Path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with('.') || name == "target"
+    };
+    let visible = entries.filter(|path| !hidden(path));
+    let mut all: Vec<PathBuf> =
+        visible.flat_map(|path| if path.is_dir() { files(&path, extension) } else { vec![path] }).collect();
+    all.retain(|path| path.extension().is_some_and(|found| found == extension));
+    all.sort();
+    all
+}
+
+/// The file as people call it.
+fn shown(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap().display().to_string()
+}

@@ -1,0 +1,25 @@
+use std::process::Command;
+
+use super::{files, root, shown};
+
+#[test]
+fn every_example_can_be_rendered_without_a_cluster() {
+    let examples = files(&root().join("examples"), "yaml");
+    assert!(examples.len() > 15, "{examples:?}");
+    for file in examples {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_skep")).args(["render", "-f"]).arg(&file).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{}: {complaint}", shown(&file));
+    }
+}
+
+#[test]
+fn every_example_is_in_the_list_of_examples() {
+    let folder = root().join("examples");
+    let list = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    for file in files(&folder, "yaml") {
+        let link = format!("]({})", file.strip_prefix(&folder).unwrap().display());
+        assert!(list.contains(&link), "examples/README.md does not have {link}");
+    }
+}
