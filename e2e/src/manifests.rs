@@ -48,7 +48,10 @@ fn operator_pod() -> Value {
             // The name that the operator gives to proxies unless it is told another.
             "image": skep_operator::settings::DEFAULT_PROXY_IMAGE,
             "args": ["operator", "--leader-elect"],
-            "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+            "env": [
+                {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                {"name": "SKEP_QUICK_PROXIES", "value": "true"},
+            ],
             "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
             "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
             "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},

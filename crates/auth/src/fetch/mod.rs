@@ -24,7 +24,8 @@ use connect::Guarded;
 pub(crate) use error::FetchError;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// The API server of Kubernetes has its keys by the second name alone (RFC 7517, section 8.5).
+const JSON: HeaderValue = HeaderValue::from_static("application/json, application/jwk-set+json");
 /// How long an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(60);
 /// How many of them.

@@ -16,6 +16,7 @@ mod load;
 mod pdp;
 mod policies;
 mod rate_limit;
+mod service_accounts;
 mod sessions;
 mod shared_sessions;
 mod stdio;
