@@ -41,7 +41,8 @@ async function echoed(client) {
   return { at: Date.now() };
 }
 
-const words = (error) => (error.cause ? `${error.message}: ${error.cause.message}` : error.message);
+// The SDK has the status of HTTP, or the number of JSON-RPC, beside the message.
+const words = (error) => [error.code, error.message, error.cause?.message].filter(Boolean).join(': ');
 
 // Two people: one begins a session for each call, one keeps a session until it is lost.
 async function load() {
