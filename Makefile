@@ -12,6 +12,7 @@ locked := $(if $(CI),--locked)
 built := $(or $(CARGO_TARGET_DIR),target)/debug
 released := $(or $(CARGO_TARGET_DIR),target)/release
 crds := charts/skep-crds/files
+rbac := charts/skep/files/rbac
 # What the compatibility tests compare with. It is no part of this repository.
 SKEP_COMPAT ?= $(wildcard ../shared/compat)
 
@@ -43,6 +44,7 @@ image: build ## Make the image, target/images/skep.tar, without a container engi
 test: programs ## Run all tests, on a real control plane
 	@hack/tools cargo-nextest >/dev/null
 	@hack/redis >/dev/null
+	@hack/helm >/dev/null
 	$(say) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)
 	$(say) 'Trying the examples in the documentation'
@@ -128,8 +130,15 @@ lint: ## Check format, lints, dependencies and generated files
 	fi
 	cargo machete
 	$(say) 'Checking that the generated files are up to date'
-	@$(MAKE) --no-print-directory target/crds
+	@$(MAKE) --no-print-directory target/crds target/rbac
 	@diff -ru $(crds) target/crds || { echo 'error: $(crds) is not up to date: run make crds, and commit it' >&2; exit 1; }
+	@diff -ru $(rbac) target/rbac || { echo 'error: $(rbac) is not up to date: run make rbac, and commit it' >&2; exit 1; }
+	@$(MAKE) --no-print-directory charts
+
+.PHONY: charts
+charts: ## Check the charts: helm lint, and what they make of some values (hack/charts --renew after a change)
+	$(say) 'Checking the charts'
+	@hack/charts
 
 .PHONY: crds
 crds: target/crds ## Write the CRDs that the charts install
@@ -142,6 +151,20 @@ crds: target/crds ## Write the CRDs that the charts install
 target/crds:
 	@rm -rf $@
 	@cargo run --quiet -p skep $(locked) -- crds --dir $@
+
+.PHONY: rbac
+rbac: target/rbac ## Write what the charts allow the operator
+	$(say) 'Writing $(rbac)'
+	@rm -rf $(rbac)
+	@mkdir -p $(dir $(rbac))
+	@cp -r target/rbac $(rbac)
+
+.PHONY: target/rbac
+target/rbac:
+	@rm -rf $@ && mkdir -p $@
+	@for part in operator leader-election migration; do \
+		cargo run --quiet -p skep $(locked) -- rbac $$part >$@/$$part.yaml; \
+	done
 
 .PHONY: programs
 programs: ## Get etcd, kube-apiserver and kube-controller-manager, which the tests need

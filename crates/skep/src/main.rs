@@ -7,6 +7,7 @@ mod manifests;
 mod operator;
 mod output;
 mod proxy;
+mod rbac;
 mod render;
 mod run;
 
@@ -31,6 +32,7 @@ enum Command {
     DemoServer(demo_server::Args),
     Operator(operator::Args),
     Proxy(proxy::Args),
+    Rbac(rbac::Args),
     Render(render::Args),
     Run(run::Args),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),
         Command::Proxy(args) => proxy::run(args),
+        Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Run(args) => run::run(&args),
     };
