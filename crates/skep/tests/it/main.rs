@@ -3,6 +3,7 @@
 // A test stops at the spot when something is not as it should be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod chart;
 mod generation_is_frozen;
 mod logs;
 mod run;
