@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod docs;
+mod chart;
 mod generation_is_frozen;
 mod logs;
 mod run;

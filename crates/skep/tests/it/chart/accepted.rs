@@ -1,0 +1,54 @@
+//! What the API server says to the objects of the chart.
+
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+
+use super::{SNAPSHOTS, apply, objects, only};
+
+#[tokio::test]
+async fn every_object_is_accepted_and_no_field_is_unknown() {
+    let test = skep_testkit::namespace().await;
+    let here = ["skep-system", "team-a", "team-b"].map(|named| (named, test.name()));
+    for snapshot in SNAPSHOTS {
+        for object in objects(snapshot, &here) {
+            // A kind of the Prometheus operator, which this API server does not have.
+            if object["kind"] != "ServiceMonitor" {
+                apply(&test.client(), &object, PatchParams::apply("chart").dry_run()).await;
+            }
+        }
+    }
+}
+
+/// A pod of the chart's Deployment, as its controller would make it.
+fn pod(deployment: &Value) -> Pod {
+    let mut spec = deployment["spec"]["template"]["spec"].clone();
+    // Classes and accounts are not of the test's namespace.
+    for other in ["priorityClassName", "serviceAccountName"] {
+        spec.as_object_mut().unwrap().remove(other);
+    }
+    serde_json::from_value(json!({"metadata": {"name": "operator"}, "spec": spec})).unwrap()
+}
+
+#[tokio::test]
+async fn its_pods_may_run_where_pod_security_is_restricted() {
+    let test = skep_testkit::namespace().await;
+    let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+    let namespaces: Api<Namespace> = Api::all(test.client());
+    namespaces.patch(test.name(), &PatchParams::default(), &Patch::Merge(restricted)).await.unwrap();
+
+    let dry = PostParams { dry_run: true, ..PostParams::default() };
+    for snapshot in ["default", "autoscaled", "namespaced"] {
+        let operator = pod(only(&objects(snapshot, &[]), "Deployment"));
+        let answer = test.api::<Pod>().create(&dry, &operator).await;
+        assert!(answer.is_ok(), "{snapshot}: {answer:?}");
+    }
+    // It is the namespace that decides: this one refuses what is not restricted.
+    let mut open = pod(only(&objects("default", &[]), "Deployment"));
+    open.spec.as_mut().unwrap().containers[0].security_context = None;
+    let refusal = test.api::<Pod>().create(&dry, &open).await.unwrap_err().to_string();
+    assert!(refusal.contains("allowPrivilegeEscalation"), "{refusal}");
+}

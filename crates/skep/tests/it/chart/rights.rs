@@ -1,0 +1,85 @@
+//! The chart allows what the operator is tested with. Every test of the operator runs with `permissions::rules()` and
+//! nothing more, so what they prove holds for the chart's roles, as long as the two are the same.
+
+use k8s_openapi::api::rbac::v1::PolicyRule;
+use serde_json::{Value, json};
+use skep_operator::permissions;
+
+use super::{SNAPSHOTS, objects};
+
+/// The roles of a snapshot, each as its kind, its namespace and its rules.
+fn roles(snapshot: &str) -> Vec<(String, Option<String>, Value)> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let objects = objects(snapshot, &[]).into_iter();
+    let roles = objects.filter(|object| object["rules"].is_array());
+    roles
+        .map(|role| {
+            (text(&role["kind"]).unwrap(), text(&role["metadata"]["namespace"]), role["rules"].clone())
+        })
+        .collect()
+}
+
+fn role(kind: &str, namespace: Option<&str>, rules: Vec<PolicyRule>) -> (String, Option<String>, Value) {
+    (kind.into(), namespace.map(Into::into), json!(rules))
+}
+
+#[test]
+fn an_operator_for_the_cluster_gets_its_rules_there_and_those_of_the_migration() {
+    let expected = [
+        role("ClusterRole", None, permissions::migration_rules()),
+        role("ClusterRole", None, permissions::rules()),
+        role("Role", Some("skep-system"), permissions::election_rules()),
+    ];
+    assert_eq!(roles("default"), expected);
+    assert_eq!(roles("everything"), expected);
+}
+
+#[test]
+fn an_operator_that_migrates_nothing_gets_no_rights_for_it() {
+    let expected = [
+        role("ClusterRole", None, permissions::rules()),
+        role("Role", Some("skep-system"), permissions::election_rules()),
+    ];
+    assert_eq!(roles("autoscaled"), expected);
+}
+
+#[test]
+fn an_operator_for_some_namespaces_gets_the_same_rules_in_each_and_none_for_the_cluster() {
+    let expected = [
+        role("Role", Some("skep-system"), permissions::election_rules()),
+        role("Role", Some("team-a"), permissions::rules()),
+        role("Role", Some("team-b"), permissions::rules()),
+    ];
+    assert_eq!(roles("namespaced"), expected);
+}
+
+#[test]
+fn every_role_is_bound_to_the_account_of_the_pods_and_to_nobody_else() {
+    for snapshot in SNAPSHOTS {
+        let objects = objects(snapshot, &[]);
+        let pods = objects
+            .iter()
+            .find(|object| object["spec"]["template"]["spec"]["serviceAccountName"].is_string());
+        let account = &pods.unwrap()["spec"]["template"]["spec"]["serviceAccountName"];
+        let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": "skep-system"}]);
+        let named = |object: &Value| {
+            let metadata = &object["metadata"];
+            (object["kind"].clone(), metadata["name"].clone(), metadata["namespace"].clone())
+        };
+        let mut bound: Vec<_> = objects
+            .iter()
+            .filter(|object| object["roleRef"].is_object())
+            .map(|binding| {
+                assert_eq!(binding["subjects"], subjects, "{snapshot}");
+                let role = &binding["roleRef"];
+                (role["kind"].clone(), role["name"].clone(), binding["metadata"]["namespace"].clone())
+            })
+            .collect();
+        let mut roles: Vec<_> =
+            objects.iter().filter(|object| object["rules"].is_array()).map(named).collect();
+        let key = |(kind, name, namespace): &(Value, Value, Value)| format!("{kind}{name}{namespace}");
+        bound.sort_by_key(key);
+        roles.sort_by_key(key);
+        assert_eq!(bound, roles, "{snapshot}");
+    }
+}

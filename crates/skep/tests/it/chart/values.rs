@@ -1,0 +1,65 @@
+//! The values are described where people look: in values.yaml, in its schema, and in the README.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use skep_operator::settings::DEFAULT_PROXY_IMAGE;
+
+use super::text;
+
+fn yaml(path: &str) -> Value {
+    serde_saphyr::from_str(&text(path)).unwrap()
+}
+
+fn schema(chart: &str) -> Value {
+    serde_json::from_str(&text(&format!("{chart}/values.schema.json"))).unwrap()
+}
+
+/// The paths of all values that the schema lists. One that has no fields of its own listed is a whole.
+fn in_schema(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match schema["properties"].as_object() {
+        Some(fields) => {
+            assert_eq!(schema["additionalProperties"], false, "{path} takes anything");
+            for (name, field) in fields {
+                in_schema(field, &format!("{path}.{name}"), found);
+            }
+        }
+        None => assert!(found.insert(path.trim_start_matches('.').to_owned())),
+    }
+}
+
+/// The first cells of the README's table.
+fn in_readme(chart: &str) -> BTreeSet<String> {
+    let text = text(&format!("{chart}/README.md"));
+    let cells = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    cells.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn every_value_is_in_the_readme_and_in_the_schema_and_nothing_else_is() {
+    for chart in ["skep", "skep-crds"] {
+        let mut listed = BTreeSet::new();
+        in_schema(&schema(chart), "", &mut listed);
+        // Helm's own, which every chart has.
+        assert!(listed.remove("global"));
+        assert_eq!(in_readme(chart), listed, "{chart}");
+
+        let values = yaml(&format!("{chart}/values.yaml"));
+        // No default: what ToolHive's values files may have.
+        let without = ["operator.gc.gomemlimit", "operator.gc.gogc", "operator.leaderElectionRole.rules"];
+        for path in listed.iter().filter(|path| !without.contains(&path.as_str())) {
+            let value = path.split('.').try_fold(&values, |value, name| value.get(name));
+            assert!(value.is_some(), "{path} is not in values.yaml of {chart}");
+        }
+    }
+}
+
+#[test]
+fn the_charts_are_of_the_version_of_the_program() {
+    for chart in ["skep", "skep-crds"] {
+        let chart = yaml(&format!("{chart}/Chart.yaml"));
+        assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
+    }
+    assert_eq!(yaml("skep/values.yaml")["operator"]["image"], DEFAULT_PROXY_IMAGE);
+}

@@ -1,0 +1,52 @@
+//! What a user installs with: helm, and the charts of this repository.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::manifests::SYSTEM;
+
+/// helm, as an administrator.
+pub(crate) struct Helm<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) kubeconfig: &'a Path,
+}
+
+impl Helm<'_> {
+    /// Installs a chart under its own name, or changes what is installed, and waits until its pods are ready.
+    pub(crate) fn upgrade(&self, chart: &str, values: &[&str]) -> Result<()> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts").join(chart);
+        let folder = folder.to_str().context("the path of the charts is no text")?;
+        let mut args =
+            vec!["upgrade", "--install", chart, folder, "--namespace", SYSTEM, "--create-namespace"];
+        args.extend(["--wait", "--timeout", "180s"]);
+        args.extend(values.iter().flat_map(|value| ["--set", value]));
+        self.run(&args)
+    }
+
+    pub(crate) fn uninstall(&self, release: &str) -> Result<()> {
+        self.run(&["uninstall", release, "--namespace", SYSTEM, "--wait", "--timeout", "180s"])
+    }
+
+    fn run(&self, args: &[&str]) -> Result<()> {
+        // It would read and write the settings of whoever runs this.
+        let own: PathBuf = self.kubeconfig.with_extension("helm");
+        let output = Command::new(self.program)
+            .args(args)
+            .arg("--kubeconfig")
+            .arg(self.kubeconfig)
+            .envs(["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, &own)))
+            .output()
+            .context("cannot start helm")?;
+        ensure!(
+            output.status.success(),
+            "helm {}: {}",
+            args[0],
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+        Ok(())
+    }
+}
