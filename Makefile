@@ -72,7 +72,7 @@ CASE ?=
 .PHONY: e2e
 e2e: ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
 	$(say) 'Looking for what a node needs'
-	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/npm sdk >/dev/null
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null
 	$(say) 'Building skep and the cases'
 	cargo build -p skep -p skep-e2e $(locked)
 	$(say) 'Making the images'
@@ -81,7 +81,7 @@ e2e: ## Run operator, proxies and servers on a real node, as a user would (as ro
 	@hack/image pause >/dev/null
 	$(say) 'Running the cases'
 	@$(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
-		--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --skep $(abspath $(built)/skep) \
+		--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" \
 		--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) $(CASE)
 
 .PHONY: fuzz

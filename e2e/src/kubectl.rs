@@ -29,11 +29,6 @@ impl Kubectl {
         self.with_input(&["apply", "-f", "-"], &serde_json::to_vec(&list)?).map(drop)
     }
 
-    /// Applies what a file or another program holds.
-    pub(crate) fn apply_text(&self, text: &[u8]) -> Result<()> {
-        self.with_input(&["apply", "--server-side", "-f", "-"], text).map(drop)
-    }
-
     /// An object, or a list of them.
     pub(crate) fn get(&self, args: &[&str]) -> Result<Value> {
         let all: Vec<&str> = ["get", "-o", "json"].into_iter().chain(args.iter().copied()).collect();

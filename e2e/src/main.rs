@@ -5,6 +5,7 @@
 
 mod call;
 mod cases;
+mod helm;
 mod kubectl;
 mod manifests;
 mod node;
@@ -35,9 +36,9 @@ struct Args {
     /// The folder of image archives: hack/image.
     #[arg(long)]
     images: PathBuf,
-    /// The program skep.
+    /// The program helm: hack/helm.
     #[arg(long)]
-    skep: PathBuf,
+    helm: PathBuf,
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,

@@ -1,7 +1,6 @@
 //! What a user applies.
 
 use serde_json::{Value, json};
-use skep_operator::permissions;
 
 /// Where the operator runs.
 pub(crate) const SYSTEM: &str = "skep-system";
@@ -9,58 +8,6 @@ pub(crate) const SYSTEM: &str = "skep-system";
 pub(crate) const USERS: &str = "default";
 /// The image of the reference server.
 pub(crate) const EVERYTHING: &str = "localhost/server-everything:e2e";
-
-/// The operator and what it is allowed.
-pub(crate) fn operator() -> Vec<Value> {
-    let name = json!({"name": "skep"});
-    let here = json!({"name": "skep", "namespace": SYSTEM});
-    let who = json!([{"kind": "ServiceAccount", "name": "skep", "namespace": SYSTEM}]);
-    let role = |kind| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "skep"});
-    let rbac = "rbac.authorization.k8s.io/v1";
-    vec![
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}),
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": here}),
-        json!({"apiVersion": rbac, "kind": "ClusterRole", "metadata": name, "rules": permissions::rules()}),
-        json!({
-            "apiVersion": rbac, "kind": "ClusterRoleBinding", "metadata": name,
-            "roleRef": role("ClusterRole"), "subjects": who,
-        }),
-        json!({"apiVersion": rbac, "kind": "Role", "metadata": here, "rules": permissions::election_rules()}),
-        json!({
-            "apiVersion": rbac, "kind": "RoleBinding", "metadata": here, "roleRef": role("Role"), "subjects": who,
-        }),
-        json!({
-            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": here,
-            "spec": {
-                "selector": {"matchLabels": {"app": "skep"}},
-                "template": {"metadata": {"labels": {"app": "skep"}}, "spec": operator_pod()},
-            },
-        }),
-    ]
-}
-
-fn operator_pod() -> Value {
-    json!({
-        "serviceAccountName": "skep",
-        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [{
-            "name": "operator",
-            // The name that the operator gives to proxies unless it is told another.
-            "image": skep_operator::settings::DEFAULT_PROXY_IMAGE,
-            "args": ["operator", "--leader-elect"],
-            "env": [
-                {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
-                {"name": "SKEP_QUICK_PROXIES", "value": "true"},
-            ],
-            "ports": [{"name": "metrics", "containerPort": 8080}, {"name": "health", "containerPort": 8081}],
-            "livenessProbe": {"httpGet": {"path": "/healthz", "port": "health"}},
-            "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 1},
-            "securityContext": {
-                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": {"drop": ["ALL"]},
-            },
-        }],
-    })
-}
 
 /// A pod that does nothing.
 pub(crate) fn empty_pod() -> Value {

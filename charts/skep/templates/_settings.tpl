@@ -57,6 +57,7 @@
 {{- $openshift := or $operator.openshift (.Capabilities.APIVersions.Has "security.openshift.io/v1") -}}
 {{- $values := dict
       "TOOLHIVE_RUNNER_IMAGE" ($operator.toolhiveRunnerImage | default $operator.image)
+      "SKEP_QUICK_PROXIES" (ternary "true" "" $operator.quickProxies)
       "VMCP_IMAGE" ($operator.vmcpImage | default $operator.image)
       "TOOLHIVE_REGISTRY_API_IMAGE" .Values.registryAPI.image
       "TOOLHIVE_PROXY_HOST" $operator.proxyHost

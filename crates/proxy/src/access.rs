@@ -47,7 +47,7 @@ pub(crate) async fn answered(
         Arrival::Plain | Arrival::Chunked => about.throughout(pin!(proxy.answer(request, peer))).await,
     };
     response.headers_mut().insert(REQUEST_ID, id);
-    if arrival != Arrival::Plain {
+    if arrival != Arrival::Plain || proxy.leaves() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let Some(line) = line else { return response };

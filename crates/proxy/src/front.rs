@@ -2,7 +2,10 @@
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -48,6 +51,7 @@ pub struct Proxy {
     well_known: WellKnown,
     health: Health,
     budget: Budget,
+    leaves: AtomicBool,
 }
 
 /// The server, by the way in which it is spoken to.
@@ -109,6 +113,7 @@ impl Proxy {
             well_known: WellKnown::new(config),
             health: Health::new(),
             budget: Budget::new(limits::BODIES),
+            leaves: AtomicBool::new(false),
         })
     }
 
@@ -138,6 +143,15 @@ impl Proxy {
                 }
             }
         }
+    }
+
+    /// Lets every client come by another connection next time, and so to another proxy.
+    pub fn leave(&self) {
+        self.leaves.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn leaves(&self) -> bool {
+        self.leaves.load(Ordering::Relaxed)
     }
 
     /// Ends the streams of clients that only listen. What is on its way goes on.

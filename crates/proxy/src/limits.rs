@@ -64,8 +64,11 @@ pub const HEALTH_AGE: Duration = Duration::from_secs(10);
 pub const HEALTH_TIME: Duration = Duration::from_secs(2);
 /// How long a proxy whose server was deleted waits to be ended, before it ends by itself and is started again.
 pub const GONE_TIME: Duration = Duration::from_secs(15);
-/// How long requests may go on when the proxy is asked to end.
-pub const DRAIN_TIME: Duration = Duration::from_secs(30);
+/// How long a proxy in a pod goes on to take requests when it is asked to end: its Service is told at the same time, and
+/// sends it some until every node knows.
+pub const LEAVE_TIME: Duration = Duration::from_secs(5);
+/// How long requests may go on then. A pod has 30 seconds for both.
+pub const DRAIN_TIME: Duration = Duration::from_secs(24);
 
 /// The longest id of a request that a client may give.
 pub const REQUEST_ID: usize = 64;

@@ -22,6 +22,9 @@ use tracing::info;
 
 use crate::logs;
 
+/// The kubelet gives it to every container.
+const IN_A_POD: &str = "KUBERNETES_SERVICE_HOST";
+
 /// Run the proxy in front of one MCP server.
 ///
 /// What it does stands in its RunConfig file, which the operator writes: /etc/runconfig/runconfig.json,
@@ -83,7 +86,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let mut end: anyhow::Result<()> = Ok(());
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
-                () = asked_to_end => {}
+                () = left(asked_to_end, &proxy, &overrides.env) => {}
                 Err(error) = proxy.check() => end = Err(error.into()),
                 // Without its server there is nothing left to stand before.
                 ended = running(server, &overrides.env) => end = ended,
@@ -92,6 +95,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         .await?;
         end
     })
+}
+
+/// Done when the process is to end: in a pod, some time after it is asked to.
+async fn left(asked_to_end: impl Future<Output = ()>, proxy: &Proxy, env: &BTreeMap<String, String>) {
+    asked_to_end.await;
+    if env.contains_key(IN_A_POD) {
+        info!("leaving: new connections are taken for a while, and none is kept");
+        proxy.leave();
+        tokio::time::sleep(limits::LEAVE_TIME).await;
+    }
 }
 
 /// Ends some time after a server that runs in the cluster is gone. Others do not end before the proxy.
@@ -113,7 +126,7 @@ async fn running(server: Option<Starting>, env: &BTreeMap<String, String>) -> an
 fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
     match env.get(names::RUNTIME).map(String::as_str) {
         Some(runtime) => runtime == names::KUBERNETES,
-        None => env.contains_key("KUBERNETES_SERVICE_HOST"),
+        None => env.contains_key(IN_A_POD),
     }
 }
 

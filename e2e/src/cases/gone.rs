@@ -1,19 +1,12 @@
 //! What is deleted is gone.
 
 use anyhow::{Result, ensure};
-use serde_json::Value;
 
-use super::{Cluster, made};
+use super::{Cluster, everything, made};
 use crate::{manifests::USERS, stopwatch::until};
 
 pub(super) fn what_is_deleted_leaves_nothing(cluster: &Cluster<'_>) -> Result<()> {
-    let kinds = "deployments,statefulsets,replicasets,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings";
-    let names = || -> Result<Vec<String>> {
-        let name = |one: Value| format!("{} {}", one["kind"], one["metadata"]["name"]);
-        let mut names: Vec<_> = cluster.kubectl.list(&[kinds, "-n", USERS])?.into_iter().map(name).collect();
-        names.sort();
-        Ok(names)
-    };
+    let names = || everything(cluster);
     let before = until("the cases before are gone", || {
         let before = names()?;
         Ok((!before.iter().any(|name| name.contains("Pod"))).then_some(before))

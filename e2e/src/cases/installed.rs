@@ -27,7 +27,7 @@ pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result
     let load = cluster.caller.load(&url("kept", transport))?;
     cluster.helm.upgrade(
         "skep",
-        &[&format!("operator.image={next}"), &format!("operator.toolhiveRunnerImage={image}"), QUICK],
+        &[&format!("operator.image={next}"), &format!("operator.toolhiveRunnerImage={image}")],
     )?;
     let operator = cluster.kubectl.list(&["pods", "-n", SYSTEM])?;
     ensure!(
@@ -41,9 +41,6 @@ pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result
     ensure!(pods()? == before, "pods of servers changed");
     Ok(())
 }
-
-/// The chart says so of its own image; this names the same image.
-const QUICK: &str = "operator.quickProxies=true";
 
 /// What users made goes first, then the operator, then the API.
 pub(super) fn an_uninstall_leaves_nothing(cluster: &Cluster<'_>) -> Result<()> {

@@ -3,15 +3,12 @@
 mod answers;
 mod gone;
 mod guarded;
+mod installed;
 mod recovery;
 mod rollout;
 mod scale;
 
-use std::{
-    path::Path,
-    process::{Command, ExitCode},
-    time::Instant,
-};
+use std::{path::Path, process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -19,6 +16,7 @@ use serde_json::Value;
 use crate::{
     Args,
     call::Caller,
+    helm::Helm,
     kubectl::Kubectl,
     manifests::{self, SYSTEM, USERS},
     node::Node,
@@ -30,6 +28,9 @@ struct Cluster<'a> {
     kubectl: &'a Kubectl,
     caller: Caller<'a>,
     node: &'a Node<'a>,
+    helm: Helm<'a>,
+    /// What was there for users before anything was installed.
+    before: Vec<String>,
 }
 
 impl Cluster<'_> {
@@ -48,7 +49,7 @@ macro_rules! cases {
 }
 
 /// In this order. The last takes away what the others need.
-const CASES: [(&str, Case); 15] = cases! {
+const CASES: [(&str, Case); 17] = cases! {
     answers: a_stdio_server_answers, an_sse_server_answers, a_streamable_http_server_answers, a_remote_server_answers;
     guarded: only_a_token_for_the_server_opens_it, a_policy_denies_what_it_does_not_permit;
     recovery: a_proxy_that_is_killed_comes_back, a_stdio_server_that_is_killed_is_attached_to_again,
@@ -56,6 +57,7 @@ const CASES: [(&str, Case); 15] = cases! {
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
     scale: kubectl_scale_scales, an_autoscaler_scales;
     gone: what_is_deleted_leaves_nothing;
+    installed: an_operator_is_upgraded_unnoticed, an_uninstall_leaves_nothing;
 };
 
 /// Starts the node, and runs the cases one after the other.
@@ -65,8 +67,17 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     say(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
-    let cluster = Cluster { kubectl, caller: Caller { sdk: &args.sdk, script }, node: &node };
-    if let Err(error) = install(&cluster, &args.skep) {
+    // It is made a moment after its namespace, and a pod is refused before.
+    kubectl.wait(&["serviceaccount", "default", "-n", USERS], |_| true)?;
+    let mut cluster = Cluster {
+        kubectl,
+        caller: Caller { sdk: &args.sdk, script },
+        node: &node,
+        helm: Helm { program: &args.helm, kubeconfig: &kubectl.kubeconfig },
+        before: Vec::new(),
+    };
+    cluster.before = everything(&cluster)?;
+    if let Err(error) = install(&cluster) {
         tell(kubectl);
         return Err(error);
     }
@@ -84,37 +95,34 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
                 tell(kubectl);
             }
         }
-        // The next begins with nothing.
-        kubectl.run(&[
-            "delete",
-            "mcpservers,mcpremoteproxies,mcpoidcconfigs",
-            "--all",
-            "-n",
-            USERS,
-            "--wait",
-        ])?;
+        // The next begins with nothing. After the last there is no such kind any more.
+        let kinds = "mcpservers,mcpremoteproxies,mcpoidcconfigs";
+        if kubectl.run(&["get", "crd", "mcpservers.toolhive.stacklok.dev"]).is_ok() {
+            kubectl.run(&["delete", kinds, "--all", "-n", USERS, "--wait"])?;
+        }
     }
     say(begin, "all cases were run");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Installs the CRDs and the operator, and measures what any pod takes here.
-fn install(cluster: &Cluster<'_>, skep: &Path) -> Result<()> {
-    let crds = Command::new(skep).arg("crds").output().context("cannot start skep")?;
-    ensure!(crds.status.success(), "skep crds: {}", String::from_utf8_lossy(&crds.stderr));
-    cluster.kubectl.apply_text(&crds.stdout)?;
-    // It is made a moment after its namespace, and a pod is refused before.
-    cluster.kubectl.wait(&["serviceaccount", "default", "-n", USERS], |_| true)?;
+/// Installs the charts as they are, and measures what any pod takes here.
+fn install(cluster: &Cluster<'_>) -> Result<()> {
     let begin = Instant::now();
     cluster.kubectl.apply(&[manifests::empty_pod()])?;
     cluster.kubectl.wait(&["pod", "empty", "-n", USERS], ready)?;
     say(begin, "from kubectl apply until an empty pod is ready");
     cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
-    cluster.kubectl.apply(&manifests::operator())?;
-    cluster
-        .kubectl
-        .wait(&["deployment", "skep", "-n", SYSTEM], |live| live["status"]["readyReplicas"] == 1)?;
-    Ok(())
+    cluster.helm.upgrade("skep-crds", &["crds.keep=false"])?;
+    cluster.helm.upgrade("skep", &[])
+}
+
+/// What there is for users, by kind and name.
+fn everything(cluster: &Cluster<'_>) -> Result<Vec<String>> {
+    let kinds = "deployments,statefulsets,replicasets,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings";
+    let name = |one: Value| format!("{} {}", one["kind"], one["metadata"]["name"]);
+    let mut names: Vec<_> = cluster.kubectl.list(&[kinds, "-n", USERS])?.into_iter().map(name).collect();
+    names.sort();
+    Ok(names)
 }
 
 /// Makes a server and waits until it answers.

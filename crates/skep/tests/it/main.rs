@@ -3,9 +3,10 @@
 // A test stops at the spot when something is not as it should be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod docs;
 mod chart;
+mod docs;
 mod generation_is_frozen;
+mod leaving;
 mod logs;
 mod run;
 mod sessions_outlive_a_proxy;
