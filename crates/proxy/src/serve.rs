@@ -8,7 +8,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use tokio::{net::TcpListener, sync::Semaphore};
-use tracing::{debug, info, warn};
+use tracing::{Instrument, debug, info, warn};
 
 use crate::{Proxy, access, limits};
 
@@ -24,7 +24,7 @@ pub async fn serve(
     http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
     let mut housekeeping = tokio::spawn({
         let proxy = proxy.clone();
-        async move { proxy.housekeeping().await }
+        async move { proxy.housekeeping().await }.in_current_span()
     });
     tokio::pin!(stop);
     loop {
@@ -51,12 +51,13 @@ pub async fn serve(
             async move { Ok::<_, Infallible>(access::answered(&proxy, request, peer).await) }
         });
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
+        let connection = async move {
             if let Err(error) = connection.await {
                 debug!(%error, "a connection ended early");
             }
             drop(place);
-        });
+        };
+        tokio::spawn(connection.in_current_span());
     }
     drop(listener);
     proxy.close();
