@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod generation_is_frozen;
+mod help;
 mod logs;
 mod run;
 mod sessions_outlive_a_proxy;
