@@ -152,8 +152,10 @@ fn served(stream: UnixStream, inner: &Arc<Mutex<Inner>>) {
             let mut attached = stream.try_clone().unwrap();
             let upgraded = "HTTP/1.1 101 UPGRADED\r\ncontent-type: application/vnd.docker.multiplexed-stream\r\n\
                             connection: Upgrade\r\nupgrade: tcp\r\n\r\n";
+            // Nobody starts it before it is known who is attached.
+            let mut inner = inner.lock().unwrap();
             attached.write_all(upgraded.as_bytes()).unwrap();
-            inner.lock().unwrap().containers.get_mut(*id).unwrap().attached = Some(attached);
+            inner.containers.get_mut(*id).unwrap().attached = Some(attached);
         }
         ("POST", ["containers", id, "start"]) => started(stream, inner, id),
         ("POST", ["containers", id, "wait"]) => match ended(inner, id) {
