@@ -25,8 +25,9 @@ help: ## Show this list
 FILE ?= examples/quickstart.yaml
 .PHONY: run
 run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this machine, until Ctrl-C
-	$(say) 'Building skep'
-	@cargo build --quiet -p skep $(locked)
+	@command -v cargo >/dev/null || { echo 'error: skep is built with Rust: install it from https://rustup.rs, and try again' >&2; exit 1; }
+	$(say) 'Building skep, which takes some minutes the first time'
+	@cargo build -p skep $(locked)
 	$(say) 'Running $(FILE)'
 	@exec $(built)/skep run -f '$(FILE)'
 

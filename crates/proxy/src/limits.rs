@@ -33,6 +33,8 @@ pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
 pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 /// The longest name that is part of a key in Redis. Of a longer one, its digest is.
 pub const REDIS_NAME: usize = 256;
+/// How many token buckets are kept in memory. A caller who comes when there are as many has none of their own.
+pub const BUCKETS: usize = 100_000;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
 /// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are

@@ -8,7 +8,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use tokio::{net::TcpListener, sync::Semaphore};
-use tracing::{debug, info, warn};
+use tracing::{Instrument, Span, debug, info, warn};
 
 use crate::{Proxy, access, limits, workers::Workers};
 
@@ -25,7 +25,7 @@ pub async fn serve(
     http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
     let mut housekeeping = tokio::spawn({
         let proxy = proxy.clone();
-        async move { proxy.housekeeping().await }
+        async move { proxy.housekeeping().await }.in_current_span()
     });
     tokio::pin!(stop);
     loop {
@@ -47,16 +47,20 @@ pub async fn serve(
         };
         stream.set_nodelay(true).ok();
         let (proxy, http, watcher) = (proxy.clone(), http.clone(), graceful.watcher());
-        let served = move |stream| async move {
+        let span = Span::current();
+        let served = move |stream| {
             let service = service_fn(move |request| {
                 let proxy = proxy.clone();
                 async move { Ok::<_, Infallible>(access::answered(&proxy, request, peer).await) }
             });
             let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
-            if let Err(error) = connection.await {
-                debug!(%error, "a connection ended early");
-            }
-            drop(place);
+            let served = async move {
+                if let Err(error) = connection.await {
+                    debug!(%error, "a connection ended early");
+                }
+                drop(place);
+            };
+            served.instrument(span)
         };
         if let Err(error) = workers.serve(stream, served) {
             warn!(%error, "a connection cannot be served");

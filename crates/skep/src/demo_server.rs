@@ -8,7 +8,10 @@ use skep_mcp::{Envelope, Method, Revision, empty_result};
 
 /// Run a small MCP server on standard input and output, with the tools echo, add and time.
 #[derive(clap::Args)]
-#[command(hide = true)]
+#[command(
+    hide = true,
+    after_help = "Examples:\n  skep demo-server\n  skep run -f examples/quickstart.yaml    runs it behind a proxy"
+)]
 pub(crate) struct Args {}
 
 /// A message that is longer is not read.

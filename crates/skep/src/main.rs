@@ -1,5 +1,6 @@
 //! The skep binary.
 
+mod completions;
 mod crds;
 mod demo_server;
 mod logs;
@@ -13,14 +14,19 @@ mod run;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 /// What ToolHive's image of the proxy is started as.
 const PROXY_RUNNER: &str = "thv-proxyrunner";
 
 /// Runs MCP servers on Kubernetes.
 #[derive(Parser)]
-#[command(name = "skep", version, arg_required_else_help = true)]
+#[command(
+    name = "skep",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  skep run -f examples/quickstart.yaml       servers on this machine, with no cluster\n  skep run npx://PACKAGE                     one from npm, with no file\n  skep render -f server.yaml                 what the operator would create\n  skep crds | kubectl apply --server-side -f -"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -28,6 +34,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Completions(completions::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
     Operator(operator::Args),
@@ -53,6 +60,10 @@ fn main() -> ExitCode {
     let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
     let words = words(env::args_os().collect(), in_container);
     let result = match Cli::parse_from(words).command {
+        Command::Completions(args) => {
+            completions::run(&args, Cli::command());
+            Ok(())
+        }
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),

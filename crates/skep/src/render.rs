@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, env, path::PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use serde_json::Value;
 use skep_operator::{
     render::{Rendered, render},
     settings::Settings,
 };
 
-use crate::{manifests, output::print};
+use crate::{manifests::Manifests, output::print};
 
 /// Print the objects that the operator would create for a file of manifests, with no cluster.
 ///
@@ -28,20 +28,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let file = args.file.display();
-    let objects = manifests::read(&args.file, &args.namespace)?;
+    let manifests = Manifests::read(&args.file, &args.namespace)?;
     let settings = Settings::from_env(&env::vars().collect::<BTreeMap<_, _>>());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let rendered = runtime.block_on(render(objects, settings)).with_context(|| file.to_string())?;
-    ensure!(!rendered.is_empty(), "{file}: there is nothing to render: no MCPServer is in it");
-    print(&yaml(&rendered)?)
+    let rendered = runtime
+        .block_on(render(manifests.objects.clone(), settings))
+        .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
+    let file = manifests.file();
+    ensure!(!rendered.is_empty(), "{file}there is nothing to render: no MCPServer is in it");
+    print(&yaml(&rendered, &manifests)?)
 }
 
-fn yaml(rendered: &[Rendered]) -> anyhow::Result<String> {
+fn yaml(rendered: &[Rendered], manifests: &Manifests) -> anyhow::Result<String> {
     let mut text = String::new();
-    for Rendered { owner, children, .. } in rendered {
-        let children =
-            children.as_ref().map_err(|blocked| anyhow::anyhow!("{owner}: {}", blocked.message))?;
+    for Rendered { owner, children, target, .. } in rendered {
+        let children = children.as_ref().map_err(|blocked| {
+            let place = manifests.place(target.kind.kind, &target.namespace, &target.name, &blocked.message);
+            anyhow::anyhow!("{place}{owner}: {}", blocked.message)
+        })?;
         for child in children {
             text.push_str("---\n");
             text.push_str(&serde_saphyr::to_string(&without_uid(child.body().clone()))?);

@@ -1,27 +1,18 @@
 //! The server as a process beside the proxy.
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    io,
-    pin::Pin,
-    process::Stdio,
-    task::{Context, Poll, ready},
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use skep_config::{RunConfig, env};
+use skep_config::{RunConfig, env, run_config::Transport};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader},
-    process::{Child, ChildStdin, Command},
+    process::{Child, Command},
     sync::{Mutex, oneshot},
     task::JoinHandle,
     time::timeout,
 };
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
-use super::{Attach, BoxRead, BoxWrite};
+use super::{Attach, BoxRead, BoxWrite, Input, log};
 use crate::{ConfigError, limits};
 
 /// What a process has of the proxy's environment: what any program needs.
@@ -32,6 +23,8 @@ pub struct Local {
     program: String,
     args: Vec<String>,
     env: BTreeMap<String, String>,
+    /// How long it may take to end by itself when its input is closed.
+    patience: Duration,
     /// The end of the process that was started last.
     last: Mutex<Option<JoinHandle<()>>>,
 }
@@ -49,7 +42,10 @@ impl Local {
         };
         let mut env = config.env_vars.clone();
         env.insert(env::MCP_TRANSPORT.into(), config.transport.as_str().into());
-        Ok(Self { program: program.clone(), args: args.to_vec(), env, last: Mutex::new(None) })
+        // One that speaks HTTP does not look at its input.
+        let is_stdio = config.transport == Transport::Stdio;
+        let patience = if is_stdio { limits::STDIO_END_TIME } else { Duration::ZERO };
+        Ok(Self { program: program.clone(), args: args.to_vec(), env, patience, last: Mutex::new(None) })
     }
 }
 
@@ -81,76 +77,54 @@ impl Attach for Local {
         else {
             return Err(io::Error::other(format!("{} has no standard input and output", self.program)));
         };
-        tokio::spawn(log(errors));
-        let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        tokio::spawn(log(errors).in_current_span());
+        let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        let patience = self.patience;
         let (done, is_done) = oneshot::channel::<()>();
         let (ended, is_ended) = oneshot::channel::<()>();
-        *last = Some(tokio::spawn(async move {
+        let life = async move {
             // Done with, or ended by itself.
             tokio::select! {
                 _ = is_done => {}
                 _ = child.wait() => {}
             }
-            end(child, group).await;
-            drop(ended);
-        }));
-        Ok((Box::new(output), Box::new(Input { pipe: Some(input), done: Some(done), ended: Some(is_ended) })))
+            end(child, &group, patience).await;
+            drop((group, ended));
+        };
+        *last = Some(tokio::spawn(life.in_current_span()));
+        Ok((Box::new(output), Box::new(Input::new(input, done, is_ended))))
     }
 }
 
-/// The input of the process. Without it the process is to end.
-struct Input {
-    pipe: Option<ChildStdin>,
-    done: Option<oneshot::Sender<()>>,
-    ended: Option<oneshot::Receiver<()>>,
-}
+/// A process with all that it has started. Whatever is left of them is killed with this value, also when the task that holds
+/// it is given up.
+struct Group(Option<Pid>);
 
-impl Input {
-    fn pipe(&mut self) -> io::Result<Pin<&mut ChildStdin>> {
-        self.pipe.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::BrokenPipe.into())
-    }
-}
-
-impl AsyncWrite for Input {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        self.pipe()?.poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.pipe()?.poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.pipe = None;
-        self.done = None;
-        // The sender says nothing, and goes when the process has gone.
-        if let Some(ended) = &mut self.ended {
-            ready!(Pin::new(ended).poll(context)).ok();
-            self.ended = None;
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            kill_process_group(group, signal).ok();
         }
-        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
     }
 }
 
 /// Ends a process whose input is closed as MCP wants it: it may end by itself, is asked to, and then is killed.
-async fn end(mut child: Child, group: Option<Pid>) {
+async fn end(mut child: Child, group: &Group, patience: Duration) {
     for (signal, patience) in [
-        (None, limits::STDIO_END_TIME),
+        (None, patience),
         (Some(Signal::TERM), limits::STDIO_END_TIME),
         (Some(Signal::KILL), Duration::from_secs(60)),
     ] {
-        if let (Some(group), Some(signal)) = (group, signal) {
-            kill_process_group(group, signal).ok();
+        if let Some(signal) = signal {
+            group.signal(signal);
         }
         if let Ok(status) = timeout(patience, child.wait()).await {
-            // What it has started and left behind.
-            if let Some(group) = group {
-                kill_process_group(group, Signal::KILL).ok();
-            }
             match status {
                 Ok(status) => info!(%status, "the server's process has ended"),
                 Err(error) => warn!(%error, "nothing is known of the end of the server's process"),
@@ -159,21 +133,4 @@ async fn end(mut child: Child, group: Option<Pid>) {
         }
     }
     warn!("the server's process does not end");
-}
-
-/// What the server complains about, line by line. A line that is too long is cut.
-async fn log(errors: impl AsyncRead + Unpin) {
-    let mut errors = BufReader::new(errors);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let limit = limits::STDIO_LOG_LINE as u64;
-        match (&mut errors).take(limit).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {
-                let text = String::from_utf8_lossy(&line);
-                info!(target: "server", "{}", text.trim_end());
-            }
-        }
-    }
 }

@@ -1,6 +1,8 @@
 //! Where a server runs that is the proxy's own, and how a stdio server among them is spoken to.
 
+mod input;
 mod local;
+mod log;
 
 use std::{future::Future, io};
 
@@ -8,7 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub mod kubernetes;
 
+pub use input::Input;
 pub use local::Local;
+pub use log::log;
 
 /// What a server writes to its standard output. It ends when the server does.
 pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;

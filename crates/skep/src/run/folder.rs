@@ -8,17 +8,24 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
+/// What the names of all folders begin with.
+const PREFIX: &str = "skep-run-";
+
 /// The folder, which only its user can look into, and which goes with this value.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
     pub(super) fn new() -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("skep-run-{}-{number}", std::process::id()));
-        // It fails if there is one already, which may be somebody else's.
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("{PREFIX}{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&path) {
+                // Somebody else's, or of a process that had the same number and was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Self(path)),
+            }
+        }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -45,4 +52,10 @@ impl Drop for Folder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
     }
+}
+
+/// Whether this is the folder of some process of this program.
+pub(super) fn is_ours(path: &Path) -> bool {
+    path.parent() == Some(&std::env::temp_dir())
+        && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
 }

@@ -1,6 +1,6 @@
 //! What is to run, computed from objects: the operator's own children, read as a pod would find them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -11,7 +11,9 @@ use skep_operator::render::Rendered;
 use super::{
     findings::findings,
     found::{Found, Place},
+    image::Image,
 };
+use crate::manifests::Manifests;
 
 /// The annotation with the command line of an MCPServer on this machine.
 pub(super) const COMMAND: &str = "skep.dev/local-command";
@@ -26,6 +28,8 @@ pub(super) struct Planned {
     pub(super) name: String,
     /// What it needs, or a sentence that says what to change.
     pub(super) server: Result<Box<Server>, String>,
+    /// Where a problem with it is seen, as `file:line: `.
+    pub(super) place: Box<dyn Fn(&str) -> String + Send + Sync>,
     /// What is odd about it, though it runs.
     pub(super) findings: Vec<String>,
 }
@@ -33,8 +37,10 @@ pub(super) struct Planned {
 /// All that is needed to start a server with its proxy. It holds secrets, so it is not for printing.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Server {
-    /// The RunConfig. Its `cmd_args` are the command line, its variables are those of the server.
+    /// The RunConfig. Its `cmd_args` are the command line, if no image runs; its variables are those of the server.
     pub(super) config: RunConfig,
+    /// The container of a server that runs in one.
+    pub(super) image: Option<Image>,
     /// The variables that the proxy's own container would have.
     pub(super) env: BTreeMap<String, String>,
     /// The files that it would have, by the paths that they would have there.
@@ -48,18 +54,37 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Whether there is a process to run that speaks HTTP.
+    /// Whether there is a server to run that speaks HTTP.
     pub(super) fn listens(&self) -> bool {
         self.config.remote_url.is_empty() && self.config.transport != Transport::Stdio
     }
 }
 
-/// The servers among the rendered objects, in their order. `program` is this program, for commands that name it.
-pub(super) fn plan(objects: &[DynamicObject], rendered: &[Rendered], program: &str) -> Vec<Planned> {
+/// What there is on this machine to run servers with.
+pub(super) struct Machine {
+    /// This program, for commands that name it.
+    pub(super) program: String,
+    /// The sockets of container engines, or where they were looked for in vain.
+    pub(super) engines: Result<Vec<PathBuf>, String>,
+}
+
+/// The objects that would run in a cluster, and do not here.
+pub(super) fn left_out(rendered: &[Rendered]) -> Vec<String> {
+    let needs_a_cluster = ["VirtualMCPServer", "EmbeddingServer", "MCPRegistry"];
+    let left_out = rendered.iter().filter(|rendered| needs_a_cluster.contains(&rendered.target.kind.kind));
+    left_out
+        .map(|rendered| {
+            format!("{}: it is for a cluster only, for now, and does not run here", rendered.owner)
+        })
+        .collect()
+}
+
+/// The servers among the rendered objects, in their order.
+pub(super) fn plan(manifests: &Arc<Manifests>, rendered: &[Rendered], machine: &Machine) -> Vec<Planned> {
     let servers = rendered.iter().filter(|rendered| is_server(rendered.target.kind.kind));
     let kinds_and_names: Vec<&str> = servers.clone().map(|rendered| rendered.owner.as_str()).collect();
     let one = |rendered: &Rendered| {
-        let mut planned = planned(objects, rendered, program);
+        let mut planned = planned(manifests, rendered, machine);
         // Two namespaces may use one name.
         if kinds_and_names.iter().filter(|owner| **owner == rendered.owner).count() > 1 {
             planned.name = format!("{}/{}", rendered.target.namespace, planned.name);
@@ -74,17 +99,19 @@ fn is_server(kind: &str) -> bool {
     matches!(kind, "MCPServer" | "MCPRemoteProxy")
 }
 
-fn planned(objects: &[DynamicObject], rendered: &Rendered, program: &str) -> Planned {
+fn planned(manifests: &Arc<Manifests>, rendered: &Rendered, machine: &Machine) -> Planned {
     let target = &rendered.target;
+    let (all, whose) = (manifests.clone(), target.clone());
     Planned {
         owner: rendered.owner.clone(),
         name: target.name.to_string(),
-        server: server(objects, rendered, program).map(Box::new),
+        server: server(&manifests.objects, rendered, machine).map(Box::new),
+        place: Box::new(move |problem| all.place(whose.kind.kind, &whose.namespace, &whose.name, problem)),
         findings: findings(&rendered.status, rendered.children.is_err()),
     }
 }
 
-fn server(objects: &[DynamicObject], rendered: &Rendered, program: &str) -> Result<Server, String> {
+fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> Result<Server, String> {
     let children = rendered.children.as_ref().map_err(|blocked| blocked.message.clone())?;
     let target = &rendered.target;
     let object = objects
@@ -100,9 +127,8 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, program: &str) -> Resu
     let mut config = run_config(children, &target.name)?;
     let pod = deployment(children)?;
     let spec = &object.data["spec"];
+    let mut image = None;
     if target.kind.kind == "MCPServer" {
-        config.cmd_args = command(object, program)?;
-        config.image.clear();
         let patch = pod_patch(&pod)?;
         let container = server_container(&patch);
         if container["envFrom"].is_array() {
@@ -111,8 +137,20 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, program: &str) -> Resu
             );
         }
         config.env_vars.extend(found.variables(&container["env"], |name| place_of(spec, name))?);
+        match command(object, &machine.program)? {
+            Some(words) => {
+                config.cmd_args = words;
+                config.image.clear();
+            }
+            None if machine.engines.is_ok() => {
+                image = Some(Image::new(&patch, &container, config.target_port, &found)?);
+            }
+            None => return Err(nothing_to_run_it_with(machine)),
+        }
         if config.transport != Transport::Stdio {
-            config.env_vars.insert(env::MCP_HOST.into(), "127.0.0.1".into());
+            // In a container, it is reached from outside.
+            let host = if image.is_some() { "0.0.0.0" } else { "127.0.0.1" };
+            config.env_vars.insert(env::MCP_HOST.into(), host.into());
         }
     }
     let name = &target.name;
@@ -123,6 +161,7 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, program: &str) -> Resu
         port: number(&spec["proxyPort"]),
         target_port: number(&spec["mcpPort"]),
         cluster_origin: format!("http://{name}.{}.svc.cluster.local:{port}", target.namespace),
+        image,
         config,
     })
 }
@@ -171,23 +210,26 @@ fn place_of(spec: &Value, variable: &str) -> Place {
     if names.any(|name| name == Some(variable)) { Place::Secrets } else { Place::PodTemplate }
 }
 
-/// The command line of a server, as words. No shell reads it.
-fn command(object: &DynamicObject, program: &str) -> Result<Vec<String>, String> {
+/// The command line of a server, as words, if it has one. No shell reads it.
+fn command(object: &DynamicObject, program: &str) -> Result<Option<Vec<String>>, String> {
     let annotations = object.metadata.annotations.as_ref();
-    let Some(line) = annotations.and_then(|annotations| annotations.get(COMMAND)) else {
-        return Err(format!(
-            "there is no command to run it with: images cannot be run without a cluster yet, so add the annotation \
-             {COMMAND}, for example \"npx -y @modelcontextprotocol/server-everything stdio\""
-        ));
-    };
+    let Some(line) = annotations.and_then(|annotations| annotations.get(COMMAND)) else { return Ok(None) };
     let words = shlex::split(line).ok_or_else(|| {
         format!("metadata.annotations[{COMMAND}]: a quote is not closed: write it as in a shell")
     })?;
     match words.split_first() {
         None => Err(format!("metadata.annotations[{COMMAND}] is empty: name a program and its arguments")),
         Some((first, args)) if first == SELF => {
-            Ok([program.to_owned()].into_iter().chain(args.iter().cloned()).collect())
+            Ok(Some([program.to_owned()].into_iter().chain(args.iter().cloned()).collect()))
         }
-        Some(_) => Ok(words),
+        Some(_) => Ok(Some(words)),
     }
+}
+
+fn nothing_to_run_it_with(machine: &Machine) -> String {
+    let looked = machine.engines.as_ref().err().map_or("", String::as_str);
+    format!(
+        "there is no command to run it with, and no container engine for its image: add the annotation {COMMAND}, for \
+         example \"npx -y @modelcontextprotocol/server-everything stdio\", or start Docker or Podman ({looked})"
+    )
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skep_config::{RunConfig, env, run_config::Middleware};
+use skep_config::{
+    RunConfig, env,
+    run_config::{Middleware, RateLimit},
+};
 use skep_proxy::{Overrides, load};
 
 use super::{folder::Folder, plan::Server};
@@ -22,23 +25,35 @@ pub(super) fn prepared(
     for (path, content) in &server.files {
         folder.write(path, content).map_err(unwritable)?;
     }
+    for (path, content) in server.image.iter().flat_map(|image| &image.files) {
+        folder.write(&of_container(path), content).map_err(unwritable)?;
+    }
     let config = RunConfig { port, ..server.config.clone() };
     let text = config.render().map_err(|error| error.to_string())?;
     let mut value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     move_here(&mut value, &|text| moved(text, server, folder, port));
     folder.write(FILE, value.to_string().as_bytes()).map_err(unwritable)?;
     let env = known(&server.env)?;
-    let overrides = Overrides { env, ..Overrides::default() };
+    // The image of a command line goes over that of the file.
+    let overrides = Overrides { env, image: server.config.image.clone(), ..Overrides::default() };
     let mut config = load(&[&folder.place(FILE)], &overrides).map_err(|error| error.to_string())?;
     add_secrets(&mut config, &overrides.env);
+    keep_in_memory(&mut config);
     if server.listens() {
         config.target_host = "127.0.0.1".into();
         config.target_port = target_port;
+        // A container has ports of its own.
+        let own_port = server.image.as_ref().map_or(target_port, |image| image.port);
         for name in [env::MCP_PORT, env::FASTMCP_PORT] {
-            config.env_vars.insert(name.into(), target_port.to_string());
+            config.env_vars.insert(name.into(), own_port.to_string());
         }
     }
     Ok(config)
+}
+
+/// Where a file of the server's container is within the folder, apart from those of the proxy.
+pub(super) fn of_container(path: &str) -> String {
+    format!("/container{path}")
 }
 
 /// What a text is here that means a file of the pod, or the address of the proxy in the cluster.
@@ -66,14 +81,23 @@ fn move_here(value: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
 /// The proxies share one environment here, so a secret that a proxy would look for in its own cannot be given to it.
 fn known(variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let lost = |name: &str| {
-        name == env::SESSION_REDIS_PASSWORD
-            || name.starts_with(env::OTEL_HEADER_PREFIX)
+        name.starts_with(env::OTEL_HEADER_PREFIX)
             || name.starts_with("TOOLHIVE_AUTH_SERVER_")
             || name.starts_with("TOOLHIVE_UPSTREAM_")
     };
     match variables.keys().find(|name| lost(name)) {
         Some(name) => Err(format!("the secret that its proxy gets as {name} is for a cluster only, for now")),
         None => Ok(variables.clone()),
+    }
+}
+
+/// There is one proxy for each server, which shares sessions and counts of calls with no other. So no Redis is needed.
+fn keep_in_memory(config: &mut RunConfig) {
+    config.scaling_config = None;
+    for middleware in &mut config.middleware_configs {
+        if let Middleware::RateLimit(limits) = middleware {
+            limits.redis_addr = RateLimit::IN_MEMORY.into();
+        }
     }
 }
 

@@ -1,9 +1,6 @@
-//! A server that speaks HTTP, as a process that is kept running.
+//! A server that speaks HTTP, which is kept running.
 
-use skep_proxy::{
-    limits,
-    runtime::{Attach, Local},
-};
+use skep_proxy::{limits, runtime::Attach};
 use tokio::{
     io::AsyncWriteExt,
     sync::watch,
@@ -14,7 +11,7 @@ use tracing::warn;
 use super::trial::stopped;
 
 /// Keeps it running until it is to stop, and then ends it.
-pub(super) async fn keep(server: Local, stop: watch::Receiver<bool>) {
+pub(super) async fn keep(server: impl Attach, stop: watch::Receiver<bool>) {
     let mut wait = limits::RESTART_FIRST;
     loop {
         let start = Instant::now();

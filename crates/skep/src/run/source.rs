@@ -7,14 +7,14 @@ use kube::core::DynamicObject;
 use serde_json::json;
 
 use super::plan::COMMAND;
-use crate::manifests;
+use crate::manifests::Manifests;
 
 /// The kinds of packages, with the command that runs one.
 const RUNNERS: [(&str, &[&str]); 2] = [("npx://", &["npx", "-y"]), ("uvx://", &["uvx"])];
 
 /// A file, with what was last read of it, and packages.
 pub(super) struct Source {
-    pub(super) file: Option<PathBuf>,
+    file: Option<PathBuf>,
     packages: Vec<DynamicObject>,
     namespace: String,
     text: String,
@@ -37,6 +37,11 @@ impl Source {
         Ok(Self { file, packages, namespace: namespace.into(), text: String::new() })
     }
 
+    /// What the file is called in what is said about it.
+    pub(super) fn place(&self) -> String {
+        self.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default()
+    }
+
     /// The text of the file if it is not the one that was read last.
     pub(super) fn news(&mut self) -> anyhow::Result<Option<String>> {
         let Some(file) = &self.file else { return Ok(None) };
@@ -49,12 +54,13 @@ impl Source {
     }
 
     /// All objects, with the file's from this text.
-    pub(super) fn objects(&self, text: Option<&str>) -> anyhow::Result<Vec<DynamicObject>> {
-        let mut objects = self.packages.clone();
-        if let (Some(file), Some(text)) = (&self.file, text) {
-            objects.extend(manifests::objects(text, &file.display(), &self.namespace)?);
-        }
-        Ok(objects)
+    pub(super) fn manifests(&self, text: Option<&str>) -> anyhow::Result<Manifests> {
+        let mut manifests = match (&self.file, text) {
+            (Some(file), Some(text)) => Manifests::of(text, &file.display().to_string(), &self.namespace)?,
+            _ => Manifests::default(),
+        };
+        manifests.objects.extend(self.packages.iter().cloned());
+        Ok(manifests)
     }
 }
 
@@ -63,8 +69,7 @@ fn of_package(package: &str, args: &[String], namespace: &str) -> anyhow::Result
     let found = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
     let Some((wanted, runner)) = found.filter(|(wanted, _)| !wanted.is_empty()) else {
         bail!(
-            "{package:?} is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f for a file; images cannot be run \
-             without a cluster yet"
+            "{package:?} is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file, which may name images"
         );
     };
     let words = runner.iter().copied().chain([wanted]).chain(args.iter().map(String::as_str));
@@ -112,7 +117,7 @@ mod tests {
     fn what_is_no_package_is_told_with_what_to_write() {
         for wrong in ["ghcr.io/a/b:1", "npx://", "server.yaml"] {
             let error = of_package(wrong, &[], "default").unwrap_err().to_string();
-            assert!(error.contains("write npx://PACKAGE or uvx://PACKAGE, or -f"), "{error}");
+            assert!(error.contains("write npx://PACKAGE or uvx://PACKAGE, or -f and a file"), "{error}");
         }
     }
 }

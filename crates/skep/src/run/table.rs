@@ -2,113 +2,184 @@
 
 use serde_json::{Map, Value, json};
 
-use super::running::{Phase, State};
+use super::running::State;
 
-/// How many names of tools are printed.
+/// How many names of tools are printed at most.
 const NAMES: usize = 6;
+/// How long a name of a tool may be to be printed whole.
+const NAME: usize = 40;
+/// The longest of the phases.
+const PHASE: usize = "Pending".len();
+/// A table with less room for tools is not worth its columns.
+const LEAST: usize = 12;
 
 /// A server in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
+    /// Where that is told what keeps it from running.
+    pub(super) place: String,
     /// Its kind and name.
     pub(super) owner: String,
     pub(super) name: String,
     pub(super) state: State,
 }
 
-/// The servers with their addresses, and what to paste into a client.
-pub(super) fn table(rows: &[Row]) -> String {
-    let cells = |row: &Row| {
-        let State { url, transport, phase, .. } = &row.state;
-        let url = if url.is_empty() { "-" } else { url };
-        let transport = if transport.is_empty() { "-" } else { transport };
-        // What is the matter is a sentence, and was told.
-        let offer = if row.state.message.is_empty() { tools(&row.state) } else { "see above".into() };
-        [row.name.clone(), url.into(), transport.into(), phase.as_str().into(), offer]
-    };
-    let head = ["NAME", "URL", "TRANSPORT", "PHASE", "TOOLS"].map(ToOwned::to_owned);
-    let lines: Vec<[String; 5]> = [head].into_iter().chain(rows.iter().map(cells)).collect();
-    let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-    let widths = [0, 1, 2, 3].map(width);
-    let mut text = String::from("\n");
-    for line in &lines {
-        for (cell, width) in line.iter().zip(widths) {
-            text.push_str(&format!("{cell:<width$}  "));
+/// The columns of a table, to which a row is added whenever there is news of a server.
+pub(super) struct Table {
+    /// How wide the first three are, or nothing if there is no room for columns.
+    widths: Option<[usize; 3]>,
+    /// How much room there is for tools.
+    room: usize,
+}
+
+impl Table {
+    /// A table for these servers, on a terminal with so many columns.
+    pub(super) fn new(rows: &[Row], columns: Option<usize>) -> Self {
+        let all: Vec<[&str; 3]> =
+            [["NAME", "URL", "TRANSPORT"]].into_iter().chain(rows.iter().map(known)).collect();
+        let width =
+            |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+        let widths = [0, 1, 2].map(width);
+        let taken = widths.iter().sum::<usize>() + PHASE + 2 * 4;
+        match columns {
+            None => Self { widths: Some(widths), room: usize::MAX },
+            Some(columns) if columns >= taken + LEAST => Self { widths: Some(widths), room: columns - taken },
+            Some(columns) => Self { widths: None, room: columns.saturating_sub(2) },
         }
-        text.push_str(&line[4]);
-        text.push('\n');
     }
-    let clients = clients(rows);
-    if clients != json!({}) {
-        text.push_str("\nFor an MCP client:\n");
-        text.push_str(&format!("{}\n", json!({"mcpServers": clients})));
+
+    pub(super) fn head(&self) -> String {
+        self.widths
+            .map_or_else(String::new, |widths| line(widths, ["NAME", "URL", "TRANSPORT"], "PHASE", "TOOLS"))
     }
+
+    /// A server, and below it what is the matter with it.
+    pub(super) fn row(&self, row: &Row) -> String {
+        let State { phase, message, url, transport, .. } = &row.state;
+        let offer = tools(&row.state, self.room);
+        let mut text = match self.widths {
+            Some(widths) => line(widths, known(row), phase.as_str(), &offer),
+            None => {
+                let place = if url.is_empty() { String::new() } else { format!("  {url} ({transport})\n") };
+                format!("{}: {}\n{place}  {offer}\n", row.name, phase.as_str())
+            }
+        };
+        if !message.is_empty() {
+            text.push_str(&format!("  {}{}: {}\n", row.place, row.owner, plain(message)));
+        }
+        text
+    }
+}
+
+fn line(widths: [usize; 3], cells: [&str; 3], phase: &str, tools: &str) -> String {
+    let mut text = String::new();
+    for (cell, width) in cells.into_iter().zip(widths) {
+        text.push_str(&format!("{cell:<width$}  "));
+    }
+    text.push_str(&format!("{phase:<PHASE$}  {tools}\n"));
     text
 }
 
-/// What it offers.
-fn tools(state: &State) -> String {
-    match &state.tools {
-        None => "-".into(),
-        Some(tools) if tools.is_empty() => "none".into(),
-        Some(tools) => {
-            let more = tools.len().saturating_sub(NAMES);
-            let names = tools.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
-            if more == 0 { names } else { format!("{names} and {more} more") }
-        }
-    }
+/// What is known of a server from the beginning.
+fn known(row: &Row) -> [&str; 3] {
+    let or_nothing = |text| if str::is_empty(text) { "-" } else { text };
+    [&row.name, or_nothing(&row.state.url), or_nothing(row.state.transport)]
 }
 
-fn clients(rows: &[Row]) -> Value {
+/// What to paste into a client, for the servers that have an address.
+pub(super) fn for_clients(rows: &[Row]) -> String {
     let reachable = rows.iter().filter(|row| !row.state.url.is_empty());
     let entries = reachable.map(|row| {
         let type_ = if row.state.transport == "sse" { "sse" } else { "http" };
         (row.name.clone(), json!({"type": type_, "url": row.state.url}))
     });
-    Value::Object(entries.collect::<Map<_, _>>())
+    let clients = Value::Object(entries.collect::<Map<_, _>>());
+    format!("\nFor an MCP client:\n{}\n\n", json!({"mcpServers": clients}))
 }
 
-/// One line about one server.
-pub(super) fn line(row: &Row) -> String {
-    let State { phase, message, url, .. } = &row.state;
-    let more = match (phase, message.as_str()) {
-        (Phase::Ready, "") => format!(": {} ({url})", tools(&row.state)),
-        (_, "") => String::new(),
-        (_, message) => format!(": {message}"),
+/// What it offers: as many names as there is room for.
+fn tools(state: &State, room: usize) -> String {
+    let Some(tools) = &state.tools else { return "-".into() };
+    if tools.is_empty() {
+        return "none".into();
+    }
+    let names: Vec<String> =
+        tools.iter().take(NAMES).map(|name| plain(name).chars().take(NAME).collect()).collect();
+    let some = |count: usize| match (tools.len() - count, count) {
+        (0, _) => names[..count].join(", "),
+        (all, 0) => format!("{all} tools"),
+        (more, _) => format!("{} and {more} more", names[..count].join(", ")),
     };
-    format!("{}: {}{more}\n", row.owner, phase.as_str())
+    let fits = |text: &String| text.chars().count() <= room;
+    (0..=names.len()).rev().map(some).find(fits).unwrap_or_else(|| some(0))
+}
+
+/// A text of others without what a terminal would obey.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::running::Phase, *};
+
+    fn row(name: &str, phase: Phase, tools: usize, message: &str) -> Row {
+        let has_place = message.is_empty();
+        let state = State {
+            phase,
+            url: if has_place { "http://127.0.0.1:1/mcp".into() } else { String::new() },
+            transport: if has_place { "streamable-http" } else { "" },
+            tools: has_place.then(|| (0..tools).map(|number| format!("t{number}")).collect()),
+            message: message.into(),
+        };
+        Row { place: String::new(), owner: format!("MCPServer {name}"), name: name.into(), state }
+    }
+
+    fn rows() -> [Row; 2] {
+        [row("demo", Phase::Ready, 8, ""), row("a-b", Phase::Failed, 0, "there is no program x")]
+    }
+
+    fn printed(columns: Option<usize>) -> String {
+        let table = Table::new(&rows(), columns);
+        table.head() + &rows().iter().map(|row| table.row(row)).collect::<String>()
+    }
 
     #[test]
     fn the_table_says_where_each_server_is_and_what_it_offers() {
-        let tools = |count: usize| Some((0..count).map(|number| format!("t{number}")).collect());
-        let state = |phase, url: &str, tools, message: &str| State {
-            phase,
-            url: url.into(),
-            transport: if url.is_empty() { "" } else { "streamable-http" },
-            tools,
-            message: message.into(),
-        };
-        let row = |name: &str, state| Row { owner: format!("MCPServer {name}"), name: name.into(), state };
-        let rows = [
-            row("demo", state(Phase::Ready, "http://127.0.0.1:1/mcp", tools(8), "")),
-            row("a-b", state(Phase::Failed, "", None, "there is no program x")),
-        ];
-        let expected = "
-NAME  URL                     TRANSPORT        PHASE   TOOLS
-demo  http://127.0.0.1:1/mcp  streamable-http  Ready   t0, t1, t2, t3, t4, t5 and 2 more
-a-b   -                       -                Failed  see above
-
-For an MCP client:
-{\"mcpServers\":{\"demo\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}
+        let expected = "\
+NAME  URL                     TRANSPORT        PHASE    TOOLS
+demo  http://127.0.0.1:1/mcp  streamable-http  Ready    t0, t1, t2, t3, t4, t5 and 2 more
+a-b   -                       -                Failed   -
+  MCPServer a-b: there is no program x
 ";
-        assert_eq!(table(&rows), expected);
-        let ready = "MCPServer demo: Ready: t0, t1, t2, t3, t4, t5 and 2 more (http://127.0.0.1:1/mcp)\n";
-        assert_eq!(line(&rows[0]), ready);
-        assert_eq!(line(&rows[1]), "MCPServer a-b: Failed: there is no program x\n");
+        assert_eq!(printed(None), expected);
+        let pasted = "\nFor an MCP client:\n{\"mcpServers\":{\"demo\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}\n\n";
+        assert_eq!(for_clients(&rows()), pasted);
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_fewer_tools_and_a_very_narrow_one_no_columns() {
+        let narrow = printed(Some(76));
+        assert!(narrow.contains("Ready    t0, t1 and 6 more\n"), "{narrow}");
+        let widest = narrow.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(76), "{narrow}");
+        let very_narrow = "\
+demo: Ready
+  http://127.0.0.1:1/mcp (streamable-http)
+  t0, t1, t2, t3, t4, t5 and 2 more
+a-b: Failed
+  -
+  MCPServer a-b: there is no program x
+";
+        assert_eq!(printed(Some(40)), very_narrow);
+        assert!(printed(Some(10)).contains("\n  8 tools\n"));
+    }
+
+    #[test]
+    fn a_server_elsewhere_cannot_steer_the_terminal_by_the_names_of_its_tools() {
+        let mut stranger = row("demo", Phase::Ready, 1, "");
+        stranger.state.tools = Some(vec!["\u{1b}[2Jx\n".into(), "y".repeat(100)]);
+        let printed = Table::new(&[], None).row(&stranger);
+        assert!(printed.ends_with(&format!("\u{fffd}[2Jx\u{fffd}, {}\n", "y".repeat(40))), "{printed:?}");
     }
 }

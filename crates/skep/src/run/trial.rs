@@ -6,30 +6,36 @@ use skep_config::{
     RunConfig,
     run_config::{Middleware, ProxyMode, Transport},
 };
-use skep_proxy::{Proxy, REQUEST_TIMEOUT, Workers, request_time, runtime::Local, serve};
+use skep_proxy::{Proxy, REQUEST_TIMEOUT, Workers, request_time, serve};
 use tokio::{net::TcpListener, sync::watch};
+use tracing::{Instrument, error_span};
 
 use super::{
+    attachment::Start,
     client::{self, Failure},
+    logs::TRIAL,
     plan::Server,
 };
 
-/// How long a server may be away before that is said.
+/// How long a stdio server may be away before that is said. One that is elsewhere is away at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a process of ours may take to listen.
 const PATIENCE_WITH_OURS: Duration = Duration::from_secs(60);
 /// How long it may take to answer, as npx may have to get it first.
 const LONGEST: Duration = Duration::from_secs(180);
+/// How often a server may end at once before that is said.
+const DEATHS: u32 = 3;
 /// How soon it is asked again. The next wait is twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long the waits become at most.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The proxy of this RunConfig.
-pub(super) fn proxy(config: &RunConfig, server: &Server) -> Result<Proxy, String> {
+pub(super) fn proxy(config: &RunConfig, server: &Server, start: &Start) -> Result<Proxy, String> {
     let made = if config.transport == Transport::Stdio && config.remote_url.is_empty() {
+        let attachment = start.attachment(config)?;
         request_time(server.env.get(REQUEST_TIMEOUT).map(String::as_str))
-            .and_then(|time| Proxy::attached(config, Local::new(config)?, time))
+            .and_then(|time| Proxy::attached(config, attachment, time))
     } else {
         Proxy::new(config)
     };
@@ -43,18 +49,26 @@ pub(super) fn proxy(config: &RunConfig, server: &Server) -> Result<Proxy, String
 pub(super) async fn tools(
     config: &RunConfig,
     server: &Server,
+    start: &Start,
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Vec<String>>, Failure> {
     let Some(config) = config_of_trial(config) else { return Ok(None) };
-    let proxy = Arc::new(proxy(&config, server).map_err(Failure::Refused)?);
+    let proxy = Arc::new(proxy(&config, server, start).map_err(Failure::Refused)?);
     let no_port = |error: std::io::Error| Failure::Refused(error.to_string());
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;
     let (end, ended) = watch::channel(());
-    let serving = tokio::spawn(serve(listener, proxy, Workers::default(), until_dropped(ended)));
-    let patience = if server.listens() { PATIENCE_WITH_OURS } else { PATIENCE };
+    let span = error_span!(TRIAL);
+    let serving =
+        tokio::spawn(serve(listener, proxy, Workers::default(), until_dropped(ended)).instrument(span));
+    let patience = match (server.listens(), config.remote_url.is_empty()) {
+        (true, _) => PATIENCE_WITH_OURS,
+        (false, true) => PATIENCE,
+        (false, false) => Duration::ZERO,
+    };
+    let asking = patient(address, patience, start);
     let tools = tokio::select! {
-        tools = tokio::time::timeout(LONGEST, patient(address, patience)) => tools,
+        tools = tokio::time::timeout(LONGEST, asking) => tools,
         () = stopped(stop) => Ok(Ok(Vec::new())),
     };
     drop(end);
@@ -76,13 +90,23 @@ pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
 }
 
-/// Asks until the server is there, for some time.
-async fn patient(address: std::net::SocketAddr, patience: Duration) -> Result<Vec<String>, Failure> {
-    let start = tokio::time::Instant::now();
+/// Asks until the server is there, for some time, and as long as it does not end again and again.
+async fn patient(
+    address: std::net::SocketAddr,
+    patience: Duration,
+    start: &Start,
+) -> Result<Vec<String>, Failure> {
+    let (begin, times) = (tokio::time::Instant::now(), start.times());
     let mut pause = PAUSE;
     loop {
-        match client::tools(address).await {
-            Err(Failure::Away(_)) if start.elapsed() < patience => tokio::time::sleep(pause).await,
+        let tools = client::tools(address).await;
+        let deaths = (start.times() - times).saturating_sub(1);
+        match tools {
+            Err(Failure::Away(_)) if deaths >= DEATHS => {
+                let why = "it ends as soon as it is started: what it says is above";
+                return Err(Failure::Away(why.into()));
+            }
+            Err(Failure::Away(_)) if begin.elapsed() < patience => tokio::time::sleep(pause).await,
             tools => return tools,
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

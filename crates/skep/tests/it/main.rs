@@ -6,6 +6,7 @@
 mod chart;
 mod docs;
 mod generation_is_frozen;
+mod help;
 mod leaving;
 mod logs;
 mod run;

@@ -128,6 +128,11 @@ pub struct RateLimit {
     pub redis_db: i32,
 }
 
+impl RateLimit {
+    /// Stands where the address of a Redis does, for a proxy that shares its buckets with no other.
+    pub const IN_MEMORY: &str = "memory://";
+}
+
 /// Who is asked about requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]

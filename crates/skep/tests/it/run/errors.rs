@@ -1,8 +1,8 @@
-//! What is said when nothing can be run: one sentence, and the exit code 1.
+//! What is said when nothing can be run: one sentence with the place, and the exit code 1.
 
 use std::{net::TcpListener, process::Command};
 
-use super::{DEMO, Manifests, server};
+use super::{DEMO, Manifests, Run, server};
 
 /// What is said of these manifests, without the name of the file.
 fn error(text: &str) -> String {
@@ -14,14 +14,108 @@ fn error(text: &str) -> String {
     said.trim().replace(manifests.file().to_str().unwrap(), "FILE")
 }
 
+/// What is said of the same manifests by `skep render`, which reads them in the same way.
+fn rendered(text: &str) -> String {
+    let manifests = Manifests::new(text);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+    let ended = command.arg("render").arg("-f").arg(manifests.file()).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    said.trim().replace(manifests.file().to_str().unwrap(), "FILE")
+}
+
+/// A document before the one that is wrong, of five lines.
+const FIRST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n# a comment\n---\n";
+
+/// A server of three lines after that, with these for the rest.
+fn second(rest: &str) -> String {
+    format!(
+        "{FIRST}apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {{name: a}}\n{rest}"
+    )
+}
+
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_place() {
-    let invalid = error("kind: MCPServer\nmetadata: {name: a\n");
-    assert!(invalid.starts_with("error: FILE: ") && invalid.contains("line "), "{invalid}");
-    assert_eq!(
-        error("apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPSever\nmetadata: {name: a}\n"),
-        "error: FILE, document 1: there is no kind MCPSever in toolhive.stacklok.dev"
-    );
+fn what_is_wrong_with_a_file_is_told_with_its_line() {
+    for (text, expected) in [
+        ("kind: MCPServer\nmetadata:\n  name: a\n bad: b\n".into(), "FILE:4: this is not YAML: "),
+        ("kind: MCPServer\nmetadata: {name: a\n".into(), "FILE:2: this is not YAML: unclosed bracket"),
+        (second("spec: {image: x, image: y}"), "FILE:9: this is not YAML: duplicate mapping key: image"),
+        (
+            second("").replace("MCPServer", "MCPSever"),
+            "FILE:7: there is no kind MCPSever in toolhive.stacklok.dev: is it MCPServer?",
+        ),
+        (
+            second("").replace("v1beta1", "v1"),
+            "FILE:6: there is no version v1 of MCPServer: use v1alpha1 or v1beta1",
+        ),
+        (format!("{FIRST}spec: {{}}"), "FILE:6: apiVersion or kind is missing: each document needs both"),
+        (
+            second("spec:\n  image: x\n  transprot: sse"),
+            "FILE:11: MCPServer a: spec.transprot: there is no such field: is it transport?",
+        ),
+        (second("sepc: {image: x}"), "FILE:9: MCPServer a: sepc: there is no such field: is it spec?"),
+        (
+            second("spec:\n  image: x\n  env:"),
+            "FILE:11: MCPServer a: spec.env: there is nothing in it: leave it out, or write []",
+        ),
+        ("hello".into(), "FILE:1: apiVersion or kind is missing"),
+        (second("spec: {}"), "FILE:9: MCPServer a: spec.image is missing"),
+        (
+            second("spec:\n  image: x\n  replicas: two"),
+            "FILE:11: MCPServer a: spec.replicas: it must be an integer, and is a string",
+        ),
+        (
+            second("spec:\n  image: x\n  transport: http"),
+            "FILE:11: MCPServer a: spec.transport: \"http\" is not one of stdio, streamable-http, sse",
+        ),
+        (
+            second("spec:\n  image: x\n  proxyPort: 70000"),
+            "FILE:11: MCPServer a: spec.proxyPort: 70000 is too large: the most is 65535",
+        ),
+        (
+            second("spec:\n  image: x\n  env:\n    - name: A\n      value: b\n    - value: c"),
+            "FILE:14: MCPServer a: spec.env[1].name is missing",
+        ),
+        (
+            format!("{}---\n{}", second("spec: {image: x}\n"), second("spec: {image: x}").replace(FIRST, "")),
+            "FILE:11: MCPServer a: it is there already, in line 6: give it another name",
+        ),
+    ] {
+        let expected = format!("error: {expected}");
+        for said in [error(&text), rendered(&text)] {
+            assert!(said.starts_with(&expected), "{said}\ninstead of\n{expected}\nof\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_reference_that_leads_nowhere_is_told_with_its_line() {
+    for (spec, expected) in [
+        (
+            "  oidcConfigRef: {name: corp, audience: crm}",
+            "FILE:11: MCPServer a: there is no MCPOIDCConfig corp in this namespace: create it",
+        ),
+        (
+            "  toolConfigRef: {name: few}",
+            "FILE:11: MCPServer a: there is no MCPToolConfig few in this namespace",
+        ),
+        (
+            "  rateLimiting: {shared: {maxTokens: 1, refillPeriod: 1m}}",
+            "FILE:11: MCPServer a: rateLimiting: calls are counted in Redis: set sessionStorage with provider redis",
+        ),
+        (
+            "  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]",
+            "FILE:11: MCPServer a: spec.secrets: there is no Secret token in the file: add it",
+        ),
+    ] {
+        let text = server("a", DEMO, spec).replace("image:", "# A comment.\n  image:");
+        let said = error(&text);
+        assert!(said.starts_with(&format!("error: {expected}")), "{said}\nof\n{text}");
+    }
+}
+
+#[test]
+fn a_file_with_nothing_to_run_or_no_file_is_told() {
     assert_eq!(
         error("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
         "error: FILE: there is nothing to run: no MCPServer and no MCPRemoteProxy is in it"
@@ -35,44 +129,56 @@ fn what_is_wrong_with_a_file_is_told_with_its_place() {
 }
 
 #[test]
-fn a_server_without_a_command_is_told_what_to_add() {
+fn a_server_without_a_command_and_an_engine_is_told_what_to_add() {
     let none =
         "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: x}\n";
     assert_eq!(
         error(none),
-        "error: FILE: MCPServer a: there is no command to run it with: images cannot be run without a cluster yet, so \
-         add the annotation skep.dev/local-command, for example \"npx -y @modelcontextprotocol/server-everything stdio\""
+        "error: FILE:1: MCPServer a: there is no command to run it with, and no container engine for its image: add the \
+         annotation skep.dev/local-command, for example \"npx -y @modelcontextprotocol/server-everything stdio\", or \
+         start Docker or Podman (looked for its socket at /nowhere/engine.sock)"
     );
     assert_eq!(
         error(&server("a", "\"echo 'x\"", "")),
-        "error: FILE: MCPServer a: metadata.annotations[skep.dev/local-command]: a quote is not closed: write it as in a \
-         shell"
+        "error: FILE:7: MCPServer a: metadata.annotations[skep.dev/local-command]: a quote is not closed: write it as in \
+         a shell"
+    );
+    let missing = error(&server("a", "npx-of-nobody", ""));
+    assert!(
+        missing.starts_with("error: FILE:2: MCPServer a: there is no program npx-of-nobody: install it"),
+        "{missing}"
     );
 }
 
 #[test]
-fn a_secret_that_is_missing_is_told_with_its_field() {
+fn a_secret_that_has_not_the_key_is_told_with_its_field() {
     let secrets = "  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]";
-    assert_eq!(
-        error(&server("a", DEMO, secrets)),
-        "error: FILE: MCPServer a: spec.secrets: there is no Secret token in the file: add it"
-    );
     let other = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {other: hunter2}";
     let missing = error(&server("a", DEMO, &format!("{secrets}{other}")));
-    assert_eq!(missing, "error: FILE: MCPServer a: spec.secrets: the Secret token has no key api: add it");
+    assert_eq!(missing, "error: FILE:10: MCPServer a: spec.secrets: the Secret token has no key api: add it");
 }
 
 #[test]
 fn what_only_a_pod_can_be_given_is_told_and_not_left_out() {
-    let redis = "  sessionStorage: {provider: redis, address: 'redis:6379', passwordRef: {name: redis, key: password}}
+    let headers = "  telemetryConfigRef: {name: otel}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPTelemetryConfig
+metadata: {name: otel}
+spec:
+  openTelemetry:
+    enabled: true
+    endpoint: otel:4318
+    tracing: {enabled: true}
+    sensitiveHeaders: [{name: x-key, secretKeyRef: {name: otel, key: key}}]
 ---
 apiVersion: v1
 kind: Secret
-metadata: {name: redis}
-stringData: {password: hunter2}";
+metadata: {name: otel}
+stringData: {key: hunter2}";
     assert_eq!(
-        error(&server("a", DEMO, redis)),
-        "error: FILE: MCPServer a: the secret that its proxy gets as THV_SESSION_REDIS_PASSWORD is for a cluster only, \
+        error(&server("a", DEMO, headers)),
+        "error: FILE:2: MCPServer a: the secret that its proxy gets as TOOLHIVE_OTEL_HEADER_X_KEY is for a cluster only, \
          for now"
     );
 }
@@ -82,8 +188,23 @@ fn a_port_that_is_taken_is_told_if_the_manifest_asks_for_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let said = error(&server("a", DEMO, &format!("  proxyPort: {port}")));
-    let expected = format!("error: FILE: MCPServer a: spec.proxyPort: cannot listen on 127.0.0.1:{port}: ");
+    let expected =
+        format!("error: FILE:10: MCPServer a: spec.proxyPort: cannot listen on 127.0.0.1:{port}: ");
     assert!(said.starts_with(&expected) && said.ends_with("choose another, or leave it out"), "{said}");
+}
+
+#[test]
+fn a_file_that_becomes_wrong_is_told_with_its_line_and_what_runs_goes_on() {
+    let run = Run::start(&server("demo", DEMO, ""));
+    let client = run.client("demo");
+    let file = run.manifests.file().display().to_string();
+    run.manifests.write(&server("demo", DEMO, "  transprot: sse"));
+    run.says(&format!(
+        "{file}:10: MCPServer demo: spec.transprot: there is no such field: is it transport?; what runs goes on as it is\n"
+    ));
+    assert_eq!(client.tools().len(), 3);
+    run.manifests.write(&server("demo", "no-such-program", ""));
+    run.says("there is no program no-such-program");
 }
 
 #[test]
@@ -92,7 +213,7 @@ fn without_a_file_and_a_package_one_is_told_what_to_write() {
         (&["run"][..], "error: there is nothing to run: name a file, as in skep run -f server.yaml"),
         (
             &["run", "ghcr.io/a/b"],
-            "error: \"ghcr.io/a/b\" is not a package: write npx://PACKAGE or uvx://PACKAGE",
+            "error: \"ghcr.io/a/b\" is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file",
         ),
     ] {
         let ended = Command::new(env!("CARGO_BIN_EXE_skep")).args(args).output().unwrap();

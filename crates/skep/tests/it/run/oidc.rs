@@ -41,7 +41,7 @@ metadata: {{name: idp}}
 stringData: {{secret: hunter2}}"
     );
     let run = Run::start(&server("demo", DEMO, &oidc));
-    assert!(run.row("demo").ends_with("Ready  -"), "{}", run.output());
+    assert!(run.row("demo").ends_with("Ready    -"), "{}", run.output());
     let address = run.address("demo");
     let stranger = Client { address, session: String::new(), token: String::new() };
     let (head, _) = stranger.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));

@@ -1,9 +1,17 @@
-//! How often tools may be called: token buckets in Redis, which all proxies of a server share.
+//! How often tools may be called: token buckets in Redis, which all proxies of a server share, or in the memory of the only
+//! one there is.
 //!
-//! All buckets of a call are looked at by one script, with the clock of Redis: a call takes a token from each of them, or
-//! from none. Keys and fields are those of ToolHive's proxy, so that both count together while one replaces the other.
+//! All buckets of a call are looked at at once, in Redis by one script and with its clock: a call takes a token from each of
+//! them, or from none. Keys and fields are those of ToolHive's proxy, so that both count together while one replaces the
+//! other.
 
-use std::{borrow::Cow, collections::HashMap, time::Duration};
+mod memory;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 
 use skep_config::{
     run_config::{self, RateLimitBucket, ToolRateLimit},
@@ -11,6 +19,7 @@ use skep_config::{
 };
 use skep_mcp::{Method, Refusal};
 
+use self::memory::Memory;
 use crate::{
     ConfigError,
     answer::Refused,
@@ -20,15 +29,20 @@ use crate::{
 };
 
 const FIELD: &str = "ratelimit";
-const TAKE: &str = include_str!("rate_limit.lua");
+const TAKE: &str = include_str!("take.lua");
 /// What stands before a digest in a key.
 const DIGEST: &str = "sha256:";
 
 /// The limits of a server.
 pub(crate) struct RateLimit {
-    redis: Redis,
-    take: Code,
+    counts: Counts,
     buckets: Buckets,
+}
+
+/// Where calls are counted.
+enum Counts {
+    Redis { redis: Box<Redis>, take: Code },
+    Memory(Memory),
 }
 
 struct Buckets {
@@ -52,15 +66,20 @@ struct Limit {
 
 impl RateLimit {
     pub(super) fn new(parameters: &run_config::RateLimit) -> Result<Self, ConfigError> {
-        Ok(Self {
-            buckets: Buckets::new(parameters)?,
-            redis: Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?,
-            take: Code::new(TAKE),
-        })
+        let counts = if parameters.redis_addr == run_config::RateLimit::IN_MEMORY {
+            Counts::Memory(Memory::default())
+        } else {
+            let redis = Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?;
+            Counts::Redis { redis: Box::new(redis), take: Code::new(TAKE) }
+        };
+        Ok(Self { buckets: Buckets::new(parameters)?, counts })
     }
 
     pub(super) async fn check(&self) -> Result<(), ConfigError> {
-        self.redis.check().await
+        match &self.counts {
+            Counts::Redis { redis, .. } => redis.check().await,
+            Counts::Memory(_) => Ok(()),
+        }
     }
 
     pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
@@ -85,9 +104,13 @@ impl RateLimit {
 
     /// Takes a token from each bucket, or says which one has none.
     async fn taken(&self, keys: &[String], limits: &[Limit]) -> Result<Option<Limit>, Away> {
+        let (redis, take) = match &self.counts {
+            Counts::Redis { redis, take } => (redis, take),
+            Counts::Memory(memory) => return Ok(memory.taken(keys, limits, Instant::now())),
+        };
         let arguments: Vec<u64> =
             limits.iter().flat_map(|limit| [limit.tokens.into(), limit.microseconds()]).collect();
-        let empty: usize = self.redis.run(&self.take, keys, &arguments).await?;
+        let empty: usize = redis.run(take, keys, &arguments).await?;
         Ok(empty.checked_sub(1).and_then(|index| limits.get(index)).copied())
     }
 }

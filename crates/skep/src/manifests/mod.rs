@@ -1,0 +1,158 @@
+//! Files of manifests.
+
+mod lines;
+mod schema;
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, bail, ensure};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use kube::core::DynamicObject;
+use serde_json::Value;
+use skep_api::{GROUP, crd};
+use skep_operator::render::RenderError;
+
+/// The objects of a file, and where each of them is.
+#[derive(Default)]
+pub(crate) struct Manifests {
+    name: String,
+    text: String,
+    pub(crate) objects: Vec<DynamicObject>,
+    /// The number of each object's document.
+    documents: Vec<usize>,
+}
+
+impl Manifests {
+    pub(crate) fn read(file: &Path, namespace: &str) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        Self::of(&text, &file.display().to_string(), namespace)
+    }
+
+    /// The objects of a text, which is called `name` in errors. Those that name no namespace are in the one that is given.
+    pub(crate) fn of(text: &str, name: &str, namespace: &str) -> anyhow::Result<Self> {
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(text).map_err(|error| not_yaml(name, &error))?;
+        let crds = crd::crds()?.iter().map(crd::to_json).collect::<Result<Vec<_>, _>>()?;
+        let mut manifests = Self { name: name.into(), text: text.into(), ..Self::default() };
+        for (number, document) in documents.into_iter().enumerate() {
+            if document.is_null() {
+                continue;
+            }
+            let who = who(&document);
+            let object = object(document, namespace, &crds).map_err(|error| {
+                let message = error.to_string();
+                let place = manifests.line(number, &message);
+                match message.strip_prefix("kind: ").or(message.strip_prefix("apiVersion: ")) {
+                    Some(message) => anyhow::anyhow!("{place}{message}"),
+                    None => anyhow::anyhow!("{place}{who}{message}"),
+                }
+            })?;
+            if let Some(first) = manifests.objects.iter().position(|other| is_same(other, &object)) {
+                let first = lines::line(text, manifests.documents[first], "").unwrap_or_default();
+                let place = manifests.line(number, "");
+                bail!("{place}{who}it is there already, in line {first}: give it another name");
+            }
+            manifests.objects.push(object);
+            manifests.documents.push(number);
+        }
+        Ok(manifests)
+    }
+
+    /// The place of an object as `file:line: `: that of the field which the message begins with, if it does.
+    pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, message: &str) -> String {
+        let found = self.objects.iter().position(|object| {
+            object.types.as_ref().is_some_and(|types| types.kind == kind)
+                && object.metadata.namespace.as_deref() == Some(namespace)
+                && object.metadata.name.as_deref() == Some(name)
+        });
+        match found.and_then(|index| self.documents.get(index)) {
+            Some(document) => self.line(*document, message),
+            None => self.file(),
+        }
+    }
+
+    /// The place of an object that is not what its kind says. It names no namespace, so the first by its name is taken.
+    pub(crate) fn place_of(&self, error: &RenderError) -> String {
+        let RenderError::Unreadable { kind, name, error } = error;
+        let namespaces = self.objects.iter().filter(|object| object.metadata.name.as_ref() == Some(name));
+        let namespace = namespaces.filter_map(|object| object.metadata.namespace.as_deref()).next();
+        self.place(kind, namespace.unwrap_or_default(), name, error)
+    }
+
+    /// The file as `file: `, or nothing where there is none.
+    pub(crate) fn file(&self) -> String {
+        if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
+    }
+
+    fn line(&self, document: usize, message: &str) -> String {
+        match lines::line(&self.text, document, message) {
+            Some(line) => format!("{}:{line}: ", self.name),
+            None => self.file(),
+        }
+    }
+}
+
+/// The kind and name of an object as `kind name: `, as far as it has them.
+fn who(document: &Value) -> String {
+    let (kind, name) = (document["kind"].as_str(), document["metadata"]["name"].as_str());
+    let known: Vec<&str> = [kind, name].into_iter().flatten().collect();
+    if known.is_empty() { String::new() } else { format!("{}: ", known.join(" ")) }
+}
+
+fn is_same(one: &DynamicObject, other: &DynamicObject) -> bool {
+    one.types == other.types
+        && one.metadata.name == other.metadata.name
+        && one.metadata.namespace == other.metadata.namespace
+}
+
+/// The first line says what; the rest of the text draws a picture of it.
+fn not_yaml(name: &str, error: &serde_saphyr::Error) -> anyhow::Error {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    let what = first
+        .split_once(": ")
+        .filter(|(place, _)| place.starts_with("line "))
+        .map_or(first, |(_, what)| what);
+    // What a program that calls the parser could do is not for people.
+    let what = what.split(", set DuplicateKeyPolicy").next().unwrap_or(what);
+    match error.location() {
+        Some(place) => anyhow::anyhow!("{name}:{}: this is not YAML: {what}", place.line()),
+        None => anyhow::anyhow!("{name}: this is not YAML: {what}"),
+    }
+}
+
+/// A document as an object that the API server would have given a generation.
+fn object(mut document: Value, namespace: &str, crds: &[Value]) -> anyhow::Result<DynamicObject> {
+    let (api_version, kind) = (document["apiVersion"].as_str(), document["kind"].as_str());
+    let (Some(api_version), Some(kind)) = (api_version, kind) else {
+        bail!("apiVersion or kind is missing: each document needs both")
+    };
+    if let Some((GROUP, version)) = api_version.split_once('/') {
+        schema::check(&document, kind, version, crds)?;
+    }
+    ensure!(document["metadata"]["name"].is_string(), "metadata.name is missing");
+    let metadata = &mut document["metadata"];
+    if metadata["namespace"].is_null() {
+        metadata["namespace"] = namespace.into();
+    }
+    if metadata["generation"].is_null() {
+        metadata["generation"] = 1.into();
+    }
+    if kind_is(&document, "Secret") {
+        encode(&mut document);
+    }
+    Ok(serde_json::from_value(document)?)
+}
+
+fn kind_is(document: &Value, kind: &str) -> bool {
+    document["apiVersion"] == "v1" && document["kind"] == kind
+}
+
+/// Moves plain text to where a Secret keeps its values, as the API server does.
+fn encode(secret: &mut Value) {
+    let Value::Object(plain) = secret["stringData"].take() else { return };
+    for (key, value) in plain {
+        let value = value.as_str().unwrap_or_default();
+        secret["data"][key] = STANDARD.encode(value).into();
+    }
+}

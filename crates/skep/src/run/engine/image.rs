@@ -1,0 +1,132 @@
+//! Getting an image that is not there yet.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+use skep_mcp::stdio::{Line, Lines};
+use tokio::time::timeout;
+
+use super::{
+    Engine,
+    wire::{Answer, Problem, query},
+};
+
+/// The longest line of progress that is read.
+const LONGEST: usize = 64 << 10;
+/// How long an engine may say nothing while it gets an image.
+const SILENCE: Duration = Duration::from_secs(300);
+
+impl Engine {
+    /// Sees to it that the engine has an image. `tell` hears how far it is.
+    pub(in super::super) async fn have(&self, image: &str, tell: impl Fn(String)) -> Result<(), String> {
+        let known = self.wire.sent(Method::GET, &format!("/images/{image}/json"), None).await;
+        match known {
+            Ok(_) => return Ok(()),
+            Err(Problem { status: Some(StatusCode::NOT_FOUND), .. }) => {}
+            Err(problem) => return Err(format!("the container engine cannot look for {image}: {problem}")),
+        }
+        tell(format!("getting the image {image}"));
+        let (name, tag) = parts(image);
+        let path = format!("/images/create?{}", query(&[("fromImage", name), ("tag", tag)]));
+        let got = async {
+            let answer = self.wire.sent(Method::POST, &path, None).await?;
+            followed(answer, |share| tell(format!("getting the image {image}: {share} %"))).await
+        };
+        got.await.map_err(|problem| format!("the container engine cannot get the image {image}: {problem}"))
+    }
+}
+
+/// The name and the tag or digest of an image.
+fn parts(image: &str) -> (&str, &str) {
+    if let Some(parts) = image.split_once('@') {
+        return parts;
+    }
+    match image.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, tag),
+        _ => (image, "latest"),
+    }
+}
+
+/// Reads to the end what is told while an image is got.
+async fn followed(mut answer: Answer, tell: impl Fn(u64)) -> Result<(), Problem> {
+    let (mut lines, mut layers) = (Lines::new(LONGEST), Layers::default());
+    let mut told = 0;
+    loop {
+        let next = timeout(SILENCE, answer.next()).await;
+        match next.map_err(|_| Problem::new("it says nothing for too long"))?? {
+            Some(bytes) => lines.feed(&bytes),
+            None => return Ok(()),
+        }
+        while let Some(line) = lines.line() {
+            let Line::Message(line) = line else { continue };
+            let Ok(news) = serde_json::from_slice::<Value>(&line) else { continue };
+            if let Some(error) = news["error"].as_str().or(news["errorDetail"]["message"].as_str()) {
+                return Err(Problem::new(error));
+            }
+            // In steps of ten, as each is told.
+            let share = layers.share(&news) / 10 * 10;
+            if share > told {
+                told = share;
+                tell(share);
+            }
+        }
+    }
+}
+
+/// How far each layer of the image is, and how large it is.
+#[derive(Default)]
+struct Layers(BTreeMap<String, (u64, u64)>);
+
+impl Layers {
+    /// The share of what is known of all layers that is there, in hundredths.
+    fn share(&mut self, news: &Value) -> u64 {
+        let detail = &news["progressDetail"];
+        let is_download = news["status"] == "Downloading";
+        if let (true, Some(id), Some(now), Some(all)) =
+            (is_download, news["id"].as_str(), detail["current"].as_u64(), detail["total"].as_u64())
+        {
+            self.0.insert(id.to_owned(), (now.min(all), all));
+        }
+        if let (Some(id), true) = (news["id"].as_str(), news["status"] == "Download complete")
+            && let Some((now, all)) = self.0.get_mut(id)
+        {
+            *now = *all;
+        }
+        let (now, all) = self.0.values().fold((0, 0), |(now, all), layer| (now + layer.0, all + layer.1));
+        (now * 100).checked_div(all).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_image_is_its_name_and_its_tag_or_digest() {
+        for (image, expected) in [
+            ("mcp", ("mcp", "latest")),
+            ("registry.example:5000/mcp", ("registry.example:5000/mcp", "latest")),
+            ("registry.example:5000/mcp:1.2", ("registry.example:5000/mcp", "1.2")),
+            ("a/b@sha256:12", ("a/b", "sha256:12")),
+        ] {
+            assert_eq!(parts(image), expected);
+        }
+    }
+
+    #[test]
+    fn the_share_is_that_of_all_layers() {
+        let mut layers = Layers::default();
+        let mut share = |id: &str, status: &str, current: u64| {
+            let detail = json!({"current": current, "total": 100});
+            layers.share(&json!({"id": id, "status": status, "progressDetail": detail}))
+        };
+        assert_eq!(share("a", "Pulling fs layer", 0), 0);
+        assert_eq!(share("a", "Downloading", 50), 50);
+        assert_eq!(share("b", "Downloading", 10), 30);
+        assert_eq!(share("a", "Download complete", 0), 55);
+        assert_eq!(share("a", "Extracting", 3), 55);
+    }
+}

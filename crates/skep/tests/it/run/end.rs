@@ -1,0 +1,48 @@
+//! Ctrl-C, a second one, and other ways to end.
+
+use std::fs;
+
+use skep_testkit::process::is_running;
+
+use super::{DEMO, Run, server, until};
+
+#[test]
+fn an_interrupt_and_its_kind_end_every_process() {
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut run = Run::start(&(server("one", DEMO, "") + &server("two", DEMO, "")));
+        run.row("one");
+        let two = until(|| Some(run.children("demo-server")).filter(|children| children.len() == 2));
+        let children = two.unwrap_or_else(|| panic!("{}", run.output()));
+        run.signal(signal);
+        let status = until(|| run.process.try_wait().unwrap()).expect("it does not end");
+        assert!(status.success(), "{signal}: {status}");
+        for child in children {
+            assert!(!is_running(child), "{signal}");
+        }
+    }
+}
+
+/// A server that neither answers nor ends, with a process of its own, as node is under npx. It writes the number of that
+/// one to a file.
+fn deaf(run: &str) -> String {
+    format!(
+        "sh -c \"trap '' TERM INT; sh -c 'trap : TERM; while true; do sleep 1; done' & echo $! > {run}; wait; wait\""
+    )
+}
+
+#[test]
+fn a_second_interrupt_kills_also_what_a_server_has_started() {
+    let number = std::env::temp_dir().join(format!("skep-grandchild-{}", std::process::id()));
+    let command = deaf(number.to_str().unwrap());
+    let mut run = Run::start(&server("deaf", &format!("{command:?}"), ""));
+    let grandchild = until(|| fs::read_to_string(&number).ok()?.trim().parse::<u32>().ok());
+    let grandchild = grandchild.unwrap_or_else(|| panic!("{}", run.output()));
+    let child = run.child("trap");
+    run.signal("INT");
+    run.says("Ending. Ctrl-C once more ends it at once.");
+    assert!(is_running(child) && is_running(grandchild));
+    run.signal("INT");
+    assert!(until(|| run.process.try_wait().unwrap()).is_some());
+    assert!(until(|| (!is_running(child) && !is_running(grandchild)).then_some(())).is_some());
+    fs::remove_file(number).unwrap();
+}

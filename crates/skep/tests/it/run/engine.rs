@@ -1,0 +1,179 @@
+//! Images, where a container engine is there.
+
+mod fake;
+
+use std::{fs, net::TcpListener, os::unix::net::UnixListener};
+
+use serde_json::{Value, json};
+
+use self::fake::FakeEngine;
+use super::{Client, DEMO, Manifests, Run, kill, real::everything, server, until};
+
+const IMAGE: &str = "registry.example/mcp:1";
+
+/// The manifest of a server that has nothing but its image.
+fn image(name: &str, image: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {{name: {name}}}\nspec:\n  image: \
+         {image}\n{spec}\n"
+    )
+}
+
+fn demo_image() -> String {
+    format!("{} demo-server", env!("CARGO_BIN_EXE_skep"))
+}
+
+fn started(engine: &FakeEngine, text: &str) -> Run {
+    let manifests = Manifests::new(text);
+    let mut command = manifests.command();
+    command.env("DOCKER_HOST", engine.host());
+    Run::of(manifests, command)
+}
+
+#[test]
+fn an_image_is_got_and_run_with_what_its_pod_would_have_and_leaves_nothing_behind() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let spec = "  args: [--all]
+  env: [{name: PLAIN, value: seen}]
+  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]
+  volumes: [{name: data, hostPath: /srv/data, mountPath: /data, readOnly: true}]
+  podTemplateSpec:
+    spec:
+      containers:
+        - name: mcp
+          volumeMounts: [{name: settings, mountPath: /etc/settings}, {name: tmp, mountPath: /tmp}]
+      volumes: [{name: settings, configMap: {name: settings}}, {name: tmp, emptyDir: {}}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {api: hunter2}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {a.toml: x = 1}";
+    engine.hold(true);
+    let mut run = started(&engine, &image("demo", IMAGE, spec));
+    run.says(&format!("MCPServer demo: getting the image {IMAGE}: 40 %"));
+    engine.hold(false);
+    assert!(run.row("demo").ends_with("Ready    echo, add, time"), "{}", run.output());
+    let sum = run.client("demo").called("add", json!({"a": 2, "b": 3}));
+    assert_eq!(sum["result"]["content"][0]["text"], "5");
+    let made = engine.made();
+    let made = made.last().unwrap();
+    assert_eq!(
+        (&made["Image"], &made["Cmd"], &made["User"]),
+        (&json!(IMAGE), &json!(["--all"]), &json!("1000:1000"))
+    );
+    let env = made["Env"].as_array().unwrap();
+    for variable in ["PLAIN=seen", "API_TOKEN=hunter2", "MCP_TRANSPORT=stdio"] {
+        assert!(env.contains(&json!(variable)), "no {variable} in {env:?}");
+    }
+    let host = &made["HostConfig"];
+    assert_eq!((&host["CapDrop"], &host["ReadonlyRootfs"]), (&json!(["ALL"]), &json!(true)));
+    assert_eq!(host["Tmpfs"], json!({"/tmp": "mode=1777"}));
+    let binds: Vec<&str> = host["Binds"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(binds[0], "/srv/data:/data:ro");
+    let (here, there) = binds[1].split_once(':').unwrap();
+    assert_eq!(there, "/etc/settings/a.toml:ro");
+    assert_eq!(fs::read_to_string(here).unwrap(), "x = 1");
+    assert_eq!(engine.count(), 1, "the one that told its tools is gone");
+    run.signal("INT");
+    assert!(until(|| run.process.try_wait().unwrap()).unwrap().success());
+    assert_eq!(engine.count(), 0);
+    assert!(!run.output().contains("hunter2"), "{}", run.output());
+}
+
+#[test]
+fn an_image_that_speaks_http_is_reached_at_a_port_of_this_machine_alone() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let engine = FakeEngine::start(&[(IMAGE, &format!("{} streamableHttp", everything()))]);
+    let spec = format!(
+        "  transport: streamable-http\n  mcpPort: {port}\n  env: [{{name: PORT, value: \"{port}\"}}]"
+    );
+    let run = started(&engine, &image("everything", IMAGE, &spec));
+    let answer = run.client("everything").called("echo", json!({"message": "hi"}));
+    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
+    let made = &engine.made()[0];
+    let ports = &made["HostConfig"]["PortBindings"][format!("{port}/tcp")];
+    assert_eq!(ports[0]["HostIp"], "127.0.0.1");
+    assert_ne!(ports[0]["HostPort"], port.to_string());
+    let env = made["Env"].as_array().unwrap();
+    assert!(
+        env.contains(&json!(format!("MCP_PORT={port}"))) && env.contains(&json!("MCP_HOST=0.0.0.0")),
+        "{env:?}"
+    );
+    drop(run);
+    assert_eq!(engine.count(), 0);
+}
+
+#[test]
+fn a_container_that_dies_comes_back() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let run = started(&engine, &image("demo", IMAGE, ""));
+    let client = run.client("demo");
+    assert_eq!(client.tools().len(), 3);
+    let first = engine.processes();
+    kill("KILL", first[0]);
+    let second = until(|| Some(engine.processes()).filter(|now| now.len() == 1 && *now != first));
+    assert!(second.is_some(), "{}", run.output());
+    assert_eq!(client.called("echo", json!({"message": "again"}))["result"]["content"][0]["text"], "again");
+}
+
+#[test]
+fn what_a_skep_that_was_killed_has_left_behind_is_removed_by_the_next_and_what_another_runs_is_not() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let mut killed = started(&engine, &image("demo", IMAGE, ""));
+    killed.row("demo");
+    let other = started(&engine, &image("other", IMAGE, ""));
+    let client = other.client("other");
+    killed.signal("KILL");
+    killed.process.wait().unwrap();
+    assert_eq!(engine.count(), 2);
+    let next = started(&engine, &image("next", IMAGE, ""));
+    next.says("Containers removed that a skep run before has left behind: 1");
+    next.row("next");
+    assert_eq!(engine.count(), 2);
+    assert_eq!(client.tools().len(), 3);
+}
+
+#[test]
+fn a_second_interrupt_removes_a_container_that_does_not_end() {
+    let deaf = std::env::temp_dir().join(format!("skep-deaf-{}.sh", std::process::id()));
+    fs::write(&deaf, "trap '' TERM INT\nwhile true; do sleep 1; done\n").unwrap();
+    let engine = FakeEngine::start(&[(IMAGE, &format!("sh {}", deaf.display()))]);
+    let mut run = started(&engine, &image("deaf", IMAGE, ""));
+    assert!(until(|| (engine.processes().len() == 1).then_some(())).is_some(), "{}", run.output());
+    run.signal("INT");
+    run.says("Ending.");
+    run.signal("INT");
+    assert!(until(|| run.process.try_wait().unwrap()).is_some());
+    assert_eq!((engine.count(), engine.processes()), (0, Vec::new()));
+    fs::remove_file(deaf).unwrap();
+}
+
+#[test]
+fn an_image_that_cannot_be_got_is_told_and_others_run() {
+    let engine = FakeEngine::start(&[]);
+    let run = started(&engine, &(image("lost", "registry.example/lost:2", "") + &server("demo", DEMO, "")));
+    run.says(
+        "MCPServer lost: the container engine cannot get the image registry.example/lost:2: manifest unknown; it is \
+         tried again",
+    );
+    assert_eq!(Client::new(run.address("demo")).tools().len(), 3);
+}
+
+#[test]
+fn an_engine_that_does_not_answer_is_named() {
+    let manifests = Manifests::new(&image("demo", IMAGE, ""));
+    let socket = manifests.0.join("engine.sock");
+    // Nobody listens there any more.
+    drop(UnixListener::bind(&socket).unwrap());
+    let ended =
+        manifests.command().env("DOCKER_HOST", format!("unix://{}", socket.display())).output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    let expected = format!("MCPServer demo: the container engine at {} does not answer: ", socket.display());
+    assert!(said.contains(&expected) && said.contains("start it, and see that you may use it"), "{said}");
+}
