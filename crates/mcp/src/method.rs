@@ -111,6 +111,27 @@ impl Method {
         }
     }
 
+    /// Whether it does the same when it is done twice, so that it may be sent again when nobody knows whether it arrived.
+    pub fn is_repeatable(self) -> bool {
+        matches!(
+            self,
+            Self::Initialize
+                | Self::Initialized
+                | Self::Ping
+                | Self::ServerDiscover
+                | Self::ToolsList
+                | Self::PromptsList
+                | Self::PromptsGet
+                | Self::ResourcesList
+                | Self::ResourceTemplatesList
+                | Self::ResourcesRead
+                | Self::LoggingSetLevel
+                | Self::CompletionComplete
+                | Self::TasksList
+                | Self::TasksGet
+        )
+    }
+
     /// Whether 2026-07-28 wants the `Mcp-Name` header on its requests.
     pub fn requires_name_header(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)

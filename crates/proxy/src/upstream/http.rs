@@ -124,14 +124,17 @@ impl HttpServer {
             Ok(response) if is_lost(&response, exchange, current.as_ref()) => {
                 Box::pin(self.recovered(exchange, current, Ok(response))).await
             }
-            Err(error) if error.is_connect() && current.is_some() => {
+            Err(error) if current.is_some() && (error.is_connect() || is_repeatable(exchange)) => {
                 Box::pin(self.recovered(exchange, current, Err(()))).await
             }
-            Ok(response) => self.learnt(exchange, current, response).await,
-            Err(error) => {
-                warn!(%error, "the server cannot be reached");
-                Err(Refusal::Unreachable)
+            // It begins a session, and its server ended before it answered.
+            Err(error) if !error.is_connect() && is_repeatable(exchange) => {
+                debug!(%error, "sent once more");
+                let response = Box::pin(self.forward(exchange, None)).await.map_err(unreachable)?;
+                self.learnt(exchange, None, response).await
             }
+            Ok(response) => self.learnt(exchange, current, response).await,
+            Err(error) => Err(unreachable(error)),
         }
     }
 
@@ -284,10 +287,7 @@ impl HttpServer {
                 };
             }
         }
-        let response = self.forward(exchange, Some(&current.session)).await.map_err(|error| {
-            warn!(%error, "the server cannot be reached");
-            Refusal::Unreachable
-        })?;
+        let response = self.forward(exchange, Some(&current.session)).await.map_err(unreachable)?;
         self.learnt(exchange, Some(current), response).await
     }
 
@@ -330,6 +330,17 @@ fn request(method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Request
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
     request
+}
+
+fn unreachable(error: Error) -> Refusal {
+    warn!(%error, "the server cannot be reached");
+    Refusal::Unreachable
+}
+
+/// Whether a request may be sent again when nobody knows whether the server has done what it asks for.
+fn is_repeatable(exchange: &Exchange) -> bool {
+    let method = exchange.call.as_ref().and_then(|call| call.method);
+    method.is_some_and(skep_mcp::Method::is_repeatable)
 }
 
 /// Whether the server does not know a session that we know.

@@ -1,9 +1,19 @@
 //! Sessions: of clients, and of the server behind them.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use http::{Method, StatusCode};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
 
 use crate::fixture::{Fixture, Server, begun, call, initialize, result, status};
 
@@ -59,4 +69,39 @@ async fn a_session_that_the_server_has_lost_is_begun_anew_and_the_request_sent_a
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!(answer.json()["result"]["session"], "s-1", "the client keeps its id");
     assert_eq!(server.got().len(), 6);
+}
+
+/// A server that ends once it has read its first request, and is started again. It counts what it has read.
+async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, read) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+    let count = read.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 1 << 16];
+            stream.read(&mut request).await.unwrap();
+            if count.fetch_add(1, Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let body = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            let answer = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    (address, read)
+}
+
+#[tokio::test]
+async fn what_only_asks_is_sent_again_when_its_server_ends_and_what_does_something_is_not() {
+    for (message, expected, times) in [
+        (initialize(), StatusCode::OK, 2),
+        (call("tools/list", json!({})), StatusCode::OK, 2),
+        (call("tools/call", json!({"name": "pay"})), StatusCode::BAD_GATEWAY, 1),
+    ] {
+        let (address, read) = ending().await;
+        let fixture = Fixture::before(address, json!([])).await;
+        assert_eq!(fixture.post(&[], &message).await.status, expected, "{message}");
+        assert_eq!(read.load(Ordering::Relaxed), times, "{message}");
+    }
 }
