@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::core::DynamicObject;
 use serde_json::Value;
 use skep_converge::{Child, Kind};
-use skep_world::{Reader, Target, Watched, World};
+use skep_world::{ReadError, Reader, Target, Watched, World};
 
 use crate::{
-    driver::{Blocked, Computed, Controller, computed},
+    driver::{Blocked, Controller, Outcome},
     kinds::{Visit, each},
     settings::Settings,
     watched::{ConfigMaps, Secrets, watches},
@@ -63,6 +64,29 @@ pub async fn render(objects: Vec<DynamicObject>, settings: Settings) -> Result<V
         }
     }
     Ok(rendered)
+}
+
+/// What an object should have, and what would be said of it, without writing anything.
+struct Computed {
+    /// Its children, or why it has none.
+    children: Result<Vec<Child>, Blocked>,
+    /// What its status would be if it had them and nothing ran yet.
+    status: Child,
+}
+
+/// What the object that the reader is for should have. Nothing if it is not there.
+async fn computed<C: Controller>(controller: &C, reader: &mut Reader) -> Result<Option<Computed>, ReadError> {
+    let name = reader.target().name.to_string();
+    let entry = reader.get::<C::Resource>(&name);
+    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(None) };
+    let inputs = controller.resolve(object, reader).await?;
+    let children = controller.desired(&inputs);
+    let outcome = match &children {
+        Ok(_) => Outcome::Converged(Vec::new()),
+        Err(blocked) => Outcome::Blocked(blocked.clone()),
+    };
+    let status = controller.status(&inputs, &outcome, &Time(Timestamp::now()));
+    Ok(Some(Computed { children, status }))
 }
 
 type Computing<'a> = Pin<Box<dyn Future<Output = Result<Option<Computed>, Blocked>> + Send + 'a>>;

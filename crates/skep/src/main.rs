@@ -6,6 +6,7 @@ mod logs;
 mod manifests;
 mod operator;
 mod output;
+mod plan;
 mod proxy;
 mod render;
 mod run;
@@ -30,6 +31,7 @@ enum Command {
     Crds(crds::Args),
     DemoServer(demo_server::Args),
     Operator(operator::Args),
+    Plan(plan::Args),
     Proxy(proxy::Args),
     Render(render::Args),
     Run(run::Args),
@@ -54,12 +56,17 @@ fn main() -> ExitCode {
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),
+        Command::Plan(args) => return exit_code(plan::run(&args)),
         Command::Proxy(args) => proxy::run(args),
         Command::Render(args) => render::run(&args),
         Command::Run(args) => run::run(&args),
     };
+    exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One sentence for people; where in the program it came from helps nobody who reads it.
             eprintln!("error: {error:#}");

@@ -5,5 +5,6 @@
 
 mod generation_is_frozen;
 mod logs;
+mod plan;
 mod run;
 mod sessions_outlive_a_proxy;

@@ -51,30 +51,36 @@ fn checksums(children: &[Value]) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// A namespace as ToolHive's operator has left it, and no operator: the objects that it has worked on, and their children.
+pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, String)>, Vec<Value>) {
+    let fixture = Fixture::with(golden::settings()).await.stopped().await;
+    let names = golden::create_inputs(&fixture.test, folder).await;
+    for (kind, name) in names.iter().filter(|(kind, _)| *kind == EmbeddingServers::KIND) {
+        // By which one knows that ToolHive has worked on it.
+        let finalizer = json!({"metadata": {"finalizers": [annotations::EMBEDDING_SERVER_FINALIZER]}});
+        fixture.patch_any(*kind, name, finalizer).await;
+    }
+    let mut children = golden::children(folder, fixture.test.name(), &names);
+    // As they must be where a configuration names the namespace.
+    let checksums = checksums(&children);
+    for child in &mut children {
+        let owner = &child["metadata"]["ownerReferences"][0];
+        let kind = golden::kind_of(owner).unwrap();
+        let owner = fixture.object(kind, owner["name"].as_str().unwrap()).await.unwrap();
+        *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
+        golden::create_as(&fixture.test, "thv-operator", child).await;
+    }
+    report_as_toolhive(&fixture, folder, &names).await;
+    (fixture, names, children)
+}
+
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     for folder in golden::folders() {
-        let fixture = Fixture::with(golden::settings()).await.stopped().await;
-        let names = golden::create_inputs(&fixture.test, &folder).await;
-        for (kind, name) in names.iter().filter(|(kind, _)| *kind == EmbeddingServers::KIND) {
-            // By which one knows that ToolHive has worked on it.
-            let finalizer = json!({"metadata": {"finalizers": [annotations::EMBEDDING_SERVER_FINALIZER]}});
-            fixture.patch_any(*kind, name, finalizer).await;
-        }
-        let mut children = golden::children(&folder, fixture.test.name(), &names);
-        // As they must be where a configuration names the namespace.
-        let checksums = checksums(&children);
-        for child in &mut children {
-            let owner = &child["metadata"]["ownerReferences"][0];
-            let kind = golden::kind_of(owner).unwrap();
-            let owner = fixture.object(kind, owner["name"].as_str().unwrap()).await.unwrap();
-            *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
-            golden::create_as(&fixture.test, "thv-operator", child).await;
-        }
-        report_as_toolhive(&fixture, &folder, &names).await;
+        let (fixture, names, children) = left_by_toolhive(&folder).await;
         let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
-        let rolled = self::checksums(&ours);
+        let rolled = checksums(&ours);
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
             let object = fixture.settle_any(*kind, name).await;
