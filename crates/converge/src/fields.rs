@@ -1,6 +1,6 @@
 //! Sets of fields, as `managedFields` writes them: which of them nobody would own any more, and objects without those.
 //!
-//! In `{"f:a": {".": {}, "f:b": {}}}` are `a` and `a.b`; `{}` stands for `{".": {}}`.
+//! In `{"f:a": {".": {}, "f:b": {}}}` are `a` and `a.b`. A leaf is `{}`: a value, or a list or map that is owned as a whole.
 
 use serde_json::{Map, Value, json};
 
@@ -29,12 +29,13 @@ pub(crate) fn union(one: Value, other: Value) -> Value {
 
 /// The fields of one set that are not in the other. Nothing if there are none.
 pub(crate) fn without(set: &Value, other: Option<&Value>) -> Option<Value> {
+    let Some(other) = other else { return Some(set.clone()) };
     let mut left = Map::new();
-    if holds_itself(set) && !other.is_some_and(holds_itself) {
+    if holds_itself(set) && !holds_itself(other) {
         left.insert(".".into(), json!({}));
     }
     for (key, inner) in set.as_object().into_iter().flatten().filter(|(key, _)| *key != ".") {
-        if let Some(inner) = without(inner, other.and_then(|other| other.get(key))) {
+        if let Some(inner) = without(inner, other.get(key)) {
             left.insert(key.clone(), inner);
         }
     }
@@ -48,6 +49,9 @@ fn holds_itself(set: &Value) -> bool {
 /// Takes the fields out of the value, and says whether the value is to go as a whole.
 pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
     let Some(fields) = set.as_object() else { return false };
+    if fields.is_empty() {
+        return true;
+    }
     match value {
         Value::Object(map) => {
             for (key, inner) in fields {
@@ -68,13 +72,13 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
         }
         _ => {}
     }
-    let is_whole = fields.keys().all(|key| key == ".");
+    // What is left belongs to somebody.
     let is_empty = match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),
         _ => true,
     };
-    holds_itself(set) && (is_whole || is_empty)
+    holds_itself(set) && is_empty
 }
 
 #[cfg(test)]
