@@ -145,13 +145,11 @@ async fn a_changed_spec_is_told_with_its_fields_and_why_and_then_it_happens() {
     let fixture = fixture.restart().await;
     fixture.settle("fetch").await;
     let live = json!(fixture.deployment("fetch").await);
-    let args = foretold
-        .iter()
-        .filter(|change| change.path.starts_with("spec.template.spec.containers[toolhive].args"));
-    for change in args {
-        let has = live["spec"]["template"]["spec"]["containers"][0]["args"].to_string();
-        assert!(has.contains(change.after.as_ref().unwrap().as_str().unwrap()), "{change} in {has}");
-    }
+    let args = live["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let foretold = foretold.iter().filter(|change| change.path.contains("containers[toolhive].args"));
+    let foretold: Vec<_> = foretold.filter_map(|change| change.after.as_ref()).collect();
+    assert_eq!(foretold.len(), 2, "{foretold:?}");
+    assert!(foretold.iter().all(|argument| args.contains(argument)), "{foretold:?} in {args:?}");
     assert_eq!(planned(&fixture.stopped().await).await["MCPServer fetch"].verdict(), Verdict::Settled);
 }
 
