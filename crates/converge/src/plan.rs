@@ -155,9 +155,8 @@ impl Writer {
         if let Some(dropped) = self.dropped(&before, &after, &theirs, Some("status")) {
             strip(&mut after.data, &dropped);
         }
-        let status = |object: &DynamicObject| json!({"status": object.data.get("status")});
+        let status = |object: &DynamicObject| json!({"status": timeless(&object.data["status"])});
         let changes = changes(&status(&before), &status(&after));
-        let changes: Vec<_> = changes.into_iter().filter(|change| !change.path.ends_with("Time")).collect();
         let same = self.fields(&before, Some("status")) == self.fields(&after, Some("status"));
         if changes.is_empty() && same {
             return Ok(Applied::Unchanged);
@@ -239,4 +238,17 @@ fn differences(kind: Kind, before: &DynamicObject, after: &DynamicObject) -> Vec
         hide_secrets(&mut before, &mut after);
     }
     changes(&before, &after)
+}
+
+/// A status without its times, which differ whenever anything does. One that was never reported is empty.
+fn timeless(status: &Value) -> Value {
+    match status {
+        Value::Null => json!({}),
+        Value::Object(map) => {
+            let kept = map.iter().filter(|(name, _)| !name.ends_with("Time"));
+            kept.map(|(name, value)| (name.clone(), timeless(value))).collect()
+        }
+        Value::Array(items) => items.iter().map(timeless).collect(),
+        other => other.clone(),
+    }
 }

@@ -107,7 +107,7 @@ pub enum PlanError {
     #[error("cannot talk to the cluster: {0}")]
     Client(#[from] kube::Error),
     /// The cluster does not know a kind.
-    #[error("{0}: the cluster does not know this kind; install the CRDs of this version first (skep crds)")]
+    #[error("{0}: the cluster does not know this kind; install the CRDs first (skep crds)")]
     Unknown(ReadError),
     /// Something could not be read.
     #[error(transparent)]

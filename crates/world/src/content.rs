@@ -29,7 +29,8 @@ impl ReadError {
 
     /// Whether the API server does not know the kind.
     pub fn is_unknown(&self) -> bool {
-        matches!(self.source.as_ref(), kube::Error::Api(status) if status.is_not_found())
+        // An API server that has nothing of the group answers in plain words, with no reason.
+        matches!(self.source.as_ref(), kube::Error::Api(status) if status.code == 404)
     }
 
     pub(crate) fn listing(kind: Kind, source: kube::Error) -> Self {

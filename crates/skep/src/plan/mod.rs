@@ -6,7 +6,7 @@ mod text;
 
 use std::{env, process::ExitCode};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
 use kube::{Config, config::KubeConfigOptions};
 use skep_operator::{
@@ -94,7 +94,8 @@ async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
     let settings = Settings::from_env(&env::vars().collect());
     let is_chosen =
         |target: &Target| args.objects.is_empty() || args.objects.iter().any(|chosen| chosen.is(target));
-    let planned = plan(config, &namespaces, settings, is_chosen).await?;
+    // The sentence says what its causes say.
+    let planned = plan(config, &namespaces, settings, is_chosen).await.map_err(|error| anyhow!("{error}"))?;
     for chosen in &args.objects {
         if !planned.iter().any(|(target, _)| chosen.is(target)) {
             let place = if args.all_namespaces {
@@ -120,6 +121,6 @@ fn finished((target, result): Planning) -> anyhow::Result<Planned> {
         Err(Failure::Write(error)) if error.is_stale() => {
             bail!("{} changed while it was looked at: ask again ({error})", object())
         }
-        Err(failure) => Err(anyhow::Error::new(failure).context(object())),
+        Err(failure) => bail!("{}: {failure}", object()),
     }
 }

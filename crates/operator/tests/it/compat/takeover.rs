@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_config::annotations;
 use skep_converge::Kind;
-use skep_operator::watched::{EmbeddingServers, VirtualServers};
+use skep_operator::watched::VirtualServers;
 use skep_world::Watched;
 
 use super::golden;
@@ -55,11 +54,6 @@ fn checksums(children: &[Value]) -> BTreeMap<String, String> {
 pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, String)>, Vec<Value>) {
     let fixture = Fixture::with(golden::settings()).await.stopped().await;
     let names = golden::create_inputs(&fixture.test, folder).await;
-    for (kind, name) in names.iter().filter(|(kind, _)| *kind == EmbeddingServers::KIND) {
-        // By which one knows that ToolHive has worked on it.
-        let finalizer = json!({"metadata": {"finalizers": [annotations::EMBEDDING_SERVER_FINALIZER]}});
-        fixture.patch_any(*kind, name, finalizer).await;
-    }
     let mut children = golden::children(folder, fixture.test.name(), &names);
     // As they must be where a configuration names the namespace.
     let checksums = checksums(&children);
@@ -119,20 +113,26 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     }
 }
 
-/// Writes the golden status of each object as ToolHive's operator did, with a condition of which nothing is known here.
+/// Marks each object and writes its golden status as ToolHive's operator did, with a condition of which nothing is known here.
 async fn report_as_toolhive(fixture: &Fixture, folder: &Path, names: &[(Kind, String)]) {
     for mut theirs in golden::documents(&folder.join("status.yaml"), fixture.test.name()) {
-        let name = theirs["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = theirs["name"].as_str().unwrap().to_owned();
         let Some((kind, _)) = names.iter().find(|(kind, n)| theirs["kind"] == *kind.kind && *n == name)
         else {
             continue;
         };
-        if let Some(conditions) = theirs["status"]["conditions"].as_array_mut() {
-            for condition in conditions.iter_mut() {
-                condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
-            }
-            conditions.push(condition("Forgotten"));
+        fixture.patch_any(*kind, &name, json!({"metadata": {"finalizers": theirs["finalizers"]}})).await;
+        if theirs["status"].is_null() {
+            continue;
         }
+        // The golden files leave times and messages out.
+        let mut conditions = theirs["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        for condition in &mut conditions {
+            condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+            condition["message"] = json!("");
+        }
+        conditions.push(condition("Forgotten"));
+        theirs["status"]["conditions"] = json!(conditions);
         fixture.report_as("thv-operator", *kind, &name, &theirs["status"]).await;
     }
 }
