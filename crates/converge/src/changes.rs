@@ -15,6 +15,16 @@ pub struct Change {
     pub after: Option<Value>,
 }
 
+/// What comes after the path of a list of which only the order differs.
+const ORDER: &str = " (order)";
+
+impl Change {
+    /// Whether it is only the order of a list.
+    pub(crate) fn is_order(&self) -> bool {
+        self.path.ends_with(ORDER)
+    }
+}
+
 /// The fields by which the items of a list are told apart, if each has one of its own.
 const KEYS: [&str; 3] = ["name", "type", "mountPath"];
 
@@ -39,15 +49,22 @@ fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, found: &mu
                 KEYS.into_iter().find(|key| names(one, key).is_some() && names(other, key).is_some())
             {
                 compare_items(path, key, one, other, found);
-            } else if one.len() == other.len() {
-                for (index, (one, other)) in one.iter().zip(other).enumerate() {
-                    compare(&format!("{path}[{index}]"), Some(one), Some(other), found);
-                }
             } else {
-                found.push(Change { path: path.into(), before: before.cloned(), after: after.cloned() });
+                compare_positions(path, one, other, found);
             }
         }
         _ => found.push(Change { path: path.into(), before: before.cloned(), after: after.cloned() }),
+    }
+}
+
+/// Items by where they are, but for those that both have at the beginning and at the end.
+fn compare_positions(path: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
+    let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one[start..], &other[start..]);
+    let end = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
+    let (one, other) = (&one[..one.len() - end], &other[..other.len() - end]);
+    for index in 0..one.len().max(other.len()) {
+        compare(&format!("{path}[{}]", start + index), one.get(index), other.get(index), found);
     }
 }
 
@@ -60,7 +77,7 @@ fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], found: &
     };
     if kept(&before, &after) != kept(&after, &before) {
         found.push(Change {
-            path: format!("{path} (order)"),
+            path: format!("{path}{ORDER}"),
             before: Some(json!(before)),
             after: Some(json!(after)),
         });
@@ -173,11 +190,8 @@ mod tests {
             "env": [{"name": "C", "value": "3"}, {"name": "A", "value": "9"}, {"name": "B", "value": "2"}],
             "args": ["x", "y"],
         });
-        let expected = [
-            r#"args: ["x"] -> ["x","y"]"#,
-            r#"env[A].value: "1" -> "9""#,
-            r#"env[C]: + {"name":"C","value":"3"}"#,
-        ];
+        let expected =
+            [r#"args[1]: + "y""#, r#"env[A].value: "1" -> "9""#, r#"env[C]: + {"name":"C","value":"3"}"#];
         assert_eq!(told(before.clone(), after), expected);
         let turned = json!({"env": [before["env"][1], before["env"][0]], "args": ["x"]});
         assert_eq!(told(before, turned), [r#"env (order): ["A","B"] -> ["B","A"]"#]);

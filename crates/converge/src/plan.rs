@@ -156,7 +156,9 @@ impl Writer {
             strip(&mut after.data, &dropped);
         }
         let status = |object: &DynamicObject| json!({"status": timeless(&object.data["status"])});
-        let changes = changes(&status(&before), &status(&after));
+        let mut changes = changes(&status(&before), &status(&after));
+        // Conditions are known by their types, and come in the order in which they were first reported.
+        changes.retain(|change| !change.is_order());
         let same = self.fields(&before, Some("status")) == self.fields(&after, Some("status"));
         if changes.is_empty() && same {
             return Ok(Applied::Unchanged);
