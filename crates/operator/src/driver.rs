@@ -175,7 +175,10 @@ impl<C: Controller> Driver<C> {
             match finalizer.add(&self.writer, C::Resource::KIND, &metadata).await? {
                 Applied::Planned(planned) => plan.writes.push(*planned),
                 // The answer is news to the world, so the object is worked on again, as it is now.
-                done => return Ok(self.learn(done, plan)),
+                done => {
+                    self.learn(done, plan);
+                    return Ok(());
+                }
             }
         }
         let inputs = self.controller.resolve(object, reader).await?;
