@@ -68,6 +68,16 @@ pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, Stri
     (fixture, names, children)
 }
 
+/// The object once the operator has reported on it, which it may not have begun to, and has nothing more to do.
+pub(super) async fn taken_over(fixture: &Fixture, kind: Kind, name: &str) -> DynamicObject {
+    let is_ours = |object: &DynamicObject| !conditions(object).contains_key(FORGOTTEN);
+    fixture.until_object(kind, name, "reported on", is_ours).await;
+    fixture.settle_any(kind, name).await
+}
+
+/// A condition that ToolHive has reported, and of which nothing is known here.
+const FORGOTTEN: &str = "Forgotten";
+
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
@@ -77,7 +87,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
         let rolled = checksums(&ours);
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
-            let object = fixture.settle_any(*kind, name).await;
+            let object = taken_over(&fixture, *kind, name).await;
             status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
         }
         for child in &children {
@@ -113,7 +123,7 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     }
 }
 
-/// Marks each object and writes its golden status as ToolHive's operator did, with a condition of which nothing is known here.
+/// Marks each object and writes its golden status as ToolHive's operator did.
 async fn report_as_toolhive(fixture: &Fixture, folder: &Path, names: &[(Kind, String)]) {
     for mut theirs in golden::documents(&folder.join("status.yaml"), fixture.test.name()) {
         let name = theirs["name"].as_str().unwrap().to_owned();
@@ -131,7 +141,7 @@ async fn report_as_toolhive(fixture: &Fixture, folder: &Path, names: &[(Kind, St
             condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
             condition["message"] = json!("");
         }
-        conditions.push(condition("Forgotten"));
+        conditions.push(condition(FORGOTTEN));
         theirs["status"]["conditions"] = json!(conditions);
         fixture.report_as("thv-operator", *kind, &name, &theirs["status"]).await;
     }
@@ -142,7 +152,7 @@ fn condition(type_: &str) -> Value {
 }
 
 fn status_is_ours(object: &DynamicObject, what: &str) {
-    assert!(!conditions(object).contains_key("Forgotten"), "{what}: {:#}", object.data["status"]);
+    assert!(!conditions(object).contains_key(FORGOTTEN), "{what}: {:#}", object.data["status"]);
     let entries = object.metadata.managed_fields.iter().flatten();
     let reporters = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
     let reporters: Vec<_> = reporters.filter_map(|entry| entry.manager.as_deref()).collect();
