@@ -5,16 +5,17 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use http::Request;
+use http::{Method, Request};
 use kube::{
     Client,
     core::{DynamicObject, ObjectMeta},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    Child, Digest, Error, Kind, Meta, Observed, Result, random,
+    Child, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result, random,
     reclaim::reclaim,
+    request::{JSON_PATCH, Patch, refused},
     takeover::{status_taken_over, taken_over},
 };
 
@@ -25,6 +26,18 @@ pub enum Applied {
     Unchanged,
     /// It was written, and this is how it is now.
     Written(Box<DynamicObject>),
+    /// It would be written. Nothing was.
+    Planned(Box<Planned>),
+}
+
+impl Applied {
+    /// What would be written, if it was only planned.
+    pub fn planned(self) -> Option<Planned> {
+        match self {
+            Self::Planned(planned) => Some(*planned),
+            Self::Unchanged | Self::Written(_) => None,
+        }
+    }
 }
 
 /// How many objects may be kept by others from being what was asked.
@@ -34,6 +47,7 @@ const ACCEPTED: usize = 10_000;
 pub struct Writer {
     client: Client,
     manager: &'static str,
+    mode: Mode,
     /// What the API server made of an apply where that is not what was asked for, say because a webhook changes it.
     /// The same answer to the same wish is then as good as it gets, and asking again would never end.
     accepted: Mutex<HashMap<String, (Digest, Digest)>>,
@@ -41,8 +55,8 @@ pub struct Writer {
 
 impl Writer {
     /// A writer that owns fields as `manager`.
-    pub fn new(client: Client, manager: &'static str) -> Self {
-        Self { client, manager, accepted: Mutex::default() }
+    pub fn new(client: Client, manager: &'static str, mode: Mode) -> Self {
+        Self { client, manager, mode, accepted: Mutex::default() }
     }
 
     /// The name of the field manager.
@@ -50,9 +64,14 @@ impl Writer {
         self.manager
     }
 
-    /// The client that it writes with.
+    /// The client, for reads: whatever writes goes through [`Writer::request`].
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// What becomes of its writes.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     /// Makes the live object what the child says, for the object with the uid `owner`, if it is not so already.
@@ -70,12 +89,15 @@ impl Writer {
             if !observed.takeover && self.settled(&meta.uid, "", child.digest(), observed.owned) {
                 return Ok(Applied::Unchanged);
             }
-            if observed.takeover {
-                self.take_over(child.kind, &child.namespace, &child.name).await?;
-            }
         }
         if let Some(key) = child.random_key() {
             return self.create_random(child, key).await;
+        }
+        if self.mode == Mode::Plan {
+            return self.planned(child, live).await;
+        }
+        if live.is_some_and(|(_, observed)| observed.takeover) {
+            self.take_over(child.kind, &child.namespace, &child.name).await?;
         }
         let written = match self.send(child, None).await {
             Err(error) if error.is_invalid() => {
@@ -94,10 +116,8 @@ impl Writer {
         body["stringData"][key] = random::text().map_err(Error::NoRandomness)?.into();
         let refused = |source| refused("create", child.kind, &child.namespace, &child.name, source);
         let path = format!("{}?fieldManager={}", child.kind.path(Some(&child.namespace)), self.manager);
-        let request = Request::post(path).header("content-type", "application/json");
-        let request = request.body(body.to_string().into_bytes());
-        let request = request.map_err(|error| refused(kube::Error::HttpError(error)))?;
-        match self.client.request(request).await {
+        match self.request(Method::POST, &path, "application/json", &body).await {
+            Ok(_) if self.mode == Mode::Plan => Ok(Planned::creation(child)),
             Ok(created) => Ok(Applied::Written(Box::new(created))),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Applied::Unchanged),
             Err(error) => Err(refused(error)),
@@ -111,18 +131,30 @@ impl Writer {
         seen: Option<&Meta>,
         refused: Error,
     ) -> Result<DynamicObject> {
+        self.send_reclaim(child, seen, refused).await?;
+        self.send(child, None).await
+    }
+
+    /// Makes ours what stands in the way of an apply.
+    pub(crate) async fn send_reclaim(
+        &self,
+        child: &Child,
+        seen: Option<&Meta>,
+        refused: Error,
+    ) -> Result<DynamicObject> {
         let Some(patch) = seen.and_then(|seen| reclaim(child, seen)) else { return Err(refused) };
         let query = format!("fieldManager={}", self.manager);
-        let content = "application/json-patch+json";
-        let request = Patch { content, query: &query, body: &patch, subresource: None };
-        request.send(&self.client, "reclaim", child.kind, &child.namespace, &child.name).await?;
-        self.send(child, None).await
+        let request = Patch { content: JSON_PATCH, query: &query, body: &patch, subresource: None };
+        request.send(self, "reclaim", child.kind, &child.namespace, &child.name).await
     }
 
     /// Makes the status fields that the manager owns what the child says, if they are not so already.
     pub async fn apply_status(&self, child: &Child, meta: &Meta, observed: &Observed) -> Result<Applied> {
         if self.settled(&meta.uid, "status", child.digest(), observed.owned_status) {
             return Ok(Applied::Unchanged);
+        }
+        if self.mode == Mode::Plan {
+            return self.planned_status(child, observed).await;
         }
         if observed.status_takeover {
             self.take_over_status(child).await?;
@@ -167,11 +199,11 @@ impl Writer {
         };
     }
 
-    async fn send(&self, child: &Child, subresource: Option<&str>) -> Result<DynamicObject> {
+    pub(crate) async fn send(&self, child: &Child, subresource: Option<&str>) -> Result<DynamicObject> {
         let query = format!("fieldManager={}&force=true", self.manager);
         let request =
             Patch { content: "application/apply-patch+yaml", query: &query, body: child.body(), subresource };
-        request.send(&self.client, "apply", child.kind, &child.namespace, &child.name).await
+        request.send(self, "apply", child.kind, &child.namespace, &child.name).await
     }
 
     /// Makes the record of the program that created the object ours.
@@ -184,9 +216,8 @@ impl Writer {
             {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
             {"op": "replace", "path": "/metadata/managedFields", "value": taken_over(entries, owner, self.manager)},
         ]);
-        let content = "application/json-patch+json";
-        let request = Patch { content, query: "", body: &patch, subresource: None };
-        request.send(&self.client, TAKE_OVER, kind, namespace, name).await.map(drop)
+        let request = Patch { content: JSON_PATCH, query: "", body: &patch, subresource: None };
+        request.send(self, TAKE_OVER, kind, namespace, name).await.map(drop)
     }
 
     /// Makes the record of the program that reported the status before ours.
@@ -201,12 +232,13 @@ impl Writer {
         let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});
         let content = "application/merge-patch+json";
         let request = Patch { content, query: "", body: &patch, subresource: None };
-        request.send(&self.client, TAKE_OVER, *kind, namespace, name).await.map(drop)
+        request.send(self, TAKE_OVER, *kind, namespace, name).await.map(drop)
     }
 
-    async fn live(&self, kind: Kind, namespace: &str, name: &str) -> Result<DynamicObject> {
+    /// The object as it is, whole.
+    pub(crate) async fn live(&self, kind: Kind, namespace: &str, name: &str) -> Result<DynamicObject> {
         let path = format!("{}/{name}", kind.path(Some(namespace)));
-        let refused = |source| refused(TAKE_OVER, kind, namespace, name, source);
+        let refused = |source| refused("read", kind, namespace, name, source);
         let request = Request::get(path).body(Vec::new()).map_err(|e| refused(kube::Error::HttpError(e)))?;
         self.client.request(request).await.map_err(refused)
     }
@@ -216,44 +248,4 @@ const TAKE_OVER: &str = "take over";
 
 fn key(uid: &str, part: &str) -> String {
     format!("{uid}/{part}")
-}
-
-/// A PATCH request.
-pub(crate) struct Patch<'a> {
-    pub(crate) content: &'static str,
-    pub(crate) query: &'a str,
-    pub(crate) body: &'a Value,
-    pub(crate) subresource: Option<&'a str>,
-}
-
-impl Patch<'_> {
-    pub(crate) async fn send(
-        &self,
-        client: &Client,
-        verb: &'static str,
-        kind: Kind,
-        namespace: &str,
-        name: &str,
-    ) -> Result<DynamicObject> {
-        let subresource = self.subresource.map(|name| format!("/{name}")).unwrap_or_default();
-        let path = format!("{}/{name}{subresource}?{}", kind.path(Some(namespace)), self.query);
-        let request = Request::patch(path)
-            .header("content-type", self.content)
-            .body(self.body.to_string().into_bytes());
-        let answer = match request {
-            Ok(request) => client.request(request).await,
-            Err(error) => Err(kube::Error::HttpError(error)),
-        };
-        answer.map_err(|source| refused(verb, kind, namespace, name, source))
-    }
-}
-
-pub(crate) fn refused(
-    verb: &'static str,
-    kind: Kind,
-    namespace: &str,
-    name: &str,
-    source: kube::Error,
-) -> Error {
-    Error::Refused { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
 }

@@ -57,6 +57,12 @@ impl Error {
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_not_found()))
     }
 
+    /// Whether the API server does not let us write so.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused { source, .. }
+            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
+    }
+
     /// Whether the API server understood the request and refused it for good, so that only another spec will help.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
@@ -65,7 +71,7 @@ impl Error {
 }
 
 /// What the API server said, without the dump of its whole answer that kube adds.
-fn said(error: &kube::Error) -> String {
+pub fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),

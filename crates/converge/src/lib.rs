@@ -8,26 +8,33 @@
 //! This crate knows Kubernetes and nothing of what the objects are for.
 
 mod canonical;
+mod changes;
 mod child;
 mod client;
 mod digest;
 mod error;
+mod fields;
 mod kind;
 mod metadata;
 mod observed;
 mod owned;
+mod plan;
 mod prune;
 mod quantity;
 mod random;
 mod reclaim;
+mod request;
 mod takeover;
 
+pub use changes::Change;
 pub use child::Child;
 pub use client::{Applied, Writer};
 pub use digest::Digest;
-pub use error::{Error, Result};
+pub use error::{Error, Result, said};
 pub use kind::Kind;
 pub use metadata::{Finalizer, annotate};
 pub use observed::{Meta, Observed, Owner};
+pub use plan::{Planned, Write};
 pub use prune::prune;
 pub use quantity::quantity;
+pub use request::Mode;

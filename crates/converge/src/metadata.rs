@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use kube::core::{DynamicObject, ObjectMeta};
+use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
-use crate::{Kind, Result, Writer, client::Patch};
+use crate::{
+    Applied, Kind, Mode, Planned, Result, Write, Writer, changes::changes, observed::ownable, request::Patch,
+};
 
 /// A finalizer by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +23,14 @@ impl Finalizer {
     }
 
     /// Puts it on the object.
-    pub async fn add(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<DynamicObject> {
+    pub async fn add(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<Applied> {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(self.0.into());
         patch(writer, kind, metadata, "add a finalizer to", json!({"finalizers": finalizers})).await
     }
 
     /// Takes it off the object.
-    pub async fn remove(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<DynamicObject> {
+    pub async fn remove(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<Applied> {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|name| name != self.0);
         // A list with nothing in it would be kept as such.
@@ -43,7 +45,7 @@ pub async fn annotate(
     kind: Kind,
     metadata: &ObjectMeta,
     annotations: &BTreeMap<&str, String>,
-) -> Result<DynamicObject> {
+) -> Result<Applied> {
     patch(writer, kind, metadata, "annotate", json!({"annotations": annotations})).await
 }
 
@@ -52,14 +54,26 @@ async fn patch(
     kind: Kind,
     metadata: &ObjectMeta,
     verb: &'static str,
-    mut changes: Value,
-) -> Result<DynamicObject> {
-    changes["resourceVersion"] = json!(metadata.resource_version);
+    mut fields: Value,
+) -> Result<Applied> {
+    fields["resourceVersion"] = json!(metadata.resource_version);
     let namespace = metadata.namespace.as_deref().unwrap_or_default();
     let name = metadata.name.as_deref().unwrap_or_default();
     let query = format!("fieldManager={}", writer.manager());
-    let body = json!({"metadata": changes});
+    let body = json!({"metadata": fields});
     let patch =
         Patch { content: "application/merge-patch+json", query: &query, body: &body, subresource: None };
-    patch.send(writer.client(), verb, kind, namespace, name).await
+    let patched = patch.send(writer, verb, kind, namespace, name).await?;
+    if writer.mode() == Mode::Write {
+        return Ok(Applied::Written(Box::new(patched)));
+    }
+    let value = |metadata: &ObjectMeta| json!({"metadata": ownable(metadata)});
+    Ok(Applied::Planned(Box::new(Planned {
+        write: Write::Mark,
+        kind,
+        namespace: namespace.into(),
+        name: name.into(),
+        from: Vec::new(),
+        changes: changes(&value(metadata), &value(&patched.metadata)),
+    })))
 }

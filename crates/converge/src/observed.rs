@@ -85,7 +85,7 @@ pub(crate) fn is_apply(entry: &ManagedFieldsEntry, manager: &str, subresource: O
         && entry.subresource.as_deref().filter(|name| !name.is_empty()) == subresource
 }
 
-fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
+pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true))
 }
 
@@ -105,7 +105,7 @@ fn digest(object: &DynamicObject, entry: &ManagedFieldsEntry) -> Digest {
 
 /// The metadata that can be anybody's. The rest is the API server's and never in managed fields; the managed fields
 /// themselves are most of it, and going through them would cost the most.
-fn ownable(metadata: &ObjectMeta) -> ObjectMeta {
+pub(crate) fn ownable(metadata: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         annotations: metadata.annotations.clone(),
         finalizers: metadata.finalizers.clone(),

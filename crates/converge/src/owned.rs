@@ -35,20 +35,20 @@ fn elements(live: &[Value], fields: &Map<String, Value>) -> Vec<Value> {
         .collect()
 }
 
-enum Selector {
+pub(crate) enum Selector {
     Keys(Map<String, Value>),
     Value(Value),
 }
 
 impl Selector {
-    fn parse(key: &str) -> Option<Self> {
+    pub(crate) fn parse(key: &str) -> Option<Self> {
         if let Some(keys) = key.strip_prefix("k:") {
             return serde_json::from_str(keys).ok().map(Self::Keys);
         }
         key.strip_prefix("v:").and_then(|value| serde_json::from_str(value).ok()).map(Self::Value)
     }
 
-    fn matches(&self, element: &Value) -> bool {
+    pub(crate) fn matches(&self, element: &Value) -> bool {
         match self {
             Self::Keys(keys) => keys.iter().all(|(key, value)| element.get(key) == Some(value)),
             Self::Value(value) => element == value,

@@ -5,9 +5,9 @@
 //! once, under the condition that the object has not changed meanwhile. The next apply then drops what is not wanted.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, OwnerReference};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::owned::owned;
+use crate::{fields::union, owned::owned};
 
 /// Whether the entry is of a plain write that made the owner the owner: the one that created the object. The entries
 /// of others who wrote to it since (a person, an autoscaler, a cloud) are theirs.
@@ -62,25 +62,11 @@ pub(crate) fn status_taken_over(
 }
 
 /// Whether a value has no leaves.
-fn is_hollow(value: &Value) -> bool {
+pub(crate) fn is_hollow(value: &Value) -> bool {
     match value {
         Value::Object(map) => map.values().all(is_hollow),
         Value::Array(items) => items.iter().all(is_hollow),
         _ => false,
-    }
-}
-
-/// The paths of both sets.
-fn union(one: Value, other: Value) -> Value {
-    match (one, other) {
-        (Value::Object(mut one), Value::Object(other)) => {
-            for (key, inner) in other {
-                let before = one.remove(&key).unwrap_or_else(|| Value::Object(Map::new()));
-                one.insert(key, union(before, inner));
-            }
-            Value::Object(one)
-        }
-        (one, _) => one,
     }
 }
 

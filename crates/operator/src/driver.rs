@@ -8,13 +8,14 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::Client;
-use skep_converge::{Applied, Child, Error, Finalizer, Kind, Meta, Observed, Writer, annotate, prune};
+use skep_converge::{Applied, Child, Error, Finalizer, Kind, Meta, Mode, Observed, Writer, annotate, prune};
 use skep_world::{ReadError, Reader, Target, Watched, World};
 use tracing::{debug, info, warn};
 
 use crate::{
     children,
     notice::{Notice, Notices},
+    plan::{Found, Plan},
     watched::{Custom, CustomResource},
 };
 
@@ -105,6 +106,17 @@ pub enum Outcome {
     Failed(Error),
 }
 
+impl Outcome {
+    /// Why the children are not what they should be.
+    fn problem(&self) -> Option<String> {
+        match self {
+            Self::Converged(_) => None,
+            Self::Blocked(blocked) => Some(blocked.message.clone()),
+            Self::Failed(error) => Some(error.to_string()),
+        }
+    }
+}
+
 /// What is to be done once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acts {
@@ -123,21 +135,23 @@ pub struct Driver<C> {
 }
 
 impl<C: Controller> Driver<C> {
-    /// A driver that writes with the client.
-    pub fn new(controller: C, client: Client, world: Arc<World>) -> Self {
-        let notices = Notices::new(client.clone(), C::MANAGER);
-        Self { controller, writer: Writer::new(client, C::MANAGER), notices, world }
+    /// A driver that writes with the client, or plans to.
+    pub fn new(controller: C, client: Client, world: Arc<World>, mode: Mode) -> Self {
+        let notices = Notices::new(client.clone(), C::MANAGER, mode);
+        Self { controller, writer: Writer::new(client, C::MANAGER, mode), notices, world }
     }
 
-    /// Works on one object. An error is one to try again.
-    pub async fn reconcile(&self, target: &Arc<Target>) -> Result<(), Failure> {
+    /// Works on one object. What is not done, because it is only to be planned, is returned. An error is one to try
+    /// again.
+    pub async fn reconcile(&self, target: &Arc<Target>) -> Result<Plan, Failure> {
         let mut reader = self.world.reader(target.clone());
-        let result = self.work(&mut reader).await;
+        let mut plan = Plan::default();
+        let result = self.work(&mut reader, &mut plan).await;
         reader.finish();
-        result
+        result.map(|()| plan)
     }
 
-    async fn work(&self, reader: &mut Reader) -> Result<(), Failure> {
+    async fn work(&self, reader: &mut Reader, plan: &mut Plan) -> Result<(), Failure> {
         let name = reader.target().name.to_string();
         let Some(entry) = reader.get::<C::Resource>(&name) else { return Ok(()) };
         let Custom { object, observed } = entry.kept;
@@ -146,35 +160,47 @@ impl<C: Controller> Driver<C> {
             Err(error) => {
                 // It was stored before a change of the schema. It waits for somebody to mend it.
                 warn!(kind = C::Resource::KIND.kind, name, %error, "the object cannot be read");
+                plan.found = Found::Unreadable(error);
                 return Ok(());
             }
         };
+        plan.found = Found::Object;
         let resource_version = Some(entry.meta.resource_version.clone());
         let metadata = ObjectMeta { resource_version, ..C::Resource::metadata(&object).clone() };
         if metadata.deletion_timestamp.is_some() {
-            return self.finalize(reader, object, &entry.meta, &observed, &metadata).await;
+            return self.finalize(reader, object, &entry.meta, &observed, &metadata, plan).await;
         }
         let missing = |finalizer: &Finalizer| C::ADDS_FINALIZER && !finalizer.is_on(&metadata);
         if let Some(finalizer) = C::FINALIZER.filter(missing) {
-            let written = finalizer.add(&self.writer, C::Resource::KIND, &metadata).await?;
-            // The answer is news to the world, so the object is worked on again, as it is now.
-            self.world.observe::<C::Resource>(&written);
-            return Ok(());
+            match finalizer.add(&self.writer, C::Resource::KIND, &metadata).await? {
+                Applied::Planned(planned) => plan.writes.push(*planned),
+                // The answer is news to the world, so the object is worked on again, as it is now.
+                done => {
+                    self.learn(done, plan);
+                    return Ok(());
+                }
+            }
         }
         let inputs = self.controller.resolve(object, reader).await?;
         let outcome = match self.controller.desired(&inputs) {
-            Ok(children) => match self.converge(reader, &metadata, children).await {
+            Ok(children) => match self.converge(reader, &metadata, children, plan).await {
                 Ok(written) => Outcome::Converged(written),
                 // Somebody else wrote meanwhile, which is nothing to tell anybody.
                 Err(error) if error.is_stale() => return Err(error.into()),
+                // Whoever plans may be allowed less than whoever will write.
+                Err(error) if self.writer.mode() == Mode::Plan && error.is_forbidden() => {
+                    return Err(error.into());
+                }
                 Err(error) => Outcome::Failed(error),
             },
             Err(blocked) => Outcome::Blocked(blocked),
         };
-        self.notices.publish(&reference::<C>(&metadata), self.controller.notices(&inputs, &outcome)).await;
-        self.report(&inputs, &outcome, &entry.meta, &observed).await?;
+        plan.problem = outcome.problem();
+        let notices = self.controller.notices(&inputs, &outcome);
+        plan.notices.extend(self.notices.publish(&reference::<C>(&metadata), notices).await);
+        self.report(&inputs, &outcome, &entry.meta, &observed, plan).await?;
         match outcome {
-            Outcome::Converged(_) => self.act(reader, &metadata, self.controller.acts(&inputs)).await,
+            Outcome::Converged(_) => self.act(reader, &metadata, self.controller.acts(&inputs), plan).await,
             Outcome::Blocked(_) => Ok(()),
             // Only another spec will help, and that wakes the object by itself.
             Outcome::Failed(error) if error.is_invalid() || matches!(error, Error::Foreign { .. }) => Ok(()),
@@ -188,6 +214,7 @@ impl<C: Controller> Driver<C> {
         reader: &mut Reader,
         owner: &ObjectMeta,
         children: Vec<Child>,
+        plan: &mut Plan,
     ) -> Result<Vec<Child>, Error> {
         let uid = owner.uid.as_deref().unwrap_or_default();
         let mut written = Vec::new();
@@ -201,14 +228,22 @@ impl<C: Controller> Driver<C> {
                     children::observe(&self.world, child.kind, &object);
                     written.push(child.clone());
                 }
+                Applied::Planned(planned) => {
+                    plan.writes.push(*planned);
+                    written.push(child.clone());
+                }
             }
         }
         // Last: nothing that is wanted needs them any more.
         for (kind, owned) in children::owned_by(reader, uid) {
             let wanted = children.iter().any(|child| child.kind == kind && child.name == owned.name);
             if !wanted {
-                info!(kind = kind.kind, name = owned.name, "not wanted any more");
-                prune(&self.writer, kind, &reader.target().namespace, &owned.name, &owned.meta).await?;
+                let namespace = &reader.target().namespace;
+                let planned = prune(&self.writer, kind, namespace, &owned.name, &owned.meta).await?;
+                if planned.is_none() {
+                    info!(kind = kind.kind, name = owned.name, "not wanted any more");
+                }
+                plan.writes.extend(planned);
             }
         }
         Ok(written)
@@ -220,12 +255,12 @@ impl<C: Controller> Driver<C> {
         outcome: &Outcome,
         meta: &Meta,
         seen: &Observed,
+        plan: &mut Plan,
     ) -> Result<(), Failure> {
         let status = self.controller.status(inputs, outcome, &Time(Timestamp::now()));
         match self.writer.apply_status(&status, meta, seen).await {
-            Ok(Applied::Unchanged) => Ok(()),
-            Ok(Applied::Written(object)) => {
-                self.world.observe::<C::Resource>(&object);
+            Ok(done) => {
+                self.learn(done, plan);
                 Ok(())
             }
             // It was deleted meanwhile, and has no status any more.
@@ -237,15 +272,31 @@ impl<C: Controller> Driver<C> {
         }
     }
 
-    async fn act(&self, reader: &Reader, metadata: &ObjectMeta, acts: Acts) -> Result<(), Failure> {
+    /// Takes in what became of a write to the object itself.
+    fn learn(&self, done: Applied, plan: &mut Plan) {
+        match done {
+            Applied::Unchanged => {}
+            Applied::Written(object) => self.world.observe::<C::Resource>(&object),
+            Applied::Planned(planned) => plan.writes.push(*planned),
+        }
+    }
+
+    async fn act(
+        &self,
+        reader: &Reader,
+        metadata: &ObjectMeta,
+        acts: Acts,
+        plan: &mut Plan,
+    ) -> Result<(), Failure> {
         for (pod, seen) in &acts.pods {
-            prune(&self.writer, crate::watched::Pods::KIND, &reader.target().namespace, pod, seen).await?;
+            let kind = crate::watched::Pods::KIND;
+            plan.writes.extend(prune(&self.writer, kind, &reader.target().namespace, pod, seen).await?);
         }
         if acts.annotations.is_empty() {
             return Ok(());
         }
         let annotated = annotate(&self.writer, C::Resource::KIND, metadata, &acts.annotations).await?;
-        self.world.observe::<C::Resource>(&annotated);
+        self.learn(annotated, plan);
         Ok(())
     }
 
@@ -257,6 +308,7 @@ impl<C: Controller> Driver<C> {
         meta: &Meta,
         observed: &Observed,
         metadata: &ObjectMeta,
+        plan: &mut Plan,
     ) -> Result<(), Failure> {
         let Some(finalizer) = C::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
             return Ok(());
@@ -269,18 +321,21 @@ impl<C: Controller> Driver<C> {
             }
             if let Some(held) = self.controller.held(&inputs) {
                 let outcome = Outcome::Blocked(held);
+                plan.problem = outcome.problem();
                 let notices = self.controller.notices(&inputs, &outcome);
-                self.notices.publish(&reference::<C>(metadata), notices).await;
-                return self.report(&inputs, &outcome, meta, observed).await;
+                plan.notices.extend(self.notices.publish(&reference::<C>(metadata), notices).await);
+                return self.report(&inputs, &outcome, meta, observed, plan).await;
             }
         }
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, name) in self.controller.leftovers(&name) {
             if let Some(child) = children::get(reader, kind, &name) {
-                prune(&self.writer, kind, &reader.target().namespace, &name, &child.meta).await?;
+                let namespace = &reader.target().namespace;
+                plan.writes.extend(prune(&self.writer, kind, namespace, &name, &child.meta).await?);
             }
         }
-        finalizer.remove(&self.writer, C::Resource::KIND, metadata).await?;
+        let removed = finalizer.remove(&self.writer, C::Resource::KIND, metadata).await?;
+        plan.writes.extend(removed.planned());
         Ok(())
     }
 }
@@ -295,32 +350,6 @@ fn reference<C: Controller>(metadata: &ObjectMeta) -> ObjectReference {
         uid: metadata.uid.clone(),
         ..ObjectReference::default()
     }
-}
-
-/// What an object should have, and what would be said of it, without writing anything.
-pub struct Computed {
-    /// Its children, or why it has none.
-    pub children: Result<Vec<Child>, Blocked>,
-    /// What its status would be if it had them and nothing ran yet.
-    pub status: Child,
-}
-
-/// What the object that the reader is for should have. Nothing if it is not there.
-pub async fn computed<C: Controller>(
-    controller: &C,
-    reader: &mut Reader,
-) -> Result<Option<Computed>, ReadError> {
-    let name = reader.target().name.to_string();
-    let entry = reader.get::<C::Resource>(&name);
-    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(None) };
-    let inputs = controller.resolve(object, reader).await?;
-    let children = controller.desired(&inputs);
-    let outcome = match &children {
-        Ok(_) => Outcome::Converged(Vec::new()),
-        Err(blocked) => Outcome::Blocked(blocked.clone()),
-    };
-    let status = controller.status(&inputs, &outcome, &Time(Timestamp::now()));
-    Ok(Some(Computed { children, status }))
 }
 
 /// Why the work on an object is to be tried again.

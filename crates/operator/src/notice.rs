@@ -5,6 +5,7 @@ use kube::{
     Client,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
+use skep_converge::Mode;
 use tracing::warn;
 
 /// Something to tell about an object.
@@ -47,16 +48,18 @@ pub enum Severity {
 /// The API server takes no longer notes.
 const LONGEST_NOTE: usize = 1024;
 
-/// Publishes notices of one controller.
-pub(crate) struct Notices(Recorder);
+/// Publishes notices of one controller, unless it only plans.
+pub(crate) struct Notices(Option<Recorder>);
 
 impl Notices {
-    pub(crate) fn new(client: Client, controller: &str) -> Self {
-        Self(Recorder::new(client, Reporter { controller: controller.into(), instance: None }))
+    pub(crate) fn new(client: Client, controller: &str, mode: Mode) -> Self {
+        let reporter = Reporter { controller: controller.into(), instance: None };
+        Self((mode == Mode::Write).then(|| Recorder::new(client, reporter)))
     }
 
-    /// Publishes notices. One that cannot be told holds nothing up.
-    pub(crate) async fn publish(&self, about: &ObjectReference, notices: Vec<Notice>) {
+    /// Publishes notices, and returns those that are only planned. One that cannot be told holds nothing up.
+    pub(crate) async fn publish(&self, about: &ObjectReference, notices: Vec<Notice>) -> Vec<Notice> {
+        let Some(recorder) = &self.0 else { return notices };
         for notice in notices {
             let mut note = notice.note;
             note.truncate(note.floor_char_boundary(LONGEST_NOTE));
@@ -70,9 +73,10 @@ impl Notices {
                 action: notice.action.into(),
                 secondary: None,
             };
-            if let Err(error) = self.0.publish(&event, about).await {
+            if let Err(error) = recorder.publish(&event, about).await {
                 warn!(reason = notice.reason, %error, "an event cannot be published");
             }
         }
+        Vec::new()
     }
 }

@@ -2,14 +2,15 @@
 
 use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc};
 
+use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_api::kinds::EmbeddingServerPhase;
 use skep_converge::{Child, Kind};
-use skep_world::{Reader, Target, Watched, World};
+use skep_world::{ReadError, Reader, Target, Watched, World};
 
 use crate::{
-    driver::{Blocked, Computed, Controller, computed},
+    driver::{Blocked, Controller, Outcome},
     kinds::{Visit, each},
     settings::Settings,
     watched::{ConfigMaps, EmbeddingServers, Secrets, watches},
@@ -72,6 +73,29 @@ fn take_for_ready(object: &mut DynamicObject) {
     if object.types.as_ref().is_some_and(|types| types.kind == EmbeddingServers::KIND.kind) {
         object.data["status"] = json!({"phase": EmbeddingServerPhase::Ready, "readyReplicas": 1});
     }
+}
+
+/// What an object should have, and what would be said of it, without writing anything.
+struct Computed {
+    /// Its children, or why it has none.
+    children: Result<Vec<Child>, Blocked>,
+    /// What its status would be if it had them and nothing ran yet.
+    status: Child,
+}
+
+/// What the object that the reader is for should have. Nothing if it is not there.
+async fn computed<C: Controller>(controller: &C, reader: &mut Reader) -> Result<Option<Computed>, ReadError> {
+    let name = reader.target().name.to_string();
+    let entry = reader.get::<C::Resource>(&name);
+    let Some(Ok(object)) = entry.map(|entry| entry.kept.object) else { return Ok(None) };
+    let inputs = controller.resolve(object, reader).await?;
+    let children = controller.desired(&inputs);
+    let outcome = match &children {
+        Ok(_) => Outcome::Converged(Vec::new()),
+        Err(blocked) => Outcome::Blocked(blocked.clone()),
+    };
+    let status = controller.status(&inputs, &outcome, &Time(Timestamp::now()));
+    Ok(Some(Computed { children, status }))
 }
 
 type Computing<'a> = Pin<Box<dyn Future<Output = Result<Option<Computed>, Blocked>> + Send + 'a>>;

@@ -7,6 +7,7 @@ mod logs;
 mod manifests;
 mod operator;
 mod output;
+mod plan;
 mod proxy;
 mod rbac;
 mod render;
@@ -38,6 +39,7 @@ enum Command {
     Crds(crds::Args),
     DemoServer(demo_server::Args),
     Operator(operator::Args),
+    Plan(plan::Args),
     Proxy(proxy::Args),
     Rbac(rbac::Args),
     Render(render::Args),
@@ -67,13 +69,18 @@ fn main() -> ExitCode {
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
         Command::Operator(args) => operator::run(args),
+        Command::Plan(args) => return exit_code(plan::run(&args)),
         Command::Proxy(args) => proxy::run(args),
         Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Run(args) => run::run(&args),
     };
+    exit_code(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             // One sentence for people; where in the program it came from helps nobody who reads it.
             eprintln!("error: {error:#}");

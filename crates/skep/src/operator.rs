@@ -20,7 +20,9 @@ use tracing_subscriber::EnvFilter;
 /// variables, by the names that ToolHive's chart sets: TOOLHIVE_RUNNER_IMAGE, TOOLHIVE_PROXY_HOST,
 /// TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS, TOOLHIVE_DEFAULT_REDIS_ADDR, OPERATOR_OPENSHIFT.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  skep operator\n  skep operator --namespaces team-a,team-b --workers 4")]
+#[command(
+    after_help = "Examples:\n  skep operator\n  skep operator --namespaces team-a,team-b --workers 4\n  skep operator --observe"
+)]
 pub(crate) struct Args {
     /// The namespaces to work in, separated by commas. Without it, all of them.
     #[arg(long, env = "WATCH_NAMESPACE", value_delimiter = ',')]
@@ -47,6 +49,12 @@ pub(crate) struct Args {
     /// TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR=true does the same.
     #[arg(long)]
     migrate_storage_versions: bool,
+
+    /// Write nothing: tell by logs and metrics what would be written, beside the operator that is in charge. It takes no
+    /// Lease and migrates nothing. It must be allowed what the operator is, because it asks the API server to try each
+    /// write (dryRun=All). SKEP_OBSERVE=true does the same.
+    #[arg(long)]
+    observe: bool,
 }
 
 /// The Lease that replicas agree by: the one that the incumbent uses, so that the two never write at once.
@@ -55,7 +63,11 @@ const LEASE: &str = "toolhive-operator-leader-election";
 /// The variable that charts for this API set.
 const MIGRATE: &str = "TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR";
 
+/// The variable with which a chart for the operator can have it observe.
+const OBSERVE: &str = "SKEP_OBSERVE";
+
 pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
+    args.observe |= switch(OBSERVE, env::var_os(OBSERVE))?;
     args.migrate_storage_versions |= switch(MIGRATE, env::var_os(MIGRATE))?;
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
@@ -94,6 +106,7 @@ fn options(args: Args, config: &Config) -> Options {
         metrics: args.metrics_bind_address,
         health: args.health_probe_bind_address,
         migrate: args.migrate_storage_versions,
+        observe: args.observe,
         settings: Settings::from_env(&env::vars().collect()),
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use kube::{Client, core::DynamicObject};
-use skep_converge::{Kind, Meta};
+use skep_converge::{Kind, Meta, said};
 
 use crate::{
     Readable,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Something that is there could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {what}: {source}")]
+#[error("cannot read {what}: {}", said(source))]
 pub struct ReadError {
     what: String,
     source: Box<kube::Error>,
@@ -25,6 +25,12 @@ pub struct ReadError {
 impl ReadError {
     fn reading(kind: Kind, name: &str, source: kube::Error) -> Self {
         Self { what: format!("{} {name}", kind.kind), source: Box::new(source) }
+    }
+
+    /// Whether the API server does not know the kind.
+    pub fn is_unknown(&self) -> bool {
+        // An API server that has nothing of the group answers in plain words, with no reason.
+        matches!(self.source.as_ref(), kube::Error::Api(status) if status.code == 404)
     }
 
     pub(crate) fn listing(kind: Kind, source: kube::Error) -> Self {

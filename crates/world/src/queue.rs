@@ -88,6 +88,15 @@ impl Queue {
         }
     }
 
+    /// All targets that wait to be worked on, taken out, in the order of kind and name.
+    pub fn drain(&self) -> Vec<Arc<Target>> {
+        let mut state = self.lock();
+        state.queued.clear();
+        let mut targets: Vec<_> = state.ready.drain(..).collect();
+        targets.sort();
+        targets
+    }
+
     /// The work is done. A failed target is tried again after a while, and after a longer one the next time.
     pub fn finish(&self, job: Job, failed: bool) {
         let mut state = self.lock();

@@ -49,7 +49,7 @@ impl Reader {
     /// Lists a kind in the target's namespace anew, so that what was created just now is known even if the watch is
     /// behind. For what cannot be undone; everything else waits for the watch.
     pub async fn refresh<W: Watched>(&self) -> Result<(), ReadError> {
-        self.world.refresh::<W>(&self.target.namespace).await
+        self.world.list::<W>(Some(&self.target.namespace)).await
     }
 
     /// The content of the object of that name in the target's namespace. It is fetched when it has changed since it

@@ -6,7 +6,7 @@ use futures::{StreamExt, TryStreamExt};
 use kube::{
     Api, Client, Resource,
     api::ListParams,
-    core::{ApiResource, DynamicObject, DynamicResourceScope, PartialObjectMeta},
+    core::{ApiResource, DynamicObject, DynamicResourceScope, ObjectList, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
@@ -58,13 +58,24 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
     }
 }
 
-/// Takes in every object of a kind that a namespace has now.
-pub(crate) async fn list<W: Watched>(world: &World, client: Client, namespace: &str) -> kube::Result<()> {
-    let api: Api<DynamicObject> = api(client, Some(namespace), &resource::<W>());
+/// Takes in every object of a kind that there is now in a namespace, or in all.
+pub(crate) async fn list<W: Watched>(
+    world: &World,
+    client: Client,
+    namespace: Option<&str>,
+) -> kube::Result<()> {
+    let resource = resource::<W>();
     let mut params = ListParams { label_selector: W::SELECTOR.map(Into::into), ..ListParams::default() };
     params = params.limit(PAGE);
     loop {
-        let page = api.list(&params).await?;
+        let api: Api<DynamicObject> = api(client.clone(), namespace, &resource);
+        let page = if W::METADATA_ONLY {
+            let page = api.list_metadata(&params).await?;
+            let items = page.items.into_iter().map(with_metadata_alone);
+            ObjectList { items: items.collect(), metadata: page.metadata, types: page.types }
+        } else {
+            api.list(&params).await?
+        };
         for object in &page.items {
             world.observe::<W>(object);
         }

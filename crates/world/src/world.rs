@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, try_join_all};
 use kube::{Client, core::DynamicObject};
 use skep_converge::Kind;
 use tokio::sync::watch::{self, Sender};
@@ -48,12 +48,15 @@ pub(crate) struct Kept<W: Watched> {
 
 type Watch = Box<dyn FnOnce(Arc<World>, Client, Option<String>) -> BoxFuture<'static, ()> + Send>;
 
+type List = for<'a> fn(&'a World, Option<&'a str>) -> BoxFuture<'a, Result<(), ReadError>>;
+
 /// Says what a world watches.
 #[derive(Default)]
 pub struct Builder {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     controlled: HashSet<Kind>,
     watches: Vec<fn() -> Watch>,
+    lists: Vec<List>,
 }
 
 impl Builder {
@@ -64,6 +67,7 @@ impl Builder {
         if self.stores.insert(TypeId::of::<W>(), Box::new(kept)).is_none() {
             self.watches
                 .push(|| Box::new(|world, client, namespace| Box::pin(run::<W>(world, client, namespace))));
+            self.lists.push(|world, namespace| Box::pin(world.list::<W>(namespace)));
         }
         self
     }
@@ -77,37 +81,49 @@ impl Builder {
 
     /// Begins to watch these namespaces, or all if there are none. The watches end with the runtime.
     pub fn start(self, client: &Client, namespaces: &[String]) -> Arc<World> {
-        let scopes: Vec<Option<String>> = match namespaces {
-            [] => vec![None],
-            names => names.iter().cloned().map(Some).collect(),
-        };
-        let unlisted = self.watches.len() * scopes.len();
-        let world = Arc::new(World {
-            stores: self.stores,
-            controlled: self.controlled,
-            dependencies: Mutex::default(),
-            queue: Queue::default(),
-            client: Some(client.clone()),
-            unlisted: watch::channel(unlisted).0,
-        });
+        let scopes = scopes(namespaces);
+        let watches = self.watches.clone();
+        let world = self.build(Some(client.clone()), watches.len() * scopes.len());
         for scope in scopes {
-            for watch in &self.watches {
-                tokio::spawn(watch()(world.clone(), client.clone(), scope.clone()));
+            for watch in &watches {
+                tokio::spawn(watch()(world.clone(), client.clone(), scope.map(Into::into)));
             }
         }
         world
     }
 
+    /// Looks these namespaces over once, or all if there are none. What changes later is not noticed.
+    pub async fn list(self, client: &Client, namespaces: &[String]) -> Result<Arc<World>, ReadError> {
+        let lists = self.lists.clone();
+        let world = self.build(Some(client.clone()), 0);
+        for scope in scopes(namespaces) {
+            try_join_all(lists.iter().map(|list| list(&world, scope))).await?;
+        }
+        Ok(world)
+    }
+
     /// A world with no cluster behind it, which knows what it is told with [`World::observe`].
     pub fn offline(self) -> Arc<World> {
+        self.build(None, 0)
+    }
+
+    fn build(self, client: Option<Client>, unlisted: usize) -> Arc<World> {
         Arc::new(World {
             stores: self.stores,
             controlled: self.controlled,
             dependencies: Mutex::default(),
             queue: Queue::default(),
-            client: None,
-            unlisted: watch::channel(0).0,
+            client,
+            unlisted: watch::channel(unlisted).0,
         })
+    }
+}
+
+/// All of them, if none is named.
+fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
+    match namespaces {
+        [] => vec![None],
+        names => names.iter().map(|name| Some(name.as_str())).collect(),
     }
 }
 
@@ -150,8 +166,8 @@ impl World {
         self.wake::<W>(&topics, object);
     }
 
-    /// Lists a kind in a namespace anew. With no cluster behind it, everything is known already.
-    pub(crate) async fn refresh<W: Watched>(&self, namespace: &str) -> Result<(), ReadError> {
+    /// Lists a kind in a namespace, or in all. With no cluster behind it, everything is known already.
+    pub(crate) async fn list<W: Watched>(&self, namespace: Option<&str>) -> Result<(), ReadError> {
         let Some(client) = self.client.clone() else { return Ok(()) };
         crate::watch::list::<W>(self, client, namespace)
             .await

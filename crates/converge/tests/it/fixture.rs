@@ -3,7 +3,7 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_converge::{Applied, Child, Kind, Meta, Observed, Writer};
+use skep_converge::{Applied, Child, Kind, Meta, Mode, Observed, Writer};
 use skep_testkit::{Namespace, audit::Recording};
 
 pub(crate) const MANAGER: &str = "skep-test";
@@ -24,7 +24,12 @@ impl Fixture {
         let owner = test
             .create_object(&serde_json::from_value(json!({"metadata": {"name": "owner"}})).unwrap())
             .await;
-        Self { writer: Writer::new(user.client(), MANAGER), recording: user.record(), owner, test }
+        Self {
+            writer: Writer::new(user.client(), MANAGER, Mode::Write),
+            recording: user.record(),
+            owner,
+            test,
+        }
     }
 
     pub(crate) fn owner_uid(&self) -> String {

@@ -6,4 +6,5 @@
 mod apply;
 mod custom_resource;
 mod fixture;
+mod plan;
 mod takeover;

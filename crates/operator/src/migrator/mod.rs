@@ -23,6 +23,7 @@ use kube::{
     },
 };
 use skep_api::{GROUP, crd::MIGRATE_LABEL};
+use skep_converge::Mode;
 use tokio::{sync::watch, time::Instant};
 use tracing::{info, warn};
 
@@ -57,7 +58,7 @@ pub enum Migration {
 impl Migrator {
     /// One that has not looked at anything yet.
     pub fn new(client: Client) -> Self {
-        Self { notices: Notices::new(client.clone(), MANAGER), client }
+        Self { notices: Notices::new(client.clone(), MANAGER, Mode::Write), client }
     }
 
     /// Works until `stop` says so, and then ends where it is.

@@ -13,6 +13,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use crate::requests::TRIED;
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reconcile {
     kind: &'static str,
@@ -27,7 +29,7 @@ struct ApiRequest {
 
 /// The metrics of one process.
 pub(super) struct Metrics {
-    registry: Registry,
+    pub(super) registry: Registry,
     reconciles: Family<Reconcile, Counter>,
     durations: Histogram,
     requests: Family<ApiRequest, Counter>,
@@ -73,7 +75,7 @@ impl Metrics {
     }
 
     pub(super) fn requested(&self, verb: &'static str, resource: String) {
-        if !matches!(verb, "get" | "list" | "watch") {
+        if !matches!(verb, "get" | "list" | "watch" | TRIED) {
             self.writes.inc();
         }
         self.requests.get_or_create(&ApiRequest { verb, resource }).inc();

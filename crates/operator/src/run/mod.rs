@@ -1,19 +1,22 @@
 //! The operator as a process: watches, workers, leadership, health and a good end.
 
-mod drivers;
 mod health;
 mod leader;
 mod metrics;
-mod requests;
+mod observer;
 
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use tokio::{sync::watch, task::JoinSet};
 use tracing::{debug, error, info, warn};
 
-use crate::{driver::Failure, kinds::each, migrator::Migrator, settings::Settings, watched::watches};
-use drivers::Drivers;
+use crate::{
+    driver::Failure, drivers::Drivers, migrator::Migrator, plan::Plan, requests::counted_client,
+    settings::Settings, watched::watches,
+};
 use metrics::Metrics;
+use observer::Observer;
+use skep_converge::Mode;
 use skep_world::{Target, World};
 
 pub use leader::Election;
@@ -33,6 +36,8 @@ pub struct Options {
     pub health: SocketAddr,
     /// Whether stored objects are moved to the storage version of their CRD.
     pub migrate: bool,
+    /// Whether it only tells what it would write. It then asks for no leadership, and migrates nothing.
+    pub observe: bool,
     /// What the installation decides for all objects.
     pub settings: Settings,
 }
@@ -57,8 +62,12 @@ pub async fn run(
     options: Options,
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    let metrics = Arc::new(Metrics::default());
-    let client = requests::counted_client(config, &metrics)?;
+    let mut metrics = Metrics::default();
+    let observer = options.observe.then(|| Arc::new(Observer::new(&mut metrics.registry)));
+    let metrics = Arc::new(metrics);
+    let mode = if options.observe { Mode::Plan } else { Mode::Write };
+    let counts = metrics.clone();
+    let client = counted_client(config, mode, move |verb, resource| counts.requested(verb, resource))?;
     let world = watches().start(&client, &options.namespaces);
     let mut serving = JoinSet::new();
     health::serve(&mut serving, options.health, world.clone(), None).await?;
@@ -66,33 +75,33 @@ pub async fn run(
 
     let mut stop = stop;
     let leadership = match &options.election {
-        Some(election) => {
+        Some(election) if !options.observe => {
             let asked = leader::lead(client.clone(), election, &mut stop).await?;
             let Some(leadership) = asked else { return Ok(()) };
             Some(leadership)
         }
-        None => None,
+        _ => None,
     };
     tokio::select! {
         () = world.listed() => {}
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
-    info!(workers = options.workers, "working");
+    info!(workers = options.workers, observe = options.observe, "working");
     let mut workers = JoinSet::new();
-    if options.migrate && options.namespaces.is_empty() {
+    let migrate = options.migrate && !options.observe;
+    if migrate && options.namespaces.is_empty() {
         let (migrator, stop) = (Migrator::new(client.clone()), stop.clone());
         workers.spawn(async move { migrator.run(stop).await });
-    } else if options.migrate {
+    } else if migrate {
         // A CRD is of the whole cluster, and so are the objects that must all be written before it may be changed.
         warn!(
             "stored objects are not migrated: that needs rights in the whole cluster, and namespaces are given"
         );
     }
-    let mut drivers = Drivers::new(client, world.clone());
-    each(&Arc::new(options.settings), &mut drivers);
-    let drivers = Arc::new(drivers);
+    let drivers = Arc::new(Drivers::new(client, world.clone(), options.settings, mode));
     for _ in 0..options.workers {
-        workers.spawn(work(world.clone(), drivers.clone(), metrics.clone(), stop.clone()));
+        let work = work(world.clone(), drivers.clone(), metrics.clone(), observer.clone(), stop.clone());
+        workers.spawn(work);
     }
     let ended = match leadership {
         Some(leadership) => leadership.until_lost_or(&mut stop).await,
@@ -113,6 +122,7 @@ async fn work(
     world: Arc<World>,
     drivers: Arc<Drivers>,
     metrics: Arc<Metrics>,
+    observer: Option<Arc<Observer>>,
     mut stop: watch::Receiver<bool>,
 ) {
     loop {
@@ -124,16 +134,23 @@ async fn work(
         let start = Instant::now();
         let result = drivers.reconcile(&job.target).await;
         metrics.reconciled(job.target.kind.kind, result.is_ok(), start.elapsed());
-        let Target { kind, namespace, name } = job.target.as_ref();
-        match &result {
-            Ok(()) => debug!(kind = kind.kind, %namespace, %name, "worked on"),
-            Err(Failure::Write(stale)) if stale.is_stale() => {
-                debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed meanwhile");
-            }
-            Err(failure) => {
-                error!(kind = kind.kind, %namespace, %name, error = %failure, "to be tried again")
-            }
+        match &observer {
+            Some(observer) => observer.take_in(&job.target, &result),
+            None => tell(&job.target, &result),
         }
         world.queue().finish(job, result.is_err());
+    }
+}
+
+fn tell(target: &Target, result: &Result<Plan, Failure>) {
+    let Target { kind, namespace, name } = target;
+    match result {
+        Ok(_) => debug!(kind = kind.kind, %namespace, %name, "worked on"),
+        Err(Failure::Write(stale)) if stale.is_stale() => {
+            debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed meanwhile");
+        }
+        Err(failure) => {
+            error!(kind = kind.kind, %namespace, %name, error = %failure, "to be tried again")
+        }
     }
 }

@@ -28,6 +28,7 @@ async fn replica(test: &Namespace, name: &str) -> (User, JoinHandle<()>, watch::
         metrics: ([127, 0, 0, 1], 0).into(),
         health: ([127, 0, 0, 1], 0).into(),
         migrate: false,
+        observe: false,
         settings: Settings::default(),
     };
     let config = user.config();

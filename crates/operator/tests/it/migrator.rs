@@ -307,6 +307,7 @@ async fn an_operator_for_all_namespaces_does_it_if_asked_and_one_for_some_never(
             metrics: address,
             health: address,
             migrate: true,
+            observe: false,
             settings: Settings::default(),
         };
         let config = user.config();

@@ -15,7 +15,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPGroup, MCPOIDCConfig, MCPServerEntry, MCPTelemetryConfig, VirtualMCPServer};
-use skep_converge::Kind;
+use skep_converge::{Kind, Mode};
 use skep_operator::{
     driver::{Driver, Failure},
     kinds::VirtualMcpServers,
@@ -280,7 +280,8 @@ async fn a_failed_read_is_an_error_that_is_tried_again_and_changes_no_child() {
     let namespace = fixture.test.name().to_owned();
     let world = watches().start(&client, std::slice::from_ref(&namespace));
     world.listed().await;
-    let driver = Driver::new(VirtualMcpServers::new(Arc::new(Settings::default())), client, world.clone());
+    let controller = VirtualMcpServers::new(Arc::new(Settings::default()));
+    let driver = Driver::new(controller, client, world.clone(), Mode::Write);
     let target =
         Arc::new(Target { kind: VirtualServers::KIND, namespace: namespace.into(), name: "front".into() });
     let recording = fixture.record();

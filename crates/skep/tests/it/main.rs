@@ -9,5 +9,6 @@ mod generation_is_frozen;
 mod help;
 mod leaving;
 mod logs;
+mod plan;
 mod run;
 mod sessions_outlive_a_proxy;

@@ -3,4 +3,5 @@
 mod corpus;
 mod golden;
 mod parity;
+mod plan;
 mod takeover;

@@ -4,9 +4,8 @@ use std::{collections::BTreeMap, path::Path};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_config::annotations;
 use skep_converge::Kind;
-use skep_operator::watched::{EmbeddingServers, VirtualServers};
+use skep_operator::watched::VirtualServers;
 use skep_world::Watched;
 
 use super::golden;
@@ -51,33 +50,44 @@ fn checksums(children: &[Value]) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// A namespace as ToolHive's operator has left it, and no operator: the objects that it has worked on, and their children.
+pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, String)>, Vec<Value>) {
+    let fixture = Fixture::with(golden::settings()).await.stopped().await;
+    let names = golden::create_inputs(&fixture.test, folder).await;
+    let mut children = golden::children(folder, fixture.test.name(), &names);
+    // As they must be where a configuration names the namespace.
+    let checksums = checksums(&children);
+    for child in &mut children {
+        let owner = &child["metadata"]["ownerReferences"][0];
+        let kind = golden::kind_of(owner).unwrap();
+        let owner = fixture.object(kind, owner["name"].as_str().unwrap()).await.unwrap();
+        *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
+        golden::create_as(&fixture.test, "thv-operator", child).await;
+    }
+    report_as_toolhive(&fixture, folder, &names).await;
+    (fixture, names, children)
+}
+
+/// The object once the operator has reported on it, which it may not have begun to, and has nothing more to do.
+pub(super) async fn taken_over(fixture: &Fixture, kind: Kind, name: &str) -> DynamicObject {
+    let is_ours = |object: &DynamicObject| !conditions(object).contains_key(FORGOTTEN);
+    fixture.until_object(kind, name, "reported on", is_ours).await;
+    fixture.settle_any(kind, name).await
+}
+
+/// A condition that ToolHive has reported, and of which nothing is known here.
+const FORGOTTEN: &str = "Forgotten";
+
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     for folder in golden::folders() {
-        let fixture = Fixture::with(golden::settings()).await.stopped().await;
-        let names = golden::create_inputs(&fixture.test, &folder).await;
-        for (kind, name) in names.iter().filter(|(kind, _)| *kind == EmbeddingServers::KIND) {
-            // By which one knows that ToolHive has worked on it.
-            let finalizer = json!({"metadata": {"finalizers": [annotations::EMBEDDING_SERVER_FINALIZER]}});
-            fixture.patch_any(*kind, name, finalizer).await;
-        }
-        let mut children = golden::children(&folder, fixture.test.name(), &names);
-        // As they must be where a configuration names the namespace.
-        let checksums = checksums(&children);
-        for child in &mut children {
-            let owner = &child["metadata"]["ownerReferences"][0];
-            let kind = golden::kind_of(owner).unwrap();
-            let owner = fixture.object(kind, owner["name"].as_str().unwrap()).await.unwrap();
-            *child = as_written(child.take(), &owner.metadata.uid.unwrap(), &checksums);
-            golden::create_as(&fixture.test, "thv-operator", child).await;
-        }
-        report_as_toolhive(&fixture, &folder, &names).await;
+        let (fixture, names, children) = left_by_toolhive(&folder).await;
         let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
-        let rolled = self::checksums(&ours);
+        let rolled = checksums(&ours);
         let fixture = fixture.restart().await;
         for (kind, name) in &names {
-            let object = fixture.settle_any(*kind, name).await;
+            let object = taken_over(&fixture, *kind, name).await;
             status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
         }
         for child in &children {
@@ -113,20 +123,26 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
     }
 }
 
-/// Writes the golden status of each object as ToolHive's operator did, with a condition of which nothing is known here.
+/// Marks each object and writes its golden status as ToolHive's operator did.
 async fn report_as_toolhive(fixture: &Fixture, folder: &Path, names: &[(Kind, String)]) {
     for mut theirs in golden::documents(&folder.join("status.yaml"), fixture.test.name()) {
-        let name = theirs["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name = theirs["name"].as_str().unwrap().to_owned();
         let Some((kind, _)) = names.iter().find(|(kind, n)| theirs["kind"] == *kind.kind && *n == name)
         else {
             continue;
         };
-        if let Some(conditions) = theirs["status"]["conditions"].as_array_mut() {
-            for condition in conditions.iter_mut() {
-                condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
-            }
-            conditions.push(condition("Forgotten"));
+        fixture.patch_any(*kind, &name, json!({"metadata": {"finalizers": theirs["finalizers"]}})).await;
+        if theirs["status"].is_null() {
+            continue;
         }
+        // The golden files leave times and messages out.
+        let mut conditions = theirs["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        for condition in &mut conditions {
+            condition["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+            condition["message"] = json!("");
+        }
+        conditions.push(condition(FORGOTTEN));
+        theirs["status"]["conditions"] = json!(conditions);
         fixture.report_as("thv-operator", *kind, &name, &theirs["status"]).await;
     }
 }
@@ -136,7 +152,7 @@ fn condition(type_: &str) -> Value {
 }
 
 fn status_is_ours(object: &DynamicObject, what: &str) {
-    assert!(!conditions(object).contains_key("Forgotten"), "{what}: {:#}", object.data["status"]);
+    assert!(!conditions(object).contains_key(FORGOTTEN), "{what}: {:#}", object.data["status"]);
     let entries = object.metadata.managed_fields.iter().flatten();
     let reporters = entries.filter(|entry| entry.subresource.as_deref() == Some("status"));
     let reporters: Vec<_> = reporters.filter_map(|entry| entry.manager.as_deref()).collect();

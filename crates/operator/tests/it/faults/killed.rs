@@ -11,7 +11,7 @@ use kube::{
     client::{Body, ClientBuilder},
 };
 use serde_json::{Value, json};
-use skep_converge::Kind;
+use skep_converge::{Kind, Mode};
 use skep_operator::{
     driver::{Controller, Driver},
     kinds::{Embeddings, McpRegistries, McpRemoteProxies, McpServers, VirtualMcpServers},
@@ -58,7 +58,7 @@ async fn namespace(kind: Kind, spec: &Value) -> Namespace {
 async fn work<C: Controller>(test: &Namespace, client: Client, controller: C) -> bool {
     let world = watches().start(&test.client(), &[test.name().into()]);
     world.listed().await;
-    let driver = Driver::new(controller, client, world.clone());
+    let driver = Driver::new(controller, client, world.clone(), Mode::Write);
     let (kind, namespace) = (C::Resource::KIND, test.name().into());
     let target = Arc::new(Target { kind, namespace, name: NAME.into() });
     for _ in 0..5 {

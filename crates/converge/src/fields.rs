@@ -1,0 +1,116 @@
+//! Sets of fields, as `managedFields` writes them: which of them nobody would own any more, and objects without those.
+//!
+//! In `{"f:a": {".": {}, "f:b": {}}}` are `a` and `a.b`. A leaf is `{}`: a value, or a list or map that is owned as a whole.
+
+use serde_json::{Map, Value, json};
+
+use crate::owned::Selector;
+
+/// The fields of both sets.
+pub(crate) fn union(one: Value, other: Value) -> Value {
+    match (one, other) {
+        (Value::Object(mut one), Value::Object(other)) => {
+            let itself = one.is_empty() || other.is_empty();
+            for (key, inner) in other {
+                let inner = match one.remove(&key) {
+                    Some(before) => union(before, inner),
+                    None => inner,
+                };
+                one.insert(key, inner);
+            }
+            if itself && !one.is_empty() {
+                one.insert(".".into(), json!({}));
+            }
+            Value::Object(one)
+        }
+        (one, _) => one,
+    }
+}
+
+/// The fields of one set that are not in the other. Nothing if there are none.
+pub(crate) fn without(set: &Value, other: Option<&Value>) -> Option<Value> {
+    let Some(other) = other else { return Some(set.clone()) };
+    let mut left = Map::new();
+    if holds_itself(set) && !holds_itself(other) {
+        left.insert(".".into(), json!({}));
+    }
+    for (key, inner) in set.as_object().into_iter().flatten().filter(|(key, _)| *key != ".") {
+        if let Some(inner) = without(inner, other.get(key)) {
+            left.insert(key.clone(), inner);
+        }
+    }
+    (!left.is_empty()).then_some(Value::Object(left))
+}
+
+fn holds_itself(set: &Value) -> bool {
+    set.as_object().is_some_and(|fields| fields.is_empty() || fields.contains_key("."))
+}
+
+/// Takes the fields out of the value, and says whether the value is to go as a whole.
+pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
+    let Some(fields) = set.as_object() else { return false };
+    if fields.is_empty() {
+        return true;
+    }
+    match value {
+        Value::Object(map) => {
+            for (key, inner) in fields {
+                let Some(name) = key.strip_prefix("f:") else { continue };
+                if map.get_mut(name).is_some_and(|child| strip(child, inner)) {
+                    map.remove(name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            let selectors: Vec<_> =
+                fields.iter().filter_map(|(key, inner)| Some((Selector::parse(key)?, inner))).collect();
+            // Each is looked for before any of its fields goes, by which it is known.
+            items.retain_mut(|item| {
+                let found = selectors.iter().find(|(selector, _)| selector.matches(item));
+                !found.is_some_and(|(_, inner)| strip(item, inner))
+            });
+        }
+        _ => {}
+    }
+    // What is left belongs to somebody.
+    let is_empty = match value {
+        Value::Object(map) => map.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => true,
+    };
+    holds_itself(set) && is_empty
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_the_one_before_owned_goes_and_what_others_own_stays() {
+        let theirs = json!({
+            "f:labels": {".": {}, "f:old": {}, "f:kept": {}},
+            "f:annotations": {".": {}, "f:only": {}},
+            "f:args": {},
+            "f:env": {
+                ".": {},
+                r#"k:{"name":"GONE"}"#: {".": {}, "f:name": {}, "f:value": {}},
+                r#"k:{"name":"KEPT"}"#: {".": {}, "f:name": {}, "f:value": {}},
+            },
+        });
+        let ours = json!({
+            "f:labels": {"f:kept": {}},
+            "f:env": {r#"k:{"name":"KEPT"}"#: {".": {}, "f:name": {}, "f:value": {}}},
+        });
+        let gone = without(&theirs, Some(&ours)).unwrap();
+        let mut object = json!({
+            "labels": {"old": "1", "kept": "2", "foreign": "3"},
+            "annotations": {"only": "1"},
+            "args": ["a", "b"],
+            "env": [{"name": "GONE", "value": "1"}, {"name": "KEPT", "value": "2"}],
+        });
+        assert!(!strip(&mut object, &gone));
+        let left = json!({"labels": {"kept": "2", "foreign": "3"}, "env": [{"name": "KEPT", "value": "2"}]});
+        assert_eq!(object, left);
+        assert_eq!(without(&ours, Some(&theirs)), None);
+    }
+}

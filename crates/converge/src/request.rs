@@ -1,0 +1,83 @@
+//! Requests that write.
+
+use http::{Method, Request};
+use kube::core::DynamicObject;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::{Error, Kind, Result, Writer};
+
+pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+
+/// What becomes of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// They are made.
+    Write,
+    /// The API server is asked what would come of them (`dryRun=All`), and stores nothing.
+    Plan,
+}
+
+impl Writer {
+    /// Every write goes through here, so that one that is only planned is never made.
+    pub(crate) async fn request<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: &Value,
+    ) -> kube::Result<T> {
+        let request = match self.mode() {
+            Mode::Write => {
+                Request::builder().uri(path).header("content-type", content).body(body.to_string())
+            }
+            Mode::Plan => {
+                let with = if path.contains('?') { '&' } else { '?' };
+                let mut body = body.clone();
+                if method == Method::DELETE {
+                    // The options of a deletion count where the body is, and are not looked for elsewhere.
+                    body["dryRun"] = json!(["All"]);
+                }
+                let uri = format!("{path}{with}dryRun=All");
+                Request::builder().uri(uri).header("content-type", content).body(body.to_string())
+            }
+        };
+        let mut request = request.map_err(kube::Error::HttpError)?.map(String::into_bytes);
+        *request.method_mut() = method;
+        self.client().request(request).await
+    }
+}
+
+/// A PATCH request.
+pub(crate) struct Patch<'a> {
+    pub(crate) content: &'static str,
+    pub(crate) query: &'a str,
+    pub(crate) body: &'a Value,
+    pub(crate) subresource: Option<&'a str>,
+}
+
+impl Patch<'_> {
+    pub(crate) async fn send(
+        &self,
+        writer: &Writer,
+        verb: &'static str,
+        kind: Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<DynamicObject> {
+        let subresource = self.subresource.map(|name| format!("/{name}")).unwrap_or_default();
+        let path = format!("{}/{name}{subresource}?{}", kind.path(Some(namespace)), self.query);
+        let answer = writer.request(Method::PATCH, &path, self.content, self.body).await;
+        answer.map_err(|source| refused(verb, kind, namespace, name, source))
+    }
+}
+
+pub(crate) fn refused(
+    verb: &'static str,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    source: kube::Error,
+) -> Error {
+    Error::Refused { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
+}

@@ -1,0 +1,88 @@
+//! A plan for a cluster that ToolHive's operator has filled: what it says is what then happens.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use skep_converge::{Kind, Write};
+use skep_operator::{
+    plan::Verdict,
+    watched::{
+        ConfigMaps, Deployments, RoleBindings, Roles, Secrets, ServiceAccounts, Services, StatefulSets,
+    },
+};
+use skep_world::Watched;
+
+use super::{
+    golden,
+    takeover::{left_by_toolhive, taken_over},
+};
+use crate::plan::plans;
+
+/// The pod templates of a namespace, by kind and name.
+async fn templates(fixture: &crate::fixture::Fixture) -> BTreeMap<String, Value> {
+    let mut templates = BTreeMap::new();
+    for kind in [Deployments::KIND, StatefulSets::KIND] {
+        for mut object in fixture.objects(kind).await {
+            let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+            templates.insert(format!("{} {name}", kind.kind), object["spec"]["template"].take());
+        }
+    }
+    templates
+}
+
+#[tokio::test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+async fn what_toolhive_made_would_be_taken_over_as_it_then_is() {
+    let children = [
+        Deployments::KIND,
+        StatefulSets::KIND,
+        Services::KIND,
+        ServiceAccounts::KIND,
+        Roles::KIND,
+        RoleBindings::KIND,
+    ];
+    let kinds: Vec<Kind> =
+        golden::KINDS.into_iter().chain(children).chain([ConfigMaps::KIND, Secrets::KIND]).collect();
+    let mut rolled = Vec::new();
+    for folder in golden::folders() {
+        let what = folder.display();
+        let (fixture, names, _) = left_by_toolhive(&folder).await;
+        let plans = plans(&fixture, &kinds, golden::settings()).await;
+        assert_eq!(plans.len(), names.len(), "{what}");
+        for (object, plan) in &plans {
+            assert_ne!(plan.verdict(), Verdict::Unreadable, "{what}: {object}");
+            let writes =
+                plan.writes.iter().filter(|planned| matches!(planned.write, Write::Create | Write::Delete));
+            assert_eq!(
+                writes.map(ToString::to_string).collect::<Vec<_>>(),
+                [] as [&str; 0],
+                "{what}: {object}"
+            );
+            for planned in plan.writes.iter().filter(|planned| planned.write == Write::Apply) {
+                assert_eq!(planned.from, ["thv-operator"], "{what}: {planned}");
+            }
+        }
+        let would_roll: Vec<String> = plans
+            .values()
+            .flat_map(|plan| plan.writes.iter().filter(|planned| planned.rolls_pods()))
+            .map(|planned| format!("{} {}", planned.kind.kind, planned.name))
+            .collect();
+        let before = templates(&fixture).await;
+        let fixture = fixture.restart().await;
+        for (kind, name) in &names {
+            taken_over(&fixture, *kind, name).await;
+        }
+        let after = templates(&fixture).await;
+        let did_roll: Vec<String> = before
+            .iter()
+            .filter(|(name, template)| after[*name] != **template)
+            .map(|(name, _)| name.clone())
+            .collect();
+        assert_eq!(would_roll, did_roll, "{what}");
+        rolled.extend(
+            did_roll.iter().map(|name| format!("{}: {name}", folder.file_name().unwrap().to_string_lossy())),
+        );
+        fixture.operator.stop().await;
+    }
+    assert_eq!(rolled.len(), 3, "docs/compatibility.md tells what rolls once: {rolled:#?}");
+}

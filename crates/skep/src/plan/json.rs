@@ -1,0 +1,75 @@
+//! A plan for programs.
+
+use serde_json::{Value, json};
+use skep_converge::{Change, Planned as Write};
+use skep_operator::{
+    notice::{Notice, Severity},
+    plan::{Found, Plan, Verdict},
+};
+
+use super::Planned;
+
+/// The plans, as one document.
+pub(super) fn json(plans: &[Planned]) -> anyhow::Result<String> {
+    let objects: Vec<Value> = plans.iter().map(object).collect();
+    let count = |verdict: Verdict| plans.iter().filter(|(_, plan)| plan.verdict() == verdict).count();
+    let summary: Value = [
+        Verdict::Settled,
+        Verdict::Status,
+        Verdict::TakeOver,
+        Verdict::Change,
+        Verdict::Blocked,
+        Verdict::Unreadable,
+    ]
+    .into_iter()
+    .map(|verdict| (verdict.word().to_owned(), json!(count(verdict))))
+    .chain([("rollsPods".to_owned(), json!(plans.iter().filter(|(_, plan)| plan.rolls_pods()).count()))])
+    .collect();
+    let mut text = serde_json::to_string_pretty(&json!({"objects": objects, "summary": summary}))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn object((target, plan): &Planned) -> Value {
+    json!({
+        "kind": target.kind.kind,
+        "namespace": target.namespace,
+        "name": target.name,
+        "verdict": plan.verdict().word(),
+        "rollsPods": plan.rolls_pods(),
+        "problem": problem(plan),
+        "writes": plan.writes.iter().map(write).collect::<Vec<_>>(),
+        "events": plan.notices.iter().map(event).collect::<Vec<_>>(),
+    })
+}
+
+fn write(planned: &Write) -> Value {
+    json!({
+        "verb": planned.verb(),
+        "kind": planned.kind.kind,
+        "name": planned.name,
+        "from": planned.from,
+        "rollsPods": planned.rolls_pods(),
+        "changes": planned.changes.iter().map(change).collect::<Vec<_>>(),
+    })
+}
+
+fn change(change: &Change) -> Value {
+    json!({"path": change.path, "before": change.before, "after": change.after})
+}
+
+fn event(notice: &Notice) -> Value {
+    let severity = match notice.severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
+    };
+    json!({"type": severity, "reason": notice.reason, "note": notice.note})
+}
+
+/// What keeps an object from what its spec says.
+pub(super) fn problem(plan: &Plan) -> Option<&str> {
+    match &plan.found {
+        Found::Unreadable(error) => Some(error),
+        _ => plan.problem.as_deref(),
+    }
+}

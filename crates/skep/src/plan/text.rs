@@ -1,0 +1,80 @@
+//! A plan for people.
+
+use skep_converge::{Change, Planned as Write};
+use skep_operator::plan::{Plan, Verdict};
+
+use super::{Planned, json::problem};
+
+/// How many differences of a status are shown. All are in the JSON.
+const OF_STATUS: usize = 6;
+
+/// The plans, and a line that sums them up.
+pub(super) fn text(plans: &[Planned]) -> String {
+    let mut lines = Vec::new();
+    for (target, plan) in plans {
+        lines.push(format!("{}/{} {}: {}", target.namespace, target.kind.kind, target.name, verdict(plan)));
+        for planned in &plan.writes {
+            lines.extend(write(planned));
+        }
+        // A takeover is told by an event as well, which gives a reason for a change that there is not.
+        if plan.verdict() != Verdict::TakeOver {
+            lines.extend(
+                plan.notices.iter().map(|notice| format!("  event {}: {}", notice.reason, notice.note)),
+            );
+        }
+    }
+    lines.push(summary(plans));
+    lines.join("\n") + "\n"
+}
+
+fn verdict(plan: &Plan) -> String {
+    let pods = if plan.rolls_pods() { "its pods are replaced" } else { "no pod is replaced" };
+    match plan.verdict() {
+        Verdict::Settled => "nothing to do".into(),
+        Verdict::Status => "status and metadata only".into(),
+        Verdict::TakeOver => format!("taken over; {pods}"),
+        Verdict::Change => format!("changed; {pods}"),
+        Verdict::Blocked => format!("blocked: {}", problem(plan).unwrap_or_default()),
+        Verdict::Unreadable => format!("cannot be read: {}", problem(plan).unwrap_or_default()),
+    }
+}
+
+fn write(planned: &Write) -> Vec<String> {
+    let pods = if planned.rolls_pods() { "; its pods are replaced" } else { "" };
+    let shown = if planned.write == skep_converge::Write::Report { OF_STATUS } else { usize::MAX };
+    let changes = planned.changes.iter().take(shown).map(|change: &Change| format!("      {change}"));
+    let mut lines = vec![format!("  {planned}{pods}")];
+    lines.extend(changes);
+    if planned.changes.len() > shown {
+        lines.push(format!("      and {} more", planned.changes.len() - shown));
+    }
+    lines
+}
+
+fn summary(plans: &[Planned]) -> String {
+    let count = |is: &dyn Fn(&Plan) -> bool| plans.iter().filter(|(_, plan)| is(plan)).count();
+    let parts = [
+        (Verdict::Settled, "with nothing to do"),
+        (Verdict::Status, "with another status"),
+        (Verdict::TakeOver, "taken over"),
+        (Verdict::Change, "changed"),
+        (Verdict::Blocked, "blocked"),
+        (Verdict::Unreadable, "that cannot be read"),
+    ];
+    let parts = parts.map(|(verdict, words)| (count(&|plan| plan.verdict() == verdict), words));
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, words)| format!("{number} {words}"))
+        .collect();
+    let rolled = match count(&Plan::rolls_pods) {
+        0 => "No pod is replaced.".to_owned(),
+        1 => "The pods of 1 object are replaced.".to_owned(),
+        number => format!("The pods of {number} objects are replaced."),
+    };
+    match plans.len() {
+        0 => "There are no objects to plan for.".into(),
+        1 => format!("1 object, {}. {rolled} Nothing was written.", parts.join(", ")),
+        all => format!("{all} objects: {}. {rolled} Nothing was written.", parts.join(", ")),
+    }
+}
