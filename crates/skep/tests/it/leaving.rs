@@ -1,51 +1,17 @@
 //! A proxy that is asked to end while others still send to it.
 
 use std::{
-    fs,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
+    net::TcpStream,
+    process::Command,
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use crate::proxy::Proxy;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Proxy {
-    folder: PathBuf,
-    port: u16,
-    process: Child,
-}
-
 impl Proxy {
-    fn start(name: &str, variables: &[(&str, &str)]) -> Self {
-        let folder = std::env::temp_dir().join(format!("skep-leaving-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let config = json!({
-            "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
-            "port": port, "remote_url": "http://127.0.0.1:9/mcp",
-        });
-        fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_skep"))
-            .args(["proxy", "run", "image"])
-            .current_dir(&folder)
-            .env_clear()
-            .envs(variables.iter().copied())
-            .stderr(Stdio::from(fs::File::create(folder.join("log")).unwrap()))
-            .spawn()
-            .unwrap();
-        let proxy = Self { folder, port, process };
-        let start = Instant::now();
-        while proxy.health().is_err() {
-            assert!(start.elapsed() < PATIENCE, "the proxy does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        proxy
-    }
-
     /// What a new connection is answered.
     fn health(&self) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
@@ -56,21 +22,9 @@ impl Proxy {
         Ok(String::from_utf8_lossy(&answer[..read]).into_owned())
     }
 
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap()
-    }
-
     fn asked_to_end(&self) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.process.kill().ok();
-        self.process.wait().ok();
-        fs::remove_dir_all(&self.folder).ok();
     }
 }
 

@@ -1,56 +1,16 @@
 //! The log of the proxy, as a process writes it.
 
 use std::{
-    fs,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
-    path::PathBuf,
-    process::{Child, Command, Stdio},
+    net::TcpStream,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
 
-/// A proxy in a process of its own, with its log in a file.
-struct Proxy {
-    folder: PathBuf,
-    port: u16,
-    process: Child,
-}
+use crate::proxy::Proxy;
 
 impl Proxy {
-    fn start(name: &str, variables: &[(&str, &str)]) -> Self {
-        let folder = std::env::temp_dir().join(format!("skep-logs-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (port, nobody) = (port(), port());
-        let config = json!({
-            "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
-            "port": port, "target_host": "127.0.0.1", "target_port": nobody,
-            "middleware_configs": [{"type": "auth", "parameters": {}}],
-        });
-        fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
-        let process = Command::new(env!("CARGO_BIN_EXE_skep"))
-            .args(["proxy", "run", "image"])
-            .current_dir(&folder)
-            .env_clear()
-            .envs(variables.iter().copied())
-            .stderr(Stdio::from(fs::File::create(folder.join("log")).unwrap()))
-            .spawn()
-            .unwrap();
-        let proxy = Self { folder, port, process };
-        let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not answer: {}", proxy.log());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        proxy
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.join("log")).unwrap()
-    }
-
     /// Calls a tool of a server that is not there.
     fn call(&self) -> String {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"a":"s3cr3t"}}}"#;
@@ -79,14 +39,6 @@ impl Proxy {
             assert!(start.elapsed() < Duration::from_secs(60), "no {message:?} in {log}");
             std::thread::sleep(Duration::from_millis(20));
         }
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-        fs::remove_dir_all(&self.folder).ok();
     }
 }
 

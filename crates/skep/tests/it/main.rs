@@ -10,5 +10,6 @@ mod help;
 mod leaving;
 mod logs;
 mod plan;
+mod proxy;
 mod run;
 mod sessions_outlive_a_proxy;

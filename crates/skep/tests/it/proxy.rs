@@ -1,0 +1,60 @@
+//! A proxy in a process of its own, with its log in a file.
+
+use std::{
+    fs,
+    net::{TcpListener, TcpStream},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+pub(crate) struct Proxy {
+    folder: PathBuf,
+    pub(crate) port: u16,
+    pub(crate) process: Child,
+}
+
+impl Proxy {
+    /// Starts one before a server that is not there, with these variables and no others.
+    pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("skep-proxy-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (port, nobody) = (port(), port());
+        let config = json!({
+            "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
+            "port": port, "remote_url": format!("http://127.0.0.1:{nobody}/mcp"),
+            "middleware_configs": [{"type": "auth", "parameters": {}}],
+        });
+        fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_skep"))
+            .args(["proxy", "run", "image"])
+            .current_dir(&folder)
+            .env_clear()
+            .envs(variables.iter().copied())
+            .stderr(Stdio::from(fs::File::create(folder.join("log")).unwrap()))
+            .spawn()
+            .unwrap();
+        let proxy = Self { folder, port, process };
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not answer: {}", proxy.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        proxy
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+        fs::remove_dir_all(&self.folder).ok();
+    }
+}
