@@ -79,7 +79,7 @@ async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 1 << 16];
-            stream.read(&mut request).await.unwrap();
+            assert_ne!(stream.read(&mut request).await.unwrap(), 0);
             if count.fetch_add(1, Ordering::Relaxed) == 0 {
                 continue;
             }
