@@ -9,12 +9,13 @@ use skep_api::kinds::EmbeddingServerPhase;
 /// an event was told.
 const OTHER_WORDS: &str = "
     ALL Apply ConfigMap ContainerTerminated CrashLoopBackOff CreateContainerError CreateDeployment CreateHMACSecret
-    CreateService Delete Deployment EmbeddingServer False Filesystem GenerateHMACSecret IfNotPresent InvalidImageName
-    JSON MCPAuthzConfig MCPExternalAuthConfig MCPGroup MCPOIDCConfig MCPTelemetryConfig MCPToolConfig MCPWebhookConfig
-    Migrate Opaque PGPASSFILE PatchStoredVersions PodFailed Reconcile Ref Refs ReplicaFailure ResolveEmbeddingService
-    ResolvePrimaryUpstreamProvider ResolveReferences RestoreCRs Role RoleBinding Running RuntimeDefault Secret Service
-    ServiceAccount Succeeded TCP Time True UpdateDeployment UpdateStatefulSet Validate ValidateAuthzConfigMap
-    ValidateEmbeddingServerRef ValidateModelCache ValidatePodTemplateSpec ValidatePolicies ValidateSecrets ValidateSpec
+    CreateService Delete Deployment EmbeddingServer ErrImagePull False Filesystem GenerateHMACSecret IfNotPresent
+    ImagePullBackOff InvalidImageName JSON MCPAuthzConfig MCPExternalAuthConfig MCPGroup MCPOIDCConfig
+    MCPTelemetryConfig MCPToolConfig MCPWebhookConfig Migrate Opaque PGPASSFILE PatchStoredVersions PodFailed
+    Reconcile Ref Refs ReplicaFailure ResolveEmbeddingService ResolvePrimaryUpstreamProvider ResolveReferences
+    RestoreCRs Role RoleBinding Running RuntimeDefault Secret Service ServiceAccount StatefulSet Succeeded TCP Time
+    True UpdateDeployment UpdateStatefulSet Validate ValidateAuthzConfigMap ValidateEmbeddingServerRef
+    ValidateModelCache ValidatePodTemplateSpec ValidatePolicies ValidateSecrets ValidateSpec
     VirtualMCPCompositeToolDefinition
 ";
 
