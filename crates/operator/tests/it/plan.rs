@@ -202,6 +202,8 @@ async fn an_object_that_is_being_deleted_would_be_let_go_with_what_is_left_of_it
     let plans = planned(&fixture).await;
     let told = told(&plans["MCPServer fetch"]);
     let expected = [
+        "delete RoleBinding fetch-proxy-runner",
+        "delete Deployment fetch",
         "delete ConfigMap fetch-runconfig",
         "mark MCPServer fetch",
         r#"  metadata.finalizers: - ["mcpserver.toolhive.stacklok.dev/finalizer"]"#,
