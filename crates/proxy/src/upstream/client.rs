@@ -18,10 +18,10 @@ use crate::{
 pub(super) struct Client(Connections);
 
 impl Client {
-    pub(super) fn new() -> Result<Self, ConfigError> {
+    pub(super) fn new(remote: bool) -> Result<Self, ConfigError> {
         let tls = verified_by_system()
             .map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
-        Ok(Self(Connections::new(connector(tls.with_no_client_auth()))))
+        Ok(Self(Connections::new(connector(tls.with_no_client_auth()), remote)))
     }
 
     /// Sends what is made for an address, and follows redirects that stay at the same host and do not give up encryption.

@@ -21,8 +21,11 @@ use tracing::debug;
 use super::Answered;
 use crate::workers;
 
-/// How long an idle connection is kept for the next request.
-const IDLE: Duration = Duration::from_secs(90);
+/// How long an idle connection is kept for the next request. Many servers of our own end one after five seconds, and a
+/// request that they do not see any more would be lost.
+const IDLE_OWN: Duration = Duration::from_secs(4);
+/// The same for servers of others, where a new connection costs more.
+const IDLE_REMOTE: Duration = Duration::from_secs(90);
 /// How many of them are kept for each host, by each thread.
 const IDLE_CONNECTIONS: usize = 256;
 
@@ -49,6 +52,8 @@ pub(super) struct Connections {
     connector: HttpsConnector<HttpConnector>,
     /// By the thread that made them.
     idle: Arc<[Idle]>,
+    /// How long they are kept.
+    kept: Duration,
 }
 
 /// Idle connections by host, of which the last is the one that was used last.
@@ -71,8 +76,9 @@ pub(crate) struct Lease {
 }
 
 impl Connections {
-    pub(super) fn new(connector: HttpsConnector<HttpConnector>) -> Self {
-        Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect() }
+    pub(super) fn new(connector: HttpsConnector<HttpConnector>, remote: bool) -> Self {
+        let kept = if remote { IDLE_REMOTE } else { IDLE_OWN };
+        Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect(), kept }
     }
 
     /// Sends a request to its address, by a connection that is there or by a new one.
@@ -108,7 +114,7 @@ impl Connections {
     async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
-            if connection.sender.ready().await.is_ok() {
+            if connection.used.elapsed() < self.kept && connection.sender.ready().await.is_ok() {
                 return Some(connection);
             }
         }
@@ -134,9 +140,9 @@ impl Connections {
     /// Ends the connections that nobody has used for long, from time to time, for ever.
     pub(super) async fn expire(&self) {
         loop {
-            tokio::time::sleep(IDLE / 3).await;
+            tokio::time::sleep(self.kept).await;
             for idle in &*self.idle {
-                idle.expire(Instant::now());
+                idle.expire(Instant::now(), self.kept);
             }
         }
     }
@@ -155,10 +161,10 @@ impl Idle {
         }
     }
 
-    fn expire(&self, now: Instant) {
+    fn expire(&self, now: Instant, kept: Duration) {
         self.lock().retain(|_, connections| {
             connections.retain(|connection| {
-                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < IDLE
+                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < kept
             });
             !connections.is_empty()
         });

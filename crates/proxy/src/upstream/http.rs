@@ -61,7 +61,7 @@ impl HttpServer {
         let asks_remote =
             std::env::var(REMOTE_HEALTH_CHECKS).is_ok_and(|value| value == "true" || value == "1");
         Ok(Self {
-            client: Client::new()?,
+            client: Client::new(target.remote)?,
             is_asked: !target.remote || asks_remote,
             target,
             sessions,

@@ -67,8 +67,9 @@ async fn dies(mut stream: TcpStream) {
         "nothing" => return,
         _ => {
             let body = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
+            // It ends the connection, and says so: who does not makes others lose what they send meanwhile.
             format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
             )
         }
