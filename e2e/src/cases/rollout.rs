@@ -53,8 +53,8 @@ pub(super) fn an_older_proxy_does_not_undo_a_newer_one(cluster: &Cluster<'_>) ->
     cluster.caller.echo_until_answered(&url("rolls", "stdio"), "stdio")?.answered().map(drop)
 }
 
-/// Proxy and server are replaced while clients call. Whoever begins a session waits for the new server; a session that is
-/// kept ends with its server, and its client learns it once, as the protocol has it, and begins another. The one call that
+/// Proxy and server are replaced while clients call. Whoever begins a session waits for the new server. A session that is kept
+/// in memory ends with its proxy, and its client learns it once, as the protocol has it, and begins another. The one call that
 /// the old server is at when it ends may be lost: nobody knows whether it was done.
 pub(super) fn a_change_under_load_loses_no_request(cluster: &Cluster<'_>) -> Result<()> {
     let transport = "streamable-http";
@@ -76,8 +76,9 @@ pub(super) fn a_change_under_load_loses_no_request(cluster: &Cluster<'_>) -> Res
     let Load { fresh, kept } = load.ended()?;
     println!("    {} calls in sessions of their own, {} in one that is kept", fresh.calls, kept.calls);
     ensure!(fresh.calls > 10 && kept.calls > 10, "there was no load: {fresh:?}, {kept:?}");
-    ensure!(kept.failures.len() <= 1, "a session was lost more than once: {:?}", kept.failures);
     let cut = |failure: &String| failure.contains("the MCP server cannot be reached");
+    let (cut_off, lost): (Vec<_>, Vec<_>) = kept.failures.iter().partition(|failure| cut(failure));
+    ensure!(cut_off.len() <= 1 && lost.len() <= 1, "a session was lost more than once: {:?}", kept.failures);
     ensure!(
         fresh.failures.len() <= 1 && fresh.failures.iter().all(cut),
         "calls were lost: {:?}",
