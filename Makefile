@@ -141,26 +141,20 @@ charts: ## Check the charts: helm lint, and what they make of some values (hack/
 	$(say) 'Checking the charts'
 	@hack/charts
 
-.PHONY: crds
+.PHONY: crds rbac
 crds: target/crds ## Write the CRDs that the charts install
-	$(say) 'Writing $(crds)'
-	@rm -rf $(crds)
-	@mkdir -p $(dir $(crds))
-	@cp -r target/crds $(crds)
+rbac: target/rbac ## Write what the charts allow the operator
+crds rbac:
+	$(say) 'Writing $($@)'
+	@rm -rf $($@)
+	@mkdir -p $(dir $($@))
+	@cp -r $< $($@)
 
-.PHONY: target/crds
+.PHONY: target/crds target/rbac
 target/crds:
 	@rm -rf $@
 	@cargo run --quiet -p skep $(locked) -- crds --dir $@
 
-.PHONY: rbac
-rbac: target/rbac ## Write what the charts allow the operator
-	$(say) 'Writing $(rbac)'
-	@rm -rf $(rbac)
-	@mkdir -p $(dir $(rbac))
-	@cp -r target/rbac $(rbac)
-
-.PHONY: target/rbac
 target/rbac:
 	@rm -rf $@ && mkdir -p $@
 	@for part in operator leader-election migration; do \
