@@ -125,7 +125,7 @@ impl Layer {
             Self::ValidatingWebhooks(layer) => Box::pin(layer.request(exchange)).await,
             Self::Authorization(layer) => layer.request(exchange).await,
             Self::AwsSts(layer) => Box::pin(layer.request(exchange)).await,
-            Self::RateLimit(layer) => Box::pin(layer.request(exchange)).await,
+            Self::RateLimit(layer) => layer.request(exchange).await,
             Self::HeaderForward(layer) => layer.request(exchange),
         }
     }
