@@ -11,7 +11,7 @@ use skep_operator::{
     permissions,
     run::{self, Options},
     settings::Settings,
-    watched::Servers,
+    watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services},
 };
 use skep_testkit::{Namespace, User, audit::Recording};
 use skep_world::Watched;
@@ -21,6 +21,16 @@ use tokio::{sync::watch, task::JoinHandle, time::timeout};
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How long nothing must happen before it counts as settled.
 const SETTLED: Duration = Duration::from_millis(600);
+
+/// What workloads are made of.
+pub(crate) const CHILDREN: [Kind; 6] = [
+    Deployments::KIND,
+    Services::KIND,
+    ServiceAccounts::KIND,
+    Roles::KIND,
+    RoleBindings::KIND,
+    ConfigMaps::KIND,
+];
 
 /// How an operator runs in tests.
 pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {

@@ -8,10 +8,7 @@ use skep_converge::Kind;
 use skep_operator::{
     plan::{Plan, PlanError, Verdict, plan},
     settings::Settings,
-    watched::{
-        ConfigMaps, Deployments, Groups, OidcConfigs, RoleBindings, Roles, Secrets, Servers, ServiceAccounts,
-        Services, ToolConfigs, VirtualServers,
-    },
+    watched::{Deployments, Groups, OidcConfigs, Secrets, Servers, Services, ToolConfigs, VirtualServers},
 };
 use skep_testkit::{
     Namespace,
@@ -20,23 +17,14 @@ use skep_testkit::{
 };
 use skep_world::Watched;
 
-use crate::{fixture::Fixture, virtual_server::object};
+use crate::{
+    fixture::{CHILDREN, Fixture},
+    virtual_server::object,
+};
 
-/// What objects are planned for, and what their children are.
-const KINDS: [Kind; 12] = [
-    Servers::KIND,
-    VirtualServers::KIND,
-    Groups::KIND,
-    ToolConfigs::KIND,
-    OidcConfigs::KIND,
-    Deployments::KIND,
-    Services::KIND,
-    ServiceAccounts::KIND,
-    Roles::KIND,
-    RoleBindings::KIND,
-    ConfigMaps::KIND,
-    Secrets::KIND,
-];
+/// What objects are planned for, and what they have beside the usual children.
+const KINDS: [Kind; 6] =
+    [Servers::KIND, VirtualServers::KIND, Groups::KIND, ToolConfigs::KIND, OidcConfigs::KIND, Secrets::KIND];
 
 /// Every object of the namespace, with its state.
 pub(crate) async fn states(fixture: &Fixture, kinds: &[Kind]) -> BTreeMap<String, Value> {
@@ -77,7 +65,7 @@ pub(crate) async fn plans(fixture: &Fixture, kinds: &[Kind], settings: Settings)
 }
 
 async fn planned(fixture: &Fixture) -> BTreeMap<String, Plan> {
-    plans(fixture, &KINDS, Settings::default()).await
+    plans(fixture, &[&KINDS[..], &CHILDREN].concat(), Settings::default()).await
 }
 
 /// What would be done, and each change.

@@ -13,20 +13,17 @@ use skep_api::kinds::MCPServer;
 use skep_converge::Kind;
 use skep_operator::{
     settings::Settings,
-    watched::{
-        ConfigMaps, Deployments, EmbeddingServers, Registries, RemoteProxies, RoleBindings, Roles, Secrets,
-        Servers, ServiceAccounts, Services, StatefulSets, VirtualServers,
-    },
+    watched::{EmbeddingServers, Registries, RemoteProxies, Secrets, Servers, StatefulSets, VirtualServers},
 };
 use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer};
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, without_checksums};
+use crate::fixture::{CHILDREN, Fixture, without_checksums};
 
 /// Everything that the objects of a namespace consist of, without what differs between two runs of the same.
 async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
-    let kinds: [Kind; 13] = [
+    let kinds: [Kind; 7] = [
         Servers::KIND,
         RemoteProxies::KIND,
         VirtualServers::KIND,
@@ -34,14 +31,8 @@ async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
         Registries::KIND,
         StatefulSets::KIND,
         Secrets::KIND,
-        Deployments::KIND,
-        Services::KIND,
-        ServiceAccounts::KIND,
-        Roles::KIND,
-        RoleBindings::KIND,
-        ConfigMaps::KIND,
     ];
-    for kind in kinds {
+    for kind in kinds.into_iter().chain(CHILDREN) {
         let path = kind.path(Some(test.name()));
         let request = Request::get(path).body(Vec::new()).unwrap();
         let list: Value = test.client().request(request).await.unwrap();

@@ -11,12 +11,13 @@ use proptest::{
 };
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{
-    ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
-};
+use skep_operator::watched::{RemoteProxies, Servers};
 use skep_world::Watched;
 
-use crate::{fixture::Fixture, references::create_references};
+use crate::{
+    fixture::{CHILDREN, Fixture},
+    references::create_references,
+};
 use fields::{
     Fields, of_remote_proxies, of_servers, remote_proxies_must_have, servers_must_have, shared, spec,
 };
@@ -27,16 +28,6 @@ const REMOTE_PROXIES: usize = 120;
 
 /// The kinds whose objects are generated.
 const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
-
-/// What is written for them.
-const CHILDREN: [Kind; 6] = [
-    Deployments::KIND,
-    Services::KIND,
-    ServiceAccounts::KIND,
-    Roles::KIND,
-    RoleBindings::KIND,
-    ConfigMaps::KIND,
-];
 
 /// The fields that every object of the kind has, and those that it may have.
 fn fields_of(kind: Kind) -> (Fields, Fields) {
