@@ -3,8 +3,8 @@
 //   node client.mjs SDK '{"url": URL, "transport": TRANSPORT, "act": ACT, …}'
 //
 // It prints one line of JSON with what came of it. The acts:
-//   echo   has a message of `size` bytes echoed; a `patient` one comes again until it is answered, as people do whose
-//          server is just being made
+//   echo   has a message of `size` bytes echoed; a `patient` one says when it begins, and comes again until it is answered,
+//          as people do whose server is just being made
 //   tools  lists the tools
 //   load   calls until its standard input ends, with a session for each call and with one that is kept for all
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -87,6 +87,7 @@ const acts = {
   load,
 };
 
+if (patient) console.log('waiting');
 const end = Date.now() + 170_000;
 for (;;) {
   try {

@@ -1,8 +1,9 @@
 //! Calling a server, with a client that others wrote.
 
 use std::{
+    io::{BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,7 +18,10 @@ pub(crate) struct Caller<'a> {
 }
 
 /// A client at work.
-pub(crate) struct Calling(Child);
+pub(crate) struct Calling {
+    client: Child,
+    says: BufReader<ChildStdout>,
+}
 
 /// What came of many calls.
 #[derive(Debug, Deserialize)]
@@ -47,9 +51,12 @@ impl Caller<'_> {
         self.start(&act)?.answered().map(drop)
     }
 
-    /// The same until there is an answer.
+    /// The same until there is an answer, from now on: what the client itself takes to start is over.
     pub(crate) fn echo_until_answered(&self, url: &str, transport: &str) -> Result<Calling> {
-        self.start(&json!({"act": "echo", "url": url, "transport": transport, "patient": true}))
+        let mut calling =
+            self.start(&json!({"act": "echo", "url": url, "transport": transport, "patient": true}))?;
+        calling.says.read_line(&mut String::new())?;
+        Ok(calling)
     }
 
     /// The same as somebody whom a token names, or as nobody.
@@ -69,7 +76,7 @@ impl Caller<'_> {
     }
 
     fn start(&self, act: &Value) -> Result<Calling> {
-        Command::new("node")
+        let mut client = Command::new("node")
             .arg(&self.script)
             .arg(self.sdk)
             .arg(act.to_string())
@@ -77,8 +84,9 @@ impl Caller<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map(Calling)
-            .context("cannot start node")
+            .context("cannot start node")?;
+        let says = BufReader::new(client.stdout.take().context("node has no output")?);
+        Ok(Calling { client, says })
     }
 }
 
@@ -95,11 +103,14 @@ impl Calling {
     }
 
     /// What it says at its end. Its input ends now.
-    fn said(self) -> Result<Value> {
-        let output = self.0.wait_with_output()?;
+    fn said(mut self) -> Result<Value> {
+        drop(self.client.stdin.take());
+        let mut said = String::new();
+        self.says.read_to_string(&mut said)?;
+        let output = self.client.wait_with_output()?;
         if !output.status.success() {
             bail!("the client was not answered: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(serde_json::from_str(&said)?)
     }
 }

@@ -25,8 +25,8 @@ impl Kubectl {
 
     /// Applies these objects.
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
-        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        self.with_input(&["apply", "-f", "-"], &serde_json::to_vec(&list)?).map(drop)
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        self.with_input(&["apply", "-f", "-"], documents.join("\n---\n").as_bytes()).map(drop)
     }
 
     /// An object, or a list of them.

@@ -171,6 +171,8 @@ impl<'a> Node<'a> {
             "--use-service-account-credentials".into(),
             format!("--root-ca-file={}", self.file("ca.crt")),
             format!("--service-account-private-key-file={}", self.file("tokens.key")),
+            // As often as it takes for nobody to wait for it.
+            "--horizontal-pod-autoscaler-sync-period=2s".into(),
         ];
         self.spawn("kube-controller-manager", &args)?;
         self.spawn("kube-scheduler", &[kubeconfig.clone(), alone])?;

@@ -16,6 +16,8 @@ pub struct Identity {
     pub claims: Map<String, Value>,
     /// Who acts for them.
     pub delegation: Delegation,
+    /// Whether it is anybody at all, who was not asked.
+    pub is_local: bool,
 }
 
 impl Identity {
@@ -23,13 +25,13 @@ impl Identity {
     pub(crate) fn of(mut claims: Claims) -> Self {
         claims.remove(INTERNAL);
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self { subject, delegation: Delegation::of(claims.get("act")), claims }
+        Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
     }
 
     /// The one local user where nobody is asked who they are.
     pub fn local() -> Self {
         let claims = json!({"sub": "local", "name": "Local User: local", "email": "local@localhost", "iss": "toolhive-local"});
-        Self::of(claims.as_object().cloned().unwrap_or_default())
+        Self { is_local: true, ..Self::of(claims.as_object().cloned().unwrap_or_default()) }
     }
 }
 

@@ -73,11 +73,13 @@ impl Proxy {
     /// The proxy in front of a server that is going to run in the cluster, and that may take this long to answer where
     /// it speaks over stdio: see [`request_time`].
     pub fn before(config: &RunConfig, server: &Starting, time: Duration) -> Result<Self, ConfigError> {
-        if config.transport == Transport::Stdio {
-            return Self::attached(config, server.attachment(), time);
-        }
-        let config = RunConfig { target_host: server.host(), ..config.clone() };
-        Self::over_http(&config, Some(server.readiness()))
+        let proxy = if config.transport == Transport::Stdio {
+            Self::attached(config, server.attachment(), time)?
+        } else {
+            let config = RunConfig { target_host: server.host(), ..config.clone() };
+            Self::over_http(&config, Some(server.readiness()))?
+        };
+        Ok(Self { health: Health::new(server.is_first()), ..proxy })
     }
 
     /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
@@ -111,7 +113,7 @@ impl Proxy {
             transport: config.transport,
             stateless: config.stateless,
             well_known: WellKnown::new(config),
-            health: Health::new(),
+            health: Health::new(Arc::default()),
             budget: Budget::new(limits::BODIES),
             leaves: AtomicBool::new(false),
         })
@@ -200,16 +202,15 @@ impl Proxy {
     }
 
     async fn health(&self, method: &Method) -> Response<Body> {
-        let (transport, condition) = match &self.server {
-            Server::Http(server) => (self.transport.as_str(), server.condition().await),
-            Server::Stdio(server) => {
-                let condition = match server.status() {
-                    Status::Ready => Condition::Up,
-                    Status::Starting => Condition::Down("the server is starting"),
-                    Status::Down => Condition::Down("the server cannot be started"),
-                };
-                (server.front(), condition)
-            }
+        let asked = Instant::now();
+        let mut condition = self.server.condition().await;
+        while self.health.waits(condition) && asked.elapsed() < limits::HEALTH_HOLD {
+            tokio::time::sleep(limits::SERVER_PAUSE).await;
+            condition = self.server.condition().await;
+        }
+        let transport = match &self.server {
+            Server::Http(_) => self.transport.as_str(),
+            Server::Stdio(server) => server.front(),
         };
         self.health.answer(method, transport, condition)
     }
@@ -298,6 +299,18 @@ impl Proxy {
 }
 
 impl Server {
+    /// How it is.
+    async fn condition(&self) -> Condition {
+        match self {
+            Self::Http(server) => server.condition().await,
+            Self::Stdio(server) => match server.status() {
+                Status::Ready => Condition::Up,
+                Status::Starting => Condition::Down("the server is starting"),
+                Status::Down => Condition::Down("the server cannot be started"),
+            },
+        }
+    }
+
     /// A message, with the headers that go with it where there are such.
     fn looked_at(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Refusal> {
         match self {

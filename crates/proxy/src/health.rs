@@ -1,11 +1,16 @@
 //! `/health`: what the kubelet is told.
 //!
 //! One path serves all probes. While the server has not been there yet the proxy is not ready, so that a rollout waits
-//! for it. Once it has been, or when it takes so long that a restart would be next, the proxy says that it is alive, for
+//! for it; the answer waits a moment too, so that a probe learns at once what it would ask for a second later. The first
+//! proxy of a new server is ready before it: nobody else could answer, and whoever comes waits in it for the server. Once
+//! the server has been there, or when it takes so long that a restart would be next, the proxy says that it is alive, for
 //! restarting it would help nobody; what is the matter with the server then stands in the answer.
 
 use std::{
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Instant,
 };
 
@@ -30,11 +35,26 @@ pub(crate) struct Health {
     began: Instant,
     /// Whether the server has been there.
     started: AtomicBool,
+    /// Whether no other proxy stands before an older server.
+    is_first: Arc<AtomicBool>,
 }
 
 impl Health {
-    pub(crate) fn new() -> Self {
-        Self { began: Instant::now(), started: AtomicBool::new(false) }
+    /// That of a proxy which may turn out to be the first of its server.
+    pub(crate) fn new(is_first: Arc<AtomicBool>) -> Self {
+        Self { began: Instant::now(), started: AtomicBool::new(false), is_first }
+    }
+
+    /// Whether the proxy is not ready because its server is in this condition.
+    pub(crate) fn waits(&self, condition: Condition) -> bool {
+        matches!(condition, Condition::Down(_))
+            && self.is_starting()
+            && !self.is_first.load(Ordering::Relaxed)
+    }
+
+    /// Whether a server that is not there is on its way.
+    fn is_starting(&self) -> bool {
+        !self.started.load(Ordering::Relaxed) && self.began.elapsed() < limits::START_TIME
     }
 
     pub(crate) fn answer(&self, method: &Method, transport: &str, condition: Condition) -> Response<Body> {
@@ -51,12 +71,10 @@ impl Health {
                 health["mcp"] = json!({"available": true, "last_checked": now});
             }
             Condition::Down(why) => {
-                let starts =
-                    !self.started.load(Ordering::Relaxed) && self.began.elapsed() < limits::START_TIME;
-                if starts {
+                if self.waits(condition) {
                     status = StatusCode::SERVICE_UNAVAILABLE;
                 }
-                health["status"] = if starts { "starting" } else { "degraded" }.into();
+                health["status"] = if self.is_starting() { "starting" } else { "degraded" }.into();
                 health["mcp"] = json!({"available": false, "error": why, "last_checked": now});
             }
         }
@@ -76,13 +94,16 @@ mod tests {
 
     #[test]
     fn a_proxy_is_ready_when_its_server_has_been_there_or_takes_too_long() {
-        let health = Health::new();
+        let health = Health::new(Arc::default());
         assert_eq!(status(&health, Condition::Down("it starts")), 503);
+        health.is_first.store(true, Ordering::Relaxed);
+        assert_eq!(status(&health, Condition::Down("it starts")), 200, "nobody else could answer");
+        health.is_first.store(false, Ordering::Relaxed);
         assert_eq!(status(&health, Condition::Up), 200);
         assert_eq!(status(&health, Condition::Down("it has died")), 200);
         let long_ago = Instant::now().checked_sub(limits::START_TIME + Duration::from_secs(1)).unwrap();
-        let slow = Health { began: long_ago, started: AtomicBool::new(false) };
+        let slow = Health { began: long_ago, ..Health::new(Arc::default()) };
         assert_eq!(status(&slow, Condition::Down("its image is large")), 200);
-        assert_eq!(status(&Health::new(), Condition::Unasked), 200);
+        assert_eq!(status(&Health::new(Arc::default()), Condition::Unasked), 200);
     }
 }

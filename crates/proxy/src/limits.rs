@@ -64,6 +64,9 @@ pub const START_TIME: Duration = Duration::from_secs(75);
 pub const HEALTH_AGE: Duration = Duration::from_secs(10);
 /// How long it may take to answer when it is asked. The operator's probes wait for three seconds.
 pub const HEALTH_TIME: Duration = Duration::from_secs(2);
+/// How long a question for the health of a proxy waits for its server to come up. A probe comes every second, and has
+/// three for both.
+pub const HEALTH_HOLD: Duration = Duration::from_secs(1);
 /// How long a proxy whose server was deleted waits to be ended, before it ends by itself and is started again.
 pub const GONE_TIME: Duration = Duration::from_secs(15);
 /// How long a proxy in a pod goes on to take requests when it is asked to end: its Service is told at the same time, and

@@ -15,7 +15,7 @@ impl Owner {
 
     /// Who sent the request.
     pub(crate) fn of(exchange: &Exchange) -> Self {
-        exchange.identity.as_deref().map_or(Self::ANYBODY, Self::who)
+        exchange.identity.as_deref().filter(|who| !who.is_local).map_or(Self::ANYBODY, Self::who)
     }
 
     fn who(identity: &Identity) -> Self {

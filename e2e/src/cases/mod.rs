@@ -113,7 +113,9 @@ fn install(cluster: &Cluster<'_>) -> Result<()> {
     say(begin, "from kubectl apply until an empty pod is ready");
     cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
     cluster.helm.upgrade("skep-crds", &["crds.keep=false"])?;
-    cluster.helm.upgrade("skep", &[])
+    cluster.helm.upgrade("skep", &[])?;
+    // Nobody makes a server with the first command of all, which has kubectl learn what kinds there are.
+    cluster.kubectl.run(&["get", "mcpservers", "-A"]).map(drop)
 }
 
 /// What there is for users, by kind and name.

@@ -20,8 +20,20 @@ pub(crate) enum Pods {
 pub(crate) enum NotReady {
     /// One will not be by waiting.
     Failed(String),
+    /// One cannot be for now, and may be when somebody helps.
+    Stuck(String),
     /// None is yet.
-    Pending(String),
+    OnTheirWay(String),
+}
+
+impl NotReady {
+    /// Why, when these pods wait for others that are not ready either.
+    pub(crate) fn because_of(self, others: Self) -> Self {
+        match self {
+            Self::OnTheirWay(_) => others,
+            why => why,
+        }
+    }
 }
 
 /// How the pods of a Deployment are doing. `whose` is who they belong to, for messages.
@@ -34,7 +46,7 @@ pub(crate) fn pods_together(deployment: Option<&DeploymentFacts>, pods: &[LivePo
     }
     let refused = deployment.and_then(|deployment| deployment.refused.as_ref());
     Pods::NotReady(match (not_ready(pods, whose), refused) {
-        (NotReady::Pending(_), Some(message)) => {
+        (NotReady::Stuck(_) | NotReady::OnTheirWay(_), Some(message)) => {
             NotReady::Failed(format!("the {whose}'s pods cannot be made: {message}"))
         }
         (why, _) => why,
@@ -51,9 +63,9 @@ pub(crate) fn not_ready(pods: &[LivePod], whose: &str) -> NotReady {
     match (failed, no_image) {
         (Some(message), _) => NotReady::Failed(message),
         (None, Some(pod)) => {
-            NotReady::Pending(format!("the image of the {whose}'s pod {} cannot be pulled", pod.name))
+            NotReady::Stuck(format!("the image of the {whose}'s pod {} cannot be pulled", pod.name))
         }
-        (None, None) => NotReady::Pending(format!("the {whose}'s pods are on their way")),
+        (None, None) => NotReady::OnTheirWay(format!("the {whose}'s pods are on their way")),
     }
 }
 

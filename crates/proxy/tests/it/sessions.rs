@@ -4,7 +4,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
@@ -17,20 +17,31 @@ use tokio::{
 
 use crate::fixture::{Fixture, Server, begun, call, initialize, result, status};
 
-#[tokio::test]
-async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
-    let server = Server::start(|got| match got.json()["method"].as_str() {
+/// A server that knows its one session, `one`, until that is ended. It tells others so as `unknown` says.
+async fn with_one_session(unknown: u16) -> Server {
+    let ended = AtomicBool::new(false);
+    Server::start(move |got| match got.json()["method"].as_str() {
         Some("initialize") => begun(got, "one"),
-        _ if got.method == Method::DELETE => status(200),
+        _ if got.header("mcp-session-id") != Some("one") || ended.load(Ordering::Relaxed) => status(unknown),
+        _ if got.method == Method::DELETE => {
+            ended.store(true, Ordering::Relaxed);
+            status(200)
+        }
         _ => result(got, json!({})),
     })
-    .await;
+    .await
+}
+
+const WITHIN: [(&str, &str); 1] = [("mcp-session-id", "one")];
+
+#[tokio::test]
+async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
+    let server = with_one_session(404).await;
     let fixture = Fixture::new(&server, json!([])).await;
     let answer = fixture.post(&[], &initialize()).await;
     assert_eq!(answer.headers["mcp-session-id"], "one");
     let list = call("tools/list", json!({}));
-    let within = [("mcp-session-id", "one")];
-    assert_eq!(fixture.post(&within, &list).await.status, StatusCode::OK);
+    assert_eq!(fixture.post(&WITHIN, &list).await.status, StatusCode::OK);
 
     let forged = fixture.post(&[("mcp-session-id", "two")], &list).await;
     assert_eq!(
@@ -38,10 +49,31 @@ async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
         (StatusCode::NOT_FOUND, json!(-32001))
     );
     assert_eq!(forged.json()["id"], 7);
-    let before = server.got().len();
-    assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
-    assert_eq!(fixture.post(&within, &list).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(server.got().len(), before + 1, "what has no session does not reach the server");
+    assert_eq!(fixture.send(Method::DELETE, "/mcp", &WITHIN, b"").await.status, StatusCode::OK);
+    assert_eq!(fixture.post(&WITHIN, &list).await.status, StatusCode::NOT_FOUND);
+}
+
+/// The proxy is replaced, and the server is not.
+#[tokio::test]
+async fn a_session_of_anybody_outlives_the_proxy_that_began_it() {
+    for unknown in [404, 400] {
+        let server = with_one_session(unknown).await;
+        let list = call("tools/list", json!({}));
+        Fixture::new(&server, json!([])).await.post(&[], &initialize()).await;
+        // With no layer at all, and with the one that calls everybody the local user.
+        for middleware in [json!([]), json!([{"type": "auth", "parameters": {}}])] {
+            let successor = Fixture::new(&server, middleware).await;
+            assert_eq!(successor.post(&WITHIN, &list).await.status, StatusCode::OK);
+            let forged = successor.post(&[("mcp-session-id", "two")], &list).await;
+            assert_eq!(
+                (forged.status.as_u16(), forged.json()["error"]["code"].clone()),
+                (404, json!(-32001))
+            );
+        }
+        let last = Fixture::new(&server, json!([])).await;
+        assert_eq!(last.send(Method::DELETE, "/mcp", &WITHIN, b"").await.status, StatusCode::OK);
+        assert_eq!(last.post(&WITHIN, &list).await.status, StatusCode::NOT_FOUND);
+    }
 }
 
 #[tokio::test]

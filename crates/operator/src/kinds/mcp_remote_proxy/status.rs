@@ -61,7 +61,7 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyPhase, Finding, S
             Pods::NotReady(NotReady::Failed(message)) => {
                 not_ready(MCPRemoteProxyPhase::Failed, "DeploymentNotReady", message)
             }
-            Pods::NotReady(NotReady::Pending(message)) => pending(&message),
+            Pods::NotReady(NotReady::Stuck(message) | NotReady::OnTheirWay(message)) => pending(&message),
             Pods::None => pending("scaled to zero"),
         },
     }

@@ -59,25 +59,29 @@ fn phase(inputs: &Inputs, outcome: &Outcome) -> (MCPServerPhase, String) {
 }
 
 fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
-    match inputs.proxied.pods_together() {
-        Pods::None => (MCPServerPhase::Stopped, "scaled to zero".into()),
-        Pods::Running => phase_of_server(inputs),
-        Pods::NotReady(NotReady::Failed(message)) => (MCPServerPhase::Failed, message),
-        Pods::NotReady(NotReady::Pending(message)) => (MCPServerPhase::Pending, message),
+    match (inputs.proxied.pods_together(), server_not_ready(inputs)) {
+        (Pods::None, _) => (MCPServerPhase::Stopped, "scaled to zero".into()),
+        // A proxy waits for its server before it is ready itself.
+        (Pods::NotReady(proxy), Some(server)) => phase_of(proxy.because_of(server)),
+        (Pods::NotReady(proxy), None) => phase_of(proxy),
+        (Pods::Running, _) if inputs.server.is_none() => {
+            (MCPServerPhase::Pending, "the proxy runs, and the server's StatefulSet is being made".into())
+        }
+        // One that takes long to find its server says that it is ready, for restarting it would help nobody.
+        (Pods::Running, Some(server)) => phase_of(server),
+        (Pods::Running, None) => (MCPServerPhase::Ready, String::new()),
     }
 }
 
-/// A proxy that takes long to find its server says that it is ready, for restarting it would help nobody. So its server's
-/// pods are asked as well.
-fn phase_of_server(inputs: &Inputs) -> (MCPServerPhase, String) {
-    match &inputs.server {
-        None => {
-            (MCPServerPhase::Pending, "the proxy runs, and the server's StatefulSet is being made".into())
-        }
-        Some(server) if server.waits => match not_ready(&server.pods, "server") {
-            NotReady::Failed(message) => (MCPServerPhase::Failed, message),
-            NotReady::Pending(message) => (MCPServerPhase::Pending, message),
-        },
-        Some(_) => (MCPServerPhase::Ready, String::new()),
+/// Why none of the server's own pods is ready, where there should be some.
+fn server_not_ready(inputs: &Inputs) -> Option<NotReady> {
+    let server = inputs.server.as_ref().filter(|server| server.waits)?;
+    Some(not_ready(&server.pods, "server"))
+}
+
+fn phase_of(why: NotReady) -> (MCPServerPhase, String) {
+    match why {
+        NotReady::Failed(message) => (MCPServerPhase::Failed, message),
+        NotReady::Stuck(message) | NotReady::OnTheirWay(message) => (MCPServerPhase::Pending, message),
     }
 }

@@ -92,7 +92,7 @@ fn state_of_pods(inputs: &Inputs) -> State {
     let pending = |message: &str| State::new(VirtualMCPServerPhase::Pending, "DeploymentNotReady", message);
     match pods_together(inputs.deployment.as_ref(), &inputs.pods, "server") {
         Pods::None => pending("scaled to zero"),
-        Pods::NotReady(NotReady::Pending(message)) => pending(&message),
+        Pods::NotReady(NotReady::Stuck(message) | NotReady::OnTheirWay(message)) => pending(&message),
         Pods::NotReady(NotReady::Failed(message)) => {
             State::new(VirtualMCPServerPhase::Failed, "DeploymentFailed", message)
         }

@@ -131,6 +131,14 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
     assert_eq!(recording.writes().await, [] as [&str; 0]);
     kubelet.pod_waiting(&pod, "CrashLoopBackOff").await;
     says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    // A proxy that starts waits for its server: what is wrong with the server is why. Its own trouble comes first.
+    kubelet.pod_waiting("proxy-1", "ErrImagePull").await;
+    says(MCPServerPhase::Pending, "the image of the proxy's pod proxy-1 cannot be pulled").await;
+    kubelet.pod_waiting("proxy-1", "ContainerCreating").await;
+    says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    kubelet.pod_waiting(&pod, "ContainerCreating").await;
+    says(MCPServerPhase::Pending, "the server's pods are on their way").await;
+    kubelet.pod_running("proxy-1").await;
     kubelet.pod_running(&pod).await;
     kubelet.stateful_set_ready("mcpserver").await;
     let ready = |status: &MCPServerStatus| status.phase == Some(MCPServerPhase::Ready);

@@ -60,7 +60,7 @@ fn layer(endpoint: &str, changes: Value) -> AwsSts {
 
 fn identity(claims: Value) -> Identity {
     let claims = claims.as_object().unwrap().clone();
-    Identity { subject: "alice".into(), claims, delegation: Delegation::default() }
+    Identity { subject: "alice".into(), claims, delegation: Delegation::default(), is_local: false }
 }
 
 fn token() -> HeaderMap {

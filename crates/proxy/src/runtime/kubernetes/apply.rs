@@ -42,7 +42,9 @@ pub(super) struct Objects {
 /// How it ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// They are applied, and this is the StatefulSet.
+    /// They are applied, and this is the StatefulSet. There was none before.
+    Created(Box<StatefulSet>),
+    /// They are applied, and this is the StatefulSet, which another proxy made.
     Applied(Box<StatefulSet>),
     /// Nothing is, because this StatefulSet is of a newer generation.
     HeldBack(Box<StatefulSet>),
@@ -52,7 +54,7 @@ impl Outcome {
     /// The StatefulSet that is there now.
     pub fn stateful_set(&self) -> &StatefulSet {
         match self {
-            Self::Applied(live) | Self::HeldBack(live) => live,
+            Self::Created(live) | Self::Applied(live) | Self::HeldBack(live) => live,
         }
     }
 }
@@ -110,7 +112,8 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
         service.metadata.owner_references = owner(&applied, objects.platform).map(|owner| vec![owner]);
         write(&services, service, seen.as_ref()).await?;
     }
-    Ok(Outcome::Applied(Box::new(applied)))
+    let outcome = if live.is_none() { Outcome::Created } else { Outcome::Applied };
+    Ok(outcome(Box::new(applied)))
 }
 
 /// How the pods of a StatefulSet are made one after the other cannot be changed once it is there.

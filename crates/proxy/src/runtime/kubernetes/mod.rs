@@ -69,7 +69,9 @@ impl Kubernetes {
         };
         let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
         match &outcome {
-            Outcome::Applied(_) => info!(generation = config.mcpserver_generation, "the server is applied"),
+            Outcome::Created(_) | Outcome::Applied(_) => {
+                info!(generation = config.mcpserver_generation, "the server is applied");
+            }
             Outcome::HeldBack(_) => {
                 info!(
                     generation = config.mcpserver_generation,

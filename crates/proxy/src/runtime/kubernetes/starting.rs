@@ -1,11 +1,18 @@
 //! A server from before it is made: a proxy stands in front of it from the first moment.
 
-use std::{collections::BTreeMap, io, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use skep_config::{RunConfig, objects, run_config::Transport};
 use tokio::sync::watch;
 
-use super::{Attachment, Kubernetes, Phase, Readiness, RuntimeError};
+use super::{Attachment, Kubernetes, Outcome, Phase, Readiness, RuntimeError};
 use crate::runtime::{Attach, BoxRead, BoxWrite};
 
 /// A server that is going to run in the cluster.
@@ -13,6 +20,7 @@ pub struct Starting {
     config: RunConfig,
     phase: watch::Sender<Phase>,
     attachment: watch::Sender<Option<Arc<Attachment>>>,
+    is_first: Arc<AtomicBool>,
 }
 
 /// The way to speak to a stdio server, once there is one.
@@ -25,6 +33,7 @@ impl Starting {
             config: config.clone(),
             phase: watch::channel(Phase::Waiting).0,
             attachment: watch::channel(None).0,
+            is_first: Arc::default(),
         }
     }
 
@@ -38,6 +47,11 @@ impl Starting {
         Readiness::seen(self.phase.subscribe())
     }
 
+    /// Whether the server turns out to be a new one: then no other proxy stands before an older one.
+    pub(crate) fn is_first(&self) -> Arc<AtomicBool> {
+        self.is_first.clone()
+    }
+
     /// The way to speak to a stdio server.
     pub fn attachment(&self) -> Later {
         Later(self.attachment.subscribe())
@@ -46,6 +60,7 @@ impl Starting {
     /// Makes the server in the namespace that the environment tells, and follows it until it is gone.
     pub async fn run(self, env: &BTreeMap<String, String>) -> Result<(), RuntimeError> {
         let server = Kubernetes::connect(env).await?.run(&self.config).await?;
+        self.is_first.store(matches!(server.outcome(), Outcome::Created(_)), Ordering::Relaxed);
         if self.config.transport == Transport::Stdio {
             self.attachment.send_replace(Some(Arc::new(server.attachment())));
         }

@@ -1,18 +1,19 @@
 //! A server of streamable HTTP that counts what it has.
 
 use std::{
+    collections::HashSet,
     convert::Infallible,
     net::SocketAddr,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -27,11 +28,24 @@ pub(super) struct Counts {
     streams: AtomicUsize,
     written: AtomicUsize,
     calls: AtomicUsize,
+    /// The sessions that were ended.
+    ended: Mutex<HashSet<HeaderValue>>,
 }
 
 pub(super) struct Backend {
     pub(super) address: SocketAddr,
     counts: Arc<Counts>,
+}
+
+impl Counts {
+    /// Whether the session was ended before; this may end it.
+    fn has_ended(&self, session: &HeaderValue, method: &Method) -> bool {
+        let mut ended = self.ended.lock().unwrap();
+        match *method {
+            Method::DELETE => !ended.insert(session.clone()),
+            _ => ended.contains(session),
+        }
+    }
 }
 
 /// One more, for as long as this lives.
@@ -132,8 +146,13 @@ async fn answer(
         Full::from(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string())
             .boxed_unsync()
     };
-    let body = match (parts.method, message["method"].as_str().unwrap_or_default()) {
-        (Method::GET, _) => {
+    let session = parts.headers.get("mcp-session-id");
+    let body = match (&parts.method, message["method"].as_str().unwrap_or_default()) {
+        (method, _) if session.is_some_and(|session| counts.has_ended(session, method)) => {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            Full::default().boxed_unsync()
+        }
+        (&Method::GET, _) => {
             response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
             let (piece, left) = match parts.uri.path() {
                 "/flood" => (
@@ -147,7 +166,7 @@ async fn answer(
             };
             Pieces { piece: piece.into(), left, stays: true, stream: stream() }.boxed_unsync()
         }
-        (Method::DELETE, _) => Full::default().boxed_unsync(),
+        (&Method::DELETE, _) => Full::default().boxed_unsync(),
         (_, "initialize") => {
             let id = uuid::Uuid::new_v4().to_string();
             response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
