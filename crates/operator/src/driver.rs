@@ -225,7 +225,7 @@ impl<C: Controller> Driver<C> {
                 Applied::Unchanged => {}
                 Applied::Written(object) => {
                     info!(kind = child.kind.kind, name = child.name, "written");
-                    children::observe(&self.world, child.kind, &object);
+                    children::learn(&self.world, child.kind, &object);
                     written.push(child.clone());
                 }
                 Applied::Planned(planned) => {
@@ -276,7 +276,7 @@ impl<C: Controller> Driver<C> {
     fn learn(&self, done: Applied, plan: &mut Plan) {
         match done {
             Applied::Unchanged => {}
-            Applied::Written(object) => self.world.observe::<C::Resource>(&object),
+            Applied::Written(object) => self.world.learn::<C::Resource>(&object),
             Applied::Planned(planned) => plan.writes.push(*planned),
         }
     }
