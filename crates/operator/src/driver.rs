@@ -224,7 +224,8 @@ impl<C: Controller> Driver<C> {
             match self.writer.apply(child, known, uid).await? {
                 Applied::Unchanged => {}
                 Applied::Written(object) => {
-                    info!(kind = child.kind.kind, name = child.name, "written");
+                    let namespace = &reader.target().namespace;
+                    info!(kind = child.kind.kind, %namespace, name = child.name, "written");
                     children::learn(&self.world, child.kind, &object);
                     written.push(child.clone());
                 }
@@ -241,7 +242,7 @@ impl<C: Controller> Driver<C> {
                 let namespace = &reader.target().namespace;
                 let planned = prune(&self.writer, kind, namespace, &owned.name, &owned.meta).await?;
                 if planned.is_none() {
-                    info!(kind = kind.kind, name = owned.name, "not wanted any more");
+                    info!(kind = kind.kind, %namespace, name = owned.name, "not wanted any more");
                 }
                 plan.writes.extend(planned);
             }
