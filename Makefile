@@ -71,7 +71,22 @@ endif
 
 CASE ?=
 .PHONY: e2e
-e2e: ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
+e2e: for-node ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
+	$(say) 'Running the cases'
+	@$(node) $(CASE)
+
+.PHONY: node
+node: for-node ## Start a node with the operator in it, and a shell with kubectl, helm and skep beside it (as root)
+	$(say) 'Starting the node, and installing the charts'
+	@$(node) --shell
+
+node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
+	--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" \
+	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e)
+
+# What the two before need.
+.PHONY: for-node
+for-node:
 	$(say) 'Looking for what a node needs'
 	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null
 	$(say) 'Building skep and the cases'
@@ -80,10 +95,6 @@ e2e: ## Run operator, proxies and servers on a real node, as a user would (as ro
 	@hack/image skep $(built)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
-	$(say) 'Running the cases'
-	@$(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
-		--packages "$$(hack/packages)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" \
-		--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) $(CASE)
 
 .PHONY: fuzz
 fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute (FUZZ_SECONDS=60)

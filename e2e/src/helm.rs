@@ -31,14 +31,18 @@ impl Helm<'_> {
         self.run(&["uninstall", release, "--namespace", SYSTEM, "--wait", "--timeout", "180s"])
     }
 
+    /// Without these it would read and write the settings of whoever runs this.
+    pub(crate) fn own_settings(&self) -> [(&'static str, PathBuf); 3] {
+        ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
+            .map(|name| (name, self.kubeconfig.with_extension("helm")))
+    }
+
     fn run(&self, args: &[&str]) -> Result<()> {
-        // It would read and write the settings of whoever runs this.
-        let own: PathBuf = self.kubeconfig.with_extension("helm");
         let output = Command::new(self.program)
             .args(args)
             .arg("--kubeconfig")
             .arg(self.kubeconfig)
-            .envs(["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"].map(|name| (name, &own)))
+            .envs(self.own_settings())
             .output()
             .context("cannot start helm")?;
         ensure!(

@@ -11,6 +11,7 @@ mod manifests;
 mod node;
 mod outside;
 mod pki;
+mod shell;
 mod stopwatch;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -45,6 +46,9 @@ struct Args {
     /// The folder of the node; made and removed by the program itself, which runs itself with it inside.
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
+    /// No case, but a shell beside the node: make node.
+    #[arg(long, conflicts_with = "only")]
+    shell: bool,
     /// Only the cases whose name has this.
     only: Option<String>,
 }
@@ -52,8 +56,9 @@ struct Args {
 fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.inside {
+        Some(folder) if args.shell => shell::run(&args, folder),
         Some(folder) => cases::run(&args, folder),
-        None => outside::run(&args.logs),
+        None => outside::run(&args),
     };
     match result {
         Ok(code) => code,

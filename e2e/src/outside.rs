@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::Args;
+
 /// Waits for its standard input to end, which the kernel sees to however this program ends. Then it kills `unshare`, with
 /// which the first process of the namespaces dies, and with that everything in them: processes, mounts, the network and
 /// its rules. What outlives namespaces is removed: control groups, which can be once they are empty, and the folder.
@@ -31,8 +33,9 @@ rm -rf --one-file-system "$1"
 const FIRST: &str = r#""$@"; exit $?"#;
 
 /// Runs this program again, inside.
-pub(crate) fn run(logs: &Path) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     can_run()?;
+    let logs = &args.logs;
     fs::create_dir_all(logs).with_context(|| format!("cannot make the folder {}", logs.display()))?;
     let folder = env::temp_dir().join(format!("skep-e2e-{}", id()));
     fs::create_dir(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -59,7 +62,7 @@ pub(crate) fn run(logs: &Path) -> Result<ExitCode> {
         .args(env::args_os().skip(1))
         .arg("--inside")
         .arg(&folder)
-        .stdin(Stdio::null())
+        .stdin(if args.shell { Stdio::inherit() } else { Stdio::null() })
         .spawn()
         .context("cannot start unshare")?;
     let mut until = broom.stdin.take().context("the broom has no input")?;

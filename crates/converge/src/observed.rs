@@ -24,10 +24,14 @@ impl Meta {
         }
     }
 
-    /// Whether this state is older than the other. API servers of all versions count upwards.
+    /// When this state came about, as a number. API servers of all versions count upwards.
+    pub fn revision(&self) -> u64 {
+        self.resource_version.parse().unwrap_or_default()
+    }
+
+    /// Whether this state is older than the other.
     pub fn is_older_than(&self, other: &Self) -> bool {
-        let number = |meta: &Self| meta.resource_version.parse::<u64>().unwrap_or_default();
-        number(self) < number(other)
+        self.revision() < other.revision()
     }
 }
 

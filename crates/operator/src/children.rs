@@ -23,7 +23,7 @@ struct Row {
     selector: Option<&'static str>,
     get: fn(&mut Reader, &str) -> Option<ChildEntry>,
     owned: fn(&mut Reader, &str) -> Vec<ChildEntry>,
-    observe: fn(&World, &DynamicObject),
+    learn: fn(&World, &DynamicObject),
     /// Whether a child goes when it is not wanted any more.
     pruned: bool,
 }
@@ -35,7 +35,7 @@ impl Row {
             selector: W::SELECTOR,
             get: get_of::<W, F>,
             owned: owned_of::<W, F>,
-            observe: World::observe::<W>,
+            learn: World::learn::<W>,
             pruned: true,
         }
     }
@@ -77,9 +77,9 @@ pub(crate) fn get(reader: &mut Reader, kind: Kind, name: &str) -> Option<ChildEn
 }
 
 /// Takes in how a child is after a write.
-pub(crate) fn observe(world: &World, kind: Kind, object: &DynamicObject) {
+pub(crate) fn learn(world: &World, kind: Kind, object: &DynamicObject) {
     for row in rows(kind).filter(|row| row.watches(object)) {
-        (row.observe)(world, object);
+        (row.learn)(world, object);
     }
 }
 

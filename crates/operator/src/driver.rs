@@ -224,8 +224,9 @@ impl<C: Controller> Driver<C> {
             match self.writer.apply(child, known, uid).await? {
                 Applied::Unchanged => {}
                 Applied::Written(object) => {
-                    info!(kind = child.kind.kind, name = child.name, "written");
-                    children::observe(&self.world, child.kind, &object);
+                    let namespace = &reader.target().namespace;
+                    info!(kind = child.kind.kind, %namespace, name = child.name, "written");
+                    children::learn(&self.world, child.kind, &object);
                     written.push(child.clone());
                 }
                 Applied::Planned(planned) => {
@@ -241,7 +242,7 @@ impl<C: Controller> Driver<C> {
                 let namespace = &reader.target().namespace;
                 let planned = prune(&self.writer, kind, namespace, &owned.name, &owned.meta).await?;
                 if planned.is_none() {
-                    info!(kind = kind.kind, name = owned.name, "not wanted any more");
+                    info!(kind = kind.kind, %namespace, name = owned.name, "not wanted any more");
                 }
                 plan.writes.extend(planned);
             }
@@ -276,7 +277,7 @@ impl<C: Controller> Driver<C> {
     fn learn(&self, done: Applied, plan: &mut Plan) {
         match done {
             Applied::Unchanged => {}
-            Applied::Written(object) => self.world.observe::<C::Resource>(&object),
+            Applied::Written(object) => self.world.learn::<C::Resource>(&object),
             Applied::Planned(planned) => plan.writes.push(*planned),
         }
     }

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read, Write};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use skep_mcp::{Envelope, Method, Revision, empty_result};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Run a small MCP server on standard input and output, with the tools echo, add and time.
 #[derive(clap::Args)]
@@ -20,6 +21,22 @@ const LONGEST: u64 = 1 << 20;
 const NEWEST: &str = "2025-11-25";
 
 pub(crate) fn run() -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let ended = runtime.block_on(async {
+        // The first process of a container is ended by a signal only if it listens to it.
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            ended = tokio::task::spawn_blocking(serve) => ended?,
+            _ = terminate.recv() => Ok(()),
+        }
+    });
+    // Nobody can end a read of standard input.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Answers until its input ends.
+fn serve() -> anyhow::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let mut line = Vec::new();
     loop {

@@ -15,10 +15,13 @@ mod run;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
+use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// What ToolHive's image of the proxy is started as.
 const PROXY_RUNNER: &str = "thv-proxyrunner";
+/// The first word in a container of a VirtualMCPServer, which names no command.
+const VIRTUAL_SERVER: &str = "serve";
 
 /// Runs MCP servers on Kubernetes.
 #[derive(Parser)]
@@ -61,6 +64,12 @@ fn main() -> ExitCode {
     // Every proxy of the operator's has this variable.
     let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
     let words = words(env::args_os().collect(), in_container);
+    if words.get(1).is_some_and(|word| word == VIRTUAL_SERVER) {
+        return exit_code(Err(anyhow!(
+            "there is no virtual MCP server in skep yet: set operator.vmcpImage of the chart, which is VMCP_IMAGE of \
+             the operator, to ToolHive's image, such as ghcr.io/stacklok/toolhive/vmcp:v0.44.0"
+        )));
+    }
     let result = match Cli::parse_from(words).command {
         Command::Completions(args) => {
             completions::run(&args, Cli::command());

@@ -22,11 +22,14 @@ pub(crate) type Name = (Box<str>, Box<str>);
 pub(crate) struct Store<W: Watched> {
     entries: HashMap<Name, Entry<W::Kept>>,
     index: HashMap<Name, BTreeSet<Box<str>>>,
+    /// When the last object of a namespace was gone. A watch tells everything in order, so whatever came about before
+    /// that is known, or is gone as well.
+    gone: HashMap<Box<str>, u64>,
 }
 
 impl<W: Watched> Default for Store<W> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), index: HashMap::new() }
+        Self { entries: HashMap::new(), index: HashMap::new(), gone: HashMap::new() }
     }
 }
 
@@ -56,6 +59,13 @@ impl<W: Watched> Store<W> {
         let meta = Meta::of(&object.metadata);
         let known = self.entries.get(&name_of(object)).map(|entry| &entry.meta);
         known.is_some_and(|known| known.uid == meta.uid && !known.is_older_than(&meta))
+    }
+
+    /// Whether the watch has told already that an object is gone. Lists and the answers to writes can be slower than it.
+    pub(crate) fn is_gone(&self, object: &DynamicObject) -> bool {
+        let (name, meta) = (name_of(object), Meta::of(&object.metadata));
+        let known = self.entries.get(&name).is_some_and(|entry| entry.meta.uid == meta.uid);
+        !known && self.gone.get(&name.0).is_some_and(|gone| meta.revision() <= *gone)
     }
 
     /// Takes in the state of an object, of which `kept` is kept, and returns the topics whose readers should know.
@@ -97,6 +107,7 @@ impl<W: Watched> Store<W> {
     pub(crate) fn forget(&mut self, object: &DynamicObject) -> Vec<Topic> {
         let name = name_of(object);
         let gone = Meta::of(&object.metadata);
+        self.mark_gone(&name, &gone);
         match self.entries.get(&name) {
             // There is a new object of that name.
             Some(entry) if entry.meta.uid != gone.uid => Vec::new(),
@@ -114,11 +125,17 @@ impl<W: Watched> Store<W> {
 
     fn remove(&mut self, name: &Name) -> Vec<Topic> {
         let Some(entry) = self.entries.remove(name) else { return Vec::new() };
+        self.mark_gone(name, &entry.meta);
         let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
         for key in W::index(&entry.kept) {
             self.unindex(name, &key, &mut topics);
         }
         topics
+    }
+
+    fn mark_gone(&mut self, name: &Name, gone: &Meta) {
+        let last = self.gone.entry(name.0.clone()).or_default();
+        *last = gone.revision().max(*last);
     }
 
     fn unindex(&mut self, name: &Name, key: &str, topics: &mut Vec<Topic>) {

@@ -77,7 +77,7 @@ pub(crate) async fn list<W: Watched>(
             api.list(&params).await?
         };
         for object in &page.items {
-            world.observe::<W>(object);
+            world.learn::<W>(object);
         }
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => params = params.continue_token(&next),

@@ -154,15 +154,36 @@ impl World {
         *self.unlisted.borrow() == 0
     }
 
-    /// Takes in the state of an object: from a watch, or from the answer to a write.
+    /// Takes in the state of an object from elsewhere than its watch: from the answer to a write, or from a list. What
+    /// the watch has told to be gone stays gone: nobody would ever tell it again.
+    pub fn learn<W: Watched>(&self, object: &DynamicObject) {
+        let Some(kept) = self.kept::<W>() else { return };
+        self.take_in::<W>(kept, object, |store| store.is_gone(object));
+    }
+
+    /// Takes in the state of an object from its watch.
     pub fn observe<W: Watched>(&self, object: &DynamicObject) {
         let Some(kept) = self.kept::<W>() else { return };
+        self.take_in::<W>(kept, object, |_| false);
+    }
+
+    fn take_in<W: Watched>(
+        &self,
+        kept: &Kept<W>,
+        object: &DynamicObject,
+        refused: impl Fn(&Store<W>) -> bool,
+    ) {
         // What is no news is most of what watches bring, and computing what to keep of it costs the most.
         if kept.store.read().unwrap_or_else(PoisonError::into_inner).knows(object) {
             return;
         }
         let news = W::keep(object);
-        let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).observe(object, news);
+        let mut store = kept.store.write().unwrap_or_else(PoisonError::into_inner);
+        if refused(&store) {
+            return;
+        }
+        let topics = store.observe(object, news);
+        drop(store);
         self.wake::<W>(&topics, object);
     }
 

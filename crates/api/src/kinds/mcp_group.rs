@@ -30,6 +30,7 @@ use crate::{
     derive = "PartialEq",
     printcolumn(name = "Servers", type_ = "integer", json_path = ".status.serverCount"),
     printcolumn(name = "Proxies", type_ = "integer", json_path = ".status.remoteProxyCount"),
+    printcolumn(name = "Entries", type_ = "integer", json_path = ".status.entryCount"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "Checked",

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use kube::Client;
-use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseParams};
-use tokio::{sync::watch, task::JoinHandle};
-use tracing::info;
+use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError, LeaseParams};
+use tokio::{
+    sync::watch,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+use tracing::{info, warn};
 
 use super::RunError;
 
@@ -13,6 +17,9 @@ use super::RunError;
 const LEASE: Duration = Duration::from_secs(15);
 /// How long before the end of its lease a leader renews it.
 const RENEWAL: Duration = Duration::from_secs(5);
+/// How often a replica that stands by looks whether the lease was given back. A manager of the lease looks only when it
+/// would have run out, until when nobody would work.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// How replicas agree on who writes.
 #[derive(Clone, Debug)]
@@ -28,7 +35,7 @@ pub struct Election {
 /// Being the one that writes.
 pub(super) struct Leadership {
     state: watch::Receiver<bool>,
-    task: JoinHandle<Result<LeaseManager, kube_lease_manager::LeaseManagerError>>,
+    task: JoinHandle<Result<LeaseManager, LeaseManagerError>>,
 }
 
 /// Waits to become the leader. Nothing if it was asked to stop before.
@@ -37,22 +44,41 @@ pub(super) async fn lead(
     election: &Election,
     stop: &mut watch::Receiver<bool>,
 ) -> Result<Option<Leadership>, RunError> {
-    let params = LeaseParams::new(&election.identity, LEASE.as_secs(), RENEWAL.as_secs());
-    let manager = LeaseManagerBuilder::new(client, &election.lease)
-        .with_namespace(&election.namespace)
-        .with_parameters(params)
-        .build()
-        .await
-        .map_err(|error| RunError::Election(error.to_string()))?;
-    let (mut state, task) = manager.watch().await;
-    tokio::select! {
-        led = state.wait_for(|leads| *leads) => {
-            led.map_err(|_| RunError::Election("the lease cannot be held".into()))?;
-        }
+    let manager = tokio::select! {
+        held = held(&client, election) => held?,
         _ = stop.wait_for(|stop| *stop) => return Ok(None),
-    }
+    };
+    let (state, task) = manager.watch().await;
     info!(identity = election.identity, lease = election.lease, "leading");
     Ok(Some(Leadership { state, task }))
+}
+
+/// Waits for the lease, and returns the manager that holds it.
+async fn held(client: &Client, election: &Election) -> Result<LeaseManager, RunError> {
+    let mut manager =
+        manager(client, election).await.map_err(|error| RunError::Election(error.to_string()))?;
+    loop {
+        match timeout(LOOK, manager.changed()).await {
+            Ok(Ok(true)) => return Ok(manager),
+            Ok(Ok(false)) | Err(_) => {}
+            Ok(Err(error)) => {
+                warn!(%error, lease = election.lease, "the lease cannot be asked for");
+                sleep(LOOK).await;
+            }
+        }
+        // A new one looks at the lease as it is now. If it cannot, the old one says why.
+        if let Ok(next) = self::manager(client, election).await {
+            manager = next;
+        }
+    }
+}
+
+async fn manager(client: &Client, election: &Election) -> Result<LeaseManager, LeaseManagerError> {
+    LeaseManagerBuilder::new(client.clone(), &election.lease)
+        .with_namespace(&election.namespace)
+        .with_parameters(LeaseParams::new(&election.identity, LEASE.as_secs(), RENEWAL.as_secs()))
+        .build()
+        .await
 }
 
 impl Leadership {

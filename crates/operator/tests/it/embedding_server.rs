@@ -63,6 +63,12 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     assert_eq!(container["args"], args);
 
     let kubelet = fixture.test.kubelet();
+    kubelet.stateful_set_waiting("emb").await;
+    phase(&fixture, "Downloading").await;
+    let object = fixture.settle_any(KIND, "emb").await;
+    let message =
+        "the pod emb-0 fetches the model, or waits for its image or volume: kubectl describe pod emb-0";
+    assert_eq!(object.data["status"]["message"], message);
     kubelet.stateful_set_ready("emb").await;
     phase(&fixture, "Ready").await;
     let change = json!({"spec": {

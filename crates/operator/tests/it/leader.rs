@@ -1,6 +1,6 @@
 //! Two replicas, one of which writes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use skep_api::kinds::MCPServer;
@@ -85,5 +85,27 @@ async fn when_the_leader_is_killed_the_other_takes_over_and_no_child_is_written_
     assert_eq!(written, expected, "what changed, once");
 
     stop.send_replace(true);
+    timeout(Duration::from_secs(30), second_task).await.expect("it stops").expect("it does not panic");
+}
+
+#[tokio::test]
+async fn a_lease_that_is_given_back_is_taken_before_it_would_have_run_out() {
+    let test = skep_testkit::namespace().await;
+    let (_, first_task, first_stop) = replica(&test, "first").await;
+    test.create_object(&MCPServer::test("one")).await;
+    until_applied(&test, "one", 1).await;
+    let (_, second_task, second_stop) = replica(&test, "second").await;
+    // Long enough to see that another leads, and not for that one to renew its lease.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+
+    first_stop.send_replace(true);
+    timeout(Duration::from_secs(30), first_task).await.expect("it stops").expect("it does not panic");
+    let given_back = Instant::now();
+    test.create_object(&MCPServer::test("two")).await;
+    until_applied(&test, "two", 1).await;
+    let waited = given_back.elapsed();
+    assert!(waited < Duration::from_secs(8), "a lease is for 15 s, and {waited:?} were waited");
+
+    second_stop.send_replace(true);
     timeout(Duration::from_secs(30), second_task).await.expect("it stops").expect("it does not panic");
 }

@@ -44,6 +44,8 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
     fixture.create(KIND, "reg", spec).await;
     let object = fixture.settle_any(KIND, "reg").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
+    let message = "the registry's pod is on its way: if it takes long, kubectl describe pod -l app.kubernetes.io/name=reg-api";
+    assert_eq!(object.data["status"]["message"], message);
     assert_eq!(object.data["status"]["url"], Value::Null);
     assert_eq!(condition_of(&object, "Ready")["reason"], "NotReady");
     assert_eq!(object.metadata.finalizers, None);

@@ -6,7 +6,7 @@ mod text;
 
 use std::{env, process::ExitCode};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use kube::{Config, config::KubeConfigOptions};
 use skep_operator::{
@@ -78,13 +78,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 type Planned = (Target, Plan);
 
 async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
+    // Errors of these say what their causes say.
     let config = match &args.context {
         Some(context) => {
             let options =
                 KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
-            Config::from_kubeconfig(&options).await.with_context(|| format!("context {context}"))?
+            let config = Config::from_kubeconfig(&options).await;
+            config.map_err(|error| anyhow!("context {context}: {error}"))?
         }
-        None => Config::infer().await.context("no cluster: set KUBECONFIG")?,
+        None => Config::infer().await.map_err(|error| anyhow!("no cluster: set KUBECONFIG: {error}"))?,
     };
     let namespaces = match (&args.namespace, args.all_namespaces) {
         (_, true) => Vec::new(),

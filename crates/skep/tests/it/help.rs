@@ -52,6 +52,10 @@ fn a_word_that_is_wrong_is_named_with_what_was_meant() {
         (&["operator", "--leader-elct"], "error: unexpected argument '--leader-elct' found"),
         (&["operator", "--workers", "0"], "error: invalid value '0' for '--workers <WORKERS>'"),
         (&["crds", "-o", "xml"], "error: invalid value 'xml' for '--output <OUTPUT>'"),
+        (
+            &["serve", "--config=/x"],
+            "error: there is no virtual MCP server in skep yet: set operator.vmcpImage",
+        ),
         (&["proxy", "rnu"], "error: \"rnu\" is not a command of skep proxy: use skep proxy run IMAGE"),
     ] {
         let (code, said) = skep(args);
@@ -68,5 +72,15 @@ fn a_shell_can_be_taught_the_commands() {
         let (code, said) = skep(&["completions", shell]);
         assert_eq!(code, Some(0), "{said}");
         assert!(said.contains("skep") && said.contains("render"), "{said}");
+    }
+}
+
+#[test]
+fn who_has_no_cluster_is_told_once_where_one_was_looked_for() {
+    for args in [&["plan"][..], &["plan", "--context", "work"]] {
+        let mut skep = Command::new(env!("CARGO_BIN_EXE_skep"));
+        let output = skep.args(args).env_clear().env("KUBECONFIG", "/no/such/file").output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.matches("/no/such/file").count()), (Some(1), 1), "{said}");
     }
 }

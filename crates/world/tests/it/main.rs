@@ -267,3 +267,30 @@ async fn a_refreshed_list_knows_more_than_a_watch_that_is_behind() {
     let mut reader = reader;
     assert_eq!(reader.members::<ConfigMaps>("a"), ["one"]);
 }
+
+#[tokio::test]
+async fn what_the_watch_has_told_to_be_gone_does_not_come_back_with_an_answer_that_is_late() {
+    let fixture = Fixture::new(skep_testkit::namespace().await).await;
+    let known = || {
+        let mut reader = fixture.world.reader(fixture.target("reader"));
+        (reader.get::<ConfigMaps>("one").map(|entry| entry.kept), reader.members::<ConfigMaps>("a"))
+    };
+    let nothing = (None, Vec::new());
+    fixture.put("one", [("refers-to", "a")].into()).await;
+    assert_eq!(fixture.next().await, "one");
+    let api = fixture.test.api::<ConfigMap>();
+    let late: DynamicObject =
+        serde_json::from_value(json!(api.get("one").await.unwrap())).expect("it is an object");
+    api.delete("one", &DeleteParams::default()).await.unwrap();
+    assert_eq!(fixture.next().await, "one");
+    assert_eq!(known(), nothing);
+
+    fixture.world.learn::<ConfigMaps>(&late);
+    assert_eq!(known(), nothing, "the list was read before it was deleted, and is looked at after");
+    fixture.nobody_is_woken().await;
+
+    fixture.put("one", [("b", "1")].into()).await;
+    assert_eq!(fixture.next().await, "one");
+    fixture.world.learn::<ConfigMaps>(&late);
+    assert_eq!(known(), (Some(json!({"b": "1"})), Vec::new()), "the new one of that name stays");
+}

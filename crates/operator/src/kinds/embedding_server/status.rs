@@ -43,7 +43,12 @@ fn phase(inputs: &Inputs, outcome: &Outcome) -> (EmbeddingServerPhase, String) {
         Outcome::Converged(_) => match &inputs.live {
             Some(live) if live.ready > 0 => (EmbeddingServerPhase::Ready, String::new()),
             Some(live) if live.replicas > 0 => {
-                (EmbeddingServerPhase::Downloading, "the model is being fetched".into())
+                // Its pods are not watched, so what of these it is, is for whoever looks at them.
+                let pod = format!("{}-0", inputs.identity.name);
+                let message = format!(
+                    "the pod {pod} fetches the model, or waits for its image or volume: kubectl describe pod {pod}"
+                );
+                (EmbeddingServerPhase::Downloading, message)
             }
             _ => (EmbeddingServerPhase::Pending, "the pods are on their way".into()),
         },

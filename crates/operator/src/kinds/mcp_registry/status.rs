@@ -63,15 +63,20 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRegistryPhase, &'static str,
                     let message = format!("the registry's pods cannot be made: {message}");
                     (MCPRegistryPhase::Failed, "DeploymentFailed", message)
                 }
-                None => pending(),
+                None => pending(inputs),
             },
-            None => pending(),
+            None => pending(inputs),
         },
     }
 }
 
-fn pending() -> (MCPRegistryPhase, &'static str, String) {
-    (MCPRegistryPhase::Pending, "NotReady", "the registry's pod is on its way".into())
+fn pending(inputs: &Inputs) -> (MCPRegistryPhase, &'static str, String) {
+    // Its pods are not watched, so why they are not ready is for whoever looks at them.
+    let server = inputs.server();
+    let message = format!(
+        "the registry's pod is on its way: if it takes long, kubectl describe pod -l app.kubernetes.io/name={server}"
+    );
+    (MCPRegistryPhase::Pending, "NotReady", message)
 }
 
 /// Which child could not be written.

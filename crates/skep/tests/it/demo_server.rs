@@ -1,0 +1,25 @@
+//! The small server that skep brings along, as a pod runs it.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+};
+
+#[test]
+fn it_ends_when_it_is_asked_to_though_its_input_does_not() {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_skep"))
+        .arg("demo-server")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = server.stdin.take().unwrap();
+    writeln!(input, r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#).unwrap();
+    let mut answer = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut answer).unwrap();
+    assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+
+    assert!(Command::new("kill").arg(server.id().to_string()).status().unwrap().success());
+    // Ended by the signal, it would have no code; and as the first process of a container, it would not end.
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+}
