@@ -123,8 +123,8 @@ pub enum PodState {
     Running,
     /// It is on its way.
     Pending,
-    /// It has no image yet: either the name is wrong, or it comes later.
-    NoImage,
+    /// It waits for something that may come later, and may need somebody: what it is, in words.
+    Stuck(String),
     /// It cannot run, for this reason.
     Failed(String),
     /// It is being deleted.
@@ -181,8 +181,8 @@ fn state(status: &Value) -> PodState {
         if HOPELESS.contains(&waits_for) {
             return PodState::Failed(waits_for.into());
         }
-        if NO_IMAGE.contains(&waits_for) {
-            return PodState::NoImage;
+        if let Some(why) = stuck(container, waits_for) {
+            return PodState::Stuck(why);
         }
         if container["state"]["terminated"]["exitCode"].as_i64().is_some_and(|code| code != 0) {
             return PodState::Failed("ContainerTerminated".into());
@@ -196,8 +196,26 @@ fn state(status: &Value) -> PodState {
         }
         "Succeeded" => PodState::Running,
         "Failed" => PodState::Failed("PodFailed".into()),
+        _ if is_unschedulable(status) => PodState::Stuck("no node can run it".into()),
         _ => PodState::Pending,
     }
+}
+
+fn stuck(container: &Value, waits_for: &str) -> Option<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match waits_for {
+        _ if NO_IMAGE.contains(&waits_for) => {
+            Some(format!("its image {} cannot be pulled", text(&container["image"])))
+        }
+        // A Secret or ConfigMap is missing, or a key of it. The kubelet names it.
+        "CreateContainerConfigError" => Some(text(&container["state"]["waiting"]["message"])),
+        _ => None,
+    }
+}
+
+fn is_unschedulable(status: &Value) -> bool {
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "PodScheduled" && condition["reason"] == "Unschedulable")
 }
 
 /// A number in an object, or zero.

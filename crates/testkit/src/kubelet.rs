@@ -97,7 +97,15 @@ impl Kubelet {
 
     /// The pod waits for its containers for a reason, such as `CrashLoopBackOff`.
     pub async fn pod_waiting(&self, name: &str, reason: &str) {
-        self.pod_status(name, "Pending", false, &json!({"waiting": {"reason": reason}})).await;
+        let waiting = json!({"reason": reason, "message": "as the kubelet says"});
+        self.pod_status(name, "Pending", false, &json!({"waiting": waiting})).await;
+    }
+
+    /// The scheduler has no node for the pod.
+    pub async fn pod_unschedulable(&self, name: &str) {
+        let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable"});
+        let status = json!({"phase": "Pending", "containerStatuses": null, "conditions": [condition]});
+        patch_status(&self.pods(), name, &status).await;
     }
 
     async fn pod_status(&self, name: &str, phase: &str, ready: bool, state: &Value) {

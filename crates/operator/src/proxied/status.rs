@@ -59,12 +59,13 @@ pub(crate) fn not_ready(pods: &[LivePod], whose: &str) -> NotReady {
         PodState::Failed(reason) => Some(format!("the {whose}'s pod fails: {reason}")),
         _ => None,
     });
-    let no_image = pods.iter().find(|pod| pod.state == PodState::NoImage);
-    match (failed, no_image) {
+    let stuck = pods.iter().find_map(|pod| match &pod.state {
+        PodState::Stuck(why) => Some(format!("the {whose}'s pod {} waits: {why}", pod.name)),
+        _ => None,
+    });
+    match (failed, stuck) {
         (Some(message), _) => NotReady::Failed(message),
-        (None, Some(pod)) => {
-            NotReady::Stuck(format!("the image of the {whose}'s pod {} cannot be pulled", pod.name))
-        }
+        (None, Some(message)) => NotReady::Stuck(message),
         (None, None) => NotReady::OnTheirWay(format!("the {whose}'s pods are on their way")),
     }
 }

@@ -122,7 +122,8 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
     };
     says(MCPServerPhase::Pending, "the server's pods are on their way").await;
     kubelet.pod_waiting(&pod, "ErrImagePull").await;
-    says(MCPServerPhase::Pending, "the image of the server's pod mcpserver-0 cannot be pulled").await;
+    let image = "the server's pod mcpserver-0 waits: its image registry.example/mcp:1 cannot be pulled";
+    says(MCPServerPhase::Pending, image).await;
     // The kubelet goes from one to the other and back, which is no news.
     fixture.settle("mcpserver").await;
     let recording = fixture.record();
@@ -133,9 +134,13 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
     says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
     // A proxy that starts waits for its server: what is wrong with the server is why. Its own trouble comes first.
     kubelet.pod_waiting("proxy-1", "ErrImagePull").await;
-    says(MCPServerPhase::Pending, "the image of the proxy's pod proxy-1 cannot be pulled").await;
+    says(MCPServerPhase::Pending, "the proxy's pod proxy-1 waits: its image ").await;
     kubelet.pod_waiting("proxy-1", "ContainerCreating").await;
     says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    kubelet.pod_waiting(&pod, "CreateContainerConfigError").await;
+    says(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: as the kubelet says").await;
+    kubelet.pod_unschedulable(&pod).await;
+    says(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: no node can run it").await;
     kubelet.pod_waiting(&pod, "ContainerCreating").await;
     says(MCPServerPhase::Pending, "the server's pods are on their way").await;
     kubelet.pod_running("proxy-1").await;
