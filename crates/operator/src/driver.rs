@@ -98,7 +98,8 @@ impl From<Error> for Blocked {
 /// How the work on an object ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The children are what they should be. These had to be written for it.
+    /// The children are what they should be. These had to be made or changed for it. One that another operator made, and
+    /// that only became ours, is not among them: nothing that runs is another.
     Converged(Vec<Child>),
     /// The object must change, or something that it refers to; nothing was written.
     Blocked(Blocked),
@@ -208,7 +209,8 @@ impl<C: Controller> Driver<C> {
         }
     }
 
-    /// Writes the children that differ, and deletes those that are not wanted any more. Returns what was written.
+    /// Writes the children that differ, and deletes those that are not wanted any more. Returns what was made or
+    /// changed.
     async fn converge(
         &self,
         reader: &mut Reader,
@@ -228,9 +230,15 @@ impl<C: Controller> Driver<C> {
                     children::observe(&self.world, child.kind, &object);
                     written.push(child.clone());
                 }
+                Applied::TakenOver(object) => {
+                    info!(kind = child.kind.kind, name = child.name, "taken over");
+                    children::observe(&self.world, child.kind, &object);
+                }
                 Applied::Planned(planned) => {
+                    if !planned.only_takes_over() {
+                        written.push(child.clone());
+                    }
                     plan.writes.push(*planned);
-                    written.push(child.clone());
                 }
             }
         }
@@ -276,7 +284,9 @@ impl<C: Controller> Driver<C> {
     fn learn(&self, done: Applied, plan: &mut Plan) {
         match done {
             Applied::Unchanged => {}
-            Applied::Written(object) => self.world.observe::<C::Resource>(&object),
+            Applied::Written(object) | Applied::TakenOver(object) => {
+                self.world.observe::<C::Resource>(&object);
+            }
             Applied::Planned(planned) => plan.writes.push(*planned),
         }
     }

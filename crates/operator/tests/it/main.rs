@@ -18,6 +18,7 @@ mod generated_virtual;
 mod generation_is_frozen;
 mod leader;
 mod life;
+mod made_by_another;
 mod many_referrers;
 mod matchers;
 mod mcp_registry;
