@@ -25,6 +25,7 @@ mod mcp_registry;
 mod migrator;
 mod observe;
 mod one_owner;
+mod openshift;
 mod others_own_theirs;
 mod plan;
 mod pod_volumes_roll_the_pods;
