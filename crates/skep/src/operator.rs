@@ -12,7 +12,8 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-use tracing_subscriber::EnvFilter;
+
+use crate::logs;
 
 /// Run the operator: turn custom resources into running MCP servers.
 ///
@@ -69,8 +70,7 @@ const OBSERVE: &str = "SKEP_OBSERVE";
 pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
     args.observe |= switch(OBSERVE, env::var_os(OBSERVE))?;
     args.migrate_storage_versions |= switch(MIGRATE, env::var_os(MIGRATE))?;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    logs::init_operator();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let config = Config::infer().await.context("no cluster: run it in one, or set KUBECONFIG")?;
         let (stop, stopped) = watch::channel(false);
