@@ -1,6 +1,10 @@
 //! `skep operator`: the controllers.
 
-use std::{env, ffi::OsString, net::SocketAddr};
+use std::{
+    env,
+    ffi::OsString,
+    net::{SocketAddr, UdpSocket},
+};
 
 use anyhow::Context;
 use kube::Config;
@@ -129,13 +133,34 @@ fn identity() -> String {
 
 /// An address as Go programs take it, where a port alone means every address.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let full = if text.starts_with(':') { format!("{}{text}", everywhere()) } else { text.to_owned() };
     full.parse().map_err(|_| "write host:port, or :port for all addresses".to_owned())
+}
+
+/// The host that stands for all addresses: of IPv6, which takes connections of IPv4 as well, where the machine has it.
+fn everywhere() -> &'static str {
+    if UdpSocket::bind("[::]:0").is_ok() { "[::]" } else { "0.0.0.0" }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn a_port_alone_is_reached_by_every_family_of_addresses_that_the_machine_has() {
+        let listener = TcpListener::bind(address(":0").unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "::1"] {
+            if UdpSocket::bind((host, 0)).is_ok() {
+                TcpStream::connect((host, port)).unwrap_or_else(|error| panic!("{host}: {error}"));
+            }
+        }
+        assert_eq!(address("127.0.0.1:80").unwrap(), ([127, 0, 0, 1], 80).into());
+        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
+        assert!(address("80").is_err());
+    }
 
     #[test]
     fn a_switch_says_yes_or_no_or_is_not_there() {
