@@ -19,15 +19,39 @@ use tokio::{
 
 use crate::logs;
 
+const EXAMPLES: &str = "\
+Examples:
+  skep operator
+  skep operator --namespaces team-a,team-b --workers 4
+  skep operator --observe";
+
+/// The variables that are read, as docs/operations.md has them.
+const ENVIRONMENT: &str = "\
+Environment:
+  WATCH_NAMESPACE                           as --namespaces
+  SKEP_OBSERVE                              true: as --observe
+  TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR  true: as --migrate-storage-versions
+  POD_NAMESPACE                             the namespace of the Lease of --leader-elect
+  TOOLHIVE_RUNNER_IMAGE                     the image of proxies
+  SKEP_QUICK_PROXIES                        true: that image starts at once, so ask it at once whether it is ready
+  VMCP_IMAGE                                the image of virtual MCP servers
+  TOOLHIVE_REGISTRY_API_IMAGE               the image of registry servers
+  TOOLHIVE_PROXY_HOST                       the address that proxies listen on
+  TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS       Secrets for pulling every image, separated by commas
+  TOOLHIVE_DEFAULT_REDIS_ADDR               the Redis of servers that name none
+  TOOLHIVE_DEFAULT_REDIS_SECRET_NAME        the Secret with its password
+  TOOLHIVE_DEFAULT_REDIS_SECRET_KEY         the key in that Secret: redis-password
+  OPERATOR_OPENSHIFT                        whether this is OpenShift; without it, the API server is asked
+  UNSTRUCTURED_LOGS                         true: a log for people instead of JSON
+  RUST_LOG                                  what is logged: info
+";
+
 /// Run the operator: turn custom resources into running MCP servers.
 ///
-/// It talks to the cluster that it runs in, or to the one of your kubeconfig. Its settings come from environment
-/// variables, by the names that ToolHive's chart sets: TOOLHIVE_RUNNER_IMAGE, TOOLHIVE_PROXY_HOST,
-/// TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS, TOOLHIVE_DEFAULT_REDIS_ADDR, OPERATOR_OPENSHIFT.
+/// It talks to the cluster that it runs in, or to the one of your kubeconfig. What holds for all objects comes from
+/// environment variables, by the names that ToolHive's chart sets where it has them; --help lists them.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  skep operator\n  skep operator --namespaces team-a,team-b --workers 4\n  skep operator --observe"
-)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{ENVIRONMENT}\n{EXAMPLES}"))]
 pub(crate) struct Args {
     /// The namespaces to work in, separated by commas. Without it, all of them.
     #[arg(long, env = "WATCH_NAMESPACE", value_delimiter = ',')]
