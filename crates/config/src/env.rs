@@ -46,12 +46,8 @@ pub const OPENSHIFT: &str = "OPERATOR_OPENSHIFT";
 pub const POD_NAMESPACE: &str = "POD_NAMESPACE";
 /// Whether a proxy logs more.
 pub const DEBUG: &str = "TOOLHIVE_DEBUG";
-/// Whether logs are written for people: `false` for JSON.
+/// Whether logs are written for people, by the operator or a proxy: `true`; or else as JSON.
 pub const UNSTRUCTURED_LOGS: &str = "UNSTRUCTURED_LOGS";
-/// Whether calls of tools are counted and reported: `false` turns it off.
-pub const USAGE_METRICS: &str = "TOOLHIVE_USAGE_METRICS_ENABLED";
-/// Whether nothing is reported at all: `true` turns every report off.
-pub const SKIP_UPDATE_CHECK: &str = "TOOLHIVE_SKIP_UPDATE_CHECK";
 /// A folder that can be written to, for programs that keep files at home.
 pub const HOME: &str = "HOME";
 /// A folder that can be written to, for programs that keep files as XDG says.

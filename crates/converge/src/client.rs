@@ -10,10 +10,12 @@ use kube::{
     Client,
     core::{DynamicObject, ObjectMeta},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    Child, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result, random,
+    Child, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result,
+    observed::controller,
+    random,
     reclaim::reclaim,
     request::{JSON_PATCH, Patch, refused},
     takeover::{status_taken_over, taken_over},
@@ -26,6 +28,8 @@ pub enum Applied {
     Unchanged,
     /// It was written, and this is how it is now.
     Written(Box<DynamicObject>),
+    /// It was another program's, and is ours now. Pods that run stay: their template is what it was.
+    TakenOver(Box<DynamicObject>),
     /// It would be written. Nothing was.
     Planned(Box<Planned>),
 }
@@ -35,7 +39,7 @@ impl Applied {
     pub fn planned(self) -> Option<Planned> {
         match self {
             Self::Planned(planned) => Some(*planned),
-            Self::Unchanged | Self::Written(_) => None,
+            Self::Unchanged | Self::Written(_) | Self::TakenOver(_) => None,
         }
     }
 }
@@ -96,9 +100,10 @@ impl Writer {
         if self.mode == Mode::Plan {
             return self.planned(child, live).await;
         }
-        if live.is_some_and(|(_, observed)| observed.takeover) {
-            self.take_over(child.kind, &child.namespace, &child.name).await?;
-        }
+        let theirs = match live {
+            Some((_, observed)) if observed.takeover => Some(self.take_over(child).await?),
+            _ => None,
+        };
         let written = match self.send(child, None).await {
             Err(error) if error.is_invalid() => {
                 self.send_reclaimed(child, live.map(|(meta, _)| meta), error).await?
@@ -107,7 +112,10 @@ impl Writer {
         };
         let after = Observed::of(&written, self.manager).owned;
         self.remember(&written.metadata, "", child.digest(), after);
-        Ok(Applied::Written(Box::new(written)))
+        Ok(match theirs {
+            Some(theirs) if pods(&theirs) == pods(&written) => Applied::TakenOver(Box::new(written)),
+            _ => Applied::Written(Box::new(written)),
+        })
     }
 
     /// Creates a Secret with a random value. If somebody was quicker, theirs is as good.
@@ -206,18 +214,19 @@ impl Writer {
         request.send(self, "apply", child.kind, &child.namespace, &child.name).await
     }
 
-    /// Makes the record of the program that created the object ours.
-    pub(crate) async fn take_over(&self, kind: Kind, namespace: &str, name: &str) -> Result<()> {
-        let live = self.live(kind, namespace, name).await?;
-        let owners = live.metadata.owner_references.as_deref().unwrap_or_default();
-        let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else { return Ok(()) };
+    /// Makes the record of the program that created the object ours. Returns the object as it was before.
+    async fn take_over(&self, child: &Child) -> Result<DynamicObject> {
+        let Child { kind, namespace, name, .. } = child;
+        let live = self.live(*kind, namespace, name).await?;
+        let Some(owner) = controller(&live.metadata) else { return Ok(live) };
         let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
         let patch = json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
             {"op": "replace", "path": "/metadata/managedFields", "value": taken_over(entries, owner, self.manager)},
         ]);
         let request = Patch { content: JSON_PATCH, query: "", body: &patch, subresource: None };
-        request.send(self, TAKE_OVER, kind, namespace, name).await.map(drop)
+        request.send(self, TAKE_OVER, *kind, namespace, name).await?;
+        Ok(live)
     }
 
     /// Makes the record of the program that reported the status before ours.
@@ -245,6 +254,11 @@ impl Writer {
 }
 
 const TAKE_OVER: &str = "take over";
+
+/// What pods are made from, where any are.
+fn pods(object: &DynamicObject) -> &Value {
+    &object.data["spec"]["template"]
+}
 
 fn key(uid: &str, part: &str) -> String {
     format!("{uid}/{part}")

@@ -76,6 +76,11 @@ impl Planned {
         runs_pods && self.changes.iter().any(|change| change.path.starts_with("spec.template"))
     }
 
+    /// Whether another program's object would become ours, and pods that run would stay.
+    pub fn only_takes_over(&self) -> bool {
+        !self.from.is_empty() && !self.rolls_pods()
+    }
+
     /// What would be done, in one word.
     pub fn verb(&self) -> &'static str {
         match self.write {

@@ -18,6 +18,7 @@ pub mod notice;
 mod parts;
 pub mod permissions;
 pub mod plan;
+mod platform;
 mod proxied;
 mod reference;
 pub mod refers;

@@ -8,7 +8,8 @@ use skep_converge::{Mode, Planned, Write};
 use skep_world::{ReadError, Target};
 
 use crate::{
-    driver::Failure, drivers::Drivers, notice::Notice, requests, settings::Settings, watched::watches,
+    driver::Failure, drivers::Drivers, notice::Notice, platform, requests, settings::Settings,
+    watched::watches,
 };
 
 /// How many objects are planned for at once.
@@ -132,6 +133,7 @@ pub async fn plan(
     let mut targets = world.queue().drain();
     targets.retain(|target| chosen(target));
     targets.sort_by_cached_key(|target| (target.namespace.clone(), target.kind.kind, target.name.clone()));
+    let settings = platform::settled(&settings, &client).await?;
     let drivers = Drivers::new(client, world, settings, Mode::Plan);
     let drivers = &drivers;
     let plans = stream::iter(targets).map(async |target| {

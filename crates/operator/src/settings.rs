@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use skep_api::refs::SecretKeyRef;
+use skep_config::env::OPENSHIFT;
 
 /// The image of proxies and of virtual MCP servers unless the installation says otherwise.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
@@ -30,11 +31,11 @@ pub struct Settings {
     /// Whether the image of the proxies is one that starts at once, so that it is asked at once whether it is ready. If
     /// not, it is asked when ToolHive would, and the pods of a cluster that is taken over stay as they are.
     pub quick_proxies: bool,
-    /// What the cluster is.
-    pub platform: Platform,
+    /// What the cluster is, if the installation says so. If not, its API server is asked once, where there is one.
+    pub platform: Option<Platform>,
 }
 
-/// Kubernetes, or one that chooses user ids itself.
+/// What kind of cluster it is: Kubernetes, or one that chooses user ids itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Platform {
     /// Plain Kubernetes.
@@ -69,7 +70,16 @@ impl Settings {
                 key: text("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY").unwrap_or("redis-password").into(),
             }),
             quick_proxies: is_true("SKEP_QUICK_PROXIES"),
-            platform: if is_true("OPERATOR_OPENSHIFT") { Platform::OpenShift } else { Platform::Kubernetes },
+            // One that is there decides, whatever it says.
+            platform: env.contains_key(OPENSHIFT).then(|| match is_true(OPENSHIFT) {
+                true => Platform::OpenShift,
+                false => Platform::Kubernetes,
+            }),
         }
+    }
+
+    /// What the cluster is. One that nobody has been asked about is plain Kubernetes.
+    pub(crate) fn platform(&self) -> Platform {
+        self.platform.unwrap_or_default()
     }
 }

@@ -48,6 +48,8 @@ struct Link {
 struct Complaints {
     said: Option<Instant>,
     held_back: u64,
+    /// Why it was away the last time that somebody tried.
+    cause: Option<Cause>,
 }
 
 /// A script that Redis runs as a whole, with nothing in between.
@@ -63,9 +65,32 @@ impl Code {
     }
 }
 
-/// Redis does not answer, or not what it should. The log says why.
+/// Redis does not answer, or not what it should. The log says more.
 #[derive(Debug)]
-pub(crate) struct Away;
+pub(crate) struct Away(pub(crate) Cause);
+
+/// Why, as metrics tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Timeout,
+    Connection,
+    Auth,
+    Other,
+}
+
+impl Cause {
+    fn of(error: &RedisError) -> Self {
+        if is_refusal(error) {
+            Self::Auth
+        } else if error.is_timeout() {
+            Self::Timeout
+        } else if error.is_io_error() || error.is_unrecoverable_error() {
+            Self::Connection
+        } else {
+            Self::Other
+        }
+    }
+}
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -250,11 +275,15 @@ impl Redis {
     fn complain(&self, failure: Failure) -> Away {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = complaints.said.is_some_and(|said| said.elapsed() < limits::REDIS_LOG_PAUSE);
+        if let Failure::New(error) = &failure {
+            complaints.cause = Some(Cause::of(error));
+        }
+        let away = Away(complaints.cause.unwrap_or(Cause::Connection));
         let error = match failure {
             Failure::New(error) if !lately => error,
             _ => {
                 complaints.held_back += 1;
-                return Away;
+                return away;
             }
         };
         let before = std::mem::take(&mut complaints.held_back);
@@ -262,7 +291,7 @@ impl Redis {
         drop(complaints);
         let (field, address) = (self.field, &self.address);
         warn!(field, address, error = said(&error), failed_before = before, "Redis does not serve");
-        Away
+        away
     }
 }
 
@@ -285,8 +314,12 @@ fn is_lost(error: &RedisError) -> bool {
 
 /// Whether the same will happen again, however long one waits.
 fn is_a_mistake(error: &RedisError) -> bool {
-    matches!(error.kind(), ErrorKind::AuthenticationFailed | ErrorKind::InvalidClientConfig)
-        || error.code() == Some("NOAUTH")
+    error.kind() == ErrorKind::InvalidClientConfig || is_refusal(error)
+}
+
+/// Whether it wants another password, or one at all.
+fn is_refusal(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH")
 }
 
 /// What is wrong, for a log: of what Redis says no more than the code, because it may repeat a command.

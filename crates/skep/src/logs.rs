@@ -1,8 +1,10 @@
-//! What the proxy logs: one JSON object for each line, by the keys that collectors of ToolHive's logs look for.
+//! What is logged: one JSON object for each line, of the proxy by the keys that collectors of ToolHive's logs look for, or
+//! lines for people.
 
 use std::{env, fmt, io};
 
 use serde_json::{Map, Value};
+use skep_config::env::{DEBUG, UNSTRUCTURED_LOGS};
 use tracing::{Event, Subscriber, field::Field};
 use tracing_subscriber::{
     EnvFilter,
@@ -15,26 +17,39 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Turns the log into lines for people.
-const UNSTRUCTURED_LOGS: &str = "UNSTRUCTURED_LOGS";
-/// Makes it tell more.
-const DEBUG: &str = "TOOLHIVE_DEBUG";
-
 /// Whether more is to be told: because the command line says so, or the environment.
 pub(crate) fn debug(flag: bool) -> bool {
     flag || is_on(env::var(DEBUG).ok().as_deref())
 }
 
-/// Begins to log, to standard error. `RUST_LOG` goes over the level.
+/// The proxy begins to log, to standard error.
 pub(crate) fn init(debug: bool) {
     let level = if debug { "debug" } else { "info" };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter);
-    if is_on(env::var(UNSTRUCTURED_LOGS).ok().as_deref()) {
+    let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter(level));
+    if for_people() {
         logs.with_ansi(false).with_timer(TimeAndRequest).init();
     } else {
         logs.fmt_fields(JsonFields::new()).event_format(Lines).init();
     }
+}
+
+/// The operator begins to log, to standard error.
+pub(crate) fn init_operator() {
+    let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter("info"));
+    if for_people() {
+        logs.with_ansi(false).init();
+    } else {
+        logs.json().init();
+    }
+}
+
+/// What is told. `RUST_LOG` goes over the level.
+fn filter(level: &str) -> EnvFilter {
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level))
+}
+
+fn for_people() -> bool {
+    is_on(env::var(UNSTRUCTURED_LOGS).ok().as_deref())
 }
 
 fn is_on(value: Option<&str>) -> bool {

@@ -1,6 +1,10 @@
 //! `skep operator`: the controllers.
 
-use std::{env, ffi::OsString, net::SocketAddr};
+use std::{
+    env,
+    ffi::OsString,
+    net::{SocketAddr, UdpSocket},
+};
 
 use anyhow::Context;
 use kube::Config;
@@ -12,17 +16,42 @@ use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
 };
-use tracing_subscriber::EnvFilter;
+
+use crate::logs;
+
+const EXAMPLES: &str = "\
+Examples:
+  skep operator
+  skep operator --namespaces team-a,team-b --workers 4
+  skep operator --observe";
+
+/// The variables that are read, as docs/operations.md has them.
+const ENVIRONMENT: &str = "\
+Environment:
+  WATCH_NAMESPACE                           as --namespaces
+  SKEP_OBSERVE                              true: as --observe
+  TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR  true: as --migrate-storage-versions
+  POD_NAMESPACE                             the namespace of the Lease of --leader-elect
+  TOOLHIVE_RUNNER_IMAGE                     the image of proxies
+  SKEP_QUICK_PROXIES                        true: that image starts at once, so ask it at once whether it is ready
+  VMCP_IMAGE                                the image of virtual MCP servers
+  TOOLHIVE_REGISTRY_API_IMAGE               the image of registry servers
+  TOOLHIVE_PROXY_HOST                       the address that proxies listen on
+  TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS       Secrets for pulling every image, separated by commas
+  TOOLHIVE_DEFAULT_REDIS_ADDR               the Redis of servers that name none
+  TOOLHIVE_DEFAULT_REDIS_SECRET_NAME        the Secret with its password
+  TOOLHIVE_DEFAULT_REDIS_SECRET_KEY         the key in that Secret: redis-password
+  OPERATOR_OPENSHIFT                        whether this is OpenShift; without it, the API server is asked
+  UNSTRUCTURED_LOGS                         true: a log for people instead of JSON
+  RUST_LOG                                  what is logged: info
+";
 
 /// Run the operator: turn custom resources into running MCP servers.
 ///
-/// It talks to the cluster that it runs in, or to the one of your kubeconfig. Its settings come from environment
-/// variables, by the names that ToolHive's chart sets: TOOLHIVE_RUNNER_IMAGE, TOOLHIVE_PROXY_HOST,
-/// TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS, TOOLHIVE_DEFAULT_REDIS_ADDR, OPERATOR_OPENSHIFT.
+/// It talks to the cluster that it runs in, or to the one of your kubeconfig. What holds for all objects comes from
+/// environment variables, by the names that ToolHive's chart sets where it has them; --help lists them.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  skep operator\n  skep operator --namespaces team-a,team-b --workers 4\n  skep operator --observe"
-)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{ENVIRONMENT}\n{EXAMPLES}"))]
 pub(crate) struct Args {
     /// The namespaces to work in, separated by commas. Without it, all of them.
     #[arg(long, env = "WATCH_NAMESPACE", value_delimiter = ',')]
@@ -69,8 +98,7 @@ const OBSERVE: &str = "SKEP_OBSERVE";
 pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
     args.observe |= switch(OBSERVE, env::var_os(OBSERVE))?;
     args.migrate_storage_versions |= switch(MIGRATE, env::var_os(MIGRATE))?;
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    logs::init_operator();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
         let config = Config::infer().await.context("no cluster: run it in one, or set KUBECONFIG")?;
         let (stop, stopped) = watch::channel(false);
@@ -129,13 +157,34 @@ fn identity() -> String {
 
 /// An address as Go programs take it, where a port alone means every address.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let full = if text.starts_with(':') { format!("0.0.0.0{text}") } else { text.to_owned() };
+    let full = if text.starts_with(':') { format!("{}{text}", everywhere()) } else { text.to_owned() };
     full.parse().map_err(|_| "write host:port, or :port for all addresses".to_owned())
+}
+
+/// The host that stands for all addresses: of IPv6, which takes connections of IPv4 as well, where the machine has it.
+fn everywhere() -> &'static str {
+    if UdpSocket::bind("[::]:0").is_ok() { "[::]" } else { "0.0.0.0" }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
+
+    #[test]
+    fn a_port_alone_is_reached_by_every_family_of_addresses_that_the_machine_has() {
+        let listener = TcpListener::bind(address(":0").unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        for host in ["127.0.0.1", "::1"] {
+            if UdpSocket::bind((host, 0)).is_ok() {
+                TcpStream::connect((host, port)).unwrap_or_else(|error| panic!("{host}: {error}"));
+            }
+        }
+        assert_eq!(address("127.0.0.1:80").unwrap(), ([127, 0, 0, 1], 80).into());
+        assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
+        assert!(address("80").is_err());
+    }
 
     #[test]
     fn a_switch_says_yes_or_no_or_is_not_there() {

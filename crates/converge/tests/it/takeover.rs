@@ -20,7 +20,7 @@ async fn an_object_of_another_program_is_taken_over_without_a_change_to_its_pods
     let before = fixture.live().await;
     assert!(Observed::of(&before, MANAGER).takeover);
 
-    assert!(matches!(fixture.converge(&child).await, Applied::Written(_)));
+    assert!(matches!(fixture.converge(&child).await, Applied::TakenOver(_)));
     let after = fixture.live().await;
     assert_eq!(after.data["spec"], before.data["spec"]);
     assert_eq!(after.metadata.generation, before.metadata.generation, "no pod rolls");
@@ -32,6 +32,14 @@ async fn an_object_of_another_program_is_taken_over_without_a_change_to_its_pods
     let smaller = fixture.deployment(|body| body["metadata"]["labels"] = json!({"other": "label"}));
     fixture.converge(&smaller).await;
     assert_eq!(fixture.live().await.metadata.labels.unwrap().len(), 1, "what is dropped later goes");
+}
+
+#[tokio::test]
+async fn a_takeover_that_replaces_pods_is_a_write() {
+    let fixture = Fixture::new().await;
+    create_as(&fixture, "other-operator", fixture.deployment(|_| {}).body()).await;
+    let label = |body: &mut Value| body["spec"]["template"]["metadata"]["labels"]["new"] = json!("label");
+    assert!(matches!(fixture.converge(&fixture.deployment(label)).await, Applied::Written(_)));
 }
 
 #[tokio::test]

@@ -46,9 +46,11 @@ fn rollout(proxied: &Proxied, written: &[Child]) -> Option<Notice> {
     let now = |key: &str| annotations[key].as_str();
     // A first proxy is no news: whoever made the object expects it.
     let before = proxied.deployment.as_ref()?;
-    let cause = if before.generation.as_deref() != now(annotations::MCPSERVER_GENERATION) {
+    // Whoever made it may have noted neither of these, and then they are no cause.
+    let is_other = |noted: Option<&str>, key| noted.is_some() && noted != now(key);
+    let cause = if is_other(before.generation.as_deref(), annotations::MCPSERVER_GENERATION) {
         format!("the spec is now of generation {}", proxied.generation())
-    } else if before.checksum.as_deref() != now(annotations::RUNCONFIG_CHECKSUM) {
+    } else if is_other(before.checksum.as_deref(), annotations::RUNCONFIG_CHECKSUM) {
         "its configuration, or one that it refers to, has changed".into()
     } else if before.restarted_at.as_deref() != now(annotations::RESTARTED_AT) {
         "a restart was asked for".into()

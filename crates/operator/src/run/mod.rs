@@ -5,13 +5,18 @@ mod leader;
 mod metrics;
 mod observer;
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
+use kube::Client;
 use tokio::{sync::watch, task::JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    driver::Failure, drivers::Drivers, migrator::Migrator, plan::Plan, requests::counted_client,
+    driver::Failure, drivers::Drivers, migrator::Migrator, plan::Plan, platform, requests::counted_client,
     settings::Settings, watched::watches,
 };
 use metrics::Metrics;
@@ -20,6 +25,9 @@ use skep_converge::Mode;
 use skep_world::{Target, World};
 
 pub use leader::Election;
+
+/// How long an API server that does not answer is left alone.
+const BETWEEN_QUESTIONS: Duration = Duration::from_secs(3);
 
 /// How the operator runs.
 #[derive(Clone, Debug)]
@@ -86,7 +94,11 @@ pub async fn run(
         () = world.listed() => {}
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
-    info!(workers = options.workers, observe = options.observe, "working");
+    let settings = tokio::select! {
+        settings = settings(&options.settings, &client) => settings,
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    };
+    info!(workers = options.workers, observe = options.observe, platform = ?settings.platform(), "working");
     let mut workers = JoinSet::new();
     let migrate = options.migrate && !options.observe;
     if migrate && options.namespaces.is_empty() {
@@ -98,7 +110,7 @@ pub async fn run(
             "stored objects are not migrated: that needs rights in the whole cluster, and namespaces are given"
         );
     }
-    let drivers = Arc::new(Drivers::new(client, world.clone(), options.settings, mode));
+    let drivers = Arc::new(Drivers::new(client, world.clone(), settings, mode));
     for _ in 0..options.workers {
         let work = work(world.clone(), drivers.clone(), metrics.clone(), observer.clone(), stop.clone());
         workers.spawn(work);
@@ -116,6 +128,19 @@ pub async fn run(
         info!("stopped");
     }
     ended
+}
+
+/// What holds for all objects. It is asked for until there is an answer: with a wrong one, all pods would be others.
+async fn settings(told: &Settings, client: &Client) -> Settings {
+    loop {
+        match platform::settled(told, client).await {
+            Ok(settings) => return settings,
+            Err(error) => {
+                warn!(%error, "cannot tell whether the cluster is an OpenShift: OPERATOR_OPENSHIFT can say it");
+            }
+        }
+        tokio::time::sleep(BETWEEN_QUESTIONS).await;
+    }
 }
 
 async fn work(

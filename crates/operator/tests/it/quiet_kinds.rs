@@ -7,13 +7,12 @@ use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::Test
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_operator::watched::{
-    AuthzConfigs, CompositeTools, ConfigMaps, Deployments, EmbeddingServers, Entries, ExternalAuthConfigs,
-    Groups, OidcConfigs, Registries, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets,
-    TelemetryConfigs, ToolConfigs, WebhookConfigs,
+    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+    Registries, StatefulSets, TelemetryConfigs, ToolConfigs, WebhookConfigs,
 };
 use skep_world::Watched;
 
-use crate::fixture::Fixture;
+use crate::fixture::{CHILDREN, Fixture};
 
 const KINDS: [Kind; 11] = [
     AuthzConfigs::KIND,
@@ -27,16 +26,6 @@ const KINDS: [Kind; 11] = [
     TelemetryConfigs::KIND,
     ToolConfigs::KIND,
     WebhookConfigs::KIND,
-];
-/// What is made for them.
-const CHILDREN: [Kind; 7] = [
-    StatefulSets::KIND,
-    Deployments::KIND,
-    Services::KIND,
-    ConfigMaps::KIND,
-    ServiceAccounts::KIND,
-    Roles::KIND,
-    RoleBindings::KIND,
 ];
 /// Variants of each specimen that are tried. The API server refuses some of them.
 const VARIANTS: usize = 20;
@@ -137,7 +126,7 @@ async fn create_secrets(fixture: &Fixture) {
 
 async fn versions(fixture: &Fixture) -> Map<String, Value> {
     let mut versions = Map::new();
-    for kind in KINDS.into_iter().chain(CHILDREN) {
+    for kind in KINDS.into_iter().chain(CHILDREN).chain([StatefulSets::KIND]) {
         let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
         let list: Value = fixture.test.client().request(request).await.unwrap();
         for object in list["items"].as_array().unwrap() {

@@ -1,9 +1,10 @@
-//! What the documentation says is so: links lead somewhere, manifests are accepted, metrics are there.
+//! What the documentation says is so: links lead somewhere, manifests are accepted, metrics are there, variables are read.
 
 mod examples;
 mod links;
 mod manifests;
 mod metrics;
+mod variables;
 
 use std::{
     fs,

@@ -1,8 +1,10 @@
-//! The log of the proxy, as a process writes it.
+//! The logs of the proxy and of the operator, as processes write them.
 
 use std::{
-    io::{Read, Write},
-    net::TcpStream,
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -73,3 +75,52 @@ fn without_debug_a_request_that_goes_well_is_not_logged_and_lines_can_be_for_peo
     assert!(log.contains("INFO") && log.contains("serving") && !log.contains("answered"), "{log}");
     assert!(!log.contains("s3cr3t") && !log.starts_with('{'), "{log}");
 }
+
+/// The first line of the log of an operator whose cluster is not there.
+fn first_line_of_an_operator(variables: &[(&str, &str)]) -> String {
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": format!("http://{nobody}")}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "users": [{"name": "it", "user": {}}],
+    });
+    let file = std::env::temp_dir().join(format!("skep-nobody-{}-{}", nobody.port(), std::process::id()));
+    fs::write(&file, kubeconfig.to_string()).unwrap();
+    let mut process = Command::new(env!("CARGO_BIN_EXE_skep"))
+        .args(["operator", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"])
+        .env_clear()
+        .env("KUBECONFIG", &file)
+        // What the client logs by itself is not ours to know.
+        .env("RUST_LOG", "warn,kube_client=off")
+        .envs(variables.iter().copied())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    fs::remove_file(file).unwrap();
+    line
+}
+
+#[test]
+fn the_log_of_an_operator_is_json_or_for_people() {
+    for variables in [&[][..], &[("UNSTRUCTURED_LOGS", "false")]] {
+        let line = first_line_of_an_operator(variables);
+        let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        assert_eq!(
+            (&told["level"], &told["fields"]["message"]),
+            (&json!("WARN"), &json!(INTERRUPTED)),
+            "{line}"
+        );
+    }
+    let line = first_line_of_an_operator(&[("UNSTRUCTURED_LOGS", "true")]);
+    assert!(
+        line.contains(" WARN ") && line.contains(INTERRUPTED) && !line.contains(['{', '\u{1b}']),
+        "{line}"
+    );
+}
+
+const INTERRUPTED: &str = "the watch is interrupted";

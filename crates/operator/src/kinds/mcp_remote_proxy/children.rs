@@ -49,7 +49,7 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
     let (spec, proxied) = (inputs.spec(), &inputs.proxied);
     ProxyDeployment {
         identity: &proxied.identity,
-        platform: proxied.settings.platform,
+        platform: proxied.settings.platform(),
         overrides: proxied.spec().deployment(),
         annotations: BTreeMap::new(),
         replicas: spec.replicas,

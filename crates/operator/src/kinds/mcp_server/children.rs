@@ -63,7 +63,7 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Blo
     let settings = &inputs.proxied.settings;
     ProxyDeployment {
         identity: &inputs.proxied.identity,
-        platform: settings.platform,
+        platform: settings.platform(),
         overrides: inputs.proxied.spec().deployment(),
         annotations: BTreeMap::new(),
         replicas: replicas(inputs),

@@ -100,7 +100,7 @@ fn deployment(
     }
     ProxyDeployment {
         identity: &inputs.identity,
-        platform: inputs.settings.platform,
+        platform: inputs.settings.platform(),
         overrides: None,
         annotations: own_annotations,
         replicas: spec.replicas,

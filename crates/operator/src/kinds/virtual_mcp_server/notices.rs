@@ -111,9 +111,11 @@ fn rollout(inputs: &Inputs, written: &[Child]) -> Option<Notice> {
     let checksum =
         deployment["spec"]["template"]["metadata"]["annotations"][annotations::RUNCONFIG_CHECKSUM].as_str();
     let volumes = deployment["metadata"]["annotations"][annotations::POD_VOLUMES_HASH].as_str();
-    let cause = if before.checksum.as_deref() != checksum {
+    // Whoever made it may have noted neither of these, and then they are no cause.
+    let is_other = |noted: Option<&str>, now| noted.is_some() && noted != now;
+    let cause = if is_other(before.checksum.as_deref(), checksum) {
         "its configuration, or one that it refers to, has changed"
-    } else if before.volumes.as_deref() != volumes {
+    } else if is_other(before.volumes.as_deref(), volumes) {
         "the Secrets or ConfigMaps that its pods mount are others"
     } else {
         "it was not as this operator wants it"

@@ -6,9 +6,7 @@ use serde_json::Value;
 use skep_converge::{Kind, Write};
 use skep_operator::{
     plan::Verdict,
-    watched::{
-        ConfigMaps, Deployments, RoleBindings, Roles, Secrets, ServiceAccounts, Services, StatefulSets,
-    },
+    watched::{Deployments, Secrets, StatefulSets},
 };
 use skep_world::Watched;
 
@@ -16,10 +14,13 @@ use super::{
     golden,
     takeover::{left_by_toolhive, taken_over},
 };
-use crate::plan::plans;
+use crate::{
+    fixture::{CHILDREN, Fixture},
+    plan::plans,
+};
 
 /// The pod templates of a namespace, by kind and name.
-async fn templates(fixture: &crate::fixture::Fixture) -> BTreeMap<String, Value> {
+async fn templates(fixture: &Fixture) -> BTreeMap<String, Value> {
     let mut templates = BTreeMap::new();
     for kind in [Deployments::KIND, StatefulSets::KIND] {
         for mut object in fixture.objects(kind).await {
@@ -33,16 +34,8 @@ async fn templates(fixture: &crate::fixture::Fixture) -> BTreeMap<String, Value>
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn what_toolhive_made_would_be_taken_over_as_it_then_is() {
-    let children = [
-        Deployments::KIND,
-        StatefulSets::KIND,
-        Services::KIND,
-        ServiceAccounts::KIND,
-        Roles::KIND,
-        RoleBindings::KIND,
-    ];
     let kinds: Vec<Kind> =
-        golden::KINDS.into_iter().chain(children).chain([ConfigMaps::KIND, Secrets::KIND]).collect();
+        golden::KINDS.into_iter().chain(CHILDREN).chain([StatefulSets::KIND, Secrets::KIND]).collect();
     let mut rolled = Vec::new();
     for folder in golden::folders() {
         let what = folder.display();

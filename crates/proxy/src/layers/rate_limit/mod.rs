@@ -20,6 +20,7 @@ use skep_config::{
 use skep_mcp::{Method, Refusal};
 
 use self::memory::Memory;
+use super::telemetry::{Checked, Decision, RateLimited, Scope};
 use crate::{
     ConfigError,
     answer::Refused,
@@ -37,6 +38,7 @@ const DIGEST: &str = "sha256:";
 pub(crate) struct RateLimit {
     counts: Counts,
     buckets: Buckets,
+    about: RateLimited,
 }
 
 /// Where calls are counted.
@@ -58,6 +60,14 @@ struct Limits {
     per_user: Option<Limit>,
 }
 
+/// The buckets of a call: their keys, how much they hold, and what each limits.
+#[derive(Default)]
+struct Applying {
+    keys: Vec<String>,
+    limits: Vec<Limit>,
+    scopes: Vec<Scope>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Limit {
     tokens: u32,
@@ -72,7 +82,9 @@ impl RateLimit {
             let redis = Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?;
             Counts::Redis { redis: Box::new(redis), take: Code::new(TAKE) }
         };
-        Ok(Self { buckets: Buckets::new(parameters)?, counts })
+        let about =
+            RateLimited { namespace: parameters.namespace.clone(), server: parameters.server_name.clone() };
+        Ok(Self { buckets: Buckets::new(parameters)?, counts, about })
     }
 
     pub(super) async fn check(&self) -> Result<(), ConfigError> {
@@ -87,23 +99,29 @@ impl RateLimit {
             return Ok(());
         };
         let user = exchange.identity.as_ref().map(|identity| identity.subject.as_str());
-        let (keys, limits) = self.buckets.of(call.target.as_deref(), user);
-        if keys.is_empty() {
+        let applying = self.buckets.of(call.target.as_deref(), user);
+        if applying.keys.is_empty() {
             return Ok(());
         }
+        let start = Instant::now();
         // In a box, so that requests without limits do not carry its size around.
-        match Box::pin(self.taken(&keys, &limits)).await {
+        let taken = Box::pin(self.taken(&applying)).await;
+        if let Some(noted) = &exchange.noted {
+            noted.limited(&self.about, &applying.ended(&taken), start.elapsed());
+        }
+        match taken {
             // Limits protect from too much; without Redis, too much is better than nothing.
-            Ok(None) | Err(Away) => Ok(()),
-            Ok(Some(limit)) => {
-                let retry_after_seconds = limit.retry_after_seconds();
+            Ok(None) | Err(Away(_)) => Ok(()),
+            Ok(Some(empty)) => {
+                let retry_after_seconds =
+                    applying.limits.get(empty).map_or(1, |limit| limit.retry_after_seconds());
                 Err(exchange.refused(&Refusal::RateLimited { retry_after_seconds }))
             }
         }
     }
 
-    /// Takes a token from each bucket, or says which one has none.
-    async fn taken(&self, keys: &[String], limits: &[Limit]) -> Result<Option<Limit>, Away> {
+    /// Takes a token from each bucket, or says which one is the first that has none.
+    async fn taken(&self, Applying { keys, limits, .. }: &Applying) -> Result<Option<usize>, Away> {
         let (redis, take) = match &self.counts {
             Counts::Redis { redis, take } => (redis, take),
             Counts::Memory(memory) => return Ok(memory.taken(keys, limits, Instant::now())),
@@ -111,7 +129,21 @@ impl RateLimit {
         let arguments: Vec<u64> =
             limits.iter().flat_map(|limit| [limit.tokens.into(), limit.microseconds()]).collect();
         let empty: usize = redis.run(take, keys, &arguments).await?;
-        Ok(empty.checked_sub(1).and_then(|index| limits.get(index)).copied())
+        Ok(empty.checked_sub(1).filter(|index| *index < limits.len()))
+    }
+}
+
+impl Applying {
+    /// What became of the call, as metrics tell it.
+    fn ended(&self, taken: &Result<Option<usize>, Away>) -> Checked<'_> {
+        match taken {
+            Ok(None) => Checked::Decided(Decision::Allowed, &self.scopes),
+            Ok(Some(empty)) => {
+                let first = self.scopes.get(*empty..=*empty);
+                Checked::Decided(Decision::Rejected, first.unwrap_or_default())
+            }
+            Err(Away(cause)) => Checked::Unknown(*cause),
+        }
     }
 }
 
@@ -142,22 +174,31 @@ impl Buckets {
     }
 
     /// The buckets of a call. Who has no name has none of their own.
-    fn of(&self, tool: Option<&str>, user: Option<&str>) -> (Vec<String>, Vec<Limit>) {
+    fn of(&self, tool: Option<&str>, user: Option<&str>) -> Applying {
         let user = user.filter(|user| !user.is_empty()).map(last);
         let named = tool.and_then(|tool| Some((part(tool), self.tools.get(tool)?)));
         let prefix = &self.prefix;
         let found = [
-            self.all.shared.map(|limit| (format!("{prefix}shared"), limit)),
+            self.all.shared.map(|limit| (Scope::Shared, format!("{prefix}shared"), limit)),
             named.as_ref().and_then(|(tool, limits)| {
-                limits.shared.map(|limit| (format!("{prefix}shared:tool:{tool}"), limit))
+                limits.shared.map(|limit| (Scope::SharedTool, format!("{prefix}shared:tool:{tool}"), limit))
             }),
-            self.all.per_user.zip(user.as_ref()).map(|(limit, user)| (format!("{prefix}user:{user}"), limit)),
+            self.all
+                .per_user
+                .zip(user.as_ref())
+                .map(|(limit, user)| (Scope::PerUser, format!("{prefix}user:{user}"), limit)),
             named.as_ref().and_then(|(tool, limits)| {
                 let (limit, user) = limits.per_user.zip(user.as_ref())?;
-                Some((format!("{prefix}user-tool:{tool}:{user}"), limit))
+                Some((Scope::PerUserTool, format!("{prefix}user-tool:{tool}:{user}"), limit))
             }),
         ];
-        found.into_iter().flatten().unzip()
+        let mut applying = Applying::default();
+        for (scope, key, limit) in found.into_iter().flatten() {
+            applying.scopes.push(scope);
+            applying.keys.push(key);
+            applying.limits.push(limit);
+        }
+        applying
     }
 }
 
@@ -236,7 +277,8 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_toolhive() {
-        let (keys, limits) = every().of(Some("read"), Some("system:serviceaccount:ns:ann"));
+        let Applying { keys, limits, scopes } =
+            every().of(Some("read"), Some("system:serviceaccount:ns:ann"));
         let expected = [
             "thv:rl:{ns:files}:shared",
             "thv:rl:{ns:files}:shared:tool:read",
@@ -245,16 +287,17 @@ mod tests {
         ];
         assert_eq!(keys, expected);
         assert_eq!(limits.iter().map(|limit| limit.tokens).collect::<Vec<_>>(), [1, 3, 2, 4]);
+        assert_eq!(scopes, [Scope::Shared, Scope::SharedTool, Scope::PerUser, Scope::PerUserTool]);
     }
 
     #[test]
     fn who_has_no_name_has_no_bucket_of_their_own() {
         for user in [None, Some("")] {
-            let (keys, _) = every().of(Some("read"), user);
+            let keys = every().of(Some("read"), user).keys;
             assert_eq!(keys, ["thv:rl:{ns:files}:shared", "thv:rl:{ns:files}:shared:tool:read"]);
         }
-        assert_eq!(every().of(Some("other"), None).0, ["thv:rl:{ns:files}:shared"]);
-        assert_eq!(every().of(None, None).0, ["thv:rl:{ns:files}:shared"]);
+        assert_eq!(every().of(Some("other"), None).keys, ["thv:rl:{ns:files}:shared"]);
+        assert_eq!(every().of(None, None).keys, ["thv:rl:{ns:files}:shared"]);
     }
 
     #[test]
@@ -265,13 +308,13 @@ mod tests {
         let mut seen = HashSet::new();
         for tool in ["a", "a:b", "a%3Ab"] {
             for user in users {
-                let key = every().of(Some(tool), Some(user)).0.pop().unwrap();
+                let key = every().of(Some(tool), Some(user)).keys.pop().unwrap();
                 assert!(key.len() < 1024, "{key}");
                 assert!(seen.insert(key), "{tool} {user}");
             }
         }
         for user in users {
-            assert!(seen.insert(every().of(None, Some(user)).0.pop().unwrap()), "{user}");
+            assert!(seen.insert(every().of(None, Some(user)).keys.pop().unwrap()), "{user}");
         }
     }
 

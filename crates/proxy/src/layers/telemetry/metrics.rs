@@ -15,6 +15,7 @@ use super::{
     SCOPE,
     collector::Collector,
     labels::{Measured, Server},
+    rate_limits,
     settings::{address, wrong},
 };
 use crate::{ConfigError, limits};
@@ -31,6 +32,7 @@ pub(super) struct Metrics {
     active: UpDownCounter<i64>,
     tool_calls: Counter<u64>,
     operations: Histogram<f64>,
+    pub(super) rate_limits: rate_limits::Sent,
     server: Server,
 }
 
@@ -62,6 +64,7 @@ impl Metrics {
                 .with_description("Calls of tools")
                 .build(),
             operations: seconds("mcp.server.operation.duration", "How long messages of MCP took"),
+            rate_limits: rate_limits::Sent::new(&meter),
             provider,
             server,
         })

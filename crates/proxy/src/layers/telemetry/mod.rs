@@ -11,12 +11,13 @@ mod names;
 mod outcome;
 mod page;
 mod prometheus;
+mod rate_limits;
 mod settings;
 mod spans;
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use http::{Method, StatusCode, header};
@@ -36,6 +37,7 @@ use metrics::Metrics;
 use outcome::{Failure, failed, failure};
 pub(crate) use page::{METRICS, Page, elsewhere};
 use prometheus::Prometheus;
+pub(crate) use rate_limits::{Checked, Decision, RateLimited, Scope};
 use settings::wrong;
 use spans::Spans;
 
@@ -174,6 +176,16 @@ impl Noted {
             listens,
             end: OnceLock::new(),
             shared: shared.clone(),
+        }
+    }
+
+    /// The buckets of the call were asked.
+    pub(crate) fn limited(&self, about: &RateLimited, checked: &Checked<'_>, took: Duration) {
+        if let Some(metrics) = &self.shared.metrics {
+            metrics.rate_limits.checked(about, checked, took);
+        }
+        if let Some(prometheus) = &self.shared.prometheus {
+            prometheus.rate_limits.checked(about, checked, took);
         }
     }
 

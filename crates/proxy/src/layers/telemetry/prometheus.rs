@@ -12,6 +12,7 @@ use prometheus_client::{
 use super::{
     labels::{Measured, Server},
     metrics::BUCKETS,
+    rate_limits,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -55,6 +56,7 @@ pub(crate) struct Prometheus {
     active: Family<Connection, Gauge>,
     tool_calls: Family<ToolCall, Counter>,
     operations: Family<Operation, Histogram>,
+    pub(super) rate_limits: rate_limits::Scraped,
     server: Server,
 }
 
@@ -77,6 +79,7 @@ impl Prometheus {
         let help = "How long messages of MCP took";
         let operation = "mcp_server_operation_duration";
         registry.register_with_unit(operation, help, Unit::Seconds, operations.clone());
+        let rate_limits = rate_limits::Scraped::new(&mut registry);
         let name = ("server".into(), server.name.clone().into());
         let of_server = registry.sub_registry_with_label(name);
         of_server.register("toolhive_mcp_tool_calls", "Calls of tools", tool_calls.clone());
@@ -91,7 +94,7 @@ impl Prometheus {
         );
         let help = "Requests and streams that are on their way";
         of_transport.register("toolhive_mcp_active_connections", help, active.clone());
-        Self { registry, requests, durations, active, tool_calls, operations, server }
+        Self { registry, requests, durations, active, tool_calls, operations, rate_limits, server }
     }
 
     /// All there is, in the format of OpenMetrics.

@@ -1,6 +1,7 @@
 //! Traces and metrics, as a collector and Prometheus get them.
 
 mod collector;
+mod rate_limits;
 mod scraping;
 mod secrets;
 

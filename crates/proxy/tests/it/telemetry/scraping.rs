@@ -16,11 +16,11 @@ fn prometheus(changes: Value) -> Value {
     middleware(json!({"type": "telemetry", "parameters": parameters}))
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-async fn scraped(fixture: &Fixture) -> String {
+pub(super) async fn scraped(fixture: &Fixture) -> String {
     let answer = fixture.send(Method::GET, "/metrics", &[], b"").await;
     assert_eq!(answer.status, 200);
     assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));

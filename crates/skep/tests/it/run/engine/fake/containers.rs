@@ -1,0 +1,55 @@
+//! Containers: made, listed, attached to and removed.
+
+use std::{io::Write, os::unix::net::UnixStream, sync::Mutex};
+
+use serde_json::{Value, json};
+
+use super::{
+    Container, Inner,
+    http::{answer, refuse},
+};
+
+pub(super) fn created(stream: UnixStream, inner: &Mutex<Inner>, body: Value) {
+    let mut inner = inner.lock().unwrap();
+    if !inner.present.contains(body["Image"].as_str().unwrap()) {
+        return refuse(stream, "404 Not Found", "No such image");
+    }
+    let id = format!("c{}", inner.made.len());
+    inner.made.push(body.clone());
+    inner.containers.insert(id.clone(), Container { body, attached: None, process: None, status: None });
+    answer(stream, "201 Created", &json!({"Id": id, "Warnings": []}).to_string());
+}
+
+pub(super) fn listed(stream: UnixStream, inner: &Mutex<Inner>, filters: &str) {
+    let filters: Value = serde_json::from_str(filters).unwrap();
+    let (label, wanted) = filters["label"][0].as_str().unwrap().split_once('=').unwrap();
+    let inner = inner.lock().unwrap();
+    let found = inner.containers.iter().filter(|(_, container)| container.body["Labels"][label] == wanted);
+    let list: Vec<Value> =
+        found.map(|(id, container)| json!({"Id": id, "Labels": container.body["Labels"]})).collect();
+    answer(stream, "200 OK", &Value::Array(list).to_string());
+}
+
+pub(super) fn attached(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
+    let mut attached = stream.try_clone().unwrap();
+    let upgraded = "HTTP/1.1 101 UPGRADED\r\ncontent-type: application/vnd.docker.multiplexed-stream\r\n\
+                    connection: Upgrade\r\nupgrade: tcp\r\n\r\n";
+    // Nobody starts it before it is known who is attached.
+    let mut inner = inner.lock().unwrap();
+    attached.write_all(upgraded.as_bytes()).unwrap();
+    inner.containers.get_mut(id).unwrap().attached = Some(attached);
+}
+
+pub(super) fn removed(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
+    let removed = inner.lock().unwrap().containers.remove(id);
+    match removed {
+        Some(mut container) => {
+            if let Some(process) = &mut container.process {
+                process.kill().ok();
+                process.wait().unwrap();
+            }
+            answer(stream, "204 No Content", "");
+        }
+        None => refuse(stream, "404 Not Found", "No such container"),
+    }
+}
