@@ -48,3 +48,25 @@ impl Client {
         self.0.expire().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_cannot_be_connected_to_is_named_with_the_cause_and_not_with_what_is_secret() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let uri: Uri = format!("http://user:secret@127.0.0.1:{port}/mcp").parse().unwrap();
+        let request = |uri| {
+            let mut request = Request::new(Full::default());
+            *request.uri_mut() = uri;
+            request
+        };
+        let Err(error) = Client::new(false).unwrap().send(uri, request).await else {
+            panic!("nobody listens")
+        };
+        assert!(error.to_string().starts_with("no connection to 127.0.0.1: Connection refused"), "{error}");
+    }
+}

@@ -33,8 +33,8 @@ const IDLE_CONNECTIONS: usize = 256;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// There is no connection: nothing was sent.
-    #[error("no connection: {0}")]
-    Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("no connection to {host}: {}", innermost(source.as_ref()))]
+    Connect { host: Box<str>, source: Box<dyn std::error::Error + Send + Sync> },
     /// The connection broke.
     #[error(transparent)]
     Broken(#[from] hyper::Error),
@@ -42,8 +42,13 @@ pub(super) enum Error {
 
 impl Error {
     pub(super) fn is_connect(&self) -> bool {
-        matches!(self, Self::Connect(_))
+        matches!(self, Self::Connect { .. })
     }
+}
+
+/// What is behind all the others: these say `dns error` where that says that there is no such name.
+fn innermost<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
 }
 
 /// The connections to a server, at as many hosts as it has.
@@ -84,7 +89,8 @@ impl Connections {
     /// Sends a request to its address, by a connection that is there or by a new one.
     pub(super) async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Answered>, Error> {
         let uri = std::mem::take(request.uri_mut());
-        let host = uri.authority().cloned().ok_or_else(|| Error::Connect("it has no address".into()))?;
+        let no_host = || Error::Connect { host: "nowhere".into(), source: "it has no address".into() };
+        let host = uri.authority().cloned().ok_or_else(no_host)?;
         if let Some(value) = host_header(&uri) {
             request.headers_mut().insert(header::HOST, value);
         }
@@ -121,7 +127,11 @@ impl Connections {
     }
 
     async fn connect(&self, uri: &Uri) -> Result<Connection, Error> {
-        let stream = self.connector.clone().call(uri.clone()).await.map_err(Error::Connect)?;
+        let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
+            // Without what may stand before it.
+            host: uri.host().unwrap_or_default().into(),
+            source,
+        })?;
         let mut known = Extensions::new();
         stream.connected().get_extras(&mut known);
         let (sender, connection) = handshake(stream).await?;
