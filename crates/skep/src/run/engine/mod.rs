@@ -12,11 +12,12 @@ mod socket;
 mod streams;
 mod wire;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 use tracing::warn;
 
 pub(super) use self::{container::Container, recipe::Recipe, socket::sockets};
@@ -24,6 +25,11 @@ use self::{
     mark::{HOST, LOCK, Mark},
     wire::{Problem, Wire},
 };
+
+/// How often a container is tried to be removed.
+const TRIES: u32 = 10;
+/// How long it takes from one time to the next.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// An engine that answers.
 pub(super) struct Engine {
@@ -56,13 +62,13 @@ impl Engine {
         join_all(ids.iter().map(|container| self.remove(&container.id))).await;
     }
 
-    /// Removes the containers of processes that are gone, and says how many there were.
+    /// Removes the containers of processes that are gone, and says how many it has removed.
     async fn remove_leftovers(&self) -> usize {
         let containers = self.containers(&format!("{HOST}={}", self.mark.host())).await;
         let left: Vec<_> = containers.iter().filter(|container| self.mark.is_left(&container.lock)).collect();
-        join_all(left.iter().map(|container| self.remove(&container.id))).await;
+        let removed = join_all(left.iter().map(|container| self.remove(&container.id))).await;
         left.iter().for_each(|container| mark::forget(&container.lock));
-        left.len()
+        removed.into_iter().filter(|removed| *removed).count()
     }
 
     async fn containers(&self, label: &str) -> Vec<Found> {
@@ -74,12 +80,25 @@ impl Engine {
         found.iter().map(|one| Found { id: text(&one["Id"]), lock: text(&one["Labels"][LOCK]) }).collect()
     }
 
-    /// Removes a container, with the volumes that it alone has. One that is gone already will do.
-    async fn remove(&self, id: &str) {
+    /// Removes a container, with the volumes that it alone has, and says whether it did. One that is gone already will do.
+    async fn remove(&self, id: &str) -> bool {
         let path = format!("/containers/{id}?force=true&v=true");
-        match self.wire.asked(Method::DELETE, &path, None).await {
-            Ok(_) | Err(Problem { status: Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT), .. }) => {}
-            Err(problem) => warn!(%problem, container = id, "a container cannot be removed"),
+        let mut tries = 1;
+        loop {
+            match self.wire.asked(Method::DELETE, &path, None).await {
+                Ok(_) | Err(Problem { status: Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT), .. }) => {
+                    return true;
+                }
+                // Podman fails to stop a container that ends by itself at that moment, and then leaves it.
+                Err(Problem { status: Some(StatusCode::INTERNAL_SERVER_ERROR), .. }) if tries < TRIES => {
+                    tries += 1;
+                    sleep(PAUSE).await;
+                }
+                Err(problem) => {
+                    warn!(%problem, container = id, "a container cannot be removed");
+                    return false;
+                }
+            }
         }
     }
 }

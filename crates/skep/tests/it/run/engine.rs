@@ -139,6 +139,23 @@ fn what_a_skep_that_was_killed_has_left_behind_is_removed_by_the_next_and_what_a
 }
 
 #[test]
+fn a_container_that_cannot_be_removed_at_once_is_removed_a_moment_later() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let mut killed = started(&engine, &image("demo", IMAGE, ""));
+    killed.client("demo").tools();
+    killed.signal("KILL");
+    killed.process.wait().unwrap();
+    engine.fail_removals(2);
+    let mut next = started(&engine, &image("demo", IMAGE, ""));
+    next.says("Containers removed that a skep run before has left behind: 1");
+    next.row("demo");
+    engine.fail_removals(2);
+    next.signal("INT");
+    assert!(until(|| next.process.try_wait().unwrap()).unwrap().success());
+    assert_eq!(engine.count(), 0, "{}", next.output());
+}
+
+#[test]
 fn a_second_interrupt_removes_a_container_that_does_not_end() {
     let deaf = std::env::temp_dir().join(format!("skep-deaf-{}.sh", std::process::id()));
     fs::write(&deaf, "trap '' TERM INT\nwhile true; do sleep 1; done\n").unwrap();

@@ -35,6 +35,8 @@ struct Inner {
     containers: BTreeMap<String, Container>,
     /// Whether an image that is being got stays where it is.
     held: bool,
+    /// How many requests to remove a container are still to fail.
+    removals_to_fail: usize,
     /// What containers were made of, whether they are still there or not.
     made: Vec<Value>,
 }
@@ -83,6 +85,11 @@ impl FakeEngine {
     /// Lets no image go on after its first layer, or lets them go on again.
     pub(super) fn hold(&self, held: bool) {
         self.inner().held = held;
+    }
+
+    /// Fails to remove a container this often, as Podman does if one ends by itself at the very moment.
+    pub(super) fn fail_removals(&self, times: usize) {
+        self.inner().removals_to_fail = times;
     }
 
     /// How many containers there are, whether they run or not.

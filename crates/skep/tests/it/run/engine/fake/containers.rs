@@ -41,7 +41,14 @@ pub(super) fn attached(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
 }
 
 pub(super) fn removed(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
-    let removed = inner.lock().unwrap().containers.remove(id);
+    let mut inner = inner.lock().unwrap();
+    if inner.removals_to_fail > 0 {
+        inner.removals_to_fail -= 1;
+        let why = format!("cannot remove container {id} as it could not be stopped");
+        return refuse(stream, "500 Internal Server Error", &why);
+    }
+    let removed = inner.containers.remove(id);
+    drop(inner);
     match removed {
         Some(mut container) => {
             if let Some(process) = &mut container.process {
