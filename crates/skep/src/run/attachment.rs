@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU32, Ordering},
     },
 };
@@ -18,14 +18,21 @@ use super::engine::{Container, Recipe};
 pub(super) struct Start {
     /// How to make its container, if it has one.
     recipe: Option<Arc<Recipe>>,
-    /// How often that was done.
-    times: Arc<AtomicU32>,
+    starts: Arc<Starts>,
+}
+
+/// What came of all starts of a server.
+#[derive(Default)]
+struct Starts {
+    times: AtomicU32,
+    /// Why the last one did not succeed.
+    problem: Mutex<Option<String>>,
 }
 
 impl Start {
     /// By the command line in its RunConfig. A server elsewhere has none, and is never started.
     pub(super) fn process() -> Self {
-        Self { recipe: None, times: Arc::default() }
+        Self { recipe: None, starts: Arc::default() }
     }
 
     pub(super) fn container(recipe: Arc<Recipe>) -> Self {
@@ -38,7 +45,12 @@ impl Start {
 
     /// How often it was started.
     pub(super) fn times(&self) -> u32 {
-        self.times.load(Ordering::Relaxed)
+        self.starts.times.load(Ordering::Relaxed)
+    }
+
+    /// Why it was not started the last time, if it was not.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.starts.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn attachment(&self, config: &RunConfig) -> Result<Attachment, String> {
@@ -46,14 +58,14 @@ impl Start {
             None => Way::Process(Local::new(config).map_err(|error| error.to_string())?),
             Some(recipe) => Way::Container(Container::new(recipe.clone())),
         };
-        Ok(Attachment { way, times: self.times.clone() })
+        Ok(Attachment { way, starts: self.starts.clone() })
     }
 }
 
 /// A server that is started when somebody speaks to it.
 pub(super) struct Attachment {
     way: Way,
-    times: Arc<AtomicU32>,
+    starts: Arc<Starts>,
 }
 
 enum Way {
@@ -63,10 +75,13 @@ enum Way {
 
 impl Attach for Attachment {
     async fn attach(&self) -> io::Result<(BoxRead, BoxWrite)> {
-        self.times.fetch_add(1, Ordering::Relaxed);
-        match &self.way {
+        self.starts.times.fetch_add(1, Ordering::Relaxed);
+        let attached = match &self.way {
             Way::Process(process) => process.attach().await,
             Way::Container(container) => container.attach().await,
-        }
+        };
+        let problem = attached.as_ref().err().map(ToString::to_string);
+        *self.starts.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+        attached
     }
 }

@@ -103,8 +103,10 @@ async fn patient(
         let deaths = (start.times() - times).saturating_sub(1);
         match tools {
             Err(Failure::Away(_)) if deaths >= DEATHS => {
-                let why = "it ends as soon as it is started: what it says is above";
-                return Err(Failure::Away(why.into()));
+                return Err(Failure::Away(match start.problem() {
+                    Some(problem) => format!("it cannot be started: {problem}"),
+                    None => "it ends as soon as it is started: what it says is above".into(),
+                }));
             }
             Err(Failure::Away(_)) if begin.elapsed() < patience => tokio::time::sleep(pause).await,
             tools => return tools,

@@ -182,6 +182,14 @@ fn an_image_that_cannot_be_got_is_told_and_others_run() {
 }
 
 #[test]
+fn a_container_that_cannot_be_started_is_told_with_what_the_engine_says() {
+    let engine = FakeEngine::start(&[(IMAGE, "/no/such/program")]);
+    let run = started(&engine, &image("demo", IMAGE, ""));
+    run.says("MCPServer demo: it cannot be started: exec: /no/such/program: ");
+    assert!(!run.output().contains("what it says is above"), "{}", run.output());
+}
+
+#[test]
 fn an_engine_that_does_not_answer_is_named() {
     let manifests = Manifests::new(&image("demo", IMAGE, ""));
     let socket = manifests.0.join("engine.sock");
