@@ -1,9 +1,9 @@
 //! A folder of one's own for as long as it is needed.
 
 use std::{
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, Permissions},
     io,
-    os::unix::fs::DirBuilderExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -45,6 +45,12 @@ impl Folder {
             fs::create_dir_all(parent)?;
         }
         fs::write(place, content)
+    }
+
+    /// Writes what somebody else is to read to whom this very file is given: nobody comes to it through the folder.
+    pub(super) fn write_for_others(&self, path: &str, content: &[u8]) -> io::Result<()> {
+        self.write(path, content)?;
+        fs::set_permissions(self.place(path), Permissions::from_mode(0o644))
     }
 }
 

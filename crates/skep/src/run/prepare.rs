@@ -26,7 +26,8 @@ pub(super) fn prepared(
         folder.write(path, content).map_err(unwritable)?;
     }
     for (path, content) in server.image.iter().flat_map(|image| &image.files) {
-        folder.write(&of_container(path), content).map_err(unwritable)?;
+        // The server runs as another user.
+        folder.write_for_others(&of_container(path), content).map_err(unwritable)?;
     }
     let config = RunConfig { port, ..server.config.clone() };
     let text = config.render().map_err(|error| error.to_string())?;

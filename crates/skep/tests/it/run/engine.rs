@@ -1,8 +1,17 @@
 //! Images, where a container engine is there.
+//!
+//! The end-to-end cases run images by a real Podman. Here an engine does at the right moment what a real one cannot be asked
+//! to do: it holds an image back, fails to remove a container, or tells what it was asked for.
 
 mod fake;
 
-use std::{fs, net::TcpListener, os::unix::net::UnixListener};
+use std::{
+    fs,
+    net::TcpListener,
+    os::unix::{fs::PermissionsExt, net::UnixListener},
+    path::Path,
+    process::Command,
+};
 
 use serde_json::{Value, json};
 
@@ -83,6 +92,34 @@ data: {a.toml: x = 1}";
     assert!(until(|| run.process.try_wait().unwrap()).unwrap().success());
     assert_eq!(engine.count(), 0);
     assert!(!run.output().contains("hunter2"), "{}", run.output());
+}
+
+#[test]
+fn a_server_reads_its_files_also_where_new_files_are_for_their_user_alone() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let spec = "  podTemplateSpec:
+    spec:
+      containers: [{name: mcp, volumeMounts: [{name: settings, mountPath: /etc/settings}]}]
+      volumes: [{name: settings, configMap: {name: settings}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {a.toml: x = 1}";
+    let manifests = Manifests::new(&image("demo", IMAGE, spec));
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"umask 077; exec "$@""#, "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_skep")).arg("run").arg("-f").arg(manifests.file());
+    command.env("DOCKER_HOST", engine.host());
+    let run = Run::of(manifests, command);
+    run.row("demo");
+    let made = engine.made();
+    let bind = made[0]["HostConfig"]["Binds"][0].as_str().unwrap();
+    let file = Path::new(bind.split(':').next().unwrap());
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(file), 0o644, "the server is another user");
+    let folder = file.ancestors().find(|path| path.parent() == Some(&std::env::temp_dir())).unwrap();
+    assert_eq!(mode(folder), 0o700, "nobody else on this machine");
 }
 
 #[test]
