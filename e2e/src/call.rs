@@ -15,6 +15,8 @@ use serde_json::{Value, json};
 pub(crate) struct Caller<'a> {
     pub(crate) sdk: &'a Path,
     pub(crate) script: PathBuf,
+    /// Where it calls from, as `nsenter` is told: nothing is here.
+    pub(crate) from: Vec<String>,
 }
 
 /// A client at work.
@@ -76,7 +78,9 @@ impl Caller<'_> {
     }
 
     fn start(&self, act: &Value) -> Result<Calling> {
-        let mut client = Command::new("node")
+        let mut client = Command::new("nsenter")
+            .args(&self.from)
+            .arg("node")
             .arg(&self.script)
             .arg(self.sdk)
             .arg(act.to_string())

@@ -11,7 +11,9 @@ mod manifests;
 mod node;
 mod outside;
 mod pki;
+mod podman;
 mod shell;
+mod skep_run;
 mod stopwatch;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -31,6 +33,9 @@ struct Args {
     /// The folder of nft and runc: hack/packages.
     #[arg(long)]
     packages: PathBuf,
+    /// The folder of podman and what it calls: hack/packages --podman.
+    #[arg(long)]
+    podman: PathBuf,
     /// The folder of the SDK of MCP for JavaScript: hack/npm sdk.
     #[arg(long)]
     sdk: PathBuf,

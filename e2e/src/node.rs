@@ -329,7 +329,7 @@ fn own_group(group: &str) -> Result<()> {
     let root = Path::new("/sys/fs/cgroup");
     if root.join("cgroup.controllers").is_file() {
         let own = root.join(&group[1..]);
-        fs::create_dir(&own)?;
+        fs::create_dir_all(&own)?;
         let all = fs::read_to_string(own.join("cgroup.controllers"))?;
         let all: Vec<String> = all.split_whitespace().map(|one| format!("+{one}")).collect();
         fs::write(own.join("cgroup.subtree_control"), all.join(" "))
@@ -339,7 +339,7 @@ fn own_group(group: &str) -> Result<()> {
     for hierarchy in fs::read_dir(root)? {
         let hierarchy = hierarchy?.path();
         if hierarchy.is_dir() && !hierarchy.is_symlink() {
-            fs::create_dir(hierarchy.join(&group[1..]))
+            fs::create_dir_all(hierarchy.join(&group[1..]))
                 .with_context(|| format!("cannot make a control group in {}", hierarchy.display()))?;
         }
     }

@@ -84,7 +84,7 @@ fn can_run() -> Result<()> {
             "the end-to-end cases need root: a node of Kubernetes mounts, and makes networks and control groups"
         );
     }
-    for tool in ["unshare", "ip", "mount", "node"] {
+    for tool in ["unshare", "nsenter", "ip", "mount", "node"] {
         ensure!(found(tool), "{tool} is missing: the end-to-end cases need it");
     }
     ensure!(Path::new("/sys/fs/cgroup").exists(), "there are no control groups under /sys/fs/cgroup");

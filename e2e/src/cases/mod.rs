@@ -6,6 +6,7 @@ mod guarded;
 mod installed;
 mod recovery;
 mod rollout;
+mod run;
 mod scale;
 
 use std::{path::Path, process::ExitCode, time::Instant};
@@ -20,6 +21,7 @@ use crate::{
     kubectl::Kubectl,
     manifests::{self, SYSTEM, USERS},
     node::Node,
+    podman::Podman,
     stopwatch::say,
 };
 
@@ -45,11 +47,11 @@ impl Cluster<'_> {
 type Case = fn(&Cluster<'_>) -> Result<()>;
 
 macro_rules! cases {
-    ($($file:ident: $($case:ident),+;)+) => { [$($((stringify!($case), $file::$case as Case),)+)+] };
+    ($type:ty; $($file:ident: $($case:ident),+;)+) => { [$($((stringify!($case), $file::$case as $type),)+)+] };
 }
 
 /// In this order. The last takes away what the others need.
-const CASES: [(&str, Case); 17] = cases! {
+const CASES: [(&str, Case); 17] = cases! { Case;
     answers: a_stdio_server_answers, an_sse_server_answers, a_streamable_http_server_answers, a_remote_server_answers;
     guarded: only_a_token_for_the_server_opens_it, a_policy_denies_what_it_does_not_permit;
     recovery: a_proxy_that_is_killed_comes_back, a_stdio_server_that_is_killed_is_attached_to_again,
@@ -60,21 +62,71 @@ const CASES: [(&str, Case); 17] = cases! {
     installed: an_operator_is_upgraded_unnoticed, an_uninstall_leaves_nothing;
 };
 
-/// Starts the node, and runs the cases one after the other.
+type PodmanCase = fn(&Podman<'_>) -> Result<()>;
+
+/// Those that need Podman, and no cluster.
+const PODMAN_CASES: [(&str, PodmanCase); 2] = cases! { PodmanCase;
+    run: skep_run_runs_images_by_podman, podman_keeps_nothing_of_a_skep_run_that_was_killed;
+};
+
+/// Runs the cases one after the other, and starts what they need.
 pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let part = args.only.as_deref().unwrap_or_default();
-    let chosen: Vec<_> = CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
-    ensure!(!chosen.is_empty(), "there is no case with {part:?} in its name: see e2e/README.md");
+    let begin = Instant::now();
+    let podman: Vec<_> = PODMAN_CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
+    let cluster: Vec<_> = CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
+    let all = podman.len() + cluster.len();
+    ensure!(all > 0, "there is no case with {part:?} in its name: see e2e/README.md");
+    let mut passed = 0;
+    if !podman.is_empty() {
+        passed += with_podman(args, folder, &podman)?;
+    }
+    if !cluster.is_empty() {
+        passed += with_cluster(args, folder, &cluster)?;
+    }
+    say(begin, &format!("{passed} of {all} cases passed"));
+    Ok(if passed == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Says how a case ended, and whether it did well.
+fn told(name: &str, begin: Instant, result: &Result<()>) -> bool {
+    let seconds = begin.elapsed().as_secs_f64();
+    match result {
+        Ok(()) => println!("ok      {seconds:5.1} s  {name}"),
+        Err(error) => println!("FAILED  {seconds:5.1} s  {name}\n{error:#}"),
+    }
+    result.is_ok()
+}
+
+/// Starts Podman for cases, and says how many passed.
+fn with_podman(args: &Args, folder: &Path, chosen: &[(&str, PodmanCase)]) -> Result<usize> {
+    let begin = Instant::now();
+    let podman = Podman::start(args, folder, "server-everything")?;
+    say(begin, "Podman is ready, with its image");
+    let passes = |(name, case): &&(&str, PodmanCase)| {
+        let begin = Instant::now();
+        told(name, begin, &case(&podman))
+    };
+    Ok(chosen.iter().filter(passes).count())
+}
+
+/// The client, from here or from where `nsenter` is told.
+fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
+    Caller { sdk: &args.sdk, script, from }
+}
+
+/// Starts the node for cases, and says how many passed.
+fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<usize> {
     let begin = Instant::now();
     let node = Node::start(args, folder, &["pause", "skep", "server-everything"])?;
     say(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
     // It is made a moment after its namespace, and a pod is refused before.
     kubectl.wait(&["serviceaccount", "default", "-n", USERS], |_| true)?;
     let mut cluster = Cluster {
         kubectl,
-        caller: Caller { sdk: &args.sdk, script },
+        caller: caller(args, Vec::new()),
         node: &node,
         helm: Helm { program: &args.helm, kubeconfig: &kubectl.kubeconfig },
         before: Vec::new(),
@@ -85,17 +137,14 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
         return Err(error);
     }
     say(begin, "the operator is ready");
-    let mut failed = 0;
-    for (name, case) in &chosen {
+    let mut passed = 0;
+    for (name, case) in chosen {
         let begin = Instant::now();
         let result = case(&cluster).and_then(|()| node.check());
-        match result {
-            Ok(()) => println!("ok      {:5.1} s  {name}", begin.elapsed().as_secs_f64()),
-            Err(error) => {
-                failed += 1;
-                println!("FAILED  {:5.1} s  {name}\n{error:#}", begin.elapsed().as_secs_f64());
-                tell(kubectl);
-            }
+        if told(name, begin, &result) {
+            passed += 1;
+        } else {
+            tell(kubectl);
         }
         // The next begins with nothing. After the last there is no such kind any more.
         let kinds = "mcpservers,mcpremoteproxies,mcpoidcconfigs";
@@ -103,8 +152,7 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
             kubectl.run(&["delete", kinds, "--all", "-n", USERS, "--wait"])?;
         }
     }
-    say(begin, &format!("{} of {} cases passed", chosen.len() - failed, chosen.len()));
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(passed)
 }
 
 /// Installs the charts as they are, and measures what any pod takes here.

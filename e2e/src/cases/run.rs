@@ -1,0 +1,98 @@
+//! `skep run` with a real container engine.
+
+use anyhow::{Result, ensure};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::caller;
+use crate::{manifests, podman::Podman, skep_run::SkepRun, stopwatch::until};
+
+const STDIO: &str = "by-stdio";
+const HTTP: &str = "by-http";
+/// How both are spoken to.
+const TRANSPORT: &str = "streamable-http";
+
+/// What a server finds in its container: who it is, a variable, a file, a folder to write to, and none beside.
+const LOOK: &str = r#"
+const fs = require('fs');
+const settings = fs.readFileSync('/etc/settings/a.toml', 'utf8');
+fs.writeFileSync('/scratch/file', settings);
+let beside = 'written';
+try { fs.writeFileSync('/file', settings); } catch (error) { beside = error.code; }
+console.log(JSON.stringify([process.getuid(), process.env.PLAIN, settings, beside]));
+"#;
+
+/// A server of each kind, and before the second what the first finds in a file.
+fn servers() -> [Value; 3] {
+    let mut stdio = manifests::server(STDIO, "stdio");
+    stdio["spec"]["env"] = json!([{"name": "PLAIN", "value": "seen"}]);
+    stdio["spec"]["podTemplateSpec"]["spec"] = json!({
+        "containers": [{"name": "mcp", "volumeMounts": [
+            {"name": "settings", "mountPath": "/etc/settings"}, {"name": "scratch", "mountPath": "/scratch"},
+        ]}],
+        "volumes": [{"name": "settings", "secret": {"secretName": "settings"}}, {"name": "scratch", "emptyDir": {}}],
+    });
+    let settings = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "settings", "namespace": manifests::USERS},
+        "stringData": {"a.toml": "x = 1"},
+    });
+    [stdio, settings, manifests::server(HTTP, TRANSPORT)]
+}
+
+pub(super) fn skep_run_runs_images_by_podman(podman: &Podman<'_>) -> Result<()> {
+    let mut run = SkepRun::start(podman, &servers())?;
+    let caller = caller(podman.args, podman.entrance());
+    for server in [STDIO, HTTP] {
+        caller.echo_long(&run.url(server)?, TRANSPORT)?;
+    }
+    let found = podman.run(["exec", &container(podman, STDIO)?, "/usr/bin/node", "-e", LOOK])?;
+    ensure!(found == r#"[1000,"seen","x = 1","EROFS"]"#, "it finds {found}");
+    // Who is killed comes back.
+    podman.run(["kill", &container(podman, STDIO)?, &container(podman, HTTP)?])?;
+    for server in [STDIO, HTTP] {
+        caller.echo_until_answered(&run.url(server)?, TRANSPORT)?.answered()?;
+    }
+    ended(podman, run)
+}
+
+pub(super) fn podman_keeps_nothing_of_a_skep_run_that_was_killed(podman: &Podman<'_>) -> Result<()> {
+    let [stdio, settings, http] = servers();
+    let mut killed = SkepRun::start(podman, &[stdio.clone(), settings.clone(), http])?;
+    killed.url(HTTP)?;
+    let left = running(podman, &mut killed, 2)?;
+    killed.end(Signal::KILL)?;
+    ensure!(podman.containers()?.len() == 2, "what it ran is gone");
+    let mut next = SkepRun::start(podman, &[stdio, settings])?;
+    next.says("Containers removed that a skep run before has left behind: 2")?;
+    let now = running(podman, &mut next, 1)?;
+    ensure!(!left.contains(&now[0]), "{} is left", now[0]);
+    ended(podman, next)
+}
+
+/// All containers, once the stdio server has the one that is for clients. It had another before, which told its tools.
+fn running(podman: &Podman<'_>, run: &mut SkepRun, count: usize) -> Result<Vec<String>> {
+    run.url(STDIO)?;
+    until("the containers", || {
+        container(podman, STDIO)?;
+        let all = podman.containers()?;
+        ensure!(all.len() == count, "there are {all:?}");
+        Ok(Some(all))
+    })
+}
+
+/// Interrupts it, and looks for what it leaves.
+fn ended(podman: &Podman<'_>, mut run: SkepRun) -> Result<()> {
+    let status = run.end(Signal::INT)?;
+    ensure!(status.success(), "it ended, {status}:\n{}", run.said());
+    let left = podman.containers()?;
+    ensure!(left.is_empty(), "these containers are left: {left:?}");
+    Ok(())
+}
+
+/// The container of a server that runs.
+fn container(podman: &Podman<'_>, server: &str) -> Result<String> {
+    let name = format!("name=skep-run-{server}-");
+    let ids = podman.run(["ps", "--quiet", "--filter", &name])?;
+    ensure!(ids.lines().count() == 1, "the containers of {server} are {ids:?}");
+    Ok(ids)
+}

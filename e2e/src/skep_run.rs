@@ -1,0 +1,104 @@
+//! `skep run`, as somebody calls it who has Podman.
+
+use std::{
+    env,
+    fs::{self, File},
+    path::PathBuf,
+    process::{Child, ExitStatus, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::{podman::Podman, stopwatch::until};
+
+/// As somebody whose files are for nobody else.
+const CAREFUL: &str = r#"umask 077; exec "$@""#;
+
+/// One that runs.
+pub(crate) struct SkepRun {
+    process: Child,
+    log: PathBuf,
+}
+
+impl SkepRun {
+    /// Starts it with these objects. It finds Podman by itself.
+    pub(crate) fn start(podman: &Podman<'_>, objects: &[Value]) -> Result<Self> {
+        let file = podman.folder.join("servers.yaml");
+        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
+        fs::write(&file, documents.join("\n---\n"))?;
+        let log = podman.args.logs.join("skep-run.log");
+        let says = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let process = podman
+            .within("sh")
+            .args(["-c", CAREFUL, "careful"])
+            // This build's, which is beside this program.
+            .arg(env::current_exe()?.with_file_name("skep"))
+            .args(["run", "-f"])
+            .arg(file)
+            .env_remove("DOCKER_HOST")
+            .env_remove("XDG_RUNTIME_DIR")
+            .env("HOME", &podman.folder)
+            .env("TMPDIR", &podman.folder)
+            .stdin(Stdio::null())
+            .stdout(says.try_clone()?)
+            .stderr(says)
+            .spawn()
+            .context("cannot start skep run")?;
+        Ok(Self { process, log })
+    }
+
+    /// Where a server is, once it is ready.
+    pub(crate) fn url(&mut self, server: &str) -> Result<String> {
+        self.line(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                [name, url, _, "Ready", ..] if name == server => Some(url.to_owned()),
+                _ => None,
+            }
+        })
+        .with_context(|| format!("{server} is not ready"))
+    }
+
+    /// Waits until it says this.
+    pub(crate) fn says(&mut self, what: &str) -> Result<()> {
+        self.line(|line| line.contains(what).then_some(()))
+            .with_context(|| format!("it does not say {what:?}"))
+    }
+
+    fn line<T>(&mut self, wanted: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let found = until("a line of skep run", || {
+            let said = self.said();
+            match said.lines().find_map(&wanted) {
+                None if self.process.try_wait()?.is_some() => Ok(Some(None)),
+                None => Ok(None),
+                found => Ok(Some(found)),
+            }
+        });
+        match found {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => bail!("skep run has ended:\n{}", self.said()),
+            Err(error) => Err(error.context(self.said())),
+        }
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Sends it a signal, and waits for its end.
+    pub(crate) fn end(&mut self, signal: Signal) -> Result<ExitStatus> {
+        let id = i32::try_from(self.process.id())?;
+        kill_process(Pid::from_raw(id).context("it has no number")?, signal)?;
+        until("the end of skep run", || Ok(self.process.try_wait()?))
+    }
+}
+
+impl Drop for SkepRun {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
