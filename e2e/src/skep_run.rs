@@ -20,6 +20,8 @@ const CAREFUL: &str = r#"umask 077; exec "$@""#;
 pub(crate) struct SkepRun {
     process: Child,
     log: PathBuf,
+    /// Where it and those before it put their files.
+    files: PathBuf,
 }
 
 impl SkepRun {
@@ -30,6 +32,8 @@ impl SkepRun {
         fs::write(&file, documents.join("\n---\n"))?;
         let log = podman.args.logs.join("skep-run.log");
         let says = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let files = podman.folder.join("files");
+        fs::create_dir_all(&files)?;
         let process = podman
             .within("sh")
             .args(["-c", CAREFUL, "careful"])
@@ -40,13 +44,13 @@ impl SkepRun {
             .env_remove("DOCKER_HOST")
             .env_remove("XDG_RUNTIME_DIR")
             .env("HOME", &podman.folder)
-            .env("TMPDIR", &podman.folder)
+            .env("TMPDIR", &files)
             .stdin(Stdio::null())
             .stdout(says.try_clone()?)
             .stderr(says)
             .spawn()
             .context("cannot start skep run")?;
-        Ok(Self { process, log })
+        Ok(Self { process, log, files })
     }
 
     /// Where a server is, once it is ready.
@@ -86,6 +90,11 @@ impl SkepRun {
     /// What it has said so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// What there is of files, of whichever run.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
+        fs::read_dir(&self.files)?.map(|entry| Ok(entry?.path())).collect()
     }
 
     /// Sends it a signal, and waits for its end.

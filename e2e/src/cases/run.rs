@@ -86,6 +86,8 @@ fn ended(podman: &Podman<'_>, mut run: SkepRun) -> Result<()> {
     ensure!(status.success(), "it ended, {status}:\n{}", run.said());
     let left = podman.containers()?;
     ensure!(left.is_empty(), "these containers are left: {left:?}");
+    let left = run.files()?;
+    ensure!(left.is_empty(), "these files are left: {left:?}");
     Ok(())
 }
 

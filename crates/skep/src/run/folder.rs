@@ -1,7 +1,10 @@
 //! A folder of one's own for as long as it is needed.
+//!
+//! In each is a file that is locked for as long as the folder is wanted. One whose file nobody holds any more was left behind by
+//! a process that was killed, and the next one removes it.
 
 use std::{
-    fs::{self, DirBuilder, Permissions},
+    fs::{self, DirBuilder, File, Permissions, TryLockError},
     io,
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
@@ -10,33 +13,52 @@ use std::{
 
 /// What the names of all folders begin with.
 const PREFIX: &str = "skep-run-";
+/// The file that is locked. It has this name once it is.
+const LOCK: &str = "lock";
 
 /// The folder, which only its user can look into, and which goes with this value.
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
 
 impl Folder {
     pub(super) fn new() -> io::Result<Self> {
+        Self::within(&std::env::temp_dir())
+    }
+
+    fn within(parent: &Path) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("{PREFIX}{}-{number}", std::process::id()));
+            let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 // Somebody else's, or of a process that had the same number and was killed.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                made => made?,
             }
+            let new = path.join("new-lock");
+            let lock = File::create(&new)?;
+            lock.lock()?;
+            fs::rename(new, path.join(LOCK))?;
+            return Ok(Self { path, _lock: lock });
         }
     }
 
+    /// The file that is locked.
+    pub(super) fn lock(&self) -> PathBuf {
+        self.path.join(LOCK)
+    }
+
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 
     /// Where a file is here that has this absolute path in a pod.
     pub(super) fn place(&self, path: &str) -> PathBuf {
         let names =
             Path::new(path).components().filter(|name| matches!(name, std::path::Component::Normal(_)));
-        self.0.join(names.collect::<PathBuf>())
+        self.path.join(names.collect::<PathBuf>())
     }
 
     pub(super) fn write(&self, path: &str, content: &[u8]) -> io::Result<()> {
@@ -56,12 +78,58 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).ok();
+        fs::remove_dir_all(&self.path).ok();
     }
 }
 
-/// Whether this is the folder of some process of this program.
-pub(super) fn is_ours(path: &Path) -> bool {
-    path.parent() == Some(&std::env::temp_dir())
-        && path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
+/// Whether nobody holds the file of a folder any more. One that cannot be looked at is somebody else's.
+pub(super) fn is_left(lock: &Path) -> bool {
+    match File::open(lock) {
+        Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Removes the folders of processes that are gone.
+pub(super) fn remove_leftovers() {
+    remove_leftovers_within(&std::env::temp_dir());
+}
+
+fn remove_leftovers_within(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let lock = entry.path().join(LOCK);
+        // One without the file is just being made, or is something else.
+        if is_ours && lock.exists() && is_left(&lock) {
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_left_when_its_process_is_gone_and_is_then_removed() {
+        let parent = Folder::new().unwrap();
+        let (held, gone) = (Folder::within(parent.path()).unwrap(), Folder::within(parent.path()).unwrap());
+        let lock = gone.lock();
+        assert!(!is_left(&lock), "it is held");
+        drop(gone);
+        assert!(is_left(&lock), "it is gone");
+        // As when a process is killed: the folder stays, and nobody holds the file. The others have no such file, or name.
+        let folder = |name: &str, file: &str| {
+            let path = parent.path().join(name);
+            fs::create_dir(&path).unwrap();
+            File::create(path.join(file)).unwrap();
+            path
+        };
+        let killed = folder("skep-run-1-0", LOCK);
+        let (new, other) = (folder("skep-run-1-1", "new-lock"), folder("other", LOCK));
+        assert!(is_left(&killed.join(LOCK)));
+        remove_leftovers_within(parent.path());
+        let there = [held.path(), &killed, &new, &other].map(Path::exists);
+        assert_eq!(there, [true, false, true, true]);
+    }
 }

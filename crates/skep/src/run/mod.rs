@@ -102,6 +102,7 @@ async fn running(args: &Args, screen: Screen) -> anyhow::Result<()> {
         source.place()
     );
     let mut end = Box::pin(asked_to_end()?);
+    folder::remove_leftovers();
     let mut session = Session { source, machine, screen, servers: Servers::default() };
     let lived = tokio::select! {
         lived = session.live(planned) => lived,

@@ -67,7 +67,6 @@ impl Engine {
         let containers = self.containers(&format!("{HOST}={}", self.mark.host())).await;
         let left: Vec<_> = containers.iter().filter(|container| self.mark.is_left(&container.lock)).collect();
         let removed = join_all(left.iter().map(|container| self.remove(&container.id))).await;
-        left.iter().for_each(|container| mark::forget(&container.lock));
         removed.into_iter().filter(|removed| *removed).count()
     }
 

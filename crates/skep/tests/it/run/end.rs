@@ -4,7 +4,7 @@ use std::fs;
 
 use skep_testkit::process::is_running;
 
-use super::{DEMO, Run, server, until};
+use super::{DEMO, Manifests, Run, server, until};
 
 #[test]
 fn an_interrupt_and_its_kind_end_every_process() {
@@ -45,4 +45,31 @@ fn a_second_interrupt_kills_also_what_a_server_has_started() {
     assert!(until(|| run.process.try_wait().unwrap()).is_some());
     assert!(until(|| (!is_running(child) && !is_running(grandchild)).then_some(())).is_some());
     fs::remove_file(number).unwrap();
+}
+
+#[test]
+fn the_files_of_a_run_that_was_killed_are_removed_by_the_next_and_those_of_another_are_not() {
+    let folder = std::env::temp_dir().join(format!("skep-killed-{}", std::process::id()));
+    fs::create_dir(&folder).unwrap();
+    let start = |name: &str| {
+        let manifests = Manifests::new(&server(name, DEMO, ""));
+        let mut command = manifests.command();
+        command.env("TMPDIR", &folder);
+        let run = Run::of(manifests, command);
+        run.row(name);
+        run
+    };
+    let files = |run: &Run| {
+        let prefix = format!("skep-run-{}-", run.process.id());
+        let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_str().unwrap().starts_with(&prefix)).count()
+    };
+    let (mut killed, other) = (start("killed"), start("other"));
+    killed.signal("KILL");
+    killed.process.wait().unwrap();
+    assert_eq!((files(&killed), files(&other)), (1, 1));
+    let next = start("next");
+    assert_eq!((files(&killed), files(&other), files(&next)), (0, 1, 1));
+    drop((other, next));
+    fs::remove_dir(&folder).unwrap();
 }
