@@ -47,8 +47,19 @@ pub(super) fn skep_run_runs_images_by_podman(podman: &Podman<'_>) -> Result<()> 
     }
     let found = podman.run(["exec", &container(podman, STDIO)?, "/usr/bin/node", "-e", LOOK])?;
     ensure!(found == r#"[1000,"seen","x = 1","EROFS"]"#, "it finds {found}");
+    let http = container(podman, HTTP)?;
+    let told = podman.run([
+        "exec",
+        &http,
+        "/usr/bin/node",
+        "-p",
+        "process.env.MCP_HOST + ':' + process.env.MCP_PORT",
+    ])?;
+    ensure!(told == "0.0.0.0:3001", "it is told to listen at {told}");
+    let published = podman.run(["port", &http])?;
+    ensure!(published.starts_with("3001/tcp -> 127.0.0.1:"), "it is published as {published}");
     // Who is killed comes back.
-    podman.run(["kill", &container(podman, STDIO)?, &container(podman, HTTP)?])?;
+    podman.run(["kill", &container(podman, STDIO)?, &http])?;
     for server in [STDIO, HTTP] {
         caller.echo_until_answered(&run.url(server)?, TRANSPORT)?.answered()?;
     }

@@ -1,13 +1,12 @@
 //! Images, where a container engine is there.
 //!
-//! The end-to-end cases run images by a real Podman. Here an engine does at the right moment what a real one cannot be asked
-//! to do: it holds an image back, fails to remove a container, or tells what it was asked for.
+//! A real Podman shows in the end-to-end cases that images run, and as what. The engine here is for what a real one cannot be
+//! asked to do: to hold an image back, to fail at a given moment, and to tell what it was asked for.
 
 mod fake;
 
 use std::{
     fs,
-    net::TcpListener,
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::Path,
     process::Command,
@@ -16,7 +15,7 @@ use std::{
 use serde_json::{Value, json};
 
 use self::fake::FakeEngine;
-use super::{Client, DEMO, Manifests, Run, kill, real::everything, server, until};
+use super::{Client, DEMO, Manifests, Run, server, until};
 
 const IMAGE: &str = "registry.example/mcp:1";
 
@@ -120,42 +119,6 @@ data: {a.toml: x = 1}";
     assert_eq!(mode(file), 0o644, "the server is another user");
     let folder = file.ancestors().find(|path| path.parent() == Some(&std::env::temp_dir())).unwrap();
     assert_eq!(mode(folder), 0o700, "nobody else on this machine");
-}
-
-#[test]
-fn an_image_that_speaks_http_is_reached_at_a_port_of_this_machine_alone() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let engine = FakeEngine::start(&[(IMAGE, &format!("{} streamableHttp", everything()))]);
-    let spec = format!(
-        "  transport: streamable-http\n  mcpPort: {port}\n  env: [{{name: PORT, value: \"{port}\"}}]"
-    );
-    let run = started(&engine, &image("everything", IMAGE, &spec));
-    let answer = run.client("everything").called("echo", json!({"message": "hi"}));
-    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
-    let made = &engine.made()[0];
-    let ports = &made["HostConfig"]["PortBindings"][format!("{port}/tcp")];
-    assert_eq!(ports[0]["HostIp"], "127.0.0.1");
-    assert_ne!(ports[0]["HostPort"], port.to_string());
-    let env = made["Env"].as_array().unwrap();
-    assert!(
-        env.contains(&json!(format!("MCP_PORT={port}"))) && env.contains(&json!("MCP_HOST=0.0.0.0")),
-        "{env:?}"
-    );
-    drop(run);
-    assert_eq!(engine.count(), 0);
-}
-
-#[test]
-fn a_container_that_dies_comes_back() {
-    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
-    let run = started(&engine, &image("demo", IMAGE, ""));
-    let client = run.client("demo");
-    assert_eq!(client.tools().len(), 3);
-    let first = engine.processes();
-    kill("KILL", first[0]);
-    let second = until(|| Some(engine.processes()).filter(|now| now.len() == 1 && *now != first));
-    assert!(second.is_some(), "{}", run.output());
-    assert_eq!(client.called("echo", json!({"message": "again"}))["result"]["content"][0]["text"], "again");
 }
 
 #[test]

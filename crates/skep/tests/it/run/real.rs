@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Manifests, Run, server};
 
 /// The program of the server, which is installed once.
-pub(super) fn everything() -> String {
+fn everything() -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
     let got = Command::new(&script).arg("server-everything").output().unwrap();
     let complaint = String::from_utf8_lossy(&got.stderr);

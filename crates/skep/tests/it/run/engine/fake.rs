@@ -4,7 +4,6 @@
 mod containers;
 mod http;
 mod images;
-mod ports;
 mod processes;
 
 use std::{
@@ -126,7 +125,7 @@ impl Drop for FakeEngine {
 }
 
 /// Answers what comes over one connection.
-fn served(stream: UnixStream, inner: &Arc<Mutex<Inner>>) {
+fn served(stream: UnixStream, inner: &Mutex<Inner>) {
     let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), steps.as_slice()) {

@@ -12,11 +12,10 @@ use std::{
 use super::{
     Inner,
     http::{answer, refuse},
-    ports::publish,
 };
 
-pub(super) fn started(stream: UnixStream, shared: &Arc<Mutex<Inner>>, id: &str) {
-    let mut inner = shared.lock().unwrap();
+pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
+    let mut inner = inner.lock().unwrap();
     let container = &inner.containers[id];
     let program = inner.programs[container.body["Image"].as_str().unwrap()].clone();
     let env = container.body["Env"].as_array().unwrap().iter().map(|pair| pair.as_str().unwrap());
@@ -34,7 +33,6 @@ pub(super) fn started(stream: UnixStream, shared: &Arc<Mutex<Inner>>, id: &str) 
         Err(error) => return refuse(stream, "400 Bad Request", &format!("exec: {}: {error}", program[0])),
     };
     let container = inner.containers.get_mut(id).unwrap();
-    publish(&container.body, shared, id);
     let attached = container.attached.as_ref().expect("nobody is attached").try_clone().unwrap();
     let attached = Arc::new(Mutex::new(attached));
     let mut input = process.stdin.take().unwrap();
