@@ -8,13 +8,14 @@ use skep_api::kinds::EmbeddingServerPhase;
 /// Words in the code that look like reasons and are none: kinds, words of Kubernetes and Go, and what was being done when
 /// an event was told.
 const OTHER_WORDS: &str = "
-    ALL Apply ConfigMap ContainerTerminated CrashLoopBackOff CreateContainerError CreateDeployment CreateHMACSecret
-    CreateService Delete Deployment EmbeddingServer ErrImagePull False Filesystem GenerateHMACSecret IfNotPresent
-    ImagePullBackOff InvalidImageName JSON MCPAuthzConfig MCPExternalAuthConfig MCPGroup MCPOIDCConfig
-    MCPTelemetryConfig MCPToolConfig MCPWebhookConfig Migrate Opaque PGPASSFILE PatchStoredVersions PodFailed
-    Reconcile Ref Refs ReplicaFailure ResolveEmbeddingService ResolvePrimaryUpstreamProvider ResolveReferences
-    RestoreCRs Role RoleBinding Running RuntimeDefault Secret Service ServiceAccount StatefulSet Succeeded TCP Time
-    True UpdateDeployment UpdateStatefulSet Validate ValidateAuthzConfigMap ValidateEmbeddingServerRef
+    ALL Apply ConfigMap ContainerTerminated CrashLoopBackOff CreateContainerConfigError CreateContainerError
+    CreateDeployment CreateHMACSecret CreateService Delete Deployment EmbeddingServer ErrImagePull False
+    Filesystem GenerateHMACSecret IfNotPresent ImagePullBackOff InvalidImageName JSON MCPAuthzConfig
+    MCPExternalAuthConfig MCPGroup MCPOIDCConfig MCPTelemetryConfig MCPToolConfig MCPWebhookConfig Migrate
+    Opaque PGPASSFILE PatchStoredVersions PodFailed PodScheduled Reconcile Ref Refs ReplicaFailure
+    ResolveEmbeddingService ResolvePrimaryUpstreamProvider ResolveReferences RestoreCRs Role RoleBinding Running
+    RuntimeDefault Secret Service ServiceAccount StatefulSet Succeeded TCP Time True Unschedulable
+    UpdateDeployment UpdateStatefulSet Validate ValidateAuthzConfigMap ValidateEmbeddingServerRef
     ValidateModelCache ValidatePodTemplateSpec ValidatePolicies ValidateSecrets ValidateSpec
     VirtualMCPCompositeToolDefinition
 ";
