@@ -122,8 +122,10 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
     let node = Node::start(args, folder, &["pause", "skep", "server-everything"])?;
     say(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
-    // It is made a moment after its namespace, and a pod is refused before.
-    kubectl.wait(&["serviceaccount", "default", "-n", USERS], |_| true)?;
+    // Both are made a moment after their namespace, and a pod is refused before.
+    for what in ["serviceaccount/default", "configmap/kube-root-ca.crt"] {
+        kubectl.wait(&[what, "-n", USERS], |_| true)?;
+    }
     let mut cluster = Cluster {
         kubectl,
         caller: caller(args, Vec::new()),

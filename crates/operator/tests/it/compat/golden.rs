@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use futures::{StreamExt, stream};
 use kube::{
     Api,
     api::PostParams,
@@ -66,6 +67,12 @@ pub(super) fn folders() -> Vec<PathBuf> {
     });
     assert!(all.len() > 15, "only {} folders", all.len());
     all
+}
+
+/// Does something with every folder, and returns what came of it. Each has a namespace and an operator of its own, and they
+/// mostly wait: so some are worked on at once.
+pub(super) async fn each<T, F: Future<Output = T>>(work: impl Fn(PathBuf) -> F) -> Vec<T> {
+    stream::iter(folders()).map(work).buffered(3).collect().await
 }
 
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {

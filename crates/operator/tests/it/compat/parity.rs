@@ -168,10 +168,10 @@ fn summary(kind: &str, status: &Value) -> Value {
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn the_children_and_the_status_of_every_golden_server_are_theirs() {
-    let mut failures = Vec::new();
-    for folder in golden::folders() {
-        let found = differences(&folder).await;
-        failures.extend(found.into_iter().map(|text| format!("{}: {text}", folder.display())));
-    }
+    let failures = golden::each(async |folder| {
+        let found = differences(&folder).await.into_iter();
+        found.map(|text| format!("{}: {text}", folder.display())).collect::<Vec<_>>()
+    });
+    let failures = failures.await.concat();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

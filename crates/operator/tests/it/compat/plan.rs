@@ -1,6 +1,6 @@
 //! A plan for a cluster that ToolHive's operator has filled: what it says is what then happens.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 use skep_converge::{Kind, Write};
@@ -36,46 +36,43 @@ async fn templates(fixture: &Fixture) -> BTreeMap<String, Value> {
 async fn what_toolhive_made_would_be_taken_over_as_it_then_is() {
     let kinds: Vec<Kind> =
         golden::KINDS.into_iter().chain(CHILDREN).chain([StatefulSets::KIND, Secrets::KIND]).collect();
-    let mut rolled = Vec::new();
-    for folder in golden::folders() {
-        let what = folder.display();
-        let (fixture, names, _) = left_by_toolhive(&folder).await;
-        let plans = plans(&fixture, &kinds, golden::settings()).await;
-        assert_eq!(plans.len(), names.len(), "{what}");
-        for (object, plan) in &plans {
-            assert_ne!(plan.verdict(), Verdict::Unreadable, "{what}: {object}");
-            let writes =
-                plan.writes.iter().filter(|planned| matches!(planned.write, Write::Create | Write::Delete));
-            assert_eq!(
-                writes.map(ToString::to_string).collect::<Vec<_>>(),
-                [] as [&str; 0],
-                "{what}: {object}"
-            );
-            for planned in plan.writes.iter().filter(|planned| planned.write == Write::Apply) {
-                assert_eq!(planned.from, ["thv-operator"], "{what}: {planned}");
-            }
-        }
-        let would_roll: Vec<String> = plans
-            .values()
-            .flat_map(|plan| plan.writes.iter().filter(|planned| planned.rolls_pods()))
-            .map(|planned| format!("{} {}", planned.kind.kind, planned.name))
-            .collect();
-        let before = templates(&fixture).await;
-        let fixture = fixture.restart().await;
-        for (kind, name) in &names {
-            taken_over(&fixture, *kind, name).await;
-        }
-        let after = templates(&fixture).await;
-        let did_roll: Vec<String> = before
-            .iter()
-            .filter(|(name, template)| after[*name] != **template)
-            .map(|(name, _)| name.clone())
-            .collect();
-        assert_eq!(would_roll, did_roll, "{what}");
-        rolled.extend(
-            did_roll.iter().map(|name| format!("{}: {name}", folder.file_name().unwrap().to_string_lossy())),
-        );
-        fixture.operator.stop().await;
-    }
+    let rolled = golden::each(async |folder| rolled(&folder, &kinds).await).await.concat();
     assert_eq!(rolled.len(), 3, "docs/compatibility.md tells what rolls once: {rolled:#?}");
+}
+
+/// The pods that are replaced in one folder, which are those that were planned to be.
+async fn rolled(folder: &Path, kinds: &[Kind]) -> Vec<String> {
+    let what = folder.display();
+    let (fixture, names, _) = left_by_toolhive(folder).await;
+    let plans = plans(&fixture, kinds, golden::settings()).await;
+    assert_eq!(plans.len(), names.len(), "{what}");
+    for (object, plan) in &plans {
+        assert_ne!(plan.verdict(), Verdict::Unreadable, "{what}: {object}");
+        let writes =
+            plan.writes.iter().filter(|planned| matches!(planned.write, Write::Create | Write::Delete));
+        assert_eq!(writes.map(ToString::to_string).collect::<Vec<_>>(), [] as [&str; 0], "{what}: {object}");
+        for planned in plan.writes.iter().filter(|planned| planned.write == Write::Apply) {
+            assert_eq!(planned.from, ["thv-operator"], "{what}: {planned}");
+        }
+    }
+    let would_roll: Vec<String> = plans
+        .values()
+        .flat_map(|plan| plan.writes.iter().filter(|planned| planned.rolls_pods()))
+        .map(|planned| format!("{} {}", planned.kind.kind, planned.name))
+        .collect();
+    let before = templates(&fixture).await;
+    let fixture = fixture.restart().await;
+    for (kind, name) in &names {
+        taken_over(&fixture, *kind, name).await;
+    }
+    let after = templates(&fixture).await;
+    let did_roll: Vec<String> = before
+        .iter()
+        .filter(|(name, template)| after[*name] != **template)
+        .map(|(name, _)| name.clone())
+        .collect();
+    assert_eq!(would_roll, did_roll, "{what}");
+    fixture.operator.stop().await;
+    let folder = folder.file_name().unwrap().to_string_lossy();
+    did_roll.iter().map(|name| format!("{folder}: {name}")).collect()
 }

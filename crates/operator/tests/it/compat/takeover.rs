@@ -81,46 +81,48 @@ const FORGOTTEN: &str = "Forgotten";
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
-    for folder in golden::folders() {
-        let (fixture, names, children) = left_by_toolhive(&folder).await;
-        let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
-        let rolled = checksums(&ours);
-        let fixture = fixture.restart().await;
-        for (kind, name) in &names {
-            let object = taken_over(&fixture, *kind, name).await;
-            status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
-        }
-        for child in &children {
-            let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
-            let live = golden::api(&fixture.test, child).get(name).await.unwrap();
-            let what = format!("{}: {kind} {name}", folder.display());
-            if matches!(kind, "Deployment" | "StatefulSet") {
-                let wanted = golden::without_duplicate_variables(child.clone());
-                // Entered in docs/compatibility.md: some configurations are others, and roll the pods once.
-                let mut text = wanted.to_string();
-                rolled.iter().for_each(|(theirs, ours)| text = text.replace(theirs, ours));
-                let wanted: Value = serde_json::from_str(&text).unwrap();
-                let template = |object: &Value| object["spec"]["template"].clone();
-                similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
-                // Entered in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
-                // Deployment, and not of its pods.
-                let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::KIND.kind;
-                let changes = if hashed || wanted != *child { 1 } else { 0 };
-                assert_eq!(live.metadata.generation, Some(1 + changes), "{what} was changed");
-            }
-            let managers =
-                live.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref());
-            let owner = &child["metadata"]["ownerReferences"][0]["kind"];
-            // A Secret with a random value stays as it was made.
-            let manager = match kind {
-                "Secret" => "thv-operator".to_owned(),
-                _ => format!("skep-{}", owner.as_str().unwrap().to_lowercase()),
-            };
-            assert_eq!(managers.collect::<Vec<_>>(), [manager], "{what} has one owner");
-        }
-        later_removals_work(&fixture, &names).await;
-        fixture.operator.stop().await;
+    golden::each(async |folder| taken_over_as_it_is(&folder).await).await;
+}
+
+async fn taken_over_as_it_is(folder: &Path) {
+    let (fixture, names, children) = left_by_toolhive(folder).await;
+    let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
+    let rolled = checksums(&ours);
+    let fixture = fixture.restart().await;
+    for (kind, name) in &names {
+        let object = taken_over(&fixture, *kind, name).await;
+        status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
     }
+    for child in &children {
+        let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
+        let live = golden::api(&fixture.test, child).get(name).await.unwrap();
+        let what = format!("{}: {kind} {name}", folder.display());
+        if matches!(kind, "Deployment" | "StatefulSet") {
+            let wanted = golden::without_duplicate_variables(child.clone());
+            // Entered in docs/compatibility.md: some configurations are others, and roll the pods once.
+            let mut text = wanted.to_string();
+            rolled.iter().for_each(|(theirs, ours)| text = text.replace(theirs, ours));
+            let wanted: Value = serde_json::from_str(&text).unwrap();
+            let template = |object: &Value| object["spec"]["template"].clone();
+            similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
+            // Entered in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
+            // Deployment, and not of its pods.
+            let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::KIND.kind;
+            let changes = if hashed || wanted != *child { 1 } else { 0 };
+            assert_eq!(live.metadata.generation, Some(1 + changes), "{what} was changed");
+        }
+        let managers =
+            live.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref());
+        let owner = &child["metadata"]["ownerReferences"][0]["kind"];
+        // A Secret with a random value stays as it was made.
+        let manager = match kind {
+            "Secret" => "thv-operator".to_owned(),
+            _ => format!("skep-{}", owner.as_str().unwrap().to_lowercase()),
+        };
+        assert_eq!(managers.collect::<Vec<_>>(), [manager], "{what} has one owner");
+    }
+    later_removals_work(&fixture, &names).await;
+    fixture.operator.stop().await;
 }
 
 /// Marks each object and writes its golden status as ToolHive's operator did.
