@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::stopwatch::until;
+use crate::{manifests, stopwatch::until};
 
 /// kubectl, as an administrator.
 pub(crate) struct Kubectl {
@@ -25,8 +25,7 @@ impl Kubectl {
 
     /// Applies these objects.
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
-        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
-        self.with_input(&["apply", "-f", "-"], documents.join("\n---\n").as_bytes()).map(drop)
+        self.with_input(&["apply", "-f", "-"], manifests::file(objects).as_bytes()).map(drop)
     }
 
     /// An object, or a list of them.
@@ -70,4 +69,10 @@ impl Kubectl {
         }
         Ok(String::from_utf8(output.stdout)?)
     }
+}
+
+/// Whether an object says of itself that it is ready.
+pub(crate) fn ready(live: &Value) -> bool {
+    let conditions = live["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }

@@ -12,6 +12,7 @@ mod node;
 mod outside;
 mod pki;
 mod podman;
+mod programs;
 mod shell;
 mod skep_run;
 mod stopwatch;

@@ -63,3 +63,8 @@ pub(crate) fn autoscaler(name: &str, least: i32) -> Value {
         },
     })
 }
+
+/// Objects as they stand in one file.
+pub(crate) fn file(objects: &[Value]) -> String {
+    objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
+}

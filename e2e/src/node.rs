@@ -4,16 +4,21 @@
 
 use std::{
     cell::RefCell,
-    env,
     ffi::OsStr,
-    fs::{self, File},
-    path::{Path, PathBuf},
+    fs,
+    path::Path,
     process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{Args, kubectl::Kubectl, pki::Authority, stopwatch::until};
+use crate::{
+    Args,
+    kubectl::{Kubectl, ready},
+    pki::Authority,
+    programs::{log, path},
+    stopwatch::until,
+};
 
 /// The node's own address.
 const NODE: &str = "10.250.0.1";
@@ -21,6 +26,8 @@ const PODS: &str = "10.251.0.0/24";
 const SERVICES: &str = "10.252.0.0/24";
 /// The first of them is the API server's.
 const API_SERVICE: &str = "10.252.0.1";
+/// What its pods are made of.
+const IMAGES: [&str; 3] = ["pause", "skep", "server-everything"];
 const SOCKET: &str = "/run/containerd/containerd.sock";
 
 /// A node that runs.
@@ -33,7 +40,7 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     /// Starts it, and waits until it is ready and has the images.
-    pub(crate) fn start(args: &'a Args, folder: &'a Path, images: &[&str]) -> Result<Self> {
+    pub(crate) fn start(args: &'a Args, folder: &'a Path) -> Result<Self> {
         let kubectl =
             Kubectl { program: args.programs.join("kubectl"), kubeconfig: folder.join("admin.kubeconfig") };
         let node = Self { args, folder, running: RefCell::default(), kubectl };
@@ -43,7 +50,7 @@ impl<'a> Node<'a> {
         node.etcd()?;
         node.containerd()?;
         node.api_server()?;
-        for image in images {
+        for image in IMAGES {
             node.import(image)?;
         }
         until("the API server", || {
@@ -52,10 +59,6 @@ impl<'a> Node<'a> {
         })?;
         node.control_plane()?;
         node.kubelet()?;
-        let ready = |live: &serde_json::Value| {
-            let conditions = live["status"]["conditions"].as_array();
-            conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
-        };
         node.kubectl.wait(&["node", "node"], ready)?;
         node.check()?;
         Ok(node)
@@ -298,11 +301,12 @@ SystemdCgroup = false
         let folders = [&self.args.programs, &self.args.node_programs];
         let program = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
         let program = program.with_context(|| format!("{name} is missing: see hack/programs"))?;
-        let log = self.args.logs.join(format!("{name}.log"));
-        let log = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let log = log(&self.args.logs.join(format!("{name}.log")))?;
+        // So that they find each other.
+        let path = path([self.args.node_programs.as_path(), &self.args.packages])?;
         let child = Command::new(program)
             .args(args)
-            .env("PATH", self.path()?)
+            .env("PATH", path)
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
@@ -310,13 +314,6 @@ SystemdCgroup = false
             .with_context(|| format!("cannot start {name}"))?;
         self.running.borrow_mut().push((name.into(), child));
         Ok(())
-    }
-
-    /// Where the programs find each other.
-    fn path(&self) -> Result<std::ffi::OsString> {
-        let own = [self.args.node_programs.clone(), self.args.packages.clone()];
-        let theirs: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
-        Ok(env::join_paths(own.into_iter().chain(theirs))?)
     }
 
     fn file(&self, name: &str) -> String {

@@ -3,14 +3,18 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, File},
+    fs,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{Args, stopwatch::until};
+use crate::{
+    Args,
+    programs::{log, path},
+    stopwatch::until,
+};
 
 /// Goes to a control group of its own, in the one hierarchy or in that of each controller. The namespace that is made then
 /// takes it for the root.
@@ -71,9 +75,8 @@ impl<'a> Podman<'a> {
         let folder = folder.join("podman");
         fs::create_dir(&folder)?;
         configure(args, &folder)?;
-        let log = args.logs.join("podman.log");
-        let log = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-        let service = configured(Command::new("sh"), args, &folder)
+        let log = log(&args.logs.join("podman.log"))?;
+        let service = configured(Command::new("sh"), args, &folder)?
             .args(["-c", ENTER, "enter"])
             .arg(group)
             .arg(SERVE)
@@ -98,7 +101,7 @@ impl<'a> Podman<'a> {
     /// Runs podman to its end, and gives what it printed.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String> {
         let podman = self.args.podman.join("podman");
-        let output = configured(self.within(podman), self.args, &self.folder).args(args).output()?;
+        let output = configured(self.within(podman), self.args, &self.folder)?.args(args).output()?;
         ensure!(output.status.success(), "podman: {}", String::from_utf8_lossy(&output.stderr).trim());
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
@@ -166,15 +169,12 @@ runroot = "/run/containers/storage"
     Ok(())
 }
 
-fn configured(mut command: Command, args: &Args, folder: &Path) -> Command {
-    let own = [args.podman.clone(), args.packages.clone()];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path = std::env::join_paths(own.into_iter().chain(std::env::split_paths(&path)));
+fn configured(mut command: Command, args: &Args, folder: &Path) -> Result<Command> {
     command
-        .env("PATH", path.unwrap_or_default())
+        .env("PATH", path([args.podman.as_path(), &args.packages])?)
         .env("CONTAINERS_CONF", folder.join("containers.conf"))
         .env("CONTAINERS_STORAGE_CONF", folder.join("storage.conf"));
-    command
+    Ok(command)
 }
 
 fn text(path: &Path) -> String {

@@ -2,37 +2,31 @@
 
 use std::{
     env,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, ExitCode},
 };
 
 use anyhow::{Context, Result};
 
-use crate::{Args, helm::Helm, node::Node};
+use crate::{Args, helm::Helm, node::Node, programs::path};
 
 /// Starts the node, installs the charts as they are, and waits until the shell ends.
 pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
-    let node = Node::start(args, folder, &["pause", "skep", "server-everything"])?;
+    let node = Node::start(args, folder)?;
     let kubeconfig = &node.kubectl.kubeconfig;
     let helm = Helm { program: &args.helm, kubeconfig };
     helm.upgrade("skep-crds", &[])?;
     helm.upgrade("skep", &[])?;
     eprintln!("The node runs until this shell ends. kubectl, helm and skep are those of this repository.");
+    // With the programs of a user before all others.
+    let here = env::current_exe()?;
+    let own = [args.helm.parent(), here.parent(), Some(&args.programs)];
     let status = Command::new("bash")
-        .env("PATH", path(args)?)
+        .env("PATH", path(own.into_iter().flatten())?)
         .env("KUBECONFIG", kubeconfig)
         .envs(helm.own_settings())
         .status()
         .context("cannot start bash")?;
     node.check()?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
-}
-
-/// With the programs of a user before all others.
-fn path(args: &Args) -> Result<std::ffi::OsString> {
-    let here = env::current_exe()?;
-    let own = [args.helm.parent(), here.parent(), Some(&args.programs)];
-    let own = own.into_iter().flatten().map(Path::to_path_buf);
-    let theirs: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
-    Ok(env::join_paths(own.chain(theirs))?)
 }

@@ -1,8 +1,7 @@
 //! `skep run`, as somebody calls it who has Podman.
 
 use std::{
-    env,
-    fs::{self, File},
+    env, fs,
     path::PathBuf,
     process::{Child, ExitStatus, Stdio},
 };
@@ -11,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::{podman::Podman, stopwatch::until};
+use crate::{manifests, podman::Podman, programs, stopwatch::until};
 
 /// As somebody whose files are for nobody else.
 const CAREFUL: &str = r#"umask 077; exec "$@""#;
@@ -28,10 +27,9 @@ impl SkepRun {
     /// Starts it with these objects. It finds Podman by itself.
     pub(crate) fn start(podman: &Podman<'_>, objects: &[Value]) -> Result<Self> {
         let file = podman.folder.join("servers.yaml");
-        let documents: Vec<String> = objects.iter().map(Value::to_string).collect();
-        fs::write(&file, documents.join("\n---\n"))?;
+        fs::write(&file, manifests::file(objects))?;
         let log = podman.args.logs.join("skep-run.log");
-        let says = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let says = programs::log(&log)?;
         let files = podman.folder.join("files");
         fs::create_dir_all(&files)?;
         let process = podman

@@ -18,7 +18,7 @@ use crate::{
     Args,
     call::Caller,
     helm::Helm,
-    kubectl::Kubectl,
+    kubectl::{Kubectl, ready},
     manifests::{self, SYSTEM, USERS},
     node::Node,
     podman::Podman,
@@ -119,7 +119,7 @@ fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
 /// Starts the node for cases, and says how many passed.
 fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<usize> {
     let begin = Instant::now();
-    let node = Node::start(args, folder, &["pause", "skep", "server-everything"])?;
+    let node = Node::start(args, folder)?;
     say(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
     // Both are made a moment after their namespace, and a pod is refused before.
@@ -219,11 +219,6 @@ fn only(mut pods: Vec<Value>) -> Result<Value> {
 
 fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).with_context(|| format!("{pointer} is missing"))
-}
-
-fn ready(live: &Value) -> bool {
-    let conditions = live["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")
 }
 
 /// What helps to find out why.
