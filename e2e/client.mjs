@@ -16,11 +16,22 @@ const { Client } = await part('index');
 const { SSEClientTransport } = await part('sse');
 const { StreamableHTTPClientTransport } = await part('streamableHttp');
 
+// An error says which step failed.
+async function step(name, work) {
+  try {
+    return await work();
+  } catch (error) {
+    error.message = `${name}: ${error.message}`;
+    throw error;
+  }
+}
+
 async function connected() {
   const client = new Client({ name: 'skep-e2e', version: '1' });
   const Transport = transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  await client.connect(new Transport(new URL(url), { requestInit: { headers } }));
+  const connection = new Transport(new URL(url), { requestInit: { headers } });
+  await step('initialize', () => client.connect(connection));
   return client;
 }
 
@@ -35,7 +46,8 @@ async function withClient(work) {
 
 async function echoed(client) {
   const message = 'x'.repeat(size);
-  const answer = await client.callTool({ name: 'echo', arguments: { message } });
+  const call = () => client.callTool({ name: 'echo', arguments: { message } });
+  const answer = await step('tools/call', call);
   const text = answer.content[0].text;
   if (text !== `Echo: ${message}`) throw new Error(`it was answered ${text.slice(0, 200)}`);
   return { at: Date.now() };

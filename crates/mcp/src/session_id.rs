@@ -36,9 +36,10 @@ impl SessionId {
     }
 
     /// As much of it as may be shown: eight of a UUID's characters tell sessions apart and leave 90 bits to guess. A
-    /// short id shows nothing.
+    /// short id shows nothing, whatever a proxy has added to it after a `~`.
     pub fn beginning(&self) -> &str {
-        if self.0.len() < 32 { "" } else { &self.0[..8] }
+        let id = self.0.split('~').next().unwrap_or_default();
+        if id.len() < 32 { "" } else { &id[..8] }
     }
 }
 

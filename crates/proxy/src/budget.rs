@@ -38,6 +38,11 @@ impl Budget {
 }
 
 impl Share {
+    /// For another body of the same request, of which nothing is there yet.
+    pub(crate) fn another(&self) -> Self {
+        self.budget.share()
+    }
+
     /// Takes this much more. It does not wait: who holds a part already would wait for others who do.
     pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.bytes += bytes;

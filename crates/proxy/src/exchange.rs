@@ -3,10 +3,10 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, header, uri::PathAndQuery};
 use skep_mcp::{
-    Envelope, Id, Refusal,
-    header::{MCP_NAME, encoded_name},
+    Envelope, Era, Id, Refusal,
+    header::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID, encoded_name},
 };
 
 use crate::{
@@ -25,6 +25,8 @@ pub(crate) struct Exchange {
     pub(crate) path: PathAndQuery,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// Whether a middleware has changed the body: then the client may not see it.
+    pub(crate) is_changed: bool,
     /// The memory that the body takes.
     pub(crate) _share: Share,
     /// Who is at the other end of the connection.
@@ -48,6 +50,34 @@ impl Exchange {
         Box::new(answer::refused(refusal, self.id()))
     }
 
+    /// The request that starts this request's session again, with the same headers from the same caller. Its caller is not
+    /// known yet, as for every request that has not passed through the middlewares.
+    pub(crate) fn initialize(&self, body: Bytes) -> Result<Self, Refusal> {
+        let mut headers = self.headers.clone();
+        for name in [MCP_SESSION_ID, MCP_METHOD, MCP_NAME] {
+            headers.remove(name);
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let call = Call::of(&headers, &body)?;
+        if !call.is_initialize() || call.id.is_none() || call.era != Era::Legacy {
+            return Err(Refusal::Session);
+        }
+        Ok(Self {
+            started: Instant::now(),
+            method: Method::POST,
+            path: self.path.clone(),
+            headers,
+            body,
+            is_changed: false,
+            _share: self._share.another(),
+            peer: self.peer,
+            call: Some(call),
+            identity: None,
+            noted: None,
+        })
+    }
+
     /// Puts another message in place of the one that came, and looks at it as at the first.
     pub(crate) fn replace_body(&mut self, body: Bytes) -> Result<(), Refusal> {
         self.call = Some(match &self.call {
@@ -55,6 +85,7 @@ impl Exchange {
             None => Call::of(&self.headers, &body)?,
         });
         self.body = body;
+        self.is_changed = true;
         Ok(())
     }
 

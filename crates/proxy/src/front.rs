@@ -237,7 +237,7 @@ impl Proxy {
             return *refused;
         }
         let sent = match &self.server {
-            Server::Http(server) => server.send(exchange).await,
+            Server::Http(server) => server.send(exchange, &self.chain).await,
             Server::Stdio(server) => server.send(exchange).await,
         };
         match sent {
@@ -289,6 +289,7 @@ impl Proxy {
             path,
             headers: parts.headers,
             body,
+            is_changed: false,
             _share: share,
             peer,
             call,

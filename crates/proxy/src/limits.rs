@@ -17,6 +17,8 @@ pub const ENV_FILE: u64 = 1 << 20;
 pub const SESSIONS: usize = 100_000;
 /// How long an idle session lives, unless the RunConfig says otherwise.
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
+/// How many sessions that clients ended are remembered, so that none of them is restored.
+pub const ENDED_SESSIONS: usize = 10_000;
 /// The largest `initialize` that is kept, to begin a session anew when its server has lost it.
 pub const INITIALIZE: usize = 64 << 10;
 /// How long a Redis that sessions or limits are in may take to answer, with all that is needed for it.

@@ -3,6 +3,7 @@
 //! They are in the proxy's memory, or in a Redis where all proxies of a server see them. The sessions of a stdio server
 //! are always in memory: its process belongs to one proxy, and so does what its clients have subscribed to.
 
+mod ended;
 mod memory;
 mod shared;
 
@@ -12,6 +13,7 @@ use skep_config::run_config::SessionRedis;
 use skep_mcp::Refusal;
 
 use crate::{ConfigError, owner::Owner, redis::Away};
+pub(crate) use ended::Ended;
 pub(crate) use memory::{Full, Memory};
 use shared::Shared;
 

@@ -7,16 +7,19 @@ use skep_config::{RunConfig, run_config::Transport};
 use skep_mcp::Refusal;
 use tracing::{debug, warn};
 
-use super::{Answered, Target, client::Client, connections::Error, head, reach::Reach, session, sse};
+use super::{
+    Answered, Target, client::Client, connections::Error, head, reach::Reach, session, session::Current, sse,
+};
 use crate::{
     ConfigError,
     body::Body,
+    chain::Chain,
     endpoint::Endpoint,
     exchange::Exchange,
     health::Condition,
     limits,
     runtime::kubernetes::Readiness,
-    sessions::{Session, Sessions},
+    sessions::{Ended, Sessions},
 };
 
 /// The variable that has servers of others asked how they are.
@@ -27,6 +30,8 @@ pub(crate) struct HttpServer {
     pub(super) client: Client,
     pub(super) target: Target,
     pub(super) sessions: Sessions,
+    /// Those that must not be restored.
+    pub(super) ended: Ended,
     reach: Reach,
     /// How its pods are, where it has pods that we know of.
     readiness: Option<Readiness>,
@@ -53,6 +58,7 @@ impl HttpServer {
             is_asked: !target.remote || asks_remote,
             target,
             sessions,
+            ended: Ended::default(),
             reach: Reach::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
@@ -95,34 +101,39 @@ impl HttpServer {
         self.client.expire().await;
     }
 
-    /// Passes a request on.
-    pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
-        let answer = self.sent(exchange).await?;
+    /// Passes a request on that has passed through the chain, which a session that is restored for it passes through, too.
+    pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
+        let answer = self.sent(exchange, chain).await?;
         Ok(match &self.endpoint {
             Some(endpoint) => sse::readdressed(&exchange.headers, &exchange.method, answer, endpoint),
             None => answer,
         })
     }
 
-    async fn sent(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    async fn sent(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
         let current = self.current(exchange).await?;
-        let answer = self.forward(exchange, current.as_ref().map(|current| &current.session)).await;
+        let answer = self.forward(exchange, current.as_ref()).await;
         match (answer, current) {
-            (Ok(response), Some(current)) if current.is_nobodys(&response) => Err(Refusal::Session),
+            (Ok(response), Some(current)) if current.is_unknown(&response, exchange) => {
+                if exchange.method == Method::DELETE {
+                    self.end(&current).await?;
+                }
+                Err(Refusal::Session)
+            }
             // In a box: what is seldom needed would make every request larger.
             (Ok(response), Some(current)) if current.is_lost(&response, exchange) => {
-                Box::pin(self.recovered(exchange, current, Ok(response))).await
+                Box::pin(self.restore(exchange, chain, current, Ok(response))).await
             }
             (Err(error), Some(current)) if error.is_connect() || is_repeatable(exchange) => {
-                Box::pin(self.recovered(exchange, current, Err(()))).await
+                Box::pin(self.restore(exchange, chain, current, Err(()))).await
             }
             // It begins a session, and its server ended before it answered.
             (Err(error), None) if !error.is_connect() && is_repeatable(exchange) => {
                 debug!(%error, "sent once more");
                 let response = Box::pin(self.forward(exchange, None)).await.map_err(unreachable)?;
-                self.learnt(exchange, None, response).await
+                self.record(exchange, None, response).await
             }
-            (Ok(response), current) => self.learnt(exchange, current, response).await,
+            (Ok(response), current) => self.record(exchange, current, response).await,
             (Err(error), _) => Err(unreachable(error)),
         }
     }
@@ -130,12 +141,12 @@ impl HttpServer {
     pub(super) async fn forward(
         &self,
         exchange: &Exchange,
-        session: Option<&Session>,
+        current: Option<&Current>,
     ) -> Result<Response<Answered>, Error> {
         let made = |uri| {
             let mut headers = exchange.headers.clone();
             head::outgoing(&mut headers, &self.target, exchange.peer);
-            match session.map(|session| session.server_id.as_deref()) {
+            match current.map(Current::other_id) {
                 // The client has another id than the server.
                 Some(Some(id)) => session::set(&mut headers, id),
                 Some(None) => {}
@@ -145,7 +156,7 @@ impl HttpServer {
             }
             request(exchange.method.clone(), uri, headers, exchange.body.clone())
         };
-        let pod = session.and_then(|session| session.pod.as_deref());
+        let pod = current.and_then(|current| current.session.pod.as_deref());
         self.reached(self.uri(&exchange.method, exchange, pod), pod, made).await
     }
 

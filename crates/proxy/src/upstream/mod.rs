@@ -6,6 +6,7 @@ mod connections;
 mod head;
 mod http;
 mod reach;
+mod restorable_id;
 mod session;
 mod sse;
 mod target;

@@ -1,8 +1,8 @@
-//! Which session a request is in, and what becomes of it: sessions begin, end, and are begun anew when the server has
-//! lost them.
+//! Which session a request is in: sessions start, end, and are restored when the server has lost them.
 //!
-//! A session outlives a proxy that has it in memory only where it is nobody's in particular: then another proxy asks the
-//! server whether there is such a session. Where callers have names, it has to be known whose it is.
+//! A session outlives a proxy that has it in memory only where callers are anonymous. Another proxy then tries the server,
+//! which may know the session, and restores the session from the client's id if the server does not ([`restorable_id`]).
+//! Where callers have names, it must be known whose session it is.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -12,10 +12,13 @@ use tracing::debug;
 use super::{
     Answered, head,
     http::{HttpServer, passed_back, request, unreachable},
+    restorable_id::{RestorableId, restorable_id},
 };
 use crate::{
+    answer,
     body::Body,
     call::Call,
+    chain::Chain,
     exchange::Exchange,
     limits,
     owner::Owner,
@@ -27,26 +30,57 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 
 /// The session that a request is in.
 pub(super) struct Current {
+    /// The client's id.
     id: SessionId,
+    /// How much of it is the key of the session in the store: the id that the server gave it when it started.
+    key: usize,
     pub(super) session: Session,
     /// Whether it is one that we know. If not, the server may.
     known: bool,
+    /// Whether the client's id carries its `initialize`.
+    restorable: bool,
 }
 
 impl Current {
-    /// Whether neither we nor the server know it. Servers tell so by one of two numbers.
-    pub(super) fn is_nobodys(&self, response: &Response<Answered>) -> bool {
-        !self.known && matches!(response.status(), StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+    fn key(&self) -> &str {
+        &self.id.as_str()[..self.key]
     }
 
-    /// Whether the server does not know it, and we do.
+    /// The id for the server, if it is not the client's.
+    pub(super) fn other_id(&self) -> Option<&str> {
+        let id = self.session.server_id.as_deref().unwrap_or(self.key());
+        (id != self.id.as_str()).then_some(id)
+    }
+
+    /// Whether neither we nor the server know it, and it cannot be restored. For servers it is one of two statuses.
+    pub(super) fn is_unknown(&self, response: &Response<Answered>, exchange: &Exchange) -> bool {
+        !self.known && is_unknown(response.status()) && !self.may_be_restored(exchange)
+    }
+
+    /// Whether the server does not know it, and we may restore it.
     pub(super) fn is_lost(&self, response: &Response<Answered>, exchange: &Exchange) -> bool {
-        self.known && response.status() == StatusCode::NOT_FOUND && exchange.method != Method::DELETE
+        let status = response.status();
+        let lost = if self.known { status == StatusCode::NOT_FOUND } else { is_unknown(status) };
+        lost && self.may_be_restored(exchange)
+    }
+
+    fn may_be_restored(&self, exchange: &Exchange) -> bool {
+        (self.known || self.restorable) && exchange.method != Method::DELETE
+    }
+
+    /// The `initialize` that the client's id carries.
+    fn carried(&self) -> Option<Bytes> {
+        RestorableId::split(self.id.as_str()).filter(|_| self.restorable)?.initialize()
     }
 }
 
+/// Whether a server may answer so in a session that it does not know.
+fn is_unknown(status: StatusCode) -> bool {
+    matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+}
+
 impl HttpServer {
-    /// The session that the request names. `initialize` begins one, and since 2026-07-28 there are none.
+    /// The session that the request names. `initialize` starts one, and since 2026-07-28 there are none.
     pub(super) async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
         let stateless =
             exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
@@ -57,18 +91,42 @@ impl HttpServer {
         }
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
         let caller = Owner::of(exchange);
-        match self.sessions.get(id.as_str()).await? {
-            Some(session) if session.belongs_to(caller) => Ok(Some(Current { id, session, known: true })),
-            None if caller == Owner::ANYBODY && matches!(self.sessions, Sessions::Memory(_)) => {
-                let session = Session { server_id: None, pod: None, initialize: None, owner: Some(caller) };
-                Ok(Some(Current { id, session, known: false }))
+        let found = |id: SessionId, key: usize, session: Session, restorable: bool| {
+            let current = Current { id, key, session, known: true, restorable };
+            if current.session.belongs_to(caller) { Ok(Some(current)) } else { Err(Refusal::Session) }
+        };
+        if !self.is_shareable(caller) {
+            let session = self.sessions.get(id.as_str()).await?.ok_or(Refusal::Session)?;
+            let key = id.as_str().len();
+            return found(id, key, session, false);
+        }
+        if let Some(parts) = RestorableId::split(id.as_str()) {
+            let (key, is_plain) = (parts.server_id.len(), parts.is_plain());
+            if let Some(session) = self.sessions.get(parts.server_id).await? {
+                return found(id, key, session, !is_plain);
             }
-            _ => Err(Refusal::Session),
+            let initialize = parts.initialize().and_then(|body| exchange.initialize(body).ok());
+            if is_plain || initialize.is_some() {
+                if self.ended.contains(parts.server_id) {
+                    return Err(Refusal::Session);
+                }
+                return Ok(Some(unknown(id, key, caller, !is_plain)));
+            }
+        }
+        let key = id.as_str().len();
+        match self.sessions.get(id.as_str()).await? {
+            Some(session) => found(id, key, session, false),
+            None => Ok(Some(unknown(id, key, caller, false))),
         }
     }
 
-    /// Remembers a session that begins with this answer, or forgets the one that ends with it.
-    pub(super) async fn learnt(
+    /// Whether a session of this caller may be used through another proxy, although we have it in memory.
+    fn is_shareable(&self, caller: Owner) -> bool {
+        caller == Owner::ANYBODY && matches!(self.sessions, Sessions::Memory(_))
+    }
+
+    /// Remembers a session that starts with this response, or forgets the one that ends with it.
+    pub(super) async fn record(
         &self,
         exchange: &Exchange,
         current: Option<Current>,
@@ -78,15 +136,21 @@ impl HttpServer {
             && exchange.method == Method::DELETE
             && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
         {
-            // If this fails, the client may ask again, and the server then says that there is no such session.
-            self.sessions.remove(current.id.as_str()).await?;
+            self.end(current).await?;
         }
-        if let Some((id, session)) = self.begun(exchange, current.as_ref(), &response)? {
-            self.sessions.put(id.as_str(), session).await?;
-        }
+        let id = match current {
+            None => self.record_start(exchange, &response).await?,
+            Some(current) => {
+                if !current.known && response.status().is_success() && exchange.method != Method::DELETE {
+                    let session = self.session(exchange, &response);
+                    self.sessions.put(current.key(), session).await?;
+                }
+                // The client's id stays what it was, also where the server has another.
+                current.other_id().is_some().then_some(current.id)
+            }
+        };
         let mut answer = passed_back(response);
-        // The client's id stays what it was, whatever the server calls the session now.
-        if let Some(Current { id, session: Session { server_id: Some(_), .. }, .. }) = &current
+        if let Some(id) = id
             && answer.headers().contains_key(&HEADER)
         {
             set(answer.headers_mut(), id.as_str());
@@ -94,66 +158,119 @@ impl HttpServer {
         Ok(answer)
     }
 
-    /// The session that is new to us with this answer: it begins, or the server knows it since before.
-    fn begun(
+    /// Remembers a session that starts with this response, and returns the id for the client.
+    async fn record_start(
         &self,
         exchange: &Exchange,
-        current: Option<&Current>,
         response: &Response<Answered>,
-    ) -> Result<Option<(SessionId, Session)>, Refusal> {
-        let id = match current {
-            None if response.status() == StatusCode::OK => match response.headers().get(&HEADER) {
-                Some(id) => SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?,
-                None => return Ok(None),
-            },
-            Some(current)
-                if !current.known && response.status().is_success() && exchange.method != Method::DELETE =>
-            {
-                current.id.clone()
+    ) -> Result<Option<SessionId>, Refusal> {
+        let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
+        let Some(id) = id else { return Ok(None) };
+        let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
+        let mut session = self.session(exchange, response);
+        let mut client_id = id.clone();
+        if self.is_shareable(Owner::of(exchange))
+            && !exchange.is_changed
+            && let Some(initialize) = &session.initialize
+        {
+            client_id = restorable_id(&id, initialize);
+            if RestorableId::split(client_id.as_str()).is_some_and(|parts| !parts.is_plain()) {
+                session.initialize = None;
             }
-            _ => return Ok(None),
-        };
-        let session = Session {
-            server_id: None,
-            pod: self.pod(response),
-            initialize: kept_initialize(exchange),
-            owner: Some(Owner::of(exchange)),
-        };
-        Ok(Some((id, session)))
+            self.ended.remove(id.as_str());
+        }
+        self.sessions.put(id.as_str(), session).await?;
+        Ok((client_id != id).then_some(client_id))
     }
 
-    /// Begins the session anew, and sends the request once more. Without a way to begin it, what happened stands.
-    pub(super) async fn recovered(
+    /// A session that is new to us with this response: it starts, or the server knew it before.
+    fn session(&self, exchange: &Exchange, response: &Response<Answered>) -> Session {
+        Session {
+            server_id: None,
+            pod: self.pod(response),
+            initialize: stored_initialize(exchange),
+            owner: Some(Owner::of(exchange)),
+        }
+    }
+
+    /// Forgets a session that its client has ended. If this fails, the client may try again, and the server then answers
+    /// that there is no such session.
+    pub(super) async fn end(&self, current: &Current) -> Result<(), Refusal> {
+        if current.restorable {
+            self.ended.insert(current.key());
+        }
+        Ok(self.sessions.remove(current.key()).await?)
+    }
+
+    /// Restores the session, and sends the request once more. Where that is impossible, what happened stands.
+    pub(super) async fn restore(
         &self,
         exchange: &Exchange,
+        chain: &Chain,
         mut current: Current,
         happened: Result<Response<Answered>, ()>,
     ) -> Result<Response<Body>, Refusal> {
-        match self.begun_anew(exchange, &current.session).await {
+        match self.begin_again(exchange, chain, &current).await {
             Some(session) => {
-                debug!(session = ?current.id, "the server had lost the session, and has it again");
-                // Where this cannot be kept, the next request does the same.
-                self.sessions.change(current.id.as_str(), session.clone()).await.ok();
+                debug!(session = ?current.id, "session restored: the server had lost it");
+                if current.known {
+                    // Where this cannot be stored, the next request does the same.
+                    self.sessions.change(current.key(), session.clone()).await.ok();
+                } else if !self.ended.contains(current.key()) {
+                    self.sessions.put(current.key(), session.clone()).await?;
+                }
+                current.known = true;
                 current.session = session;
             }
             None => {
                 // Any pod may answer from now on.
                 let session = Session { pod: None, ..current.session.clone() };
-                self.sessions.change(current.id.as_str(), session).await.ok();
+                self.sessions.change(current.key(), session).await.ok();
                 return match happened {
-                    Ok(response) => Ok(passed_back(response)),
+                    Ok(_) if !current.known => Err(Refusal::Session),
+                    Ok(response) => self.record(exchange, Some(current), response).await,
                     Err(()) => Err(Refusal::Unreachable),
                 };
             }
         }
-        let response = self.forward(exchange, Some(&current.session)).await.map_err(unreachable)?;
-        self.learnt(exchange, Some(current), response).await
+        let response = self.forward(exchange, Some(&current)).await.map_err(unreachable)?;
+        self.record(exchange, Some(current), response).await
     }
 
-    /// A new session at the server for one that it has lost, by the request that began the old one.
-    async fn begun_anew(&self, exchange: &Exchange, lost: &Session) -> Option<Session> {
-        let initialize = Bytes::copy_from_slice(lost.initialize.as_deref()?);
-        let mut headers = exchange.headers.clone();
+    /// A new session at the server for one that it has lost.
+    async fn begin_again(&self, exchange: &Exchange, chain: &Chain, lost: &Current) -> Option<Session> {
+        match &lost.session.initialize {
+            // The middlewares have seen it when it came.
+            Some(initialize) => {
+                let initialize = Bytes::copy_from_slice(initialize);
+                let (session, _) =
+                    self.initialize(exchange, exchange.headers.clone(), initialize, lost).await;
+                session
+            }
+            // It comes with this request, so no middleware has seen it.
+            None => {
+                let mut start = exchange.initialize(lost.carried()?).ok()?;
+                let (session, answer) = match chain.request(&mut start).await {
+                    Ok(()) => {
+                        let (headers, body) = (start.headers.clone(), start.body.clone());
+                        self.initialize(exchange, headers, body, lost).await
+                    }
+                    Err(refused) => (None, *refused),
+                };
+                drop(chain.observed(&start, answer));
+                session
+            }
+        }
+    }
+
+    /// Starts a session by this `initialize`, with the server's response to it.
+    async fn initialize(
+        &self,
+        exchange: &Exchange,
+        mut headers: HeaderMap,
+        initialize: Bytes,
+        lost: &Current,
+    ) -> (Option<Session>, Response<Body>) {
         head::outgoing(&mut headers, &self.target, exchange.peer);
         headers.remove(&HEADER);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -162,16 +279,23 @@ impl HttpServer {
             move |uri| request(Method::POST, uri, headers.clone(), body.clone())
         };
         let any = self.uri(&Method::POST, exchange, None);
-        let response = self.reached(any, None, post(headers.clone(), initialize)).await.ok()?;
-        let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK)?;
-        let id = SessionId::parse(id.as_bytes()).ok()?;
+        let Ok(response) = self.reached(any, None, post(headers.clone(), initialize)).await else {
+            return (None, answer::empty(StatusCode::BAD_GATEWAY));
+        };
+        let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
+        let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
         let pod = self.pod(&response);
+        let answer = passed_back(response);
+        let Some(id) = id else { return (None, answer) };
         // A server may wait for this before it answers anything else.
         set(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
-        self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.ok()?;
+        if self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.is_err() {
+            return (None, answer);
+        }
         let server_id = Some(id.as_str().into());
-        Some(Session { server_id, pod, initialize: lost.initialize.clone(), owner: lost.owner })
+        let Session { initialize, owner, .. } = &lost.session;
+        (Some(Session { server_id, pod, initialize: initialize.clone(), owner: *owner }), answer)
     }
 
     /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.
@@ -183,8 +307,14 @@ impl HttpServer {
     }
 }
 
-/// The request, if it is one that begins a session and not too large to keep.
-fn kept_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
+/// A session that we do not know, and that the server may know.
+fn unknown(id: SessionId, key: usize, caller: Owner, restorable: bool) -> Current {
+    let session = Session { server_id: None, pod: None, initialize: None, owner: Some(caller) };
+    Current { id, key, session, known: false, restorable }
+}
+
+/// The request, if it is one that starts a session and not too large to store.
+fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
     let initialize = exchange.call.as_ref().is_some_and(Call::is_initialize);
     // A copy of its own: what came in is a part of a larger buffer.
     (initialize && exchange.body.len() <= limits::INITIALIZE).then(|| exchange.body.as_ref().into())

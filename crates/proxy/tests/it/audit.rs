@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Server, answered, call, result};
 
-struct Log(PathBuf);
+pub(crate) struct Log(PathBuf);
 
 impl Log {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self(std::env::temp_dir().join(format!("skep-audit-{name}-{}.log", std::process::id())))
     }
 
     /// The entries, once there are as many. An entry is written when its answer has ended, which may be a moment after
     /// the client has all of it.
-    async fn entries(&self, count: usize) -> Vec<Value> {
+    pub(crate) async fn entries(&self, count: usize) -> Vec<Value> {
         let read = || -> Vec<Value> {
             let text = fs::read_to_string(&self.0).unwrap_or_default();
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -37,7 +37,7 @@ impl Drop for Log {
     }
 }
 
-fn middleware(log: &Log, more: Value) -> Value {
+pub(crate) fn middleware(log: &Log, more: Value) -> Value {
     let mut config = json!({"logFile": log.0, "component": "files"});
     config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let policies = ["permit(principal, action, resource) unless { resource == Tool::\"secret\" };"];

@@ -269,3 +269,8 @@ pub(crate) fn begun(got: &Got, id: &str) -> Response<Bytes> {
     response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
     response
 }
+
+/// The id of the session that an answer starts.
+pub(crate) fn session_id(answer: &Answer) -> String {
+    answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
+}

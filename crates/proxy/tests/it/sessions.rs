@@ -15,7 +15,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::fixture::{Fixture, Server, begun, call, initialize, result, status};
+use crate::fixture::{Fixture, Server, begun, call, initialize, result, session_id, status};
 
 /// A server that knows its one session, `one`, until that is ended. It tells others so as `unknown` says.
 async fn with_one_session(unknown: u16) -> Server {
@@ -39,9 +39,13 @@ async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
     let server = with_one_session(404).await;
     let fixture = Fixture::new(&server, json!([])).await;
     let answer = fixture.post(&[], &initialize()).await;
-    assert_eq!(answer.headers["mcp-session-id"], "one");
+    let id = session_id(&answer);
+    assert!(id.starts_with("one~"), "{id}");
     let list = call("tools/list", json!({}));
-    assert_eq!(fixture.post(&WITHIN, &list).await.status, StatusCode::OK);
+    for id in [&id, "one"] {
+        assert_eq!(fixture.post(&[("mcp-session-id", id)], &list).await.status, StatusCode::OK);
+    }
+    assert!(server.got().iter().all(|got| matches!(got.header("mcp-session-id"), None | Some("one"))));
 
     let forged = fixture.post(&[("mcp-session-id", "two")], &list).await;
     assert_eq!(
@@ -49,8 +53,12 @@ async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
         (StatusCode::NOT_FOUND, json!(-32001))
     );
     assert_eq!(forged.json()["id"], 7);
-    assert_eq!(fixture.send(Method::DELETE, "/mcp", &WITHIN, b"").await.status, StatusCode::OK);
-    assert_eq!(fixture.post(&WITHIN, &list).await.status, StatusCode::NOT_FOUND);
+    let within = [("mcp-session-id", &*id)];
+    assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
+    let before = server.got().len();
+    assert_eq!(fixture.post(&within, &list).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(server.got().len(), before, "it is not restored");
 }
 
 /// The proxy is replaced, and the server is not.
@@ -77,7 +85,7 @@ async fn a_session_of_anybody_outlives_the_proxy_that_began_it() {
 }
 
 #[tokio::test]
-async fn a_session_that_the_server_has_lost_is_begun_anew_and_the_request_sent_again() {
+async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
     let begins = AtomicUsize::new(0);
     let server = Server::start(move |got| match got.json()["method"].as_str() {
         Some("initialize") => begun(got, &format!("s-{}", begins.fetch_add(1, Ordering::Relaxed))),
@@ -88,19 +96,76 @@ async fn a_session_that_the_server_has_lost_is_begun_anew_and_the_request_sent_a
     })
     .await;
     let fixture = Fixture::new(&server, json!([])).await;
-    fixture.post(&[], &initialize()).await;
-    let within = [("mcp-session-id", "s-0")];
+    let id = session_id(&fixture.post(&[], &initialize()).await);
+    let within = [("mcp-session-id", &*id)];
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!((answer.status, answer.json()["result"]["session"].clone()), (StatusCode::OK, json!("s-1")));
     let methods: Vec<_> =
         server.got().iter().map(|got| got.json()["method"].as_str().unwrap().to_owned()).collect();
     let expected = ["initialize", "tools/list", "initialize", "notifications/initialized", "tools/list"];
     assert_eq!(methods, expected);
-    assert_eq!(server.got()[2].body, server.got()[0].body, "it is begun as it was begun the first time");
+    assert_eq!(server.got()[2].body, server.got()[0].body, "it is started as it was the first time");
 
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!(answer.json()["result"]["session"], "s-1", "the client keeps its id");
     assert_eq!(server.got().len(), 6);
+}
+
+/// A server that forgets each session when another starts, and the sessions that it was asked to start.
+async fn with_the_last_session() -> Server {
+    let started = AtomicUsize::new(0);
+    Server::start(move |got| match got.json()["method"].as_str() {
+        Some("initialize") => begun(got, &format!("s-{}", started.fetch_add(1, Ordering::Relaxed))),
+        _ => {
+            let last = format!("s-{}", started.load(Ordering::Relaxed).wrapping_sub(1));
+            match got.header("mcp-session-id") {
+                Some(id) if id == last => result(got, json!({"session": last})),
+                _ => status(404),
+            }
+        }
+    })
+    .await
+}
+
+/// Proxy and server are replaced: what the first proxy knew of the session is gone.
+#[tokio::test]
+async fn a_session_is_restored_by_a_proxy_that_never_saw_it() {
+    let server = with_the_last_session().await;
+    let first = Fixture::new(&server, json!([])).await;
+    let id = session_id(&first.post(&[], &initialize()).await);
+    let within = [("mcp-session-id", &*id)];
+    let list = call("tools/list", json!({}));
+    // Another client starts a session, so the server has lost the first one.
+    Fixture::new(&server, json!([])).await.post(&[], &initialize()).await;
+    let restored = first.post(&within, &list).await;
+    assert_eq!(restored.json()["result"]["session"], "s-2", "the first proxy restores it");
+
+    for (proxy, expected) in [("second", "s-3"), ("third", "s-4")] {
+        let successor = Fixture::new(&server, json!([])).await;
+        for _ in 0..2 {
+            let answer = successor.post(&within, &list).await;
+            assert_eq!(answer.status, StatusCode::OK, "{proxy}");
+            assert_eq!(answer.json()["result"]["session"], expected, "{proxy}");
+        }
+    }
+    let starts: Vec<_> =
+        server.got().into_iter().filter(|got| got.json()["method"] == "initialize").collect();
+    assert_eq!(starts.len(), 5);
+    assert!(starts.iter().all(|start| start.body == starts[0].body), "each is started as the client did");
+}
+
+/// A client that says much of itself gets the id of the server, and its `initialize` stays in memory.
+#[tokio::test]
+async fn a_long_initialize_is_stored_and_not_carried() {
+    let server = with_the_last_session().await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let client = json!({"name": "x".repeat(1_000), "version": "1"});
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+    let id = session_id(&fixture.post(&[], &call("initialize", params)).await);
+    assert_eq!(id, "s-0");
+    fixture.post(&[], &initialize()).await;
+    let answer = fixture.post(&[("mcp-session-id", &id)], &call("tools/list", json!({}))).await;
+    assert_eq!(answer.json()["result"]["session"], "s-2");
 }
 
 /// A server that ends once it has read its first request, and is started again. It counts what it has read.

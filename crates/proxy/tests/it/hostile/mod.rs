@@ -7,6 +7,7 @@ mod judged;
 mod messages;
 mod paths;
 mod raw;
+mod restored;
 mod sessions;
 mod tokens;
 mod wire;
