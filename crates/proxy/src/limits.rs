@@ -57,6 +57,9 @@ pub const REDIRECTS: usize = 10;
 pub const SERVER_START_TIME: Duration = Duration::from_secs(30);
 /// How long requests wait for a server to listen whose pods are ready. Later ones are refused at once until it does.
 pub const SERVER_LISTEN_TIME: Duration = Duration::from_secs(10);
+/// The same for a server in the cluster, whose container may have started a moment ago on a busy node. Together with
+/// [`SERVER_START_TIME`] it is less than the minute for which clients wait.
+pub const POD_LISTEN_TIME: Duration = Duration::from_secs(25);
 /// How long they wait between two tries.
 pub const SERVER_PAUSE: Duration = Duration::from_millis(100);
 /// How long a proxy whose server has not been there yet is not ready. It is less than the 90 s that the operator's

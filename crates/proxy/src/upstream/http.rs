@@ -1,5 +1,7 @@
 //! A server that speaks MCP over HTTP: requests go to it as they came, with its own session id in place of the client's.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, uri::PathAndQuery};
 use http_body_util::Full;
@@ -195,7 +197,7 @@ impl HttpServer {
                 self.reach.begins();
                 serves.is_ok_and(|serves| serves)
             }
-            _ if missing < limits::SERVER_LISTEN_TIME => {
+            readiness if missing < listen_time(readiness.as_ref()) => {
                 tokio::time::sleep(limits::SERVER_PAUSE).await;
                 true
             }
@@ -220,6 +222,11 @@ pub(super) fn request(method: Method, uri: Uri, headers: HeaderMap, body: Bytes)
 pub(super) fn unreachable(error: Error) -> Refusal {
     warn!(%error, "the server cannot be reached");
     Refusal::Unreachable
+}
+
+/// How long a server may take to listen.
+fn listen_time(readiness: Option<&Readiness>) -> Duration {
+    if readiness.is_some() { limits::POD_LISTEN_TIME } else { limits::SERVER_LISTEN_TIME }
 }
 
 /// Whether a request may be sent again when nobody knows whether the server has done what it asks for.
