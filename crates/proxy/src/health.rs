@@ -16,8 +16,9 @@ use std::{
 
 use http::{Method, Response, StatusCode};
 use serde_json::json;
+use skep_gateway::http::{Body, response};
 
-use crate::{answer, body::Body, limits};
+use crate::limits;
 
 /// How a server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +58,9 @@ impl Health {
         !self.started.load(Ordering::Relaxed) && self.began.elapsed() < limits::START_TIME
     }
 
-    pub(crate) fn answer(&self, method: &Method, transport: &str, condition: Condition) -> Response<Body> {
+    pub(crate) fn respond(&self, method: &Method, transport: &str, condition: Condition) -> Response<Body> {
         if method != Method::GET {
-            return answer::empty(StatusCode::METHOD_NOT_ALLOWED);
+            return response::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
         let now = jiff::Timestamp::now().to_string();
         let mut health = json!({"status": "healthy", "timestamp": now, "transport": transport});
@@ -78,7 +79,7 @@ impl Health {
                 health["mcp"] = json!({"available": false, "error": why, "last_checked": now});
             }
         }
-        answer::json(status, health.to_string())
+        response::json(status, health.to_string())
     }
 }
 
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     fn status(health: &Health, condition: Condition) -> u16 {
-        health.answer(&Method::GET, "sse", condition).status().as_u16()
+        health.respond(&Method::GET, "sse", condition).status().as_u16()
     }
 
     #[test]

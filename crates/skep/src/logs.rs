@@ -62,7 +62,7 @@ struct TimeAndRequest;
 impl FormatTime for TimeAndRequest {
     fn format_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
         SystemTime.format_time(writer)?;
-        let about = skep_proxy::about();
+        let about = skep_proxy::request_context();
         about
             .iter()
             .flat_map(|about| about.fields())
@@ -98,7 +98,7 @@ where
             let fields = fields.and_then(|fields| serde_json::from_str(fields).ok());
             add(&mut line, fields.unwrap_or_default());
         }
-        if let Some(about) = skep_proxy::about() {
+        if let Some(about) = skep_proxy::request_context() {
             line.extend(about.fields().map(|(key, value)| (key.to_owned(), value.into())));
         }
         add(&mut line, told.fields);

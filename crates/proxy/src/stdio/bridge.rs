@@ -87,7 +87,7 @@ impl Bridge {
         let (sender, outgoing) =
             self.when_open(|router, sender| (sender, router.request(envelope, asking))).await?;
         match outgoing? {
-            Outgoing::Answered(answer) => Ok(Told::Answer(answer.into())),
+            Outgoing::UpstreamBody(answer) => Ok(Told::Answer(answer.into())),
             Outgoing::Line { number, line } => {
                 let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
                 self.put(&sender, line).await?;

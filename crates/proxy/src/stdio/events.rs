@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderValue, Response, header};
+use skep_gateway::{http::Body, sessions::Memory};
 use skep_mcp::{Id, sse};
 use tokio::{sync::watch, time::timeout};
 
@@ -15,7 +16,7 @@ use super::{
     server::Phase,
     waiting::Waiting,
 };
-use crate::{body::Body, limits, sessions::Memory};
+use crate::limits;
 
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 

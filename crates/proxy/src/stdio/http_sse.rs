@@ -3,6 +3,10 @@
 
 use bytes::Bytes;
 use http::{Method as HttpMethod, Response, StatusCode, Uri};
+use skep_gateway::{
+    http::{Body, response},
+    message::Exchange,
+};
 use skep_mcp::{Envelope, Id, Message, Refusal, SessionId, sse};
 
 use super::{
@@ -14,15 +18,14 @@ use super::{
     server::StdioServer,
     waiting::Waiting,
 };
-use crate::{answer, body::Body, exchange::Exchange};
 
 impl StdioServer {
     pub(super) async fn http_sse(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         match (exchange.path.path(), &exchange.method) {
             ("/sse", &HttpMethod::GET) => self.opened(exchange),
             ("/messages", &HttpMethod::POST) => self.message(exchange).await,
-            ("/sse" | "/messages", _) => Ok(answer::empty(StatusCode::METHOD_NOT_ALLOWED)),
-            _ => Ok(answer::text(StatusCode::NOT_FOUND, "the server is at /sse\n")),
+            ("/sse" | "/messages", _) => Ok(response::empty(StatusCode::METHOD_NOT_ALLOWED)),
+            _ => Ok(response::text(StatusCode::NOT_FOUND, "the server is at /sse\n")),
         }
     }
 
@@ -48,11 +51,11 @@ impl StdioServer {
 
     async fn message(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let Some(id) = session_id(exchange) else {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "session_id is missing\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "session_id is missing\n"));
         };
         let session = self.session(exchange, id.as_str())?;
         let Some(call) = &exchange.call else {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
         let envelope = Envelope::parse(&exchange.body)?;
         match envelope.message() {
@@ -76,7 +79,7 @@ impl StdioServer {
                 self.bridge.tell(|router| router.response(&envelope, Some(&session))).await?;
             }
         }
-        Ok(answer::text(StatusCode::ACCEPTED, "Accepted"))
+        Ok(response::text(StatusCode::ACCEPTED, "Accepted"))
     }
 
     fn reply(&self, session: &SessionKey, message: Bytes) {

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, de::IgnoredAny};
+use skep_gateway::identity::Owner;
 use skep_mcp::{Envelope, Method};
 
 use super::{inflight::SessionKey, level::Level, outbox::Outbox};
-use crate::{limits, owner::Owner};
+use crate::limits;
 
 /// One client.
 pub(super) struct Member {

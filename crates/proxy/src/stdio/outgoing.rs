@@ -15,7 +15,7 @@ pub(super) enum Outgoing {
     /// This line goes to the server, as the request of this number.
     Line { number: u64, line: Vec<u8> },
     /// It is answered here.
-    Answered(Vec<u8>),
+    UpstreamBody(Vec<u8>),
 }
 
 /// Who asks, and how they get their answer.
@@ -44,7 +44,7 @@ impl Router {
                 Some(Method::ResourcesSubscribe) if self.members.has_room(session, &name) => {
                     if self.members.is_subscribed(&name) {
                         self.members.subscribe(session, &name);
-                        return Ok(Outgoing::Answered(empty_result(id)));
+                        return Ok(Outgoing::UpstreamBody(empty_result(id)));
                     }
                     effect = Effect::Subscribed(name.into());
                 }
@@ -53,7 +53,7 @@ impl Router {
                 }
                 Some(Method::ResourcesUnsubscribe) => {
                     if !self.members.unsubscribe(session, &name) {
-                        return Ok(Outgoing::Answered(empty_result(id)));
+                        return Ok(Outgoing::UpstreamBody(empty_result(id)));
                     }
                 }
                 // One that is not known is the server's to refuse.

@@ -11,6 +11,7 @@ use skep_config::{
     RunConfig, duration,
     run_config::{ProxyMode, Transport},
 };
+use skep_gateway::{http::Body, message::Exchange, sessions::Memory};
 use skep_mcp::Refusal;
 use tokio::sync::watch;
 
@@ -21,10 +22,7 @@ use super::{
     link,
     member::{Abilities, Member},
 };
-use crate::{
-    ConfigError, body::Body, endpoint::Endpoint, exchange::Exchange, limits, owner::Owner, runtime::Attach,
-    sessions::Memory,
-};
+use crate::{ConfigError, endpoint::Endpoint, limits, runtime::Attach};
 
 /// The variable with how long a stdio server may take to answer, as a Go duration.
 pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
@@ -133,7 +131,7 @@ impl StdioServer {
     pub(super) fn session(&self, exchange: &Exchange, id: &str) -> Result<SessionKey, Refusal> {
         let router = self.bridge.router();
         let member = router.members.get(id).ok_or(Refusal::Session)?;
-        if member.owner != Owner::of(exchange) {
+        if member.owner != exchange.owner() {
             return Err(Refusal::Session);
         }
         self.sessions.get(id).ok_or(Refusal::Session)?;
@@ -143,10 +141,11 @@ impl StdioServer {
     /// A new session of this caller.
     pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Refusal> {
         let id = skep_mcp::SessionId::random();
-        let session = crate::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
+        let session =
+            skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
         self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
         let key: SessionKey = id.as_str().into();
-        self.bridge.router().members.insert(key.clone(), Member::new(Owner::of(exchange), abilities));
+        self.bridge.router().members.insert(key.clone(), Member::new(exchange.owner(), abilities));
         Ok(key)
     }
 

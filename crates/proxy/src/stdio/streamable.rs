@@ -1,6 +1,10 @@
 //! Streamable HTTP in front of a stdio server.
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, header};
+use skep_gateway::{
+    http::{Body, response},
+    message::Exchange,
+};
 use skep_mcp::{
     Envelope, Era, Message, Method, Refusal, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
@@ -16,24 +20,24 @@ use super::{
     server::StdioServer,
     status,
 };
-use crate::{answer, body::Body, exchange::Exchange, limits};
+use crate::limits;
 
 const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 
 impl StdioServer {
     pub(super) async fn streamable(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         if exchange.path.path() != "/mcp" {
-            return Ok(answer::text(StatusCode::NOT_FOUND, "the server is at /mcp\n"));
+            return Ok(response::text(StatusCode::NOT_FOUND, "the server is at /mcp\n"));
         }
         if self.strict && !is_known_revision(&exchange.headers) {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "MCP-Protocol-Version is not known\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "MCP-Protocol-Version is not known\n"));
         }
         match exchange.method {
             HttpMethod::POST => self.post(exchange).await,
             HttpMethod::GET => self.listen(exchange),
             HttpMethod::DELETE => self.delete(exchange),
             _ => {
-                let mut refused = answer::empty(StatusCode::METHOD_NOT_ALLOWED);
+                let mut refused = response::empty(StatusCode::METHOD_NOT_ALLOWED);
                 let allowed = HeaderValue::from_static("GET, POST, DELETE");
                 refused.headers_mut().insert(header::ALLOW, allowed);
                 Ok(refused)
@@ -43,7 +47,7 @@ impl StdioServer {
 
     async fn post(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let Some(call) = &exchange.call else {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
         let envelope = Envelope::parse(&exchange.body)?;
         if call.is_initialize() && matches!(envelope.message(), Message::Request { .. }) {
@@ -59,11 +63,11 @@ impl StdioServer {
             Message::Request { .. } => self.asked(exchange, &envelope, session).await,
             Message::Notification { .. } => {
                 self.bridge.tell(|router| router.notification(&envelope, session.as_ref())).await?;
-                Ok(answer::empty(StatusCode::ACCEPTED))
+                Ok(response::empty(StatusCode::ACCEPTED))
             }
             Message::Response { .. } => {
                 self.bridge.tell(|router| router.response(&envelope, session.as_ref())).await?;
-                Ok(answer::empty(StatusCode::ACCEPTED))
+                Ok(response::empty(StatusCode::ACCEPTED))
             }
         }
     }
@@ -77,7 +81,7 @@ impl StdioServer {
         );
         let mut response = match status::of(&answer, envelope) {
             StatusCode::OK if accepts_stream(&exchange.headers) => events::single(&answer),
-            status => answer::json(status, answer),
+            status => response::json(status, answer),
         };
         if agreed {
             let session = self.begin(exchange, Abilities::of(envelope))?;
@@ -97,19 +101,19 @@ impl StdioServer {
         let carries = if streams { Carries::Stream } else { Carries::Answer };
         match self.bridge.request(envelope, session.as_ref(), carries).await? {
             Told::Answer(answer) if streams => Ok(events::single(&answer)),
-            Told::Answer(answer) => Ok(answer::json(StatusCode::OK, answer)),
+            Told::Answer(answer) => Ok(response::json(StatusCode::OK, answer)),
             Told::Waiting(waiting) if streams => {
                 let id = exchange.call.as_ref().and_then(|call| call.id.clone()).unwrap_or_default();
                 self.streamed(Answering { first: None, waiting, id, phase: self.phase() }, envelope).await
             }
             // What comes in pieces needs somebody who reads them.
             Told::Waiting(_) if envelope.method() == Some(Method::SubscriptionsListen) => {
-                Ok(answer::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"))
+                Ok(response::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"))
             }
             Told::Waiting(waiting) => match waiting.answer().await? {
-                Some(answer) => Ok(answer::json(status::of(&answer, envelope), answer)),
+                Some(answer) => Ok(response::json(status::of(&answer, envelope), answer)),
                 // The client has cancelled it, and wants no answer.
-                None => Ok(answer::empty(StatusCode::ACCEPTED)),
+                None => Ok(response::empty(StatusCode::ACCEPTED)),
             },
         }
     }
@@ -125,7 +129,7 @@ impl StdioServer {
             match timeout(limits::KEEP_ALIVE, answering.next()).await {
                 Ok(Some(Reply::Refused(refusal))) => return Err(refusal),
                 Ok(Some(Reply::Answer(answer))) if status::of(&answer, envelope) != StatusCode::OK => {
-                    return Ok(answer::json(status::of(&answer, envelope), answer));
+                    return Ok(response::json(status::of(&answer, envelope), answer));
                 }
                 Ok(first) => answering.first = first,
                 Err(_) => {}
@@ -137,10 +141,10 @@ impl StdioServer {
     /// The session's own stream. A new one takes the place of an old one.
     fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let Some(session) = self.named(exchange)? else {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
         if !accepts_stream(&exchange.headers) {
-            return Ok(answer::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"));
+            return Ok(response::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"));
         }
         let (stream, inbox) = outbox();
         let mut router = self.bridge.router();
@@ -153,11 +157,11 @@ impl StdioServer {
 
     fn delete(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
         let Some(session) = self.named(exchange)? else {
-            return Ok(answer::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
+            return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
         self.sessions.remove(&session);
         self.bridge.router().ended(&session);
-        Ok(answer::empty(StatusCode::NO_CONTENT))
+        Ok(response::empty(StatusCode::NO_CONTENT))
     }
 
     /// The session that the request names, which must be the caller's.

@@ -6,23 +6,19 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, uri::PathAndQuery};
 use http_body_util::Full;
 use skep_config::{RunConfig, run_config::Transport};
+use skep_gateway::{
+    headers::strip_hop_by_hop,
+    http::Body,
+    message::Exchange,
+    middleware::Chain,
+    outbound::{Client, Error, Target, UpstreamBody, outgoing},
+    sessions::{Ended, Sessions},
+};
 use skep_mcp::Refusal;
 use tracing::{debug, warn};
 
-use super::{
-    Answered, Target, client::Client, connections::Error, head, reach::Reach, session, session::Current, sse,
-};
-use crate::{
-    ConfigError,
-    body::Body,
-    chain::Chain,
-    endpoint::Endpoint,
-    exchange::Exchange,
-    health::Condition,
-    limits,
-    runtime::kubernetes::Readiness,
-    sessions::{Ended, Sessions},
-};
+use super::{reachability::Reachability, session, session::Current, sse};
+use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
 /// The variable that has servers of others asked how they are.
 const REMOTE_HEALTH_CHECKS: &str = "TOOLHIVE_REMOTE_HEALTHCHECKS";
@@ -34,7 +30,7 @@ pub(crate) struct HttpServer {
     pub(super) sessions: Sessions,
     /// Those that must not be restored.
     pub(super) ended: Ended,
-    reach: Reach,
+    reachability: Reachability,
     /// How its pods are, where it has pods that we know of.
     readiness: Option<Readiness>,
     /// Where a server of 2024 gets messages.
@@ -61,7 +57,7 @@ impl HttpServer {
             target,
             sessions,
             ended: Ended::default(),
-            reach: Reach::new(),
+            reachability: Reachability::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
             asking: tokio::sync::Mutex::default(),
@@ -78,28 +74,28 @@ impl HttpServer {
         if !self.is_asked {
             return Condition::Unasked;
         }
-        if !self.reach.answered_within(limits::HEALTH_AGE)
+        if !self.reachability.answered_within(limits::HEALTH_AGE)
             && let Ok(_turn) = self.asking.try_lock()
         {
             let get = |uri| request(Method::GET, uri, HeaderMap::new(), Bytes::new());
             let root = PathAndQuery::from_static("/");
             let asked = self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
             match tokio::time::timeout(limits::HEALTH_TIME, asked).await {
-                Ok(Ok(answer)) if !answer.status().is_server_error() => self.reach.answered(),
+                Ok(Ok(answer)) if !answer.status().is_server_error() => self.reachability.answered(),
                 _ => {
-                    self.reach.missed();
+                    self.reachability.missed();
                 }
             }
         }
         match &self.readiness {
-            _ if !self.reach.is_missing() => Condition::Up,
+            _ if !self.reachability.is_missing() => Condition::Up,
             Some(readiness) if !readiness.serves() => Condition::Down("the server has no pod that is ready"),
             _ => Condition::Down("the server cannot be reached"),
         }
     }
 
     /// What goes on beside requests.
-    pub(crate) async fn housekeeping(&self) {
+    pub(crate) async fn run(&self) {
         self.client.expire().await;
     }
 
@@ -144,10 +140,10 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         current: Option<&Current>,
-    ) -> Result<Response<Answered>, Error> {
+    ) -> Result<Response<UpstreamBody>, Error> {
         let made = |uri| {
             let mut headers = exchange.headers.clone();
-            head::outgoing(&mut headers, &self.target, exchange.peer);
+            outgoing(&mut headers, &self.target, exchange.peer);
             match current.map(Current::other_id) {
                 // The client has another id than the server.
                 Some(Some(id)) => session::set(&mut headers, id),
@@ -169,15 +165,15 @@ impl HttpServer {
         uri: Uri,
         pod: Option<&str>,
         made: impl Fn(Uri) -> Request<Full<Bytes>>,
-    ) -> Result<Response<Answered>, Error> {
+    ) -> Result<Response<UpstreamBody>, Error> {
         loop {
             match self.client.send(uri.clone(), &made).await {
                 Ok(response) => {
-                    self.reach.answered();
+                    self.reachability.answered();
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() && pod.is_none() && !self.target.remote => {
-                    if !self.comes_back().await {
+                    if !self.wait_until_available().await {
                         return Err(error);
                     }
                 }
@@ -187,14 +183,14 @@ impl HttpServer {
     }
 
     /// Waits a moment for a server that cannot be connected to, and says whether to try again.
-    async fn comes_back(&self) -> bool {
-        let missing = self.reach.missed();
+    async fn wait_until_available(&self) -> bool {
+        let missing = self.reachability.missed();
         match &self.readiness {
             Some(readiness) if !readiness.serves() => {
                 let patience = limits::SERVER_START_TIME.saturating_sub(missing);
                 let serves = tokio::time::timeout(patience, readiness.clone().serving()).await;
                 // What it needs from its pod being ready to listening counts from now.
-                self.reach.begins();
+                self.reachability.begins();
                 serves.is_ok_and(|serves| serves)
             }
             readiness if missing < listen_time(readiness.as_ref()) => {
@@ -235,9 +231,9 @@ fn is_repeatable(exchange: &Exchange) -> bool {
     method.is_some_and(skep_mcp::Method::is_repeatable)
 }
 
-pub(super) fn passed_back(response: Response<Answered>) -> Response<Body> {
+pub(super) fn passed_back(response: Response<UpstreamBody>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
-    head::incoming(&mut parts.headers);
+    strip_hop_by_hop(&mut parts.headers);
     parts.extensions.clear();
-    Response::from_parts(parts, Body::Server(body))
+    Response::from_parts(parts, Body::Upstream(body))
 }

@@ -1,17 +1,9 @@
-//! Passing requests on to a server that speaks HTTP, and its answers back.
+//! Passing requests on to a server that speaks HTTP, and its responses back.
 
-mod answered;
-mod client;
-mod connections;
-mod head;
 mod http;
-mod reach;
+mod reachability;
 mod restorable_id;
 mod session;
 mod sse;
-mod target;
 
-pub(crate) use answered::Answered;
-pub(crate) use head::{is_reserved, without_connection};
 pub(crate) use http::HttpServer;
-pub(crate) use target::Target;

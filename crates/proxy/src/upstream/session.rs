@@ -6,24 +6,22 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use skep_gateway::{
+    http::{Body, response},
+    identity::Owner,
+    message::{Call, Exchange},
+    middleware::Chain,
+    outbound::{UpstreamBody, outgoing},
+    sessions::{Session, Sessions},
+};
 use skep_mcp::{Era, Refusal, SessionId, header::MCP_SESSION_ID};
 use tracing::debug;
 
 use super::{
-    Answered, head,
     http::{HttpServer, passed_back, request, unreachable},
     restorable_id::{RestorableId, restorable_id},
 };
-use crate::{
-    answer,
-    body::Body,
-    call::Call,
-    chain::Chain,
-    exchange::Exchange,
-    limits,
-    owner::Owner,
-    sessions::{Session, Sessions},
-};
+use crate::limits;
 
 pub(super) const HEADER: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -53,12 +51,12 @@ impl Current {
     }
 
     /// Whether neither we nor the server know it, and it cannot be restored. For servers it is one of two statuses.
-    pub(super) fn is_unknown(&self, response: &Response<Answered>, exchange: &Exchange) -> bool {
+    pub(super) fn is_unknown(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
         !self.known && is_unknown(response.status()) && !self.may_be_restored(exchange)
     }
 
     /// Whether the server does not know it, and we may restore it.
-    pub(super) fn is_lost(&self, response: &Response<Answered>, exchange: &Exchange) -> bool {
+    pub(super) fn is_lost(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
         let status = response.status();
         let lost = if self.known { status == StatusCode::NOT_FOUND } else { is_unknown(status) };
         lost && self.may_be_restored(exchange)
@@ -90,7 +88,7 @@ impl HttpServer {
             return Err(Refusal::Session);
         }
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
-        let caller = Owner::of(exchange);
+        let caller = exchange.owner();
         let found = |id: SessionId, key: usize, session: Session, restorable: bool| {
             let current = Current { id, key, session, known: true, restorable };
             if current.session.belongs_to(caller) { Ok(Some(current)) } else { Err(Refusal::Session) }
@@ -130,7 +128,7 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         current: Option<Current>,
-        response: Response<Answered>,
+        response: Response<UpstreamBody>,
     ) -> Result<Response<Body>, Refusal> {
         if let Some(current) = &current
             && exchange.method == Method::DELETE
@@ -162,14 +160,14 @@ impl HttpServer {
     async fn record_start(
         &self,
         exchange: &Exchange,
-        response: &Response<Answered>,
+        response: &Response<UpstreamBody>,
     ) -> Result<Option<SessionId>, Refusal> {
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let Some(id) = id else { return Ok(None) };
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
         let mut session = self.session(exchange, response);
         let mut client_id = id.clone();
-        if self.is_shareable(Owner::of(exchange))
+        if self.is_shareable(exchange.owner())
             && !exchange.is_changed
             && let Some(initialize) = &session.initialize
         {
@@ -184,12 +182,12 @@ impl HttpServer {
     }
 
     /// A session that is new to us with this response: it starts, or the server knew it before.
-    fn session(&self, exchange: &Exchange, response: &Response<Answered>) -> Session {
+    fn session(&self, exchange: &Exchange, response: &Response<UpstreamBody>) -> Session {
         Session {
             server_id: None,
             pod: self.pod(response),
             initialize: stored_initialize(exchange),
-            owner: Some(Owner::of(exchange)),
+            owner: Some(exchange.owner()),
         }
     }
 
@@ -208,7 +206,7 @@ impl HttpServer {
         exchange: &Exchange,
         chain: &Chain,
         mut current: Current,
-        happened: Result<Response<Answered>, ()>,
+        happened: Result<Response<UpstreamBody>, ()>,
     ) -> Result<Response<Body>, Refusal> {
         match self.begin_again(exchange, chain, &current).await {
             Some(session) => {
@@ -257,7 +255,7 @@ impl HttpServer {
                     }
                     Err(refused) => (None, *refused),
                 };
-                drop(chain.observed(&start, answer));
+                drop(chain.observe(&start, answer));
                 session
             }
         }
@@ -271,7 +269,7 @@ impl HttpServer {
         initialize: Bytes,
         lost: &Current,
     ) -> (Option<Session>, Response<Body>) {
-        head::outgoing(&mut headers, &self.target, exchange.peer);
+        outgoing(&mut headers, &self.target, exchange.peer);
         headers.remove(&HEADER);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -280,7 +278,7 @@ impl HttpServer {
         };
         let any = self.uri(&Method::POST, exchange, None);
         let Ok(response) = self.reached(any, None, post(headers.clone(), initialize)).await else {
-            return (None, answer::empty(StatusCode::BAD_GATEWAY));
+            return (None, response::empty(StatusCode::BAD_GATEWAY));
         };
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
@@ -299,7 +297,7 @@ impl HttpServer {
     }
 
     /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.
-    fn pod(&self, response: &Response<Answered>) -> Option<Box<str>> {
+    fn pod(&self, response: &Response<UpstreamBody>) -> Option<Box<str>> {
         if self.target.remote {
             return None;
         }

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, Uri, header};
-use skep_mcp::sse;
-
-use crate::{
-    body::Body,
-    endpoint::Endpoint,
+use skep_gateway::http::{
+    Body,
     events::{self, EventMap},
 };
+use skep_mcp::sse;
+
+use crate::endpoint::Endpoint;
 
 /// The answer with the address in it as the client can reach it through the proxy. A host that the server names is not
 /// passed on: the client would go there without us, and take its token along.

@@ -54,7 +54,7 @@ fn lines_are_json_with_the_id_of_the_request_and_nothing_secret() {
     assert!(line.remove("time").unwrap().as_str().unwrap().ends_with('Z'));
     assert!(line.remove("duration_ms").unwrap().is_u64() && line.remove("bytes").unwrap().is_u64());
     let expected = json!({
-        "level": "DEBUG", "msg": "answered", "target": "skep_proxy::access", "request_id": "mine",
+        "level": "DEBUG", "msg": "answered", "target": "skep_gateway::http::access_log", "request_id": "mine",
         "mcp_method": "tools/call", "tool": "read", "method": "POST", "path": "/mcp", "status": 502,
     });
     assert_eq!(Value::Object(line.clone()), expected);

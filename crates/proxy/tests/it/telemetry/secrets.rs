@@ -30,7 +30,7 @@ struct Request;
 
 impl FormatTime for Request {
     fn format_time(&self, writer: &mut Writer<'_>) -> std::fmt::Result {
-        let about = skep_proxy::about();
+        let about = skep_proxy::request_context();
         let fields: Vec<_> = about.iter().flat_map(|about| about.fields()).collect();
         let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         write!(writer, "{}", fields.join(" "))

@@ -1,0 +1,7 @@
+//! Reading bodies, within limits: one for each body, and a budget for all of them.
+
+mod budget;
+mod read;
+
+pub use budget::{Budget, Exhausted, Share};
+pub use read::{ReadError, read, read_counted};

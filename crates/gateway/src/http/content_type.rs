@@ -1,0 +1,88 @@
+//! Content type and encoding of bodies.
+//!
+//! What is decided about a message is decided about its bytes, read as JSON in UTF-8. A server that reads them otherwise,
+//! because of a header, reads another message: `+ACI-` is a quotation mark in UTF-7.
+
+use http::{HeaderMap, HeaderValue, header};
+
+/// Whether every server reads a message with these headers as we do. Without a type it is JSON, as MCP has it.
+pub fn is_plain_json(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let plain = match (types.next(), types.next()) {
+        (None, _) => true,
+        (Some(type_), None) => type_.to_str().is_ok_and(is_utf8_json),
+        (Some(_), Some(_)) => false,
+    };
+    plain && is_unencoded(headers)
+}
+
+/// Whether a body is not compressed.
+pub fn is_unencoded(headers: &HeaderMap) -> bool {
+    let identity = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|text| {
+            text.split(',')
+                .map(str::trim)
+                .all(|text| text.is_empty() || text.eq_ignore_ascii_case("identity"))
+        })
+    };
+    headers.get_all(header::CONTENT_ENCODING).iter().all(identity)
+}
+
+fn is_utf8_json(type_: &str) -> bool {
+    let mut parts = type_.split(';').map(|part| part.trim().to_ascii_lowercase());
+    let name = parts.next().unwrap_or_default();
+    let json = name == "application/json" || (name.starts_with("application/") && name.ends_with("+json"));
+    // Wherever a parser could find the parameter, also within quotes.
+    let mut charsets = parts.filter(|part| part.starts_with("charset"));
+    json && charsets.all(|charset| {
+        let value = charset.split_once('=').map(|(_, value)| value.trim().trim_matches('"'));
+        matches!(value, Some("utf-8" | "utf8" | "us-ascii"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn a_message_is_json_in_utf8_for_everybody() {
+        let of = |values: &[&str]| is_plain_json(&headers(header::CONTENT_TYPE, values));
+        for good in [
+            &[][..],
+            &["application/json"],
+            &["Application/JSON ; Charset=\"UTF-8\""],
+            &["application/json;charset=utf8;x=y"],
+            &["application/vnd.x+json"],
+        ] {
+            assert!(of(good), "{good:?}");
+        }
+        for wrong in [
+            &["application/json; charset=utf-7"][..],
+            &["application/json; charset = utf-16"],
+            &["application/json; charset"],
+            &["application/json; charset*=utf-8''utf-7"],
+            &["application/json; charset=utf-8; charset=utf-7"],
+            &["application/json; x=\"; charset=utf-7\""],
+            &["application/json", "application/json"],
+            &["text/plain"],
+            &["application/x-www-form-urlencoded"],
+            &["multipart/form-data; boundary=a"],
+            &[""],
+        ] {
+            assert!(!of(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_compressed_is_not_as_it_is() {
+        let of = |values: &[&str]| is_unencoded(&headers(header::CONTENT_ENCODING, values));
+        assert!(of(&[]) && of(&["identity"]) && of(&["Identity, "]));
+        for wrong in [&["gzip"][..], &["identity, gzip"], &["identity", "br"], &["x-unknown"]] {
+            assert!(!of(wrong), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Responses that are streams of events.
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use skep_mcp::sse;
+
+use crate::{http::Body, limits};
+
+/// Whether a response is a stream of events, by its headers.
+pub fn is_stream(headers: &HeaderMap) -> bool {
+    let type_ = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    type_.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+}
+
+/// Maps the events of a stream.
+pub trait EventMap: Send + Sync + 'static {
+    /// The event as it is to be, or nothing if it stays as it is.
+    fn map(&self, frame: &sse::Frame) -> impl Future<Output = Option<Bytes>> + Send;
+}
+
+/// The stream with each event as `map` has it, as they come.
+pub fn mapped(body: Body, map: impl EventMap) -> Body {
+    struct State<M> {
+        body: Body,
+        decoder: sse::Decoder,
+        map: M,
+        ended: bool,
+    }
+    let state = State { body, decoder: sse::Decoder::new(limits::FILTERED_EVENT), map, ended: false };
+    let events = stream::unfold(state, |mut state| async move {
+        loop {
+            match state.decoder.frame() {
+                Ok(Some(frame)) => {
+                    let seen = state.map.map(&frame).await.unwrap_or_else(|| frame.raw().clone());
+                    return Some((Ok(seen), state));
+                }
+                Ok(None) if state.ended => return None,
+                Ok(None) => {}
+                Err(error) => {
+                    state.ended = true;
+                    return Some((Err(error.into()), state));
+                }
+            }
+            match state.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        state.decoder.feed(&data);
+                    }
+                }
+                Some(Err(error)) => {
+                    state.ended = true;
+                    return Some((Err(error), state));
+                }
+                None => state.ended = true,
+            }
+        }
+    });
+    Body::Made(events.boxed())
+}

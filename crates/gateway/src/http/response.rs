@@ -1,0 +1,47 @@
+//! Responses of the proxy's own.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use skep_mcp::{Id, Refusal};
+
+use crate::http::Body;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The response to a rejected request. It is in a box because it is rare and large.
+pub type Refused = Box<Response<Body>>;
+
+/// The error response to the request with this id.
+pub fn refused(refusal: &Refusal, id: Option<Id<'_>>) -> Response<Body> {
+    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(status, refusal.body(id));
+    if let Refusal::RateLimited { retry_after_seconds } = refusal {
+        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
+    }
+    answer
+}
+
+/// A response in JSON.
+pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    with_type(status, JSON, body.into())
+}
+
+/// A response in plain text.
+pub fn text(status: StatusCode, body: &'static str) -> Response<Body> {
+    with_type(status, TEXT, Bytes::from_static(body.as_bytes()))
+}
+
+/// A response without a body.
+pub fn empty(status: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::Whole(Bytes::new()));
+    *answer.status_mut() = status;
+    answer
+}
+
+fn with_type(status: StatusCode, type_: HeaderValue, body: Bytes) -> Response<Body> {
+    let mut answer = empty(status);
+    *answer.body_mut() = Body::Whole(body);
+    answer.headers_mut().insert(header::CONTENT_TYPE, type_);
+    answer
+}

@@ -1,0 +1,6 @@
+//! Who calls.
+
+mod owner;
+
+pub use owner::Owner;
+pub use skep_auth::Identity;

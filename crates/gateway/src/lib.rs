@@ -1,0 +1,38 @@
+//! What every MCP endpoint of skep shares, the proxy in front of one server as well as a virtual server of many.
+//!
+//! A request comes in through [`http::serve`], which accepts connections, limits them and logs each request. It is read
+//! once, as bytes, into an [`Exchange`](message::Exchange), and passes through the [`Chain`](middleware::Chain) of
+//! middlewares, each of which lets it pass, changes it or responds to it. What is behind the chain is not known here:
+//! [`outbound`] has the connections to it, [`sessions`] which of its sessions a client uses.
+//!
+//! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `identity`, `redis`
+//! and `sessions` beside them.
+
+pub mod body;
+mod context;
+pub mod headers;
+pub mod http;
+pub mod identity;
+pub mod limits;
+pub mod message;
+pub mod middleware;
+pub mod outbound;
+mod redis;
+pub mod sessions;
+mod truncate;
+mod workers;
+
+pub use context::{RequestContext, request_context};
+pub use workers::Workers;
+
+/// Why a configuration cannot be used: a sentence that names the field.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ConfigError(String);
+
+impl ConfigError {
+    /// An error with this sentence.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}

@@ -1,0 +1,129 @@
+//! One request in flight.
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, header, uri::PathAndQuery};
+use skep_mcp::{
+    Envelope, Era, Id, Method as McpMethod, Refusal,
+    header::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID, encoded_name},
+};
+use tracing::{Level, enabled};
+
+use super::{Call, RequestMetrics};
+use crate::{
+    body::Share,
+    context::request_context,
+    http::{Refused, response},
+    identity::{Identity, Owner},
+    truncate::truncate,
+};
+
+/// A request, read to its end, with what is known of it.
+pub struct Exchange {
+    /// When it arrived.
+    pub started: Instant,
+    /// The method of HTTP.
+    pub method: Method,
+    /// Its path, with the query.
+    pub path: PathAndQuery,
+    /// Its headers, without those of the connection.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+    /// Whether a middleware has changed the body: then the client may not see it.
+    pub is_changed: bool,
+    /// The memory that the body takes.
+    pub(super) share: Share,
+    /// The address of the client.
+    pub peer: SocketAddr,
+    /// The message that the body holds, if it holds one.
+    pub call: Option<Call>,
+    /// The caller, once it is known.
+    pub identity: Option<Arc<Identity>>,
+    /// What is measured of it, if anything is.
+    pub metrics: Option<Arc<dyn RequestMetrics>>,
+}
+
+impl Exchange {
+    /// The id that a response must carry.
+    pub fn id(&self) -> Option<Id<'_>> {
+        self.call.as_ref().and_then(Call::id)
+    }
+
+    /// Whose session a request of this caller may use.
+    pub fn owner(&self) -> Owner {
+        Owner::of(self.identity.as_deref())
+    }
+
+    /// Adds to the log lines of the request what it asks for, now that its message has been parsed.
+    pub fn describe(&self) {
+        let Some(call) = self.call.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
+        let target = call.target.as_deref().unwrap_or_default();
+        let tool = (call.method == Some(McpMethod::ToolsCall)).then(|| truncate(target).into_owned());
+        if let Some(context) = request_context() {
+            context.asks(truncate(&call.method_name).into_owned(), tool);
+        }
+    }
+
+    /// The response that rejects this request.
+    pub fn refused(&self, refusal: &Refusal) -> Refused {
+        Box::new(response::refused(refusal, self.id()))
+    }
+
+    /// The request that starts this request's session again, with the same headers from the same caller. Its caller is not
+    /// known yet, as for every request that has not passed through the middlewares.
+    pub fn initialize(&self, body: Bytes) -> Result<Self, Refusal> {
+        let mut headers = self.headers.clone();
+        for name in [MCP_SESSION_ID, MCP_METHOD, MCP_NAME] {
+            headers.remove(name);
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let call = Call::of(&headers, &body)?;
+        if !call.is_initialize() || call.id.is_none() || call.era != Era::Legacy {
+            return Err(Refusal::Session);
+        }
+        Ok(Self {
+            started: Instant::now(),
+            method: Method::POST,
+            path: self.path.clone(),
+            headers,
+            body,
+            is_changed: false,
+            share: self.share.another(),
+            peer: self.peer,
+            call: Some(call),
+            identity: None,
+            metrics: None,
+        })
+    }
+
+    /// Replaces the message, and parses the new one like the first.
+    pub fn replace_body(&mut self, body: Bytes) -> Result<(), Refusal> {
+        self.call = Some(match &self.call {
+            Some(call) => call.replaced(&self.headers, &body)?,
+            None => Call::of(&self.headers, &body)?,
+        });
+        self.body = body;
+        self.is_changed = true;
+        Ok(())
+    }
+
+    /// The same for a message that may name something else: the header that mirrors the name changes with it. If it is
+    /// rejected, nothing changes.
+    pub fn replace_message(&mut self, body: Bytes) -> Result<(), Refusal> {
+        let said = self.headers.get(MCP_NAME).cloned();
+        if said.is_some()
+            && let Some(target) = Envelope::parse(&body).map_err(Refusal::Message)?.target()
+        {
+            let name = HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Refusal::Internal)?;
+            self.headers.insert(MCP_NAME, name);
+        }
+        self.replace_body(body).inspect_err(|_| {
+            if let Some(said) = said {
+                self.headers.insert(MCP_NAME, said);
+            }
+        })
+    }
+}

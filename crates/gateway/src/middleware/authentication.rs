@@ -1,0 +1,62 @@
+//! Who calls.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+use skep_auth::{Authenticator, Pace, ProtectedResource, Refusal};
+use skep_config::{env, run_config::Auth};
+use tracing::info;
+
+use super::secret;
+use crate::{
+    ConfigError,
+    http::{Refused, response},
+    identity::Identity,
+    message::Exchange,
+};
+
+/// When a caller should come back whose token could not be checked, in seconds.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
+
+/// How callers are known.
+pub(crate) enum Authentication {
+    /// Callers are anonymous: all are one local user.
+    Local(Arc<Identity>),
+    /// By the tokens of an issuer.
+    Tokens { authenticator: Box<Authenticator>, resource: ProtectedResource },
+}
+
+impl Authentication {
+    pub(super) fn new(parameters: &Auth) -> Result<Self, ConfigError> {
+        let Some(oidc) = &parameters.oidc_config else { return Ok(Self::Local(Arc::new(Identity::local()))) };
+        let secret = secret(&oidc.client_secret, env::OIDC_CLIENT_SECRET);
+        let authenticator = Authenticator::new(oidc, &secret, Pace::default())
+            .map_err(|error| ConfigError::new(format!("auth: oidc_config: {error}")))?;
+        Ok(Self::Tokens { authenticator: Box::new(authenticator), resource: ProtectedResource::new(oidc) })
+    }
+
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        exchange.identity = Some(match self {
+            Self::Local(identity) => identity.clone(),
+            Self::Tokens { authenticator, resource } => authenticator
+                .identity(&exchange.headers)
+                .await
+                .map_err(|refusal| refused(&refusal, resource))?,
+        });
+        Ok(())
+    }
+}
+
+/// The response to an unknown caller. It has no id, as the message is not considered.
+fn refused(refusal: &Refusal, resource: &ProtectedResource) -> Refused {
+    info!(reason = %refusal, "a caller is not known");
+    let body = json!({"error": refusal.code(), "error_description": refusal.to_string()}).to_string();
+    let (status, name, value) = match refusal {
+        Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, RETRY_AFTER),
+        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(refusal)),
+    };
+    let mut answer = response::json(status, body);
+    answer.headers_mut().insert(name, value);
+    Box::new(answer)
+}

@@ -1,0 +1,141 @@
+//! What a caller may do. Once there are policies, what none of them permits is refused.
+
+mod lists;
+mod pdp;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::{Map, Value};
+use skep_authz::{
+    Action, Authorizer, Cedar, Decision, Document, Hints, Principal, Resource, Treatment, treatment,
+};
+use skep_config::run_config;
+use skep_mcp::Refusal;
+use tracing::info;
+
+use super::no_auth_server;
+use crate::{
+    ConfigError,
+    http::Refused,
+    identity::Identity,
+    message::{Exchange, MessageFilter, arguments},
+};
+use lists::Lists;
+use pdp::DecisionPoint;
+
+/// The policies of a server.
+pub(crate) struct Authorization(Arc<Policies>);
+
+struct Policies {
+    authority: Authority,
+    /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called.
+    hints: Mutex<HashMap<String, Hints>>,
+}
+
+/// What decides.
+enum Authority {
+    /// Policies, right here.
+    Cedar(Box<Authorizer>),
+    /// A service, queried each time.
+    Pdp(Box<DecisionPoint>),
+}
+
+/// A request as policies see it: principal, action, resource and arguments.
+struct Question<'a> {
+    identity: &'a Identity,
+    action: Action,
+    target: &'a str,
+    hints: Hints,
+    arguments: Option<Value>,
+}
+
+impl Authorization {
+    pub(super) fn new(parameters: &run_config::Authorization, server: &str) -> Result<Self, ConfigError> {
+        let wrong = |error: &dyn std::fmt::Display| ConfigError::new(format!("authorization: {error}"));
+        let Some(document) = &parameters.config_data else {
+            return Err(wrong(&"config_data is missing"));
+        };
+        let document: Value = document.read().map_err(|error| wrong(&error))?;
+        let authority = match Document::read(&document).map_err(|error| wrong(&error))? {
+            Document::Cedar(Cedar { primary_upstream_provider, .. })
+                if !primary_upstream_provider.is_empty() =>
+            {
+                return Err(no_auth_server("authorization: cedar.primary_upstream_provider"));
+            }
+            Document::Cedar(cedar) => {
+                Authority::Cedar(Box::new(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?))
+            }
+            Document::Pdp(pdp) => {
+                let point = DecisionPoint::new(pdp, server).map_err(|error| wrong(&error))?;
+                Authority::Pdp(Box::new(point))
+            }
+        };
+        Ok(Self(Arc::new(Policies { authority, hints: Mutex::default() })))
+    }
+
+    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
+        let Some(question) = self.question(exchange)? else { return Ok(()) };
+        let allowed = match &self.0.authority {
+            Authority::Cedar(authorizer) => match decision(authorizer, &question) {
+                Decision::Allow => true,
+                Decision::Deny(denial) => {
+                    info!(action = question.action.as_str(), %denial, "denied");
+                    false
+                }
+            },
+            Authority::Pdp(point) => Box::pin(point.allows(&question)).await,
+        };
+        if allowed { Ok(()) } else { Err(exchange.refused(&Refusal::Denied)) }
+    }
+
+    /// What is to be decided about a request, if anything is.
+    fn question<'a>(&self, exchange: &'a Exchange) -> Result<Option<Question<'a>>, Refused> {
+        let Some(call) = &exchange.call else { return Ok(None) };
+        // A response to the server requests nothing of it.
+        if call.method.is_none() {
+            return Ok(None);
+        }
+        let action = match treatment(&call.method_name) {
+            Treatment::Always | Treatment::FilterList(_) => return Ok(None),
+            Treatment::Check(action) => action,
+            Treatment::Deny => return Err(exchange.refused(&Refusal::Denied)),
+        };
+        let (Some(target), Some(identity)) = (&call.target, &exchange.identity) else {
+            return Err(exchange.refused(&Refusal::Denied));
+        };
+        let arguments =
+            arguments(&exchange.body).map_err(|fault| exchange.refused(&Refusal::Message(fault)))?;
+        let hints = self.0.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
+        Ok(Some(Question { identity, action, target, hints: hints.unwrap_or_default(), arguments }))
+    }
+
+    pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
+        let identity = exchange.identity.clone();
+        Some(Box::new(Lists::new(self.0.clone(), identity)))
+    }
+}
+
+impl Question<'_> {
+    fn principal(&self) -> Principal<'_> {
+        principal(self.identity)
+    }
+
+    fn resource(&self) -> Resource<'_> {
+        Resource { hints: self.hints, ..Resource::new(self.target) }
+    }
+
+    fn arguments(&self) -> Option<&Map<String, Value>> {
+        self.arguments.as_ref().and_then(Value::as_object)
+    }
+}
+
+fn decision(authorizer: &Authorizer, question: &Question<'_>) -> Decision {
+    authorizer.decide(&question.principal(), question.action, &question.resource(), question.arguments())
+}
+
+fn principal(identity: &Identity) -> Principal<'_> {
+    Principal { subject: &identity.subject, claims: &identity.claims }
+}

@@ -1,0 +1,114 @@
+//! The chain of middlewares that every request passes through, outermost first.
+
+use http::{HeaderValue, Response, header};
+use skep_config::run_config::{self, Transport};
+
+use super::{Middleware, Telemetry};
+use crate::{
+    ConfigError,
+    body::Budget,
+    http::{Body, Refused, response},
+    limits,
+    message::{Exchange, filtered},
+};
+
+/// The middlewares of an endpoint.
+pub struct Chain {
+    middlewares: Vec<Middleware>,
+    body_limit: usize,
+    reads_responses: bool,
+}
+
+/// What middlewares need to know of the endpoint that they are part of.
+pub struct ChainContext<'a> {
+    /// The name of the server.
+    pub server: &'a str,
+    /// The address that the endpoint listens on, for metrics on a port of their own.
+    pub host: &'a str,
+    /// Where requests are sent, if that is a remote server.
+    pub remote_url: &'a str,
+    /// The transport that the server speaks.
+    pub transport: Transport,
+}
+
+impl Chain {
+    /// The chain of these middlewares, outermost first. A type that is not known is an error: it may be one that protects.
+    pub fn new(configs: &[run_config::Middleware], context: &ChainContext<'_>) -> Result<Self, ConfigError> {
+        let mut middlewares = Vec::new();
+        let mut body_limit = None;
+        for config in configs {
+            if let run_config::Middleware::BodyLimit(limit) = config {
+                // Where there are two, both hold.
+                let limit = usize::try_from(limit.max_bytes()).unwrap_or(usize::MAX);
+                body_limit = Some(body_limit.map_or(limit, |other: usize| other.min(limit)));
+                continue;
+            }
+            middlewares.extend(Middleware::new(config, context)?);
+        }
+        Ok(Self {
+            reads_responses: middlewares.iter().any(Middleware::reads_responses),
+            middlewares,
+            body_limit: body_limit.unwrap_or(limits::REQUEST_BODY),
+        })
+    }
+
+    /// The largest body of a request.
+    pub fn body_limit(&self) -> usize {
+        self.body_limit
+    }
+
+    /// The middleware for traces and metrics, if there is one.
+    pub fn telemetry(&self) -> Option<&Telemetry> {
+        self.middlewares.iter().find_map(|middleware| match middleware {
+            Middleware::Telemetry(telemetry) => Some(telemetry),
+            _ => None,
+        })
+    }
+
+    /// Checks that what the middlewares need can be used.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        for middleware in &self.middlewares {
+            middleware.check().await?;
+        }
+        Ok(())
+    }
+
+    /// Passes a request through each middleware in turn. The first that rejects it responds.
+    pub async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        // A compressed response cannot be parsed.
+        if self.reads_responses {
+            exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        for middleware in &self.middlewares {
+            middleware.request(exchange).await?;
+        }
+        Ok(())
+    }
+
+    /// The response of the server as the caller may see it: the innermost middleware filters first.
+    pub async fn filter(
+        &self,
+        exchange: &Exchange,
+        response: Response<Body>,
+        budget: &Budget,
+    ) -> Response<Body> {
+        let filters: Vec<_> =
+            self.middlewares.iter().rev().filter_map(|middleware| middleware.filter(exchange)).collect();
+        if filters.is_empty() {
+            return response;
+        }
+        // In a box, so that requests without filters do not carry its size around.
+        match Box::pin(filtered(response, filters, budget)).await {
+            Ok(response) => response,
+            Err(refusal) => response::refused(&refusal, exchange.id()),
+        }
+    }
+
+    /// The response, with the middlewares that observe how it ends.
+    pub fn observe(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+        let status = response.status();
+        let observers: Vec<_> =
+            self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status)).collect();
+        response.map(|body| body.observed(status, observers))
+    }
+}

@@ -1,0 +1,169 @@
+//! What a request passes through. Each middleware is a file, made from its own part of a configuration.
+
+mod audit;
+mod authentication;
+mod authorization;
+mod aws_sts;
+mod chain;
+mod header_forward;
+mod mutating_webhooks;
+mod origin;
+mod rate_limit;
+mod strip_auth;
+mod telemetry;
+mod token_exchange;
+mod tools;
+mod validating_webhooks;
+mod webhook;
+
+use http::StatusCode;
+use skep_config::run_config;
+
+use crate::{
+    ConfigError,
+    http::{Observer, Refused},
+    message::{Exchange, MessageFilter},
+};
+use audit::Audit;
+use authentication::Authentication;
+use authorization::Authorization;
+use aws_sts::AwsSts;
+pub use chain::{Chain, ChainContext};
+use header_forward::HeaderForward;
+use mutating_webhooks::MutatingWebhooks;
+use origin::Origin;
+use rate_limit::RateLimit;
+pub use telemetry::{METRICS, Page, Telemetry, not_here};
+use token_exchange::TokenExchange;
+use tools::{ToolCalls, ToolLists};
+use validating_webhooks::ValidatingWebhooks;
+
+/// One middleware of the chain.
+pub(crate) enum Middleware {
+    Origin(Origin),
+    Audit(Audit),
+    Authentication(Box<Authentication>),
+    StripAuth,
+    TokenExchange(Box<TokenExchange>),
+    ToolLists(ToolLists),
+    ToolCalls(ToolCalls),
+    Telemetry(Telemetry),
+    MutatingWebhooks(MutatingWebhooks),
+    ValidatingWebhooks(ValidatingWebhooks),
+    RateLimit(Box<RateLimit>),
+    Authorization(Box<Authorization>),
+    AwsSts(Box<AwsSts>),
+    HeaderForward(HeaderForward),
+}
+
+impl Middleware {
+    /// The middleware of this configuration, or nothing where the same is done for every request.
+    fn new(config: &run_config::Middleware, context: &ChainContext<'_>) -> Result<Option<Self>, ConfigError> {
+        use run_config::Middleware as Config;
+        Ok(Some(match config {
+            Config::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
+            Config::Audit(parameters) => Self::Audit(Audit::new(parameters)?),
+            Config::Auth(parameters) => Self::Authentication(Box::new(Authentication::new(parameters)?)),
+            Config::StripAuth => Self::StripAuth,
+            Config::TokenExchange(parameters) => {
+                Self::TokenExchange(Box::new(TokenExchange::new(&parameters.token_exchange_config)?))
+            }
+            Config::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
+            Config::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
+            Config::Telemetry(parameters) => {
+                return Ok(Telemetry::new(parameters, context.host)?.map(Self::Telemetry));
+            }
+            Config::RateLimit(parameters) => Self::RateLimit(Box::new(RateLimit::new(parameters)?)),
+            Config::Authorization(parameters) => {
+                Self::Authorization(Box::new(Authorization::new(parameters, context.server)?))
+            }
+            Config::MutatingWebhook(parameters) => Self::MutatingWebhooks(MutatingWebhooks::new(parameters)?),
+            Config::ValidatingWebhook(parameters) => {
+                Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
+            }
+            Config::AwsSts(parameters) => {
+                Self::AwsSts(Box::new(AwsSts::new(parameters, context.remote_url, context.transport)?))
+            }
+            // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
+            Config::UpstreamSwap(_) => {
+                return Err(no_auth_server("middleware_configs: \"upstreamswap\""));
+            }
+            Config::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
+            // Bodies are limited as they are read, messages are parsed before all middlewares, a panic ends one request
+            // and nothing else, and no usage is reported.
+            Config::BodyLimit(_) | Config::McpParser | Config::Recovery | Config::UsageMetrics => {
+                return Ok(None);
+            }
+            Config::Unknown(unknown) => {
+                let message = format!("middleware_configs: unsupported middleware type {:?}", unknown.type_);
+                return Err(ConfigError::new(message));
+            }
+        }))
+    }
+
+    /// Checks that what the middleware needs can be used.
+    async fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::RateLimit(middleware) => middleware.check().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets the request pass, changes it, or responds to it.
+    async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+        // Those that send requests of their own are in boxes, so that requests without them do not carry their size around.
+        match self {
+            Self::Origin(middleware) => middleware.request(exchange),
+            Self::Authentication(middleware) => middleware.request(exchange).await,
+            Self::StripAuth => strip_auth::request(exchange),
+            Self::Audit(_) | Self::ToolLists(_) => Ok(()),
+            Self::TokenExchange(middleware) => Box::pin(middleware.request(exchange)).await,
+            Self::ToolCalls(middleware) => middleware.request(exchange),
+            Self::Telemetry(middleware) => {
+                middleware.request(exchange);
+                Ok(())
+            }
+            Self::MutatingWebhooks(middleware) => Box::pin(middleware.request(exchange)).await,
+            Self::ValidatingWebhooks(middleware) => Box::pin(middleware.request(exchange)).await,
+            Self::Authorization(middleware) => middleware.request(exchange).await,
+            Self::AwsSts(middleware) => Box::pin(middleware.request(exchange)).await,
+            Self::RateLimit(middleware) => middleware.request(exchange).await,
+            Self::HeaderForward(middleware) => middleware.request(exchange),
+        }
+    }
+
+    /// Whether the middleware has a [`filter`](Self::filter).
+    fn reads_responses(&self) -> bool {
+        matches!(self, Self::ToolLists(_) | Self::Authorization(_))
+    }
+
+    /// What the middleware does with the messages of the response, if it does anything.
+    fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
+        match self {
+            Self::ToolLists(middleware) => Some(middleware.filter()),
+            Self::Authorization(middleware) => middleware.filter(exchange),
+            _ => None,
+        }
+    }
+
+    /// What observes the end of the response, if the middleware does.
+    fn observer(&self, exchange: &Exchange, status: StatusCode) -> Option<Box<dyn Observer>> {
+        match self {
+            Self::Audit(middleware) => middleware.observer(exchange),
+            Self::Telemetry(middleware) => middleware.observer(exchange, status),
+            _ => None,
+        }
+    }
+}
+
+/// A secret: from the file, or from the variable that the operator puts it into.
+fn secret(configured: &str, variable: &str) -> String {
+    if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
+}
+
+/// The error of a configuration that needs an authorization server of the endpoint's own.
+pub fn no_auth_server(what: &str) -> ConfigError {
+    ConfigError::new(format!(
+        "{what} needs an authorization server of the proxy's own, which is not supported by this version"
+    ))
+}

@@ -1,0 +1,12 @@
+//! What a caller authenticates with is for the proxy alone.
+
+use http::header;
+
+use crate::{http::Refused, message::Exchange};
+
+pub(super) fn request(exchange: &mut Exchange) -> Result<(), Refused> {
+    for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
+        exchange.headers.remove(name);
+    }
+    Ok(())
+}

@@ -1,0 +1,154 @@
+//! Webhooks: one of them, and how it is called.
+
+mod patch;
+mod payload;
+mod secret;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+use skep_auth::hmac_hex;
+use skep_config::run_config::{FailurePolicy, Webhook, WebhookTls, Webhooks};
+use skep_mcp::{Envelope, Refusal};
+use tracing::{info, warn};
+
+use crate::{
+    ConfigError,
+    http::Refused,
+    limits,
+    message::Exchange,
+    outbound::{self, NoAnswer, Service, Trust},
+};
+pub(super) use patch::patched;
+pub(super) use payload::Context;
+use secret::Secret;
+
+const SIGNATURE: HeaderName = HeaderName::from_static("x-toolhive-signature");
+const TIMESTAMP: HeaderName = HeaderName::from_static("x-toolhive-timestamp");
+
+/// A webhook.
+pub(super) struct Hook {
+    name: String,
+    service: Service,
+    secret: Option<Secret>,
+    pub(super) policy: FailurePolicy,
+}
+
+/// The result of calling it.
+pub(super) enum Said {
+    /// Its answer.
+    Answer(Answer),
+    /// The request is not one that it takes (422), which is a no.
+    Unacceptable,
+    /// Nothing that can be used. Its failure policy decides.
+    Nothing,
+}
+
+/// Its response. What is not allowed is denied.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Answer {
+    pub(super) allowed: bool,
+    patch_type: Option<String>,
+    patch: Option<Value>,
+}
+
+/// The webhooks of a middleware, in the order in which they are called.
+pub(super) fn hooks(layer: &str, parameters: &Webhooks) -> Result<Vec<Hook>, ConfigError> {
+    let hooks = parameters.webhooks.iter().enumerate().map(|(index, webhook)| {
+        let wrong = |error: String| {
+            ConfigError::new(format!("{layer}: webhooks[{index}] ({:?}): {error}", webhook.name))
+        };
+        Hook::new(webhook).map_err(wrong)
+    });
+    hooks.collect()
+}
+
+/// The message of a request that webhooks decide about: a request or a notification, and no response.
+pub(super) fn asked_about(exchange: &Exchange) -> Result<Option<Value>, Refused> {
+    if exchange.call.as_ref().is_none_or(|call| call.method.is_none()) {
+        return Ok(None);
+    }
+    if exchange.body.len() > limits::JUDGED_BODY {
+        return Err(exchange.refused(&Refusal::TooLarge));
+    }
+    let message = Envelope::parse(&exchange.body).and_then(|envelope| envelope.message_to_judge());
+    message.map(Some).map_err(|fault| exchange.refused(&Refusal::Message(fault)))
+}
+
+impl Hook {
+    fn new(webhook: &Webhook) -> Result<Self, String> {
+        if webhook.name.is_empty() {
+            return Err("name: give the webhook a name".into());
+        }
+        let uri = outbound::address(&webhook.url).map_err(|error| format!("url: {error}"))?;
+        let none = WebhookTls::default();
+        let tls = webhook.tls_config.as_ref().unwrap_or(&none);
+        if uri.scheme_str() != Some("https") && !tls.insecure_skip_verify {
+            return Err(format!("url: {:?} is not encrypted: use https", webhook.url));
+        }
+        let time = webhook.timeout();
+        if !limits::WEBHOOK_TIME.contains(&time) {
+            return Err("timeout: it must be from 1s to 30s".into());
+        }
+        let trust = Trust {
+            authorities: &tls.ca_bundle_path,
+            certificate: &tls.client_cert_path,
+            key: &tls.client_key_path,
+            unchecked: tls.insecure_skip_verify,
+        };
+        let service = Service::new(uri, time, &trust).map_err(|error| format!("tls_config: {error}"))?;
+        let secret =
+            Secret::new(&webhook.hmac_secret_ref).map_err(|error| format!("hmac_secret_ref: {error}"))?;
+        Ok(Self { name: webhook.name.clone(), service, secret, policy: webhook.failure_policy })
+    }
+
+    /// Calls it about a request.
+    pub(super) async fn ask(&self, payload: Bytes) -> Said {
+        let said = self.asked(payload).await;
+        match said {
+            Ok(Said::Answer(Answer { allowed: false, .. }) | Said::Unacceptable) => {
+                info!(webhook = self.name, "a webhook denies a request");
+            }
+            Err(ref error) => self.failed(error),
+            _ => {}
+        }
+        said.unwrap_or(Said::Nothing)
+    }
+
+    /// Logs that its response, or the lack of one, is of no use.
+    pub(super) fn failed(&self, error: &NoAnswer) {
+        let ignored = self.policy == FailurePolicy::Ignore;
+        warn!(webhook = self.name, %error, ignored, "a webhook is of no use");
+    }
+
+    async fn asked(&self, payload: Bytes) -> Result<Said, NoAnswer> {
+        let headers = self.signed(&payload).await?;
+        match self.service.ask(headers, payload).await? {
+            (StatusCode::OK, answer) => {
+                // A list of values would do for serde.
+                let object = answer.trim_ascii_start().starts_with(b"{");
+                let answer = if object { serde_json::from_slice(&answer).ok() } else { None };
+                answer.map(Said::Answer).ok_or(NoAnswer::Answer("it is no verdict in JSON"))
+            }
+            (StatusCode::UNPROCESSABLE_ENTITY, _) => Ok(Said::Unacceptable),
+            (status, _) => Err(NoAnswer::Status(status)),
+        }
+    }
+
+    /// The head of a question: with the signature by which the service knows us.
+    async fn signed(&self, payload: &[u8]) -> Result<HeaderMap, NoAnswer> {
+        let mut headers = HeaderMap::new();
+        if let Some(secret) = &self.secret {
+            let secret = secret.read().await.ok_or(NoAnswer::Secret)?;
+            let time = Timestamp::now().as_second();
+            let signature = hmac_hex(&secret, &[time.to_string().as_bytes(), b".", payload]);
+            let signature = signature.and_then(|hex| format!("sha256={hex}").parse().ok());
+            headers.insert(SIGNATURE, signature.ok_or(NoAnswer::Secret)?);
+            headers.insert(TIMESTAMP, HeaderValue::from(time));
+        }
+        Ok(headers)
+    }
+}

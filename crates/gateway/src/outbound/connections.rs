@@ -1,0 +1,223 @@
+//! The connections to a server, and which of them are idle.
+//!
+//! A connection stays with the thread that made it, so that a response wakes no other thread.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Extensions, HeaderValue, Request, Response, Uri, header, uri::Authority};
+use http_body_util::Full;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::connect::{Connection as _, HttpConnector, HttpInfo};
+use tower::Service as _;
+use tracing::debug;
+
+use super::UpstreamBody;
+use crate::workers;
+
+/// How long an idle connection is kept for the next request. Many servers of our own end one after five seconds, and a
+/// request that they do not see any more would be lost.
+const IDLE_OWN: Duration = Duration::from_secs(4);
+/// The same for servers of others, where a new connection costs more.
+const IDLE_REMOTE: Duration = Duration::from_secs(90);
+/// How many of them are kept for each host, by each thread.
+const IDLE_CONNECTIONS: usize = 256;
+
+/// Why a request has no response.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection could be made: nothing was sent.
+    #[error("no connection to {host}: {}", innermost(source.as_ref()))]
+    Connect {
+        /// The host, without a name or password before it.
+        host: Box<str>,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The connection broke.
+    #[error(transparent)]
+    Broken(#[from] hyper::Error),
+}
+
+impl Error {
+    /// Whether nothing was sent.
+    pub fn is_connect(&self) -> bool {
+        matches!(self, Self::Connect { .. })
+    }
+}
+
+/// The root cause: the others say `dns error` where it says that the name does not exist.
+fn innermost<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
+    std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
+}
+
+/// The connections to a server, at as many hosts as it has.
+#[derive(Clone)]
+pub(super) struct Connections {
+    connector: HttpsConnector<HttpConnector>,
+    /// By the thread that made them.
+    idle: Arc<[Idle]>,
+    /// How long they are kept.
+    kept: Duration,
+}
+
+/// Idle connections by host, of which the last is the one that was used last.
+#[derive(Default)]
+struct Idle(Mutex<HashMap<Authority, Vec<Connection>>>);
+
+/// A connection, while it is used or before.
+struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    peer: Option<SocketAddr>,
+    used: Instant,
+}
+
+/// A connection that goes back to the others once a response has been read to its end.
+pub(super) struct Lease {
+    connection: Connection,
+    host: Authority,
+    idle: Arc<[Idle]>,
+    thread: usize,
+}
+
+impl Connections {
+    pub(super) fn new(connector: HttpsConnector<HttpConnector>, remote: bool) -> Self {
+        let kept = if remote { IDLE_REMOTE } else { IDLE_OWN };
+        Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect(), kept }
+    }
+
+    /// Sends a request to its address, over an idle connection or a new one.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<UpstreamBody>, Error> {
+        let uri = std::mem::take(request.uri_mut());
+        let no_host = || Error::Connect { host: "nowhere".into(), source: "it has no address".into() };
+        let host = uri.authority().cloned().ok_or_else(no_host)?;
+        if let Some(value) = host_header(&uri) {
+            request.headers_mut().insert(header::HOST, value);
+        }
+        *request.uri_mut() = uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+        let thread = workers::number();
+        loop {
+            let (mut connection, kept) = match self.idle(thread, &host).await {
+                Some(connection) => (connection, true),
+                // In a box: it is seldom needed, and large.
+                None => (Box::pin(self.connect(&uri)).await?, false),
+            };
+            match connection.sender.try_send_request(request).await {
+                Ok(response) => {
+                    let lease = Lease { connection, host, idle: self.idle.clone(), thread };
+                    return Ok(response.map(|body| UpstreamBody::new(body, lease)));
+                }
+                // The server had just ended a connection that was kept, and has seen nothing.
+                Err(mut error) => match error.take_message().filter(|_| kept) {
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error().into()),
+                },
+            }
+        }
+    }
+
+    /// A connection that can be used at once.
+    async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
+        loop {
+            let mut connection = self.idle.get(thread)?.take(host)?;
+            if connection.used.elapsed() < self.kept && connection.sender.ready().await.is_ok() {
+                return Some(connection);
+            }
+        }
+    }
+
+    async fn connect(&self, uri: &Uri) -> Result<Connection, Error> {
+        let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
+            // Without what may stand before it.
+            host: uri.host().unwrap_or_default().into(),
+            source,
+        })?;
+        let mut known = Extensions::new();
+        stream.connected().get_extras(&mut known);
+        let (sender, connection) = handshake(stream).await?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                debug!(%error, "a connection to the server ended early");
+            }
+        });
+        Ok(Connection {
+            sender,
+            peer: known.get::<HttpInfo>().map(HttpInfo::remote_addr),
+            used: Instant::now(),
+        })
+    }
+
+    /// Closes connections that have been idle for long, from time to time, for ever.
+    pub(super) async fn expire(&self) {
+        loop {
+            tokio::time::sleep(self.kept).await;
+            for idle in &*self.idle {
+                idle.expire(Instant::now(), self.kept);
+            }
+        }
+    }
+}
+
+impl Idle {
+    fn take(&self, host: &Authority) -> Option<Connection> {
+        self.lock().get_mut(host)?.pop()
+    }
+
+    fn put(&self, host: Authority, connection: Connection) {
+        let mut hosts = self.lock();
+        let connections = hosts.entry(host).or_default();
+        if connections.len() < IDLE_CONNECTIONS {
+            connections.push(connection);
+        }
+    }
+
+    fn expire(&self, now: Instant, kept: Duration) {
+        self.lock().retain(|_, connections| {
+            connections.retain(|connection| {
+                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < kept
+            });
+            !connections.is_empty()
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    /// The address of the server.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        self.connection.peer
+    }
+
+    /// The answer has been read to its end.
+    pub(super) fn give_back(mut self) {
+        if self.connection.sender.is_closed() {
+            return;
+        }
+        self.connection.used = Instant::now();
+        if let Some(idle) = self.idle.get(self.thread) {
+            idle.put(self.host, self.connection);
+        }
+    }
+}
+
+/// The `Host` header: without the default port, and without a name or password.
+fn host_header(uri: &Uri) -> Option<HeaderValue> {
+    let host = uri.host()?;
+    let usual = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
+    match uri.port_u16().filter(|port| *port != usual) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
+        None => HeaderValue::from_str(host).ok(),
+    }
+}

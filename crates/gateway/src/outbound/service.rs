@@ -1,0 +1,95 @@
+//! Requests to services that others run: webhooks, policy decision points.
+//!
+//! Connections are kept for the next request. Redirects are not followed: requests are about callers, and only for the
+//! service that was configured.
+
+use std::{error::Error, iter, time::Duration};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::Full;
+use tokio::sync::Semaphore;
+
+use super::{
+    pool::{Pool, pool},
+    tls::{self, Trust},
+};
+use crate::{body, limits};
+
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// How long an idle connection is kept for the next question.
+const IDLE: Duration = Duration::from_secs(60);
+/// How many of them.
+const IDLE_CONNECTIONS: usize = 64;
+
+/// Why there is no response. It names neither the request nor the address: the log line names the service.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("it did not answer in time")]
+    Slow,
+    #[error("its answer broke off, or is too large")]
+    Body,
+    #[error("it answered with status {0}")]
+    Status(StatusCode),
+    #[error("its answer is not what it should be: {0}")]
+    Answer(&'static str),
+    #[error("the secret to sign with cannot be read, or is empty")]
+    Secret,
+}
+
+/// The connections to one service.
+pub(crate) struct Service {
+    pool: Pool,
+    uri: Uri,
+    time: Duration,
+    /// Questions at one time. More wait for their turn, within their own time.
+    places: Semaphore,
+}
+
+impl Service {
+    /// The service at this address, which may take this long to answer.
+    pub(crate) fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
+        let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS);
+        Ok(Self { pool, uri, time, places: Semaphore::new(limits::QUESTIONS) })
+    }
+
+    /// Posts JSON. The response is read to its end, within a limit.
+    pub(crate) async fn ask(
+        &self,
+        headers: HeaderMap,
+        question: Bytes,
+    ) -> Result<(StatusCode, Bytes), NoAnswer> {
+        let mut request = Request::new(Full::new(question));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        request.headers_mut().insert(header::USER_AGENT, AGENT);
+        request.headers_mut().insert(header::ACCEPT, JSON);
+        request.headers_mut().insert(header::CONTENT_TYPE, JSON);
+        let asking = async {
+            let _place = self.places.acquire().await.map_err(|_| NoAnswer::Slow)?;
+            let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
+            let status = response.status();
+            let answer = body::read(response.into_body(), limits::ANSWER).await;
+            Ok((status, answer.map_err(|_| NoAnswer::Body)?))
+        };
+        tokio::time::timeout(self.time, asking).await.unwrap_or(Err(NoAnswer::Slow))
+    }
+}
+
+/// The address in a field of the configuration.
+pub(crate) fn address(text: &str) -> Result<Uri, String> {
+    let uri = text.parse().ok().filter(|uri: &Uri| {
+        matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
+    });
+    uri.ok_or_else(|| format!("{text:?} is not a URL: write it as https://host/path"))
+}
+
+/// With the causes: of TLS, DNS and sockets, none of which sees the request.
+fn unreachable(error: &(dyn Error + 'static)) -> NoAnswer {
+    let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
+    NoAnswer::Unreachable(causes.collect::<Vec<_>>().join(": "))
+}

@@ -1,0 +1,131 @@
+//! Where requests are sent.
+
+use http::{
+    Method, Uri,
+    uri::{Authority, Parts, PathAndQuery, Scheme},
+};
+use skep_config::run_config::Transport;
+
+use crate::ConfigError;
+
+/// The address of a server, and what becomes of the paths of requests.
+#[derive(Clone, Debug)]
+pub struct Target {
+    pub(super) scheme: Scheme,
+    authority: Authority,
+    /// Put in place of paths: the address of a remote server is that of its endpoint.
+    path: Option<String>,
+    /// Whether that is only where to listen: a server of 2024 names the address for messages itself.
+    only_listens: bool,
+    /// Put before every query.
+    query: Option<String>,
+    /// Whether the server is remote.
+    pub remote: bool,
+}
+
+impl Target {
+    /// A server of our own, reached at this host and port.
+    pub fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
+        let authority = format!("{host}:{port}");
+        let wrong = |_| ConfigError::new(format!("target_host: {authority:?} is not an address"));
+        let authority = authority.parse().map_err(wrong)?;
+        Ok(Self {
+            scheme: Scheme::HTTP,
+            authority,
+            path: None,
+            only_listens: false,
+            query: None,
+            remote: false,
+        })
+    }
+
+    /// A server elsewhere, that speaks this transport.
+    pub fn remote(url: &str, transport: Transport) -> Result<Self, ConfigError> {
+        let wrong =
+            || ConfigError::new(format!("remote_url: {url:?} is not a URL: write it as https://host/path"));
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let parts = uri.clone().into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else { return Err(wrong()) };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(wrong());
+        }
+        // A URL without a path has the path "/" for the parser; only one that was written counts.
+        let written = url.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
+        let path = written.then(|| uri.path().to_owned());
+        let query = uri.query().filter(|query| !query.is_empty()).map(Into::into);
+        Ok(Self { scheme, authority, path, only_listens: transport == Transport::Sse, query, remote: true })
+    }
+
+    /// Which server it is, without what may be secret in an address.
+    pub fn place(&self) -> String {
+        let port = self.authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}{port}{}", self.authority.host(), self.path.as_deref().unwrap_or_default())
+    }
+
+    /// The address for a request to this path, at the pod that is named or at any.
+    pub fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+        let mut parts = Parts::default();
+        parts.scheme = Some(self.scheme.clone());
+        parts.authority = Some(match pod {
+            Some(pod) => pod.parse().ok()?,
+            None => self.authority.clone(),
+        });
+        parts.path_and_query = Some(self.path(method, asked)?);
+        Uri::from_parts(parts).ok()
+    }
+
+    fn path(&self, method: &Method, asked: &PathAndQuery) -> Option<PathAndQuery> {
+        let endpoint = self.path.as_deref().filter(|_| !self.only_listens || method == Method::GET);
+        let path = endpoint.unwrap_or_else(|| asked.path());
+        let changed = match (&self.query, asked.query()) {
+            (None, _) if endpoint.is_none() => return Some(asked.clone()),
+            (None, None) => path.to_owned(),
+            (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
+            (Some(ours), None) => format!("{path}?{ours}"),
+            (None, Some(theirs)) => format!("{path}?{theirs}"),
+        };
+        changed.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn uri(url: &str, asked: &str) -> String {
+        let target = Target::remote(url, Transport::StreamableHttp).unwrap();
+        target.uri(&Method::POST, &asked.parse().unwrap(), None).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_path_of_a_remote_server_is_that_of_its_address() {
+        assert_eq!(uri("https://a.example/v1/mcp", "/mcp"), "https://a.example/v1/mcp");
+        assert_eq!(uri("https://a.example", "/mcp"), "https://a.example/mcp");
+        assert_eq!(uri("https://a.example/", "/mcp"), "https://a.example/");
+        assert_eq!(uri("https://a.example/mcp?key=1", "/mcp?x=2"), "https://a.example/mcp?key=1&x=2");
+        assert_eq!(uri("https://a.example/mcp?key=1", "/mcp"), "https://a.example/mcp?key=1");
+    }
+
+    #[test]
+    fn a_remote_server_of_2024_gets_messages_where_it_wants_them() {
+        let target = Target::remote("https://a.example/v1/sse", Transport::Sse).unwrap();
+        let uri =
+            |method, asked: &str| target.uri(&method, &asked.parse().unwrap(), None).unwrap().to_string();
+        assert_eq!(uri(Method::GET, "/sse"), "https://a.example/v1/sse");
+        assert_eq!(uri(Method::POST, "/v1/messages?s=1"), "https://a.example/v1/messages?s=1");
+    }
+
+    #[test]
+    fn the_place_of_a_server_is_no_secret() {
+        let place = |url: &str| Target::remote(url, Transport::Sse).unwrap().place();
+        assert_eq!(place("https://user:secret@a.example:1/v1/mcp?key=secret"), "a.example:1/v1/mcp");
+        assert_eq!(Target::own("files.ns.svc", 80).unwrap().place(), "files.ns.svc:80");
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for url in ["", "a.example", "ftp://a.example", "https://"] {
+            assert!(Target::remote(url, Transport::Sse).is_err(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! TLS: which certificates are trusted, and which one is presented.
+
+use std::{fs, sync::Arc};
+
+use hyper_rustls::ConfigBuilderExt;
+use rustls::{
+    ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
+    client::{
+        WantsClientCert,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+};
+
+/// What the connection to a service is secured with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trust<'a> {
+    /// A file with the authorities that are trusted, and no others. Empty means those of the system.
+    pub(crate) authorities: &'a str,
+    /// A file with the certificate to show.
+    pub(crate) certificate: &'a str,
+    /// A file with the key of that certificate.
+    pub(crate) key: &'a str,
+    /// Whether the service's certificate goes unchecked.
+    pub(crate) unchecked: bool,
+}
+
+pub(super) fn config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
+    let builder = if trust.unchecked {
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let unchecked = Arc::new(Unchecked(provider.clone()));
+        builder(provider)?.dangerous().with_custom_certificate_verifier(unchecked)
+    } else {
+        verified("ca_bundle_path", trust.authorities)?
+    };
+    match (trust.certificate, trust.key) {
+        ("", "") => Ok(builder.with_no_client_auth()),
+        ("", _) | (_, "") => {
+            Err("client_cert_path and client_key_path: a certificate is of no use without its key".into())
+        }
+        (certificate, key) => {
+            let chain = certificates("client_cert_path", certificate)?;
+            let wrong = |error: &dyn std::fmt::Display| format!("client_key_path: {key}: {error}");
+            let pem = fs::read(key).map_err(|error| wrong(&error))?;
+            // Not the parser's own words: they may quote what is in the file.
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| wrong(&"there is no key in it"))?;
+            builder.with_client_auth_cert(chain, key).map_err(|error| format!("client_cert_path: {error}"))
+        }
+    }
+}
+
+/// Connections to who can show a certificate of the authorities in this file, and of no others: whoever names one means
+/// that one. Without a file it is those of the system.
+pub(crate) fn verified(
+    field: &str,
+    path: &str,
+) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    if path.is_empty() {
+        return verified_by_system();
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates(field, path)? {
+        roots.add(certificate).map_err(|error| format!("{field}: {path}: {error}"))?;
+    }
+    Ok(builder(Arc::new(aws_lc_rs::default_provider()))?.with_root_certificates(roots))
+}
+
+/// The same for the authorities of the system.
+pub(crate) fn verified_by_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
+    builder(Arc::new(aws_lc_rs::default_provider()))?.try_with_platform_verifier().map_err(failed)
+}
+
+fn builder(provider: Arc<CryptoProvider>) -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {
+    ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(failed)
+}
+
+fn failed(error: rustls::Error) -> String {
+    format!("TLS cannot be set up: {error}")
+}
+
+fn certificates(field: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let wrong = |what: &dyn std::fmt::Display| format!("{field}: {path}: {what}");
+    let pem = fs::read(path).map_err(|error| wrong(&error))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let found = found.map_err(|_| wrong(&"it is no certificate"))?;
+    if found.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(found) }
+}
+
+/// Takes every certificate, as the configuration asks for. That the other side has its key is checked all the same.
+#[derive(Debug)]
+struct Unchecked(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unchecked {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,143 @@
+//! Sessions of clients, and the session of the server that each maps to.
+//!
+//! They are in the proxy's memory, or in a Redis where all proxies of a server see them. The sessions of a stdio server
+//! are always in memory: its process belongs to one proxy, and so does what its clients have subscribed to.
+
+mod ended;
+mod memory;
+mod shared;
+
+use std::{sync::Arc, time::Duration};
+
+use skep_config::run_config::SessionRedis;
+use skep_mcp::Refusal;
+
+use crate::{ConfigError, identity::Owner, redis::Away};
+pub use ended::Ended;
+pub use memory::{Full, Memory};
+use shared::Shared;
+
+/// What is known of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The session's id at the server, if it is not the one that the client has.
+    pub server_id: Option<Box<str>>,
+    /// The pod that has the session, where the server has several.
+    pub pod: Option<Box<str>>,
+    /// The request that started it, to restore it when the server has lost it.
+    pub initialize: Option<Box<[u8]>>,
+    /// Who started it, unless another program stored it, which does not record that.
+    pub owner: Option<Owner>,
+}
+
+impl Session {
+    /// Whether it may be used by this caller.
+    pub fn belongs_to(&self, caller: Owner) -> bool {
+        self.owner.is_none_or(|owner| owner == caller)
+    }
+}
+
+/// The sessions at a server that speaks HTTP.
+#[derive(Clone)]
+pub enum Sessions {
+    /// In the memory of this process.
+    Memory(Arc<Memory>),
+    /// In a Redis that several processes share.
+    Redis(Arc<Shared>),
+}
+
+/// A session cannot be looked up or stored.
+#[derive(Debug)]
+pub enum Unstored {
+    /// The limit is reached.
+    Full,
+    /// The Redis that has them is unavailable.
+    Away,
+}
+
+impl Sessions {
+    /// Sessions at this server, which expire when they are idle for this long.
+    pub fn new(life: Duration, redis: Option<&SessionRedis>, server: &str) -> Result<Self, ConfigError> {
+        Ok(match redis {
+            Some(redis) => Self::Redis(Arc::new(Shared::new(redis, life, server)?)),
+            None => Self::Memory(Arc::new(Memory::new(life))),
+        })
+    }
+
+    /// The session of that id, which counts as a use.
+    pub async fn get(&self, id: &str) -> Result<Option<Session>, Unstored> {
+        match self {
+            Self::Memory(sessions) => Ok(sessions.get(id)),
+            // In a box, so that the others do not carry its size around.
+            Self::Redis(sessions) => Ok(Box::pin(sessions.get(id)).await?),
+        }
+    }
+
+    /// Adds a session.
+    pub async fn put(&self, id: &str, session: Session) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => Ok(sessions.put(id, session)?),
+            Self::Redis(sessions) => Ok(Box::pin(sessions.put(id, &session)).await?),
+        }
+    }
+
+    /// Changes what is known of a session, unless it has ended meanwhile.
+    pub async fn change(&self, id: &str, session: Session) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => {
+                sessions.change(id, session);
+                Ok(())
+            }
+            Self::Redis(sessions) => Ok(Box::pin(sessions.change(id, &session)).await?),
+        }
+    }
+
+    /// Ends a session.
+    pub async fn remove(&self, id: &str) -> Result<(), Unstored> {
+        match self {
+            Self::Memory(sessions) => {
+                sessions.remove(id);
+                Ok(())
+            }
+            Self::Redis(sessions) => Ok(Box::pin(sessions.remove(id)).await?),
+        }
+    }
+
+    /// Ends the sessions that have not been used for as long as they live, from time to time, for ever.
+    pub async fn expire(&self) {
+        match self {
+            Self::Memory(sessions) => sessions.expire().await,
+            // Redis does so by itself.
+            Self::Redis(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whether they can be used.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(sessions) => sessions.check().await,
+        }
+    }
+}
+
+impl From<Full> for Unstored {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+impl From<Away> for Unstored {
+    fn from(_: Away) -> Self {
+        Self::Away
+    }
+}
+
+impl From<Unstored> for Refusal {
+    fn from(unstored: Unstored) -> Self {
+        match unstored {
+            Unstored::Full => Self::Unavailable("sessions"),
+            Unstored::Away => Self::Unavailable("session store"),
+        }
+    }
+}

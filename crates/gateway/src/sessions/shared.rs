@@ -1,0 +1,270 @@
+//! Sessions in Redis, where all proxies of a server see them.
+//!
+//! Keys and records are those of ToolHive's proxy, so that clients keep their sessions while one is replaced by the other. A record
+//! also has the server it belongs to: proxies of different servers may have a Redis in common, and who may use one
+//! server must not get at a pod of another.
+
+use std::{borrow::Cow, net::SocketAddr, time::Duration};
+
+use ::redis::cmd;
+use serde::{Deserialize, Serialize};
+use skep_config::run_config::SessionRedis;
+use skep_mcp::SessionId;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::Session;
+use crate::{
+    ConfigError,
+    identity::Owner,
+    redis::{Away, Redis},
+};
+
+const FIELD: &str = "scaling_config.session_redis";
+const PREFIX: &str = "thv:proxy:session:";
+/// The type of records of servers that speak HTTP.
+const TYPE: &str = "mcp";
+
+/// The sessions of one server.
+pub struct Shared {
+    redis: Redis,
+    prefix: String,
+    /// How long an idle session lives, in milliseconds.
+    life: u64,
+    /// Which server it is.
+    server: String,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Record<'a> {
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, rename = "type")]
+    type_: Cow<'a, str>,
+    #[serde(borrow)]
+    created_at: Cow<'a, str>,
+    #[serde(borrow)]
+    updated_at: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default)]
+struct Metadata<'a> {
+    /// The pod that has the session, as a URL.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    backend_url: Option<Cow<'a, str>>,
+    /// The session's id at the server.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    backend_sid: Option<Cow<'a, str>>,
+    /// The request that started it.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    init_body: Option<Cow<'a, str>>,
+    /// The server that has it. Only skep writes it.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    skep_server: Option<Cow<'a, str>>,
+    /// Who started it, by a digest. Only skep writes it.
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    skep_owner: Option<Cow<'a, str>>,
+}
+
+impl Shared {
+    pub(super) fn new(config: &SessionRedis, life: Duration, server: &str) -> Result<Self, ConfigError> {
+        let prefix = if config.key_prefix.is_empty() { PREFIX } else { &config.key_prefix };
+        if !prefix.ends_with(':') {
+            let message = format!("{FIELD}.key_prefix: {prefix:?} must end with a colon");
+            return Err(ConfigError::new(message));
+        }
+        Ok(Self {
+            redis: Redis::new(FIELD, &config.address, config.db)?,
+            prefix: prefix.to_owned(),
+            life: u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE),
+            server: server.to_owned(),
+        })
+    }
+
+    pub(super) async fn check(&self) -> Result<(), ConfigError> {
+        self.redis.check().await
+    }
+
+    pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, Away> {
+        let mut command = cmd("GETEX");
+        command.arg(self.key(id)).arg("PX").arg(self.life);
+        let record: Option<Vec<u8>> = self.redis.ask(&command).await?;
+        Ok(record.and_then(|record| session(&record, &self.server)))
+    }
+
+    pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), Away> {
+        self.redis
+            .ask(cmd("SET").arg(self.key(id)).arg(self.record(id, session)).arg("PX").arg(self.life))
+            .await
+    }
+
+    pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), Away> {
+        let mut command = cmd("SET");
+        command.arg(self.key(id)).arg(self.record(id, session)).arg("XX").arg("PX").arg(self.life);
+        self.redis.ask(&command).await
+    }
+
+    pub(super) async fn remove(&self, id: &str) -> Result<(), Away> {
+        self.redis.ask(cmd("DEL").arg(self.key(id))).await
+    }
+
+    fn key(&self, id: &str) -> String {
+        format!("{}{}", self.prefix, name(id))
+    }
+
+    fn record(&self, id: &str, session: &Session) -> Vec<u8> {
+        let now = jiff::Timestamp::now().to_string();
+        let initialize = session.initialize.as_deref().and_then(|body| std::str::from_utf8(body).ok());
+        let record = Record {
+            id: name(id),
+            type_: TYPE.into(),
+            created_at: now.as_str().into(),
+            updated_at: now.as_str().into(),
+            metadata: Some(Metadata {
+                backend_url: session.pod.as_deref().map(|pod| format!("http://{pod}").into()),
+                backend_sid: session.server_id.as_deref().map(Into::into),
+                init_body: initialize.map(Into::into),
+                skep_server: Some(self.server.as_str().into()),
+                skep_owner: session.owner.map(|owner| owner.to_text().into()),
+            }),
+        };
+        // Nothing but texts: it cannot fail.
+        serde_json::to_vec(&record).unwrap_or_default()
+    }
+}
+
+/// Ten years. Redis refuses what its clock cannot reach.
+const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
+
+/// The form of an id in a key. ToolHive's store has UUIDs alone: another id becomes one, by its digest.
+fn name(id: &str) -> Cow<'_, str> {
+    match Uuid::try_parse(id) {
+        Ok(_) => id.into(),
+        Err(_) => Uuid::new_v5(&Uuid::NAMESPACE_DNS, id.as_bytes()).to_string().into(),
+    }
+}
+
+/// The session of a record, if it is one of this server. A record of another program does not have its pod, so any pod
+/// may get its requests, and the session is restored where it is unknown.
+fn session(record: &[u8], server: &str) -> Option<Session> {
+    let record: Record<'_> = match serde_json::from_slice(record) {
+        Ok(record) => record,
+        Err(error) => {
+            warn!(line = error.line(), column = error.column(), "a session in Redis cannot be read");
+            return None;
+        }
+    };
+    let metadata = record.metadata.unwrap_or_default();
+    let ours = metadata.skep_server.is_some();
+    if record.type_ != TYPE || metadata.skep_server.is_some_and(|of| of != server) {
+        return None;
+    }
+    let owner = match metadata.skep_owner {
+        // An unreadable owner is not the anonymous one.
+        Some(owner) => Some(Owner::from_text(&owner)?),
+        None => None,
+    };
+    let pod = metadata.backend_url.filter(|_| ours);
+    let pod = pod.and_then(|url| url.strip_prefix("http://")?.parse::<SocketAddr>().ok());
+    let server_id = metadata.backend_sid.and_then(|id| SessionId::parse(id.as_bytes()).ok());
+    Some(Session {
+        server_id: server_id.map(|id| id.as_str().into()),
+        pod: pod.map(|pod| pod.to_string().into()),
+        initialize: metadata.init_body.map(|body| body.as_bytes().into()),
+        owner,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn shared() -> Shared {
+        let config = SessionRedis { address: "127.0.0.1:1".into(), ..SessionRedis::default() };
+        Shared::new(&config, Duration::from_secs(10), "files:80").unwrap()
+    }
+
+    fn whole() -> Session {
+        Session {
+            server_id: Some("two".into()),
+            pod: Some("10.0.0.1:80".into()),
+            initialize: Some((*br#"{"method":"initialize","x":"\u00fc \" ]"}"#).into()),
+            owner: Some(Owner::ANYBODY),
+        }
+    }
+
+    #[test]
+    fn a_session_survives_being_written_and_read() {
+        let nothing = Session { server_id: None, pod: None, initialize: None, owner: None };
+        for kept in [whole(), nothing] {
+            assert_eq!(session(&shared().record("one", &kept), "files:80"), Some(kept));
+        }
+    }
+
+    #[test]
+    fn a_session_of_another_server_is_none() {
+        assert_eq!(session(&shared().record("one", &whole()), "others:80"), None);
+    }
+
+    #[test]
+    fn records_are_those_of_toolhive() {
+        let id = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
+        let mut record: Value = serde_json::from_slice(&shared().record(id, &whole())).unwrap();
+        for time in ["created_at", "updated_at"] {
+            let written = record[time].take();
+            assert!(written.as_str().unwrap().parse::<jiff::Timestamp>().is_ok(), "{written}");
+        }
+        let metadata = json!({
+            "backend_url": "http://10.0.0.1:80", "backend_sid": "two", "skep_server": "files:80",
+            "init_body": r#"{"method":"initialize","x":"\u00fc \" ]"}"#,
+            "skep_owner": "00000000000000000000000000000000",
+        });
+        let expected =
+            json!({"id": id, "type": "mcp", "created_at": null, "updated_at": null, "metadata": metadata});
+        assert_eq!(record, expected);
+    }
+
+    #[test]
+    fn what_others_wrote_is_read_but_does_not_say_where_requests_go() {
+        let theirs = |type_: &str, metadata: Value| {
+            let now = "2026-11-15T08:13:00.123456789+01:00";
+            let record = json!({"id": "i", "type": type_, "created_at": now, "updated_at": now, "data": {},
+                "metadata": metadata});
+            session(record.to_string().as_bytes(), "files:80")
+        };
+        let metadata = json!({"backend_url": "http://10.0.0.9:80", "backend_sid": "b", "init_body": "{}"});
+        let initialize = Some((*b"{}").into());
+        let expected = Session { server_id: Some("b".into()), pod: None, initialize, owner: None };
+        assert_eq!(theirs("mcp", metadata.clone()), Some(expected));
+        assert_eq!(theirs("streamable", metadata), None);
+        assert!(theirs("mcp", Value::Null).is_some());
+        let url = json!({"backend_url": "http://evil.example:80", "skep_server": "files:80"});
+        assert_eq!(theirs("mcp", url).unwrap().pod, None, "a pod has an address and no name");
+        let unreadable = json!({"skep_owner": "who", "skep_server": "files:80"});
+        assert_eq!(theirs("mcp", unreadable), None);
+        assert_eq!(session(b"{", "files:80"), None);
+    }
+
+    #[test]
+    fn every_id_has_one_key_and_none_reaches_another_prefix() {
+        let id = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
+        assert_eq!(shared().key(id), format!("thv:proxy:session:{id}"));
+        // Python: uuid.uuid5(uuid.NAMESPACE_DNS, "one").
+        assert_eq!(shared().key("one"), "thv:proxy:session:6005052a-3a34-59e3-815f-5cebba3097eb");
+        assert_ne!(shared().key("../x"), shared().key("*"));
+        assert_eq!(shared().key(&"x".repeat(1024)).len(), "thv:proxy:session:".len() + 36);
+    }
+
+    #[test]
+    fn a_prefix_that_does_not_end_is_an_error() {
+        let config = SessionRedis { key_prefix: "mine".into(), address: "r:1".into(), db: 0 };
+        let error = Shared::new(&config, Duration::from_secs(1), "").err().unwrap().to_string();
+        assert!(error.starts_with("scaling_config.session_redis.key_prefix: "), "{error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! Texts of others, truncated for logs and labels.
+
+use std::borrow::Cow;
+
+use crate::limits;
+
+/// A text of at most [`limits::LABEL_BYTES`].
+pub(crate) fn truncate(text: &str) -> Cow<'_, str> {
+    if text.len() <= limits::LABEL_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(limits::LABEL_BYTES - 3);
+    Cow::Owned(format!("{}...", &text[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let long = "ä".repeat(100);
+        let cut = truncate(&long);
+        assert!(cut.len() <= limits::LABEL_BYTES && cut.ends_with("ä..."), "{cut}");
+    }
+}

@@ -1,0 +1,214 @@
+//! The proxy, made from a RunConfig.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use skep_config::{
+    RunConfig,
+    run_config::{SessionRedis, Transport},
+};
+use skep_gateway::{
+    body::Budget,
+    http::{Body, Service},
+    middleware::{Chain, ChainContext, Telemetry},
+    outbound::Target,
+    sessions::{Memory, Sessions},
+};
+use tracing::info;
+
+use super::{middlewares::middlewares, server::Server, well_known::WellKnown};
+use crate::{
+    ConfigError,
+    health::Health,
+    limits,
+    runtime::{
+        Attach, Local,
+        kubernetes::{Readiness, Starting},
+    },
+    stdio::{REQUEST_TIMEOUT, StdioServer, request_time},
+    upstream::HttpServer,
+};
+
+/// A proxy in front of one server.
+pub struct Proxy {
+    pub(super) chain: Chain,
+    pub(super) server: Server,
+    sessions: Sessions,
+    pub(super) transport: Transport,
+    pub(super) stateless: bool,
+    pub(super) well_known: WellKnown,
+    pub(super) health: Health,
+    pub(super) budget: Budget,
+    is_leaving: AtomicBool,
+}
+
+impl Proxy {
+    /// The proxy that the RunConfig describes. A stdio server is started as a process beside the proxy.
+    pub fn new(config: &RunConfig) -> Result<Self, ConfigError> {
+        if config.transport == Transport::Stdio {
+            let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
+            return Self::attached(config, Local::new(config)?, time);
+        }
+        Self::over_http(config, None)
+    }
+
+    /// The proxy in front of a server that is going to run in the cluster. A stdio server may take this long to answer:
+    /// see [`request_time`].
+    pub fn before(config: &RunConfig, server: &Starting, time: Duration) -> Result<Self, ConfigError> {
+        let proxy = if config.transport == Transport::Stdio {
+            Self::attached(config, server.attachment(), time)?
+        } else {
+            let config = RunConfig { target_host: server.host(), ..config.clone() };
+            Self::over_http(&config, Some(server.readiness()))?
+        };
+        Ok(Self { health: Health::new(server.is_first()), ..proxy })
+    }
+
+    /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
+    /// [`request_time`].
+    pub fn attached<A: Attach + Send + Sync + 'static>(
+        config: &RunConfig,
+        attach: A,
+        time: Duration,
+    ) -> Result<Self, ConfigError> {
+        if session_redis(config).is_some() {
+            info!("the sessions of a stdio server are in the proxy's memory, as its process has their state");
+        }
+        let sessions = Arc::new(Memory::new(session_life(config)?));
+        let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
+        Self::with(config, server, Sessions::Memory(sessions))
+    }
+
+    fn over_http(config: &RunConfig, readiness: Option<Readiness>) -> Result<Self, ConfigError> {
+        let target = target(config)?;
+        let sessions = Sessions::new(session_life(config)?, session_redis(config), &target.place())?;
+        let server = HttpServer::new(config, target, sessions.clone(), readiness)?;
+        let server = Server::Http(Box::new(server));
+        Self::with(config, server, sessions)
+    }
+
+    fn with(config: &RunConfig, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
+        let context = ChainContext {
+            server: &config.name,
+            host: &config.host,
+            remote_url: &config.remote_url,
+            transport: config.transport,
+        };
+        Ok(Self {
+            chain: Chain::new(&middlewares(config)?, &context)?,
+            server,
+            sessions,
+            transport: config.transport,
+            stateless: config.stateless,
+            well_known: WellKnown::new(config),
+            health: Health::new(Arc::default()),
+            budget: Budget::new(limits::BODIES),
+            is_leaving: AtomicBool::new(false),
+        })
+    }
+
+    /// Checks that what the proxy needs beside its server can be used. To be called before it serves: later on, it does
+    /// without for a while, and until then a mistake would not be seen.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        self.sessions.check().await?;
+        self.chain.check().await
+    }
+
+    /// Has every client use another connection for its next request, and so another proxy.
+    pub fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Serves metrics on a port of their own, for as long as the proxy runs.
+    async fn serve_metrics(&self) {
+        if let Some(page) = self.chain.telemetry().and_then(Telemetry::page) {
+            page.serve().await;
+        }
+        std::future::pending().await
+    }
+}
+
+impl Service for Proxy {
+    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+        self.route(request, peer).await
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Relaxed)
+    }
+
+    /// Expires idle sessions, and keeps a stdio server running, until it is stopped.
+    async fn run(&self) {
+        tokio::select! {
+            () = self.sessions.expire() => {}
+            () = self.serve_metrics() => {}
+            () = self.server.run() => {}
+        }
+    }
+
+    fn close_streams(&self) {
+        if let Server::Stdio(server) = &self.server {
+            server.close();
+        }
+    }
+
+    fn stop(&self) -> bool {
+        if let Server::Stdio(server) = &self.server {
+            server.stop();
+        }
+        matches!(self.server, Server::Stdio(_))
+    }
+
+    async fn flush(&self) {
+        if let Some(telemetry) = self.chain.telemetry() {
+            telemetry.flush().await;
+        }
+    }
+}
+
+/// The address of the server.
+fn target(config: &RunConfig) -> Result<Target, ConfigError> {
+    if config.remote_url.is_empty() {
+        let host = if config.target_host.is_empty() { "127.0.0.1" } else { &config.target_host };
+        Target::own(host, config.target_port)
+    } else {
+        Target::remote(&config.remote_url, config.transport)
+    }
+}
+
+fn session_redis(config: &RunConfig) -> Option<&SessionRedis> {
+    config.scaling_config.as_ref()?.session_redis.as_ref()
+}
+
+fn session_life(config: &RunConfig) -> Result<Duration, ConfigError> {
+    if config.session_ttl.is_empty() {
+        return Ok(limits::SESSION_LIFE);
+    }
+    let life = skep_config::duration::parse(&config.session_ttl)
+        .map_err(|error| ConfigError::new(format!("session_ttl: {error}")))?;
+    Ok(if life.is_zero() { limits::SESSION_LIFE } else { life })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is moved into its connection once for each request.
+    #[test]
+    fn the_future_of_a_response_is_small() {
+        fn size<A, B, C, R>(_: impl FnOnce(A, B, C) -> R) -> usize {
+            std::mem::size_of::<R>()
+        }
+        let size =
+            size(|proxy: &'static Proxy, request, peer| skep_gateway::http::respond(proxy, request, peer));
+        assert!(size <= 5 << 10, "{size} bytes");
+    }
+}

@@ -1,0 +1,69 @@
+//! The server behind the proxy, by the transport that it speaks.
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use skep_gateway::{
+    http::Body,
+    message::{Call, Exchange},
+    middleware::Chain,
+};
+use skep_mcp::Refusal;
+
+use crate::{
+    health::Condition,
+    stdio::{Status, StdioServer},
+    upstream::HttpServer,
+};
+
+/// The server.
+pub(super) enum Server {
+    Http(Box<HttpServer>),
+    Stdio(StdioServer),
+}
+
+impl Server {
+    /// Sends a request that has passed through the chain.
+    pub(super) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
+        match self {
+            Self::Http(server) => server.send(exchange, chain).await,
+            Self::Stdio(server) => server.send(exchange).await,
+        }
+    }
+
+    /// Does what is to be done beside requests.
+    pub(super) async fn run(&self) {
+        match self {
+            Self::Http(server) => server.run().await,
+            Self::Stdio(server) => server.run().await,
+        }
+    }
+
+    /// Whether it is available.
+    pub(super) async fn condition(&self) -> Condition {
+        match self {
+            Self::Http(server) => server.condition().await,
+            Self::Stdio(server) => match server.status() {
+                Status::Ready => Condition::Up,
+                Status::Starting => Condition::Down("the server is starting"),
+                Status::Down => Condition::Down("the server cannot be started"),
+            },
+        }
+    }
+
+    /// The transport that clients speak, where it is not the server's.
+    pub(super) fn front_transport(&self) -> Option<&'static str> {
+        match self {
+            Self::Http(_) => None,
+            Self::Stdio(server) => Some(server.front()),
+        }
+    }
+
+    /// The message of a request, with the headers that belong to it in revisions that have such headers.
+    pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Refusal> {
+        match self {
+            Self::Stdio(server) if server.is_http_sse() => Call::of_2024(body),
+            Self::Http(server) if server.is_http_sse() => Call::of_2024(body),
+            Self::Http(_) | Self::Stdio(_) => Call::of(headers, body),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the proxy tells of itself: where to get a token for it (RFC 9728).
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
+use skep_auth::{ProtectedResource, WELL_KNOWN};
+use skep_config::{RunConfig, run_config::Middleware};
+use skep_gateway::http::{Body, response};
+
+const CORS: [(HeaderName, &str); 3] = [
+    (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, OPTIONS"),
+    (header::ACCESS_CONTROL_ALLOW_HEADERS, "mcp-protocol-version, Content-Type, Authorization"),
+    (header::ACCESS_CONTROL_MAX_AGE, "86400"),
+];
+
+/// The pages under `/.well-known/`.
+pub(super) struct WellKnown {
+    /// There is one where callers need tokens; it has a text where the proxy's address is known.
+    resource: Option<Option<String>>,
+}
+
+impl WellKnown {
+    /// The pages of the proxy that the RunConfig describes.
+    pub(super) fn new(config: &RunConfig) -> Self {
+        let oidc = config.middleware_configs.iter().find_map(|middleware| match middleware {
+            Middleware::Auth(auth) => auth.oidc_config.as_ref(),
+            _ => None,
+        });
+        Self { resource: oidc.map(|oidc| ProtectedResource::new(oidc).description()) }
+    }
+
+    pub(super) fn respond<B>(&self, request: &Request<B>) -> Response<Body> {
+        let path = request.uri().path().strip_prefix(WELL_KNOWN);
+        match &self.resource {
+            Some(description) if path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {
+                described(description.as_deref(), request)
+            }
+            _ => not_found(),
+        }
+    }
+}
+
+/// The description, for everybody: pages of any origin may read it, as there is nothing in it to protect.
+fn described<B>(description: Option<&str>, request: &Request<B>) -> Response<Body> {
+    let mut answer = match description {
+        _ if request.method() == Method::OPTIONS => response::empty(StatusCode::NO_CONTENT),
+        Some(description) => response::json(StatusCode::OK, description.to_owned()),
+        None => not_found(),
+    };
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let headers = answer.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.unwrap_or(HeaderValue::from_static("*")));
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    for (name, value) in CORS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    answer
+}
+
+fn not_found() -> Response<Body> {
+    response::json(StatusCode::NOT_FOUND, r#"{"error":"not_found"}"#)
+}

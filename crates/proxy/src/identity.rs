@@ -1,3 +1,0 @@
-//! Who calls.
-
-pub(crate) use skep_auth::Identity;

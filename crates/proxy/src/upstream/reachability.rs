@@ -1,0 +1,76 @@
+//! Whether a server can be reached, as far as its answers tell.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+/// When the server last answered, and since when it does not. Times are milliseconds since the proxy began, and more
+/// than nothing; nothing stands for never.
+pub(super) struct Reachability {
+    began: Instant,
+    answered: AtomicU64,
+    missing: AtomicU64,
+}
+
+impl Reachability {
+    pub(super) fn new() -> Self {
+        Self { began: Instant::now(), answered: AtomicU64::new(0), missing: AtomicU64::new(0) }
+    }
+
+    /// It has answered.
+    pub(super) fn answered(&self) {
+        self.answered.store(self.now(), Ordering::Relaxed);
+        // Only looked at on the way of most requests, so that they do not write where others read.
+        if self.missing.load(Ordering::Relaxed) != 0 {
+            self.missing.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// It has not: for how long it is missing now.
+    pub(super) fn missed(&self) -> Duration {
+        let now = self.now();
+        match self.missing.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Duration::ZERO,
+            Err(since) => Duration::from_millis(now.saturating_sub(since)),
+        }
+    }
+
+    /// It begins anew, so that it is missing from now on at most.
+    pub(super) fn begins(&self) {
+        self.missing.store(self.now(), Ordering::Relaxed);
+    }
+
+    pub(super) fn is_missing(&self) -> bool {
+        self.missing.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether it has answered lately.
+    pub(super) fn answered_within(&self, time: Duration) -> bool {
+        let answered = self.answered.load(Ordering::Relaxed);
+        answered != 0 && Duration::from_millis(self.now().saturating_sub(answered)) < time
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_missing_from_the_first_time_it_does_not_answer_until_it_does() {
+        let reachability = Reachability::new();
+        assert!(!reachability.is_missing() && !reachability.answered_within(Duration::MAX));
+        assert_eq!(reachability.missed(), Duration::ZERO);
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(reachability.missed() >= Duration::from_millis(4) && reachability.is_missing());
+        reachability.begins();
+        assert!(reachability.missed() < Duration::from_secs(60) && reachability.is_missing());
+        reachability.answered();
+        assert!(!reachability.is_missing() && reachability.answered_within(Duration::from_secs(60)));
+        assert!(!reachability.answered_within(Duration::ZERO));
+    }
+}
