@@ -3,11 +3,17 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use skep_mcp::{Edits, Envelope, Id, Json, List, Message, Verdict, filtered};
+use skep_mcp::{Edits, Envelope, Id, Json, List, Message, OwnedEnvelope, Verdict, filtered};
 
 fuzz_target!(|bytes: &[u8]| {
     let glimpsed = Id::glimpsed(bytes);
     let Ok(envelope) = Envelope::parse(bytes) else { return };
+    let owned = OwnedEnvelope::parse(&bytes.to_vec().into()).expect("it is a message");
+    let again = owned.envelope().expect("it is the same message");
+    assert_eq!(again.message(), envelope.message());
+    assert_eq!(again.params(), envelope.params());
+    assert_eq!(again.arguments(), envelope.arguments());
+    assert_eq!(again.target().map(|target| target.raw), envelope.target().map(|target| target.raw));
     // Numbers that serde_json cannot hold are the server's to judge.
     let Ok(read) = serde_json::from_slice::<Value>(bytes) else { return };
     let id = envelope.id().and_then(|id| serde_json::from_str::<Value>(id.raw().as_str()).ok());

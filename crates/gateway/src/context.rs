@@ -19,12 +19,12 @@ thread_local! {
 #[derive(Debug)]
 pub struct RequestContext {
     id: HeaderValue,
-    asked: OnceLock<Asked>,
+    requested: OnceLock<Requested>,
 }
 
-/// What it asks for.
+/// What it describe for.
 #[derive(Debug)]
-struct Asked {
+struct Requested {
     method: String,
     tool: Option<String>,
 }
@@ -36,21 +36,21 @@ pub fn request_context() -> Option<Arc<RequestContext>> {
 
 impl RequestContext {
     pub(crate) fn new(id: HeaderValue) -> Arc<Self> {
-        Arc::new(Self { id, asked: OnceLock::new() })
+        Arc::new(Self { id, requested: OnceLock::new() })
     }
 
-    /// Adds what the request asks for, once that is known.
-    pub(crate) fn asks(&self, method: String, tool: Option<String>) {
-        self.asked.set(Asked { method, tool }).ok();
+    /// Adds what the request describe for, once that is known.
+    pub(crate) fn describe(&self, method: String, tool: Option<String>) {
+        self.requested.set(Requested { method, tool }).ok();
     }
 
     /// The fields of a log line about it.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let asked = self.asked.get();
+        let requested = self.requested.get();
         let fields = [
             ("request_id", self.id.to_str().ok()),
-            ("mcp_method", asked.map(|asked| asked.method.as_str())),
-            ("tool", asked.and_then(|asked| asked.tool.as_deref())),
+            ("mcp_method", requested.map(|requested| requested.method.as_str())),
+            ("tool", requested.and_then(|requested| requested.tool.as_deref())),
         ];
         fields.into_iter().filter_map(|(name, value)| Some((name, value?)))
     }
@@ -95,12 +95,12 @@ mod tests {
                 .await;
             seen
         };
-        let (of_one, of_two) = tokio::join!(works(&one), works(&two));
-        assert_eq!(of_one, vec![vec![("request_id", "one".to_owned())]; 3]);
-        assert_eq!(of_two, vec![vec![("request_id", "two".to_owned())]; 3]);
+        let (first, second) = tokio::join!(works(&one), works(&two));
+        assert_eq!(first, vec![vec![("request_id", "one".to_owned())]; 3]);
+        assert_eq!(second, vec![vec![("request_id", "two".to_owned())]; 3]);
         assert_eq!(fields(), []);
-        one.asks("tools/call".into(), Some("read".into()));
-        let asked = one.during(fields);
-        assert_eq!(asked[1..], [("mcp_method", "tools/call".to_owned()), ("tool", "read".to_owned())]);
+        one.describe("tools/call".into(), Some("read".into()));
+        let requested = one.during(fields);
+        assert_eq!(requested[1..], [("mcp_method", "tools/call".to_owned()), ("tool", "read".to_owned())]);
     }
 }

@@ -1,7 +1,7 @@
-//! The Redis that the proxies of a server share: one connection, made when it is needed and made anew when it is lost.
+//! The Redis that the proxies of a server share: one connection, made when it is needed and again when it is lost.
 //!
-//! Whoever asks gets an answer within [`limits::REDIS_TIME`], be it that there is none. While Redis is away, one request
-//! at a time tries to connect, and the others are told at once.
+//! Every command ends within [`limits::REDIS_TIME`], with a response or an error. While Redis is unavailable, one request
+//! at a time tries to connect, and the others fail at once.
 
 use std::{
     fmt,
@@ -23,32 +23,32 @@ use crate::{ConfigError, limits};
 
 /// A Redis, whether it can be reached or not.
 pub(crate) struct Redis {
-    /// The part of the RunConfig that asks for it.
+    /// The field of the configuration that names it.
     field: &'static str,
     address: String,
     db: i32,
     client: Client,
-    /// Held while somebody connects.
+    /// Held while a request connects.
     link: tokio::sync::Mutex<Link>,
     /// Whether the last try to connect failed.
     away: AtomicBool,
-    complaints: Mutex<Complaints>,
+    complaints: Mutex<LogThrottle>,
 }
 
 #[derive(Default)]
 struct Link {
     connection: Option<MultiplexedConnection>,
-    /// How many connections there were, to tell a new one from the one that was lost.
+    /// How many connections there were, to distinguish a new one from a lost one.
     number: u64,
     /// When it was last tried in vain.
     failed: Option<Instant>,
 }
 
 #[derive(Default)]
-struct Complaints {
+struct LogThrottle {
     said: Option<Instant>,
     held_back: u64,
-    /// Why it was away the last time that somebody tried.
+    /// Why the last attempt failed.
     cause: Option<Cause>,
 }
 
@@ -65,11 +65,11 @@ impl Code {
     }
 }
 
-/// Redis does not answer, or not what it should. The log says more.
+/// Redis does not respond, or not as it should. The log has the details.
 #[derive(Debug)]
-pub struct Away(pub Cause);
+pub struct RedisUnavailable(pub Cause);
 
-/// Why, as metrics tell it.
+/// Why, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     Timeout,
@@ -92,10 +92,10 @@ impl Cause {
     }
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug)]
 enum Failure {
-    /// Somebody has tried just now, or is about to.
+    /// Another request has tried just now, or is about to.
     Known,
     New(RedisError),
 }
@@ -107,7 +107,7 @@ impl From<RedisError> for Failure {
 }
 
 impl Redis {
-    /// The Redis at this address, with the password of the environment. Nobody connects yet.
+    /// The Redis at this address, with the password of the environment. It is not connected to yet.
     pub(crate) fn new(field: &'static str, address: &str, db: i32) -> Result<Self, ConfigError> {
         let password = std::env::var(env::SESSION_REDIS_PASSWORD).unwrap_or_default();
         Self::with_password(field, address, db, &password)
@@ -144,8 +144,8 @@ impl Redis {
         })
     }
 
-    /// Whether it answers, with some patience for one that starts at the same time. What is wrong is said before anybody
-    /// relies on it.
+    /// Checks that it responds, with some patience for one that starts at the same time. A mistake is reported before it is
+    /// relied on.
     pub(crate) async fn check(&self) -> Result<(), ConfigError> {
         let begin = Instant::now();
         loop {
@@ -158,23 +158,23 @@ impl Redis {
                 let message = format!("{field}: the Redis at {address} cannot be used: {}", said(error));
                 return Err(ConfigError::new(message));
             }
-            self.complain(failure);
+            self.log_throttled(failure);
             sleep(limits::REDIS_PAUSE).await;
         }
     }
 
-    /// The answer to a command.
-    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Away> {
-        self.asked(command).await.map_err(|failure| self.complain(failure))
+    /// The response to a command.
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisUnavailable> {
+        self.asked(command).await.map_err(|failure| self.log_throttled(failure))
     }
 
-    /// The answer of a script, which is sent when Redis does not know it.
+    /// The response of a script, which is sent when Redis does not know it.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,
         code: &Code,
         keys: &[String],
         arguments: &[u64],
-    ) -> Result<T, Away> {
+    ) -> Result<T, RedisUnavailable> {
         let call = |name: &str, code: &str| {
             let mut call = cmd(name);
             call.arg(code).arg(keys.len()).arg(keys).arg(arguments);
@@ -187,13 +187,13 @@ impl Redis {
             }
             other => other,
         };
-        answer.map_err(|failure| self.complain(failure))
+        answer.map_err(|failure| self.log_throttled(failure))
     }
 
     async fn asked<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
         let asking = async {
             match self.answer(self.connection().await?, command).await {
-                // Lost while nobody used it, as when Redis is started anew: another one may be had.
+                // Lost while it was idle, as when Redis restarts: a new one may work.
                 Err(error) if error.is_connection_dropped() => {
                     Ok(self.answer(self.connection().await?, command).await?)
                 }
@@ -224,7 +224,7 @@ impl Redis {
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
         let mut link = match self.link.try_lock() {
             Ok(link) => link,
-            // Somebody else tries.
+            // Another request tries.
             Err(_) if self.away.load(Ordering::Relaxed) => return Err(Failure::Known),
             Err(_) => self.link.lock().await,
         };
@@ -258,7 +258,7 @@ impl Redis {
             .set_response_timeout(Some(limits::REDIS_ANSWER_TIME));
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
         if self.db != 0 {
-            // The library would do so, and not say what is wrong.
+            // The library would do so, without the cause.
             cmd("SELECT").arg(self.db).exec_async(&mut connection).await.map_err(|error| {
                 match error.code() {
                     Some("ERR") => (ErrorKind::InvalidClientConfig, "there is no such database").into(),
@@ -271,14 +271,14 @@ impl Redis {
         Ok(connection)
     }
 
-    /// Says what is wrong, and does not say it for every request.
-    fn complain(&self, failure: Failure) -> Away {
+    /// Logs a failure, unless one was logged just before.
+    fn log_throttled(&self, failure: Failure) -> RedisUnavailable {
         let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let lately = complaints.said.is_some_and(|said| said.elapsed() < limits::REDIS_LOG_PAUSE);
         if let Failure::New(error) = &failure {
             complaints.cause = Some(Cause::of(error));
         }
-        let away = Away(complaints.cause.unwrap_or(Cause::Connection));
+        let away = RedisUnavailable(complaints.cause.unwrap_or(Cause::Connection));
         let error = match failure {
             Failure::New(error) if !lately => error,
             _ => {
@@ -290,12 +290,12 @@ impl Redis {
         complaints.said = Some(Instant::now());
         drop(complaints);
         let (field, address) = (self.field, &self.address);
-        warn!(field, address, error = said(&error), failed_before = before, "Redis does not serve");
+        warn!(field, address, error = said(&error), failed_before = before, "Redis unavailable");
         away
     }
 }
 
-/// Keys hold who somebody is, and the client has the password.
+/// Keys name callers, and the client has the password.
 impl fmt::Debug for Redis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Redis").field("address", &self.address).finish_non_exhaustive()
@@ -306,23 +306,23 @@ fn timed_out() -> RedisError {
     std::io::Error::from(std::io::ErrorKind::TimedOut).into()
 }
 
-/// Whether the connection is of no more use. A Redis that was demoted says so, and another one is at its address.
+/// Whether the connection is of no more use. A demoted Redis answers so, and another one is at its address.
 fn is_lost(error: &RedisError) -> bool {
     let demoted = ErrorKind::Server(ServerErrorKind::ReadOnly);
     error.is_unrecoverable_error() || error.is_timeout() || error.kind() == demoted
 }
 
-/// Whether the same will happen again, however long one waits.
+/// Whether a retry cannot succeed.
 fn is_a_mistake(error: &RedisError) -> bool {
     error.kind() == ErrorKind::InvalidClientConfig || is_refusal(error)
 }
 
-/// Whether it wants another password, or one at all.
+/// Whether it requires another password, or any.
 fn is_refusal(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH")
 }
 
-/// What is wrong, for a log: of what Redis says no more than the code, because it may repeat a command.
+/// The error for a log: of Redis's message no more than the code, because it may repeat a command.
 fn said(error: &RedisError) -> String {
     match (error.kind(), error.code()) {
         (ErrorKind::AuthenticationFailed, _) => {

@@ -26,14 +26,14 @@ pub struct Envelope<'a> {
 /// The three kinds of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// Expects a response.
     Request {
         /// What the answer will refer to.
         id: Id<'a>,
         /// The name of the method.
         method: Text<'a>,
     },
-    /// Wants none. A policy must look at the method all the same: nothing keeps a server from acting on a `tools/call`
+    /// Expects none. A policy must consider the method all the same: nothing keeps a server from acting on a `tools/call`
     /// that has no id.
     Notification {
         /// The name of the method.
@@ -116,6 +116,20 @@ impl<'a> Envelope<'a> {
         Ok(Self { bytes, message, method, params })
     }
 
+    /// That of a message that was parsed before.
+    pub(crate) fn checked_before(
+        bytes: &'a [u8],
+        message: Message<'a>,
+        method: Option<Method>,
+        params: Params<'a>,
+    ) -> Self {
+        Self { bytes, message, method, params }
+    }
+
+    pub(crate) fn all_params(&self) -> &Params<'a> {
+        &self.params
+    }
+
     /// The bytes as they were received, which are the ones to forward.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -155,20 +169,20 @@ impl<'a> Envelope<'a> {
 
     /// The arguments of a tool or prompt.
     ///
-    /// They are the payload: they are JSON, and nothing else is known of them. Whoever judges them reads them by
+    /// They are the payload: they are JSON, and nothing else is known of them. A policy reads them by
     /// [`arguments_to_judge`](Self::arguments_to_judge).
     pub fn arguments(&self) -> Option<Raw<'a>> {
         self.params.value(params::ARGUMENTS)
     }
 
-    /// The arguments for a policy that looks into them. A fault if the server might read something else in them.
+    /// The arguments for a policy that reads them. A fault if the server might read something else in them.
     ///
     /// Keys that differ in case are not among that: they are the tool's own, and its schema may well have both.
     pub fn arguments_to_judge(&self) -> Result<Option<Value>, Fault> {
         self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
     }
 
-    /// The whole message, for somebody who judges all of it. A fault if the server might read something else in it.
+    /// The whole message, for a policy that reads all of it. A fault if the server might read something else in it.
     pub fn message_to_judge(&self) -> Result<Value, Fault> {
         Scanner::new(self.bytes, u32::MAX)?.value()?.value("the message")
     }
@@ -179,7 +193,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The subscription that a message of the server belongs to: since 2026-07-28, the id of the request that listens.
-    /// It stands in the `_meta` of the parameters, or of the result that ends the subscription.
+    /// It is in the `_meta` of the parameters, or of the result that ends the subscription.
     pub fn subscription_id(&self) -> Option<Raw<'a>> {
         let meta = match self.message {
             Message::Response { outcome: Outcome::Result(result), .. } => {
@@ -192,7 +206,7 @@ impl<'a> Envelope<'a> {
         matches!(id.kind(), Kind::Text | Kind::Number).then_some(id)
     }
 
-    /// The revision that an `initialize` asks for.
+    /// The revision that an `initialize` requests.
     pub fn requested_version(&self) -> Option<Text<'a>> {
         self.params.value(params::PROTOCOL_VERSION)?.text().ok()
     }

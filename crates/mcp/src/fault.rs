@@ -31,7 +31,7 @@ pub enum Fault {
     /// Half of a surrogate pair in a string that is decided on.
     #[error("a string has half of a surrogate pair (byte {at})")]
     LoneSurrogate {
-        /// Where the string begins.
+        /// Where the string starts.
         at: usize,
     },
     /// MCP had batches in 2025-03-26 only, and removed them.

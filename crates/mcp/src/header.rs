@@ -34,7 +34,7 @@ pub enum Header<'a> {
     Absent,
     /// One value, without the white space around it, which is no part of it (RFC 9110, section 5.5).
     Once(&'a [u8]),
-    /// Several: whoever reads it may take any of them.
+    /// Several: a reader may take any of them.
     Repeated,
 }
 

@@ -7,8 +7,8 @@ use crate::{
 
 /// The id of a request as it was spelled: a string or an integer.
 ///
-/// MCP forbids null. A fraction or an exponent is refused too: a server that reads `1.0` answers to `1`, and nobody
-/// could tell whose answer it is.
+/// MCP forbids null. A fraction or an exponent is refused too: a server that reads `1.0` responds to `1`, and the
+/// response could not be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id<'a> {
     /// An integer, of any size.

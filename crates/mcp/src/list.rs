@@ -163,10 +163,19 @@ impl<'a> Item<'a> {
 pub fn filtered<'a>(
     message: &'a [u8],
     list: List,
+    verdict: impl FnMut(&Item<'a>) -> Verdict,
+) -> Result<Cow<'a, [u8]>, ListError> {
+    filtered_in(&Envelope::parse(message)?, list, verdict)
+}
+
+/// The same for a message that has been parsed.
+pub fn filtered_in<'a>(
+    envelope: &Envelope<'a>,
+    list: List,
     mut verdict: impl FnMut(&Item<'a>) -> Verdict,
 ) -> Result<Cow<'a, [u8]>, ListError> {
-    let Message::Response { outcome: Outcome::Result(result), .. } = Envelope::parse(message)?.message()
-    else {
+    let message = envelope.bytes();
+    let Message::Response { outcome: Outcome::Result(result), .. } = envelope.message() else {
         return Ok(Cow::Borrowed(message));
     };
     let Field { path, .. } = LISTS[list.index()];
@@ -209,7 +218,7 @@ fn lists(result: Raw<'_>) -> Result<Fields<'_, 4>, Fault> {
 #[derive(Default)]
 struct Place {
     kept: bool,
-    /// Where the items begin that go and have none before them that stays.
+    /// Where the items start that are dropped and have none before them that stays.
     gone: Option<usize>,
     end: usize,
 }

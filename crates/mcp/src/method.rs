@@ -111,7 +111,7 @@ impl Method {
         }
     }
 
-    /// Whether it does the same when it is done twice, so that it may be sent again when nobody knows whether it arrived.
+    /// Whether it does the same when it is done twice, so that it may be sent again when it is unknown whether it arrived.
     pub fn is_repeatable(self) -> bool {
         matches!(
             self,
@@ -132,7 +132,7 @@ impl Method {
         )
     }
 
-    /// Whether 2026-07-28 wants the `Mcp-Name` header on its requests.
+    /// Whether 2026-07-28 requires the `Mcp-Name` header on its requests.
     pub fn requires_name_header(self) -> bool {
         matches!(self, Self::ToolsCall | Self::PromptsGet | Self::ResourcesRead)
     }

@@ -19,7 +19,12 @@ pub(crate) const PROGRESS_TOKEN: usize = 9;
 pub(crate) const REQUEST_ID: usize = 10;
 pub(crate) const PROTOCOL_VERSION: usize = 11;
 
-static FIELDS: [Field; 12] = [
+/// How many fields of the parameters are read.
+pub(crate) const PARAM_FIELDS: usize = 12;
+/// How many of their `_meta`.
+pub(crate) const META_FIELDS: usize = 6;
+
+static FIELDS: [Field; PARAM_FIELDS] = [
     Field { key: "name", path: "params.name" },
     Field { key: "uri", path: "params.uri" },
     Field { key: "taskId", path: "params.taskId" },
@@ -34,7 +39,7 @@ static FIELDS: [Field; 12] = [
     Field { key: "protocolVersion", path: "params.protocolVersion" },
 ];
 
-static META_FIELDS: [Field; 6] = [
+static IN_META: [Field; META_FIELDS] = [
     Field { key: "progressToken", path: "params._meta.progressToken" },
     Field {
         key: "io.modelcontextprotocol/protocolVersion",
@@ -59,23 +64,23 @@ const META_DECIDED: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Params<'a> {
     raw: Option<Raw<'a>>,
-    fields: Fields<'a, 12>,
+    fields: Fields<'a, PARAM_FIELDS>,
     meta: Meta<'a>,
 }
 
 /// The `_meta` of a request or notification.
 #[derive(Clone, Copy, Debug)]
 pub struct Meta<'a> {
-    fields: Fields<'a, 6>,
+    fields: Fields<'a, META_FIELDS>,
 }
 
 impl<'a> Params<'a> {
     pub(crate) fn none() -> Self {
-        let meta = Meta { fields: Fields::new(&META_FIELDS) };
+        let meta = Meta { fields: Fields::new(&IN_META) };
         Self { raw: None, fields: Fields::new(&FIELDS), meta }
     }
 
-    /// Takes the parameters, whatever they are; [`checked`](Self::checked) judges when the method is known.
+    /// Takes the parameters, of any type; [`checked`](Self::checked) judges when the method is known.
     pub(crate) fn take(&mut self, scanner: &mut Scanner<'a>) -> Result<Raw<'a>, Fault> {
         if scanner.peek() != Some(b'{') {
             let raw = scanner.value()?;
@@ -101,7 +106,7 @@ impl<'a> Params<'a> {
 
     /// Whether a policy sees in them what the server will see.
     ///
-    /// Null stands for nothing, as clients send it and servers read it.
+    /// Null means none, as clients send it and servers read it.
     pub(crate) fn checked(&self, method: Method) -> Result<(), Fault> {
         object_or_nothing(self.raw, "params")?;
         object_or_nothing(self.value(META), FIELDS[META].path)?;
@@ -124,6 +129,25 @@ impl<'a> Params<'a> {
         self.raw.filter(|raw| raw.kind() == Kind::Object)
     }
 
+    /// Those of a message that was parsed before.
+    pub(crate) fn checked_before(
+        raw: Option<Raw<'a>>,
+        fields: [Option<Raw<'a>>; PARAM_FIELDS],
+        meta: [Option<Raw<'a>>; META_FIELDS],
+    ) -> Self {
+        let meta = Meta { fields: Fields::read_before(&IN_META, meta) };
+        Self { raw, fields: Fields::read_before(&FIELDS, fields), meta }
+    }
+
+    /// The parameters, also where they are null.
+    pub(crate) fn whole(&self) -> Option<Raw<'a>> {
+        self.raw
+    }
+
+    pub(crate) fn values(&self) -> [Option<Raw<'a>>; PARAM_FIELDS] {
+        self.fields.values()
+    }
+
     pub(crate) fn value(&self, index: usize) -> Option<Raw<'a>> {
         self.fields.value(index)
     }
@@ -134,6 +158,10 @@ impl<'a> Params<'a> {
 }
 
 impl<'a> Meta<'a> {
+    pub(crate) fn values(&self) -> [Option<Raw<'a>>; META_FIELDS] {
+        self.fields.values()
+    }
+
     /// What the progress of this request is reported under: a string or a number.
     pub fn progress_token(&self) -> Option<Raw<'a>> {
         self.fields.value(0)

@@ -1,4 +1,4 @@
-//! What we answer ourselves, as bytes: the one place where a refusal gets its status, its code and its words.
+//! What we answer ourselves, as bytes: the one place where a rejection gets its status, its code and its words.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::{Fault, Id, Revision, RevisionFault};
 
 /// Why a message is answered here and does not reach the server, or why the server's answer does not reach the caller.
 ///
-/// | refusal | HTTP | JSON-RPC | ToolHive's proxyrunner, where it differs |
+/// | rejection | HTTP | JSON-RPC | ToolHive's proxyrunner, where it differs |
 /// | --- | --- | --- | --- |
 /// | `Message` | 400 | -32700, -32600, -32602 | text, except for batches |
 /// | `Revision` | 400 | -32020, -32022, -32602 | see [`era`](crate::era) |
@@ -24,10 +24,10 @@ use crate::{Fault, Id, Revision, RevisionFault};
 /// | `Unavailable` | 503 | -32603 | text |
 /// | `Timeout` | 504 | -32000 | text, if it is not in a stream |
 ///
-/// In a stream that has begun, status and headers are gone, and the body goes out as one more event.
+/// In a stream that has started, status and headers were sent already, and the body goes out as one more event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum Rejection {
     /// The body is no message.
     Message(Fault),
     /// It speaks no revision that is served.
@@ -71,7 +71,7 @@ pub enum Refusal {
     Timeout,
 }
 
-impl Refusal {
+impl Rejection {
     /// The status of the HTTP response.
     pub fn status(&self) -> u16 {
         match self {
@@ -157,13 +157,13 @@ impl Refusal {
     }
 }
 
-impl From<Fault> for Refusal {
+impl From<Fault> for Rejection {
     fn from(fault: Fault) -> Self {
         Self::Message(fault)
     }
 }
 
-impl From<RevisionFault> for Refusal {
+impl From<RevisionFault> for Rejection {
     fn from(fault: RevisionFault) -> Self {
         Self::Revision(fault)
     }

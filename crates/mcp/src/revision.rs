@@ -28,7 +28,7 @@ pub enum Revision {
 pub enum Era {
     /// With a handshake and sessions: until 2025-11-25.
     Legacy,
-    /// Each request stands for itself: since 2026-07-28.
+    /// Each request is on its own: since 2026-07-28.
     Modern,
 }
 
@@ -91,7 +91,7 @@ pub enum RevisionFault {
     /// Another revision than is served.
     #[error("unsupported protocol version")]
     Unsupported {
-        /// What was asked for.
+        /// The requested revision.
         requested: String,
     },
     /// Something that each request of 2026-07-28 must have.
@@ -104,7 +104,7 @@ pub enum RevisionFault {
     },
 }
 
-/// The era of a message that came by HTTP.
+/// The era of a message received over HTTP.
 ///
 /// `initialize` is always Legacy. Otherwise a request is Modern if its header or its `_meta` says so, and then both must
 /// say the same; there is no falling back from a half-Modern request, except that a client which names an older revision
@@ -112,7 +112,7 @@ pub enum RevisionFault {
 ///
 /// ToolHive's proxyrunner differs in three cases, and answers 400 in all of them as this does: it gives -32020 where a
 /// Modern request has no version in its `_meta`, -32021 where `clientCapabilities` is no object (MCP says -32602 for
-/// both), and -32022 where header and body disagree and the body's version is unknown (MCP's conformance suite wants
+/// both), and -32022 where header and body disagree and the body's version is unknown (MCP's conformance suite requires
 /// -32020).
 ///
 /// MCP defines no headers for notifications, so they are what their header says. So are responses.
@@ -160,7 +160,7 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
 
 /// Whether the headers `Mcp-Method` and `Mcp-Name` of a Modern message say what its body says.
 ///
-/// To be asked before any policy: what stands before us may have decided on the headers, and the server will act on the
+/// To be checked before any policy: a proxy in front may have decided on the headers, and the server will act on the
 /// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. What
 /// is there although it need not be must fit as well, such as the `Mcp-Name` of tasks.
 pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
@@ -189,7 +189,7 @@ enum Need {
     Optional,
 }
 
-/// Whoever goes by the headers must not see what the body does not say.
+/// A reader of the headers must not see what the body does not have.
 fn nothing_said(header: &'static str, value: Header<'_>, problem: &'static str) -> Result<(), RevisionFault> {
     if value == Header::Absent { Ok(()) } else { Err(RevisionFault::Header { header, problem }) }
 }

@@ -1,4 +1,4 @@
-//! A message that was changed as a value, in the bytes that it came in.
+//! A message that was changed as a value, in its original bytes.
 
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// The longest id that is taken. A server may use a JWT.
 pub const SESSION_ID_BYTES: usize = 1024;
 
-/// The value of an `Mcp-Session-Id` header. Whoever has it is in the session, so it is not for logs: `Debug` shows
+/// The value of an `Mcp-Session-Id` header. It is all that is needed to use the session, so it is not for logs: `Debug` shows
 /// its beginning only.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(Box<str>);
@@ -16,7 +16,7 @@ pub struct SessionId(Box<str>);
 pub struct NotASessionId;
 
 impl SessionId {
-    /// A new one: 122 random bits from the operating system, as a UUID, which ToolHive's session store wants.
+    /// A new one: 122 random bits from the operating system, as a UUID, which ToolHive's session store requires.
     pub fn random() -> Self {
         Self(uuid::Uuid::new_v4().to_string().into())
     }

@@ -20,7 +20,7 @@ pub struct Lines {
 /// A line of a server's output that is not blank.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Line {
-    /// It begins as an object does, and is a message if it can be parsed as one.
+    /// It starts as an object does, and is a message if it can be parsed as one.
     Message(Bytes),
     /// It is no message: a log line, say, that should have gone to standard error. It is to be noted and left out.
     Noise(Bytes),

@@ -7,7 +7,7 @@ use crate::{
     params::{self, Params},
 };
 
-/// What kind of thing a message names, and so where its name stands.
+/// What kind of thing a message names, and so where its name is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TargetKind {
     /// `params.name`

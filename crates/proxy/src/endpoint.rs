@@ -1,4 +1,4 @@
-//! The address that a client of 2024 is told to send its messages to.
+//! The address for messages that a client of 2024 receives.
 
 use http::{HeaderMap, header};
 use skep_config::RunConfig;
@@ -6,7 +6,7 @@ use skep_config::RunConfig;
 /// What addresses are made of.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
-    /// Whether what a proxy before us says is believed.
+    /// Whether the headers of a proxy in front are trusted.
     trusted: bool,
     /// What is before the path for clients.
     prefix: String,
@@ -45,7 +45,7 @@ impl Endpoint {
         }
     }
 
-    /// Where a proxy before us stands, if it says so and is trusted.
+    /// The address of a proxy in front, if it is trusted and names it.
     fn outer(&self, headers: &HeaderMap) -> Option<String> {
         let host = self.trusted(headers, "x-forwarded-host")?;
         let scheme = self.scheme(headers);

@@ -1,10 +1,10 @@
-//! `/health`: what the kubelet is told.
+//! `/health`: the response to the kubelet's probes.
 //!
-//! One path serves all probes. While the server has not been there yet the proxy is not ready, so that a rollout waits
-//! for it; the answer waits a moment too, so that a probe learns at once what it would ask for a second later. The first
-//! proxy of a new server is ready before it: nobody else could answer, and whoever comes waits in it for the server. Once
-//! the server has been there, or when it takes so long that a restart would be next, the proxy says that it is alive, for
-//! restarting it would help nobody; what is the matter with the server then stands in the answer.
+//! One path serves all probes. Until the server has been available the proxy is not ready, so that a rollout waits for it;
+//! the response waits a moment too, so that a probe succeeds at once instead of a second later. The first proxy of a new
+//! server is ready before it: no other proxy could serve, and clients wait in it for the server. Once the server has been
+//! available, or when it takes so long that a restart would be next, the proxy reports that it is alive, as restarting it
+//! would not help; the body then has the problem of the server.
 
 use std::{
     sync::{
@@ -20,23 +20,23 @@ use skep_gateway::http::{Body, response};
 
 use crate::limits;
 
-/// How a server is.
+/// Whether a server is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// It is there.
+    /// It is available.
     Up,
-    /// It is not, and why.
+    /// It is not, with the reason.
     Down(&'static str),
-    /// Nobody asks it: it is somebody else's.
+    /// It is not checked: it is remote.
     Unasked,
 }
 
-/// What is remembered from one question to the next.
+/// What is remembered from one probe to the next.
 pub(crate) struct Health {
     began: Instant,
-    /// Whether the server has been there.
+    /// Whether the server has been available.
     started: AtomicBool,
-    /// Whether no other proxy stands before an older server.
+    /// Whether there is no other proxy in front of an older server.
     is_first: Arc<AtomicBool>,
 }
 
@@ -53,7 +53,7 @@ impl Health {
             && !self.is_first.load(Ordering::Relaxed)
     }
 
-    /// Whether a server that is not there is on its way.
+    /// Whether a server that is not available is starting.
     fn is_starting(&self) -> bool {
         !self.started.load(Ordering::Relaxed) && self.began.elapsed() < limits::START_TIME
     }

@@ -6,7 +6,7 @@ pub use skep_gateway::limits::*;
 
 /// The largest file of variables for the server.
 pub const ENV_FILE: u64 = 1 << 20;
-/// The largest `initialize` that is kept, to begin a session anew when its server has lost it.
+/// The largest `initialize` that is stored, to restore a session that its server has lost.
 pub const INITIALIZE: usize = 64 << 10;
 /// How long a request waits for the pods of its server to be ready.
 pub const SERVER_START_TIME: Duration = Duration::from_secs(30);
@@ -17,12 +17,12 @@ pub const SERVER_LISTEN_TIME: Duration = Duration::from_secs(10);
 pub const POD_LISTEN_TIME: Duration = Duration::from_secs(25);
 /// How long they wait between two tries.
 pub const SERVER_PAUSE: Duration = Duration::from_millis(100);
-/// How long a proxy whose server has not been there yet is not ready. It is less than the 90 s that the operator's
+/// How long a proxy whose server has not been available yet is not ready. It is less than the 90 s that the operator's
 /// startup probe allows.
 pub const START_TIME: Duration = Duration::from_secs(75);
 /// How old an answer of the server may be for it to be called healthy without asking.
 pub const HEALTH_AGE: Duration = Duration::from_secs(10);
-/// How long it may take to answer when it is asked. The operator's probes wait for three seconds.
+/// How long a health check may take. The operator's probes wait for three seconds.
 pub const HEALTH_TIME: Duration = Duration::from_secs(2);
 /// How long a question for the health of a proxy waits for its server to come up. A probe comes every second, and has
 /// three for both.
@@ -38,7 +38,7 @@ pub const APPLY_TIME: Duration = Duration::from_secs(30);
 pub const APPLY_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// How long such a pause becomes.
 pub const APPLY_PAUSE_MOST: Duration = Duration::from_secs(3);
-/// How often the API server is asked what kind of cluster it is.
+/// How often discovery of the kind of cluster is tried.
 pub const DISCOVERY_TRIES: usize = 6;
 /// How long one such question may take.
 pub const DISCOVERY_TIME: Duration = Duration::from_secs(10);
@@ -60,7 +60,7 @@ pub const ATTACH_STABLE: Duration = Duration::from_secs(60);
 pub const ATTACH_BUFFER: usize = 64 << 10;
 /// The longest line that is read of a stdio server. A longer one is left out.
 pub const STDIO_LINE: usize = 32 << 20;
-/// The longest line of a stdio server's complaints in the log. A longer one is cut.
+/// The longest line of a stdio server's standard error in the log. A longer one is truncated.
 pub const STDIO_LOG_LINE: usize = 8 << 10;
 /// How many messages wait for a stdio server to read them. More wait at the clients' end.
 pub const STDIO_QUEUE: usize = 64;
@@ -76,13 +76,13 @@ pub const SESSION_SUBSCRIPTIONS: usize = 1_000;
 pub const SUBSCRIPTIONS: usize = 10_000;
 /// The longest address of a resource that can be subscribed to.
 pub const SUBSCRIPTION: usize = 8 << 10;
-/// How long a stdio server may take to answer, or to report progress, unless the environment says otherwise.
+/// How long a stdio server may take to answer, or to report progress, unless the environment sets another time.
 pub const REQUEST_TIME: Duration = Duration::from_secs(60);
-/// How long a stdio server may take to answer, whatever progress it reports.
+/// How long a stdio server may take to answer, also when it reports progress.
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(60 * 60);
 /// How long a request waits for a stdio server to start.
 pub const STDIO_START_TIME: Duration = Duration::from_secs(30);
-/// How long a stdio server may take to end by itself, and again when it is asked to.
+/// How long a stdio server may take to end by itself, and again after SIGTERM.
 pub const STDIO_END_TIME: Duration = Duration::from_secs(3);
 /// How soon a stdio server that has ended is started again. The next wait is twice as long.
 pub const RESTART_FIRST: Duration = Duration::from_millis(100);
@@ -90,7 +90,7 @@ pub const RESTART_FIRST: Duration = Duration::from_millis(100);
 pub const RESTART_LAST: Duration = Duration::from_secs(30);
 /// How long a stdio server must run for its past to be forgotten.
 pub const RESTART_FORGOTTEN: Duration = Duration::from_secs(60);
-/// How often it is looked which sessions have ended by themselves.
+/// How often expired sessions are removed.
 pub const SWEEP: Duration = Duration::from_secs(30);
 /// How many events wait for the reader of a stream. One that is slower loses its stream.
 pub const STREAM_EVENTS: usize = 256;

@@ -10,5 +10,5 @@ mod serve;
 
 pub use access_log::{REQUEST_ID, respond};
 pub use body::{Body, BodyError, Ended, Observed, Observer};
-pub use response::Refused;
+pub use response::ErrorResponse;
 pub use serve::{Service, serve};

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use skep_mcp::{Id, Refusal};
+use skep_mcp::{Id, Rejection};
 
 use crate::http::Body;
 
@@ -10,13 +10,13 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The response to a rejected request. It is in a box because it is rare and large.
-pub type Refused = Box<Response<Body>>;
+pub type ErrorResponse = Box<Response<Body>>;
 
 /// The error response to the request with this id.
-pub fn refused(refusal: &Refusal, id: Option<Id<'_>>) -> Response<Body> {
-    let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = json(status, refusal.body(id));
-    if let Refusal::RateLimited { retry_after_seconds } = refusal {
+pub fn error(rejection: &Rejection, id: Option<Id<'_>>) -> Response<Body> {
+    let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = json(status, rejection.body(id));
+    if let Rejection::RateLimited { retry_after_seconds } = rejection {
         answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
     }
     answer

@@ -11,11 +11,11 @@ pub struct Owner([u8; 16]);
 
 impl Owner {
     /// Every caller, where callers are anonymous.
-    pub const ANYBODY: Self = Self([0; 16]);
+    pub const ANONYMOUS: Self = Self([0; 16]);
 
     /// The owner of sessions of this caller.
     pub fn of(identity: Option<&Identity>) -> Self {
-        identity.filter(|who| !who.is_local).map_or(Self::ANYBODY, Self::who)
+        identity.filter(|who| !who.is_local).map_or(Self::ANONYMOUS, Self::who)
     }
 
     fn who(identity: &Identity) -> Self {
@@ -61,14 +61,14 @@ mod tests {
         {
             assert_ne!(ada, owner(issuer, subject), "{issuer} {subject}");
         }
-        assert_ne!(ada, Owner::ANYBODY);
+        assert_ne!(ada, Owner::ANONYMOUS);
     }
 
     #[test]
     fn a_text_stands_for_one_owner_and_does_not_name_them() {
         let ada = owner("https://a", "ada");
         assert_eq!(Owner::from_text(&ada.to_text()), Some(ada));
-        assert_eq!(Owner::from_text(&Owner::ANYBODY.to_text()), Some(Owner::ANYBODY));
+        assert_eq!(Owner::from_text(&Owner::ANONYMOUS.to_text()), Some(Owner::ANONYMOUS));
         assert!(!ada.to_text().contains("ada"));
         for text in ["", "ada", "nobody"] {
             assert_eq!(Owner::from_text(text), None, "{text}");

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use skep_mcp::{
-    Envelope, Era, Fault, Header, Headers, Id, Message, Method, Refusal, era,
+    Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, era,
     header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
     mirrored,
 };
@@ -23,42 +23,59 @@ pub struct Call {
     pub era: Era,
     /// Whether it has headers that mirror it.
     has_headers: bool,
+    /// In a box: requests are moved from future to future.
+    parsed: Box<OwnedEnvelope>,
 }
 
 impl Call {
     /// Parses a message, and checks the headers that mirror it.
-    pub fn of(headers: &HeaderMap, body: &Bytes) -> Result<Self, Refusal> {
-        let envelope = Envelope::parse(body).map_err(Refusal::Message)?;
+    pub fn of(headers: &HeaderMap, body: &Bytes) -> Result<Self, Rejection> {
+        Self::with_headers(headers, OwnedEnvelope::parse(body).map_err(Rejection::Message)?)
+    }
+
+    fn with_headers(headers: &HeaderMap, parsed: OwnedEnvelope) -> Result<Self, Rejection> {
+        let envelope = parsed.envelope().map_err(Rejection::Message)?;
         let is_request = matches!(envelope.message(), Message::Request { .. });
-        let said = said(headers);
-        let era = if is_request { era(&said, &envelope).map_err(Refusal::Revision)? } else { Era::Legacy };
+        let mirrors = mirrors(headers);
+        let era =
+            if is_request { era(&mirrors, &envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
         if era == Era::Modern {
-            mirrored(&said, &envelope).map_err(Refusal::Revision)?;
+            mirrored(&mirrors, &envelope).map_err(Rejection::Revision)?;
         }
-        Ok(Self::new(&envelope, body, era, true))
+        Self::new(parsed, era, true)
     }
 
     /// Parses a message of the HTTP+SSE transport of 2024, which has no such headers, and in which every message is in a
     /// session.
-    pub fn of_2024(body: &Bytes) -> Result<Self, Refusal> {
-        let envelope = Envelope::parse(body).map_err(Refusal::Message)?;
-        Ok(Self::new(&envelope, body, Era::Legacy, false))
+    pub fn of_2024(body: &Bytes) -> Result<Self, Rejection> {
+        Self::new(OwnedEnvelope::parse(body).map_err(Rejection::Message)?, Era::Legacy, false)
     }
 
-    fn new(envelope: &Envelope<'_>, body: &Bytes, era: Era, has_headers: bool) -> Self {
-        Self {
+    fn new(parsed: OwnedEnvelope, era: Era, has_headers: bool) -> Result<Self, Rejection> {
+        let envelope = parsed.envelope().map_err(Rejection::Message)?;
+        Ok(Self {
             method: envelope.method(),
             method_name: envelope.method_name().unwrap_or_default().into_owned(),
             target: envelope.target().map(|target| target.name().into_owned()),
-            id: envelope.id().map(|id| body.slice(id.raw().range())),
+            id: envelope.id().map(|id| parsed.bytes().slice(id.raw().range())),
             era,
             has_headers,
-        }
+            parsed: Box::new(parsed),
+        })
+    }
+
+    /// The envelope of the message, which is not parsed again.
+    pub fn envelope(&self) -> Result<Envelope<'_>, Rejection> {
+        self.parsed.envelope().map_err(Rejection::Message)
     }
 
     /// Parses another message in the place of this one, in the same way.
-    pub fn replaced(&self, headers: &HeaderMap, body: &Bytes) -> Result<Self, Refusal> {
-        if self.has_headers { Self::of(headers, body) } else { Self::of_2024(body) }
+    pub(super) fn replaced(&self, headers: &HeaderMap, parsed: OwnedEnvelope) -> Result<Self, Rejection> {
+        if self.has_headers {
+            Self::with_headers(headers, parsed)
+        } else {
+            Self::new(parsed, Era::Legacy, false)
+        }
     }
 
     /// The id, for a response.
@@ -72,12 +89,8 @@ impl Call {
     }
 }
 
-/// The arguments of a call, for policies.
-pub fn arguments(body: &[u8]) -> Result<Option<serde_json::Value>, Fault> {
-    Envelope::parse(body)?.arguments_to_judge()
-}
-
-fn said(headers: &HeaderMap) -> Headers<'_> {
+/// The headers that mirror a message.
+fn mirrors(headers: &HeaderMap) -> Headers<'_> {
     let header = |name| Header::of(headers.get_all(name).iter().map(http::HeaderValue::as_bytes));
     Headers {
         protocol_version: header(MCP_PROTOCOL_VERSION),

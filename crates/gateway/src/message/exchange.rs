@@ -5,7 +5,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header, uri::PathAndQuery};
 use skep_mcp::{
-    Envelope, Era, Id, Method as McpMethod, Refusal,
+    Era, Id, Method as McpMethod, OwnedEnvelope, Rejection,
     header::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID, encoded_name},
 };
 use tracing::{Level, enabled};
@@ -14,7 +14,7 @@ use super::{Call, RequestMetrics};
 use crate::{
     body::Share,
     context::request_context,
-    http::{Refused, response},
+    http::{ErrorResponse, response},
     identity::{Identity, Owner},
     truncate::truncate,
 };
@@ -56,24 +56,24 @@ impl Exchange {
         Owner::of(self.identity.as_deref())
     }
 
-    /// Adds to the log lines of the request what it asks for, now that its message has been parsed.
+    /// Adds to the log lines of the request what it describe for, now that its message has been parsed.
     pub fn describe(&self) {
         let Some(call) = self.call.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
         let target = call.target.as_deref().unwrap_or_default();
         let tool = (call.method == Some(McpMethod::ToolsCall)).then(|| truncate(target).into_owned());
         if let Some(context) = request_context() {
-            context.asks(truncate(&call.method_name).into_owned(), tool);
+            context.describe(truncate(&call.method_name).into_owned(), tool);
         }
     }
 
     /// The response that rejects this request.
-    pub fn refused(&self, refusal: &Refusal) -> Refused {
-        Box::new(response::refused(refusal, self.id()))
+    pub fn reject(&self, rejection: &Rejection) -> ErrorResponse {
+        Box::new(response::error(rejection, self.id()))
     }
 
     /// The request that starts this request's session again, with the same headers from the same caller. Its caller is not
     /// known yet, as for every request that has not passed through the middlewares.
-    pub fn initialize(&self, body: Bytes) -> Result<Self, Refusal> {
+    pub fn initialize(&self, body: Bytes) -> Result<Self, Rejection> {
         let mut headers = self.headers.clone();
         for name in [MCP_SESSION_ID, MCP_METHOD, MCP_NAME] {
             headers.remove(name);
@@ -82,7 +82,7 @@ impl Exchange {
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let call = Call::of(&headers, &body)?;
         if !call.is_initialize() || call.id.is_none() || call.era != Era::Legacy {
-            return Err(Refusal::Session);
+            return Err(Rejection::Session);
         }
         Ok(Self {
             started: Instant::now(),
@@ -100,9 +100,14 @@ impl Exchange {
     }
 
     /// Replaces the message, and parses the new one like the first.
-    pub fn replace_body(&mut self, body: Bytes) -> Result<(), Refusal> {
+    pub fn replace_body(&mut self, body: Bytes) -> Result<(), Rejection> {
+        let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;
+        self.replace(body, parsed)
+    }
+
+    fn replace(&mut self, body: Bytes, parsed: OwnedEnvelope) -> Result<(), Rejection> {
         self.call = Some(match &self.call {
-            Some(call) => call.replaced(&self.headers, &body)?,
+            Some(call) => call.replaced(&self.headers, parsed)?,
             None => Call::of(&self.headers, &body)?,
         });
         self.body = body;
@@ -112,17 +117,19 @@ impl Exchange {
 
     /// The same for a message that may name something else: the header that mirrors the name changes with it. If it is
     /// rejected, nothing changes.
-    pub fn replace_message(&mut self, body: Bytes) -> Result<(), Refusal> {
-        let said = self.headers.get(MCP_NAME).cloned();
-        if said.is_some()
-            && let Some(target) = Envelope::parse(&body).map_err(Refusal::Message)?.target()
+    pub fn replace_message(&mut self, body: Bytes) -> Result<(), Rejection> {
+        let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;
+        let mirrored = self.headers.get(MCP_NAME).cloned();
+        if mirrored.is_some()
+            && let Some(target) = parsed.envelope().map_err(Rejection::Message)?.target()
         {
-            let name = HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Refusal::Internal)?;
+            let name =
+                HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Rejection::Internal)?;
             self.headers.insert(MCP_NAME, name);
         }
-        self.replace_body(body).inspect_err(|_| {
-            if let Some(said) = said {
-                self.headers.insert(MCP_NAME, said);
+        self.replace(body, parsed).inspect_err(|_| {
+            if let Some(mirrored) = mirrored {
+                self.headers.insert(MCP_NAME, mirrored);
             }
         })
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Response, StatusCode, header};
 use serde::de::IgnoredAny;
-use skep_mcp::{Envelope, Refusal, sse};
+use skep_mcp::{Envelope, Rejection, sse};
 
 use crate::{
     body::{self, Budget, ReadError},
@@ -27,7 +27,7 @@ pub trait MessageFilter: Send + Sync + 'static {
     }
 
     /// The message as the caller may see it, or why it may not.
-    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Refusal>;
+    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection>;
 }
 
 /// The filters of one response, in the order in which they apply.
@@ -38,10 +38,10 @@ pub async fn filtered(
     response: Response<Body>,
     filters: Filters,
     budget: &Budget,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = response.into_parts();
     if !content_type::is_unencoded(&parts.headers) {
-        return Err(Refusal::Internal);
+        return Err(Rejection::Internal);
     }
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
@@ -49,8 +49,8 @@ pub async fn filtered(
     }
     let (bytes, share) =
         body::read_counted(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
-            ReadError::Exhausted => Refusal::Unavailable("memory"),
-            ReadError::TooLarge | ReadError::Broken => Refusal::Internal,
+            ReadError::Exhausted => Rejection::Unavailable("memory"),
+            ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
         })?;
     // An empty body has nothing to leave out.
     if bytes.is_empty() {
@@ -61,7 +61,7 @@ pub async fn filtered(
         Ok(changed) => changed.map(Bytes::from).unwrap_or(bytes),
         // Errors of HTTP and 202 bodies are no messages, unless they look like a response.
         Err(_) if !is_answer && !may_be_answer(&bytes) => bytes,
-        Err(refusal) => return Err(refusal),
+        Err(rejection) => return Err(rejection),
     };
     parts.headers.remove(header::CONTENT_LENGTH);
     Ok(Response::from_parts(parts, Body::Counted(seen, share)))
@@ -79,11 +79,14 @@ fn may_be_answer(bytes: &[u8]) -> bool {
 }
 
 /// The message after all filters, or nothing if it is unchanged.
-async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Rejection> {
+    let parsed = Envelope::parse(message).map_err(|_| Rejection::Internal)?;
     let mut changed: Option<Vec<u8>> = None;
     for filter in filters {
-        let current = changed.as_deref().unwrap_or(message);
-        let envelope = Envelope::parse(current).map_err(|_| Refusal::Internal)?;
+        let (current, envelope) = match &changed {
+            None => (message, parsed),
+            Some(changed) => (&**changed, Envelope::parse(changed).map_err(|_| Rejection::Internal)?),
+        };
         if let Some(asking) = filter.asks(current, &envelope) {
             asking.await;
         }
@@ -109,7 +112,7 @@ impl EventMap for Judged {
         let data = event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))?;
         match apply(&self.0, data).await {
             Ok(changed) => Some(event.with_data(&changed?)),
-            Err(refusal) => Some(event.with_data(&refusal.body(skep_mcp::Id::glimpsed(data)))),
+            Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::glimpsed(data)))),
         }
     }
 }

@@ -6,7 +6,7 @@ mod filter;
 mod metrics;
 mod read;
 
-pub use call::{Call, arguments};
+pub use call::Call;
 pub use exchange::Exchange;
 pub use filter::{Filters, MessageFilter, filtered};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};

@@ -5,12 +5,12 @@ use std::{net::SocketAddr, time::Instant};
 use ::http::{HeaderMap, Method, Request, StatusCode, uri::PathAndQuery};
 use bytes::Bytes;
 use hyper::body::Incoming;
-use skep_mcp::{Id, Refusal};
+use skep_mcp::{Id, Rejection};
 
 use super::{Call, Exchange};
 use crate::{
     body::{self, Budget, ReadError},
-    http::{Refused, content_type, response},
+    http::{ErrorResponse, content_type, response},
     limits,
 };
 
@@ -20,16 +20,16 @@ pub async fn read(
     peer: SocketAddr,
     body_limit: usize,
     budget: &Budget,
-    parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<Call, Refusal>,
-) -> Result<Exchange, Refused> {
+    parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<Call, Rejection>,
+) -> Result<Exchange, ErrorResponse> {
     let started = Instant::now();
     let (parts, incoming) = request.into_parts();
     let reading = body::read_counted(incoming, body_limit, budget);
     let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
         Ok(Ok(body)) => body,
-        Ok(Err(ReadError::TooLarge)) => return Err(Box::new(response::refused(&Refusal::TooLarge, None))),
+        Ok(Err(ReadError::TooLarge)) => return Err(Box::new(response::error(&Rejection::TooLarge, None))),
         Ok(Err(ReadError::Exhausted)) => {
-            return Err(Box::new(response::refused(&Refusal::Unavailable("memory"), None)));
+            return Err(Box::new(response::error(&Rejection::Unavailable("memory"), None)));
         }
         Ok(Err(ReadError::Broken)) => return Err(Box::new(response::empty(StatusCode::BAD_REQUEST))),
         Err(_) => return Err(Box::new(response::empty(StatusCode::REQUEST_TIMEOUT))),
@@ -45,7 +45,7 @@ pub async fn read(
         return Err(Box::new(response::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)));
     } else {
         let call = parse(&parts.headers, &body);
-        Some(call.map_err(|refusal| Box::new(response::refused(&refusal, Id::glimpsed(&body))))?)
+        Some(call.map_err(|rejection| Box::new(response::error(&rejection, Id::glimpsed(&body))))?)
     };
     Ok(Exchange {
         started,

@@ -11,7 +11,7 @@ use tracing::info;
 use super::secret;
 use crate::{
     ConfigError,
-    http::{Refused, response},
+    http::{ErrorResponse, response},
     identity::Identity,
     message::Exchange,
 };
@@ -36,25 +36,25 @@ impl Authentication {
         Ok(Self::Tokens { authenticator: Box::new(authenticator), resource: ProtectedResource::new(oidc) })
     }
 
-    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         exchange.identity = Some(match self {
             Self::Local(identity) => identity.clone(),
             Self::Tokens { authenticator, resource } => authenticator
                 .identity(&exchange.headers)
                 .await
-                .map_err(|refusal| refused(&refusal, resource))?,
+                .map_err(|rejection| refused(&rejection, resource))?,
         });
         Ok(())
     }
 }
 
 /// The response to an unknown caller. It has no id, as the message is not considered.
-fn refused(refusal: &Refusal, resource: &ProtectedResource) -> Refused {
-    info!(reason = %refusal, "a caller is not known");
-    let body = json!({"error": refusal.code(), "error_description": refusal.to_string()}).to_string();
-    let (status, name, value) = match refusal {
+fn refused(rejection: &Refusal, resource: &ProtectedResource) -> ErrorResponse {
+    info!(reason = %rejection, "a caller is not known");
+    let body = json!({"error": rejection.code(), "error_description": rejection.to_string()}).to_string();
+    let (status, name, value) = match rejection {
         Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, RETRY_AFTER),
-        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(refusal)),
+        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(rejection)),
     };
     let mut answer = response::json(status, body);
     answer.headers_mut().insert(name, value);

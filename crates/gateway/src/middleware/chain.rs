@@ -7,7 +7,7 @@ use super::{Middleware, Telemetry};
 use crate::{
     ConfigError,
     body::Budget,
-    http::{Body, Refused, response},
+    http::{Body, ErrorResponse, response},
     limits,
     message::{Exchange, filtered},
 };
@@ -74,7 +74,7 @@ impl Chain {
     }
 
     /// Passes a request through each middleware in turn. The first that rejects it responds.
-    pub async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         // A compressed response cannot be parsed.
         if self.reads_responses {
             exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -100,7 +100,7 @@ impl Chain {
         // In a box, so that requests without filters do not carry its size around.
         match Box::pin(filtered(response, filters, budget)).await {
             Ok(response) => response,
-            Err(refusal) => response::refused(&refusal, exchange.id()),
+            Err(rejection) => response::error(&rejection, exchange.id()),
         }
     }
 

@@ -21,7 +21,7 @@ use skep_config::run_config;
 
 use crate::{
     ConfigError,
-    http::{Observer, Refused},
+    http::{ErrorResponse, Observer},
     message::{Exchange, MessageFilter},
 };
 use audit::Audit;
@@ -86,7 +86,7 @@ impl Middleware {
             }
             // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
             Config::UpstreamSwap(_) => {
-                return Err(no_auth_server("middleware_configs: \"upstreamswap\""));
+                return Err(unsupported_auth_server("middleware_configs: \"upstreamswap\""));
             }
             Config::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
             // Bodies are limited as they are read, messages are parsed before all middlewares, a panic ends one request
@@ -110,7 +110,7 @@ impl Middleware {
     }
 
     /// Lets the request pass, changes it, or responds to it.
-    async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         // Those that send requests of their own are in boxes, so that requests without them do not carry their size around.
         match self {
             Self::Origin(middleware) => middleware.request(exchange),
@@ -162,7 +162,7 @@ fn secret(configured: &str, variable: &str) -> String {
 }
 
 /// The error of a configuration that needs an authorization server of the endpoint's own.
-pub fn no_auth_server(what: &str) -> ConfigError {
+pub fn unsupported_auth_server(what: &str) -> ConfigError {
     ConfigError::new(format!(
         "{what} needs an authorization server of the proxy's own, which is not supported by this version"
     ))

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::Value;
 use skep_config::run_config::{FailurePolicy, Webhooks};
-use skep_mcp::{Refusal, rewritten};
+use skep_mcp::{Rejection, rewritten};
 
-use super::webhook::{Answer, Context, Hook, Said, asked_about, hooks, patched};
-use crate::{ConfigError, http::Refused, message::Exchange, outbound::NoAnswer};
+use super::webhook::{Answer, Context, Hook, HookOutcome, hooks, patched, reviewed_message};
+use crate::{ConfigError, http::ErrorResponse, message::Exchange, outbound::ServiceError};
 
 /// The webhooks, in the order in which they are called.
 pub(crate) struct MutatingWebhooks {
@@ -20,34 +20,34 @@ impl MutatingWebhooks {
     }
 
     /// Each sees what those before it made of the request.
-    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for hook in &self.hooks {
-            let Some(message) = asked_about(exchange)? else { return Ok(()) };
+            let Some(message) = reviewed_message(exchange)? else { return Ok(()) };
             let payload = self.context.payload(exchange, uuid::Uuid::new_v4());
-            let payload = payload.map_err(|refusal| exchange.refused(&refusal))?;
-            let useful = match hook.ask(payload).await {
-                Said::Unacceptable => return Err(denied(exchange, 422)),
-                Said::Answer(answer) if !answer.allowed => return Err(denied(exchange, 403)),
-                Said::Answer(answer) => match changed(exchange, &message, answer) {
+            let payload = payload.map_err(|rejection| exchange.reject(&rejection))?;
+            let useful = match hook.review(payload).await {
+                HookOutcome::Unacceptable => return Err(denied(exchange, 422)),
+                HookOutcome::Answer(answer) if !answer.allowed => return Err(denied(exchange, 403)),
+                HookOutcome::Answer(answer) => match changed(exchange, &message, answer) {
                     Ok(()) => true,
                     Err(why) => {
-                        hook.failed(&NoAnswer::Answer(why));
+                        hook.failed(&ServiceError::Answer(why));
                         false
                     }
                 },
-                Said::Nothing => false,
+                HookOutcome::Nothing => false,
             };
             if !useful && hook.policy == FailurePolicy::Fail {
-                return Err(exchange.refused(&Refusal::Internal));
+                return Err(exchange.reject(&Rejection::Internal));
             }
         }
         Ok(())
     }
 }
 
-fn denied(exchange: &Exchange, status: u16) -> Refused {
+fn denied(exchange: &Exchange, status: u16) -> ErrorResponse {
     let message = "Request denied by webhook policy".to_owned();
-    exchange.refused(&Refusal::WebhookDenied { status, message })
+    exchange.reject(&Rejection::WebhookDenied { status, message })
 }
 
 /// Applies the patch of the response. The result is parsed like a received message; if it is no message any more,

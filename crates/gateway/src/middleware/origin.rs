@@ -2,9 +2,9 @@
 
 use http::{Uri, header};
 use skep_config::run_config;
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 
-use crate::{ConfigError, http::Refused, message::Exchange};
+use crate::{ConfigError, http::ErrorResponse, message::Exchange};
 
 /// The origins that may call.
 pub(crate) struct Origin(Vec<String>);
@@ -22,7 +22,7 @@ impl Origin {
         allowed.collect::<Result<_, _>>().map(Self)
     }
 
-    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
+    pub(super) fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
         let mut origins = exchange.headers.get_all(header::ORIGIN).iter();
         let (first, second) = (origins.next(), origins.next());
         let allowed = match (first, second) {
@@ -35,7 +35,7 @@ impl Origin {
             (Some(_), Some(_)) => false,
         };
         // No id: the page is not to learn anything.
-        if allowed { Ok(()) } else { Err(Box::new(crate::http::response::refused(&Refusal::Origin, None))) }
+        if allowed { Ok(()) } else { Err(Box::new(crate::http::response::error(&Rejection::Origin, None))) }
     }
 }
 

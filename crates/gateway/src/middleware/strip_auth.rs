@@ -2,9 +2,9 @@
 
 use http::header;
 
-use crate::{http::Refused, message::Exchange};
+use crate::{http::ErrorResponse, message::Exchange};
 
-pub(super) fn request(exchange: &mut Exchange) -> Result<(), Refused> {
+pub(super) fn request(exchange: &mut Exchange) -> Result<(), ErrorResponse> {
     for name in [header::AUTHORIZATION, header::COOKIE, header::PROXY_AUTHORIZATION] {
         exchange.headers.remove(name);
     }

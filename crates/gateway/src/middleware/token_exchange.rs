@@ -12,7 +12,7 @@ use super::secret;
 use crate::{
     ConfigError,
     headers::is_reserved,
-    http::{Refused, response},
+    http::{ErrorResponse, response},
     message::Exchange,
 };
 
@@ -40,7 +40,7 @@ impl TokenExchange {
     }
 
     /// A request without a token passes unchanged.
-    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let (Some(_), Ok(token)) = (&exchange.identity, bearer(&exchange.headers)) else { return Ok(()) };
         let exchanged = match self.exchanger.exchanged(token).await {
             Ok(exchanged) => HeaderValue::from_str(&format!("Bearer {exchanged}")).ok(),

@@ -10,10 +10,10 @@ use std::{
 
 use bytes::Bytes;
 use skep_config::run_config::ToolFilter;
-use skep_mcp::{Edits, Envelope, Json, List, Method, Refusal, Verdict, filtered};
+use skep_mcp::{Edits, Envelope, Json, List, Method, Rejection, Verdict, filtered_in};
 
 use crate::{
-    http::Refused,
+    http::ErrorResponse,
     message::{Exchange, MessageFilter},
 };
 
@@ -85,12 +85,12 @@ struct Lists(Arc<Names>);
 
 impl MessageFilter for Lists {
     /// Every response: a list that was not requested is filtered as well.
-    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Refusal> {
-        if !List::found_in(envelope).map_err(|_| Refusal::Internal)?.contains(&List::Tools) {
+    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
+        if !List::found_in(envelope).map_err(|_| Rejection::Internal)?.contains(&List::Tools) {
             return Ok(Cow::Borrowed(message));
         }
-        let seen = filtered(message, List::Tools, |item| self.0.verdict(&item.name()));
-        seen.map_err(|_| Refusal::Internal)
+        let seen = filtered_in(envelope, List::Tools, |item| self.0.verdict(&item.name()));
+        seen.map_err(|_| Rejection::Internal)
     }
 }
 
@@ -102,25 +102,26 @@ impl ToolCalls {
         Self(Names::new(parameters))
     }
 
-    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
             return Ok(());
         };
-        let Some(seen) = call.target.clone() else { return Err(exchange.refused(&Refusal::HiddenTool)) };
+        let Some(seen) = call.target.clone() else { return Err(exchange.reject(&Rejection::HiddenTool)) };
         let Some(actual) = self.0.resolve(&seen) else {
-            return Err(exchange.refused(&Refusal::HiddenTool));
+            return Err(exchange.reject(&Rejection::HiddenTool));
         };
         if actual == seen {
             return Ok(());
         }
-        self.rename(exchange, actual).map_err(|refusal| exchange.refused(&refusal))
+        self.rename(exchange, actual).map_err(|rejection| exchange.reject(&rejection))
     }
 
-    fn rename(&self, exchange: &mut Exchange, actual: &str) -> Result<(), Refusal> {
-        let envelope = Envelope::parse(&exchange.body).map_err(Refusal::Message)?;
-        let target = envelope.target().ok_or(Refusal::HiddenTool)?;
+    fn rename(&self, exchange: &mut Exchange, actual: &str) -> Result<(), Rejection> {
+        let call = exchange.call.as_ref().ok_or(Rejection::HiddenTool)?;
+        let envelope = call.envelope()?;
+        let target = envelope.target().ok_or(Rejection::HiddenTool)?;
         let renamed = Edits::of(&exchange.body).replace(target.raw, Json::Text(actual)).bytes();
-        let renamed = renamed.map_err(|_| Refusal::Internal)?;
+        let renamed = renamed.map_err(|_| Rejection::Internal)?;
         exchange.replace_message(Bytes::from(renamed))
     }
 }

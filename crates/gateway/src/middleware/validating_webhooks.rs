@@ -1,10 +1,10 @@
 //! Webhooks that may deny a request.
 
 use skep_config::run_config::{FailurePolicy, Webhooks};
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 
-use super::webhook::{Context, Hook, Said, asked_about, hooks};
-use crate::{ConfigError, http::Refused, message::Exchange};
+use super::webhook::{Context, Hook, HookOutcome, hooks, reviewed_message};
+use crate::{ConfigError, http::ErrorResponse, message::Exchange};
 
 /// The webhooks, in the order in which they are called.
 pub(crate) struct ValidatingWebhooks {
@@ -18,21 +18,21 @@ impl ValidatingWebhooks {
     }
 
     /// All receive the same payload, until one denies.
-    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
-        if asked_about(exchange)?.is_none() {
+    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
+        if reviewed_message(exchange)?.is_none() {
             return Ok(());
         }
         let payload = self.context.payload(exchange, uuid::Uuid::new_v4());
-        let payload = payload.map_err(|refusal| exchange.refused(&refusal))?;
+        let payload = payload.map_err(|rejection| exchange.reject(&rejection))?;
         for hook in &self.hooks {
-            let passes = match hook.ask(payload.clone()).await {
-                Said::Answer(answer) => answer.allowed,
-                Said::Unacceptable => false,
-                Said::Nothing => hook.policy == FailurePolicy::Ignore,
+            let passes = match hook.review(payload.clone()).await {
+                HookOutcome::Answer(answer) => answer.allowed,
+                HookOutcome::Unacceptable => false,
+                HookOutcome::Nothing => hook.policy == FailurePolicy::Ignore,
             };
             if !passes {
                 let message = "Request denied by policy".to_owned();
-                return Err(exchange.refused(&Refusal::WebhookDenied { status: 403, message }));
+                return Err(exchange.reject(&Rejection::WebhookDenied { status: 403, message }));
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ pub use client::Client;
 pub use connections::Error;
 pub use headers::outgoing;
 pub(crate) use pool::{Pool, connector, pool};
-pub(crate) use service::{NoAnswer, Service, address};
+pub(crate) use service::{Service, ServiceError, address};
 pub use target::Target;
 pub(crate) use tls::{Trust, verified, verified_by_system};
 pub use upstream_body::UpstreamBody;

@@ -25,7 +25,7 @@ const IDLE_CONNECTIONS: usize = 64;
 
 /// Why there is no response. It names neither the request nor the address: the log line names the service.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoAnswer {
+pub(crate) enum ServiceError {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
     #[error("it did not answer in time")]
@@ -61,7 +61,7 @@ impl Service {
         &self,
         headers: HeaderMap,
         question: Bytes,
-    ) -> Result<(StatusCode, Bytes), NoAnswer> {
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
         let mut request = Request::new(Full::new(question));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -70,13 +70,13 @@ impl Service {
         request.headers_mut().insert(header::ACCEPT, JSON);
         request.headers_mut().insert(header::CONTENT_TYPE, JSON);
         let asking = async {
-            let _place = self.places.acquire().await.map_err(|_| NoAnswer::Slow)?;
+            let _place = self.places.acquire().await.map_err(|_| ServiceError::Slow)?;
             let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
             let status = response.status();
             let answer = body::read(response.into_body(), limits::ANSWER).await;
-            Ok((status, answer.map_err(|_| NoAnswer::Body)?))
+            Ok((status, answer.map_err(|_| ServiceError::Body)?))
         };
-        tokio::time::timeout(self.time, asking).await.unwrap_or(Err(NoAnswer::Slow))
+        tokio::time::timeout(self.time, asking).await.unwrap_or(Err(ServiceError::Slow))
     }
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn address(text: &str) -> Result<Uri, String> {
 }
 
 /// With the causes: of TLS, DNS and sockets, none of which sees the request.
-fn unreachable(error: &(dyn Error + 'static)) -> NoAnswer {
+fn unreachable(error: &(dyn Error + 'static)) -> ServiceError {
     let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
-    NoAnswer::Unreachable(causes.collect::<Vec<_>>().join(": "))
+    ServiceError::Unreachable(causes.collect::<Vec<_>>().join(": "))
 }

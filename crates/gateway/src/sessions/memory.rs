@@ -116,7 +116,7 @@ mod tests {
     use crate::identity::Owner;
 
     fn session() -> Session {
-        Session { server_id: None, pod: None, initialize: None, owner: Some(Owner::ANYBODY) }
+        Session { server_id: None, pod: None, initialize: None, owner: Some(Owner::ANONYMOUS) }
     }
 
     #[test]

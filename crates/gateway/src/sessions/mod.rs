@@ -10,9 +10,9 @@ mod shared;
 use std::{sync::Arc, time::Duration};
 
 use skep_config::run_config::SessionRedis;
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 
-use crate::{ConfigError, identity::Owner, redis::Away};
+use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
 pub use ended::Ended;
 pub use memory::{Full, Memory};
 use shared::Shared;
@@ -48,11 +48,11 @@ pub enum Sessions {
 
 /// A session cannot be looked up or stored.
 #[derive(Debug)]
-pub enum Unstored {
+pub enum SessionStoreError {
     /// The limit is reached.
     Full,
     /// The Redis that has them is unavailable.
-    Away,
+    Unavailable,
 }
 
 impl Sessions {
@@ -65,7 +65,7 @@ impl Sessions {
     }
 
     /// The session of that id, which counts as a use.
-    pub async fn get(&self, id: &str) -> Result<Option<Session>, Unstored> {
+    pub async fn get(&self, id: &str) -> Result<Option<Session>, SessionStoreError> {
         match self {
             Self::Memory(sessions) => Ok(sessions.get(id)),
             // In a box, so that the others do not carry its size around.
@@ -74,7 +74,7 @@ impl Sessions {
     }
 
     /// Adds a session.
-    pub async fn put(&self, id: &str, session: Session) -> Result<(), Unstored> {
+    pub async fn put(&self, id: &str, session: Session) -> Result<(), SessionStoreError> {
         match self {
             Self::Memory(sessions) => Ok(sessions.put(id, session)?),
             Self::Redis(sessions) => Ok(Box::pin(sessions.put(id, &session)).await?),
@@ -82,7 +82,7 @@ impl Sessions {
     }
 
     /// Changes what is known of a session, unless it has ended meanwhile.
-    pub async fn change(&self, id: &str, session: Session) -> Result<(), Unstored> {
+    pub async fn change(&self, id: &str, session: Session) -> Result<(), SessionStoreError> {
         match self {
             Self::Memory(sessions) => {
                 sessions.change(id, session);
@@ -93,7 +93,7 @@ impl Sessions {
     }
 
     /// Ends a session.
-    pub async fn remove(&self, id: &str) -> Result<(), Unstored> {
+    pub async fn remove(&self, id: &str) -> Result<(), SessionStoreError> {
         match self {
             Self::Memory(sessions) => {
                 sessions.remove(id);
@@ -121,23 +121,23 @@ impl Sessions {
     }
 }
 
-impl From<Full> for Unstored {
+impl From<Full> for SessionStoreError {
     fn from(_: Full) -> Self {
         Self::Full
     }
 }
 
-impl From<Away> for Unstored {
-    fn from(_: Away) -> Self {
-        Self::Away
+impl From<RedisUnavailable> for SessionStoreError {
+    fn from(_: RedisUnavailable) -> Self {
+        Self::Unavailable
     }
 }
 
-impl From<Unstored> for Refusal {
-    fn from(unstored: Unstored) -> Self {
-        match unstored {
-            Unstored::Full => Self::Unavailable("sessions"),
-            Unstored::Away => Self::Unavailable("session store"),
+impl From<SessionStoreError> for Rejection {
+    fn from(error: SessionStoreError) -> Self {
+        match error {
+            SessionStoreError::Full => Self::Unavailable("sessions"),
+            SessionStoreError::Unavailable => Self::Unavailable("session store"),
         }
     }
 }

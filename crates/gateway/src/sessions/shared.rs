@@ -17,7 +17,7 @@ use super::Session;
 use crate::{
     ConfigError,
     identity::Owner,
-    redis::{Away, Redis},
+    redis::{Redis, RedisUnavailable},
 };
 
 const FIELD: &str = "scaling_config.session_redis";
@@ -89,26 +89,26 @@ impl Shared {
         self.redis.check().await
     }
 
-    pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, Away> {
+    pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, RedisUnavailable> {
         let mut command = cmd("GETEX");
         command.arg(self.key(id)).arg("PX").arg(self.life);
         let record: Option<Vec<u8>> = self.redis.ask(&command).await?;
         Ok(record.and_then(|record| session(&record, &self.server)))
     }
 
-    pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), Away> {
+    pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
         self.redis
             .ask(cmd("SET").arg(self.key(id)).arg(self.record(id, session)).arg("PX").arg(self.life))
             .await
     }
 
-    pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), Away> {
+    pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
         let mut command = cmd("SET");
         command.arg(self.key(id)).arg(self.record(id, session)).arg("XX").arg("PX").arg(self.life);
         self.redis.ask(&command).await
     }
 
-    pub(super) async fn remove(&self, id: &str) -> Result<(), Away> {
+    pub(super) async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
         self.redis.ask(cmd("DEL").arg(self.key(id))).await
     }
 
@@ -195,7 +195,7 @@ mod tests {
             server_id: Some("two".into()),
             pod: Some("10.0.0.1:80".into()),
             initialize: Some((*br#"{"method":"initialize","x":"\u00fc \" ]"}"#).into()),
-            owner: Some(Owner::ANYBODY),
+            owner: Some(Owner::ANONYMOUS),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Values that mean the same to whoever reads them.
+//! Values that mean the same to every reader.
 
 use std::fmt;
 

@@ -31,6 +31,15 @@ impl<'a, const N: usize> Fields<'a, N> {
         Self { fields, values: [None; N], seen: 0, lookalikes: 0 }
     }
 
+    /// Those of an object that was read before.
+    pub(crate) fn read_before(fields: &'static [Field; N], values: [Option<Raw<'a>>; N]) -> Self {
+        Self { fields, values, seen: 0, lookalikes: 0 }
+    }
+
+    pub(crate) fn values(&self) -> [Option<Raw<'a>>; N] {
+        self.values
+    }
+
     pub(crate) fn value(&self, index: usize) -> Option<Raw<'a>> {
         self.values[index]
     }

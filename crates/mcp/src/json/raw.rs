@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{Field, Fields, Scanner, Text, distinct::Distinct};
 use crate::Fault;
 
-/// One JSON value as it was received, and where in the message it stands.
+/// One JSON value as it was received, and its place in the message.
 ///
-/// Whoever needs the value reads it from [`as_str`](Self::as_str); whoever forwards it has nothing to do.
+/// A reader parses it from [`as_str`](Self::as_str); to forward it, nothing is to be done.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Raw<'a> {
     text: &'a str,
@@ -57,7 +57,7 @@ impl<'a> Raw<'a> {
         self.start..self.start + self.text.len()
     }
 
-    /// What kind of value it is, which its first byte tells.
+    /// What kind of value it is, by its first byte.
     pub fn kind(&self) -> Kind {
         match self.text.as_bytes().first() {
             Some(b'{') => Kind::Object,
@@ -75,7 +75,7 @@ impl<'a> Raw<'a> {
         Text::new(self)
     }
 
-    /// The value, if it means the same to whoever reads it.
+    /// The value, if it means the same to every reader.
     pub(crate) fn value(self, field: &'static str) -> Result<Value, Fault> {
         match serde_json::from_str(self.text) {
             Ok(Distinct(value)) => Ok(value),

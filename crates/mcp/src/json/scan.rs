@@ -3,14 +3,14 @@
 use super::{Raw, Text};
 use crate::Fault;
 
-/// More than this is never allowed, whatever is asked for: it is as deep as serde_json reads, so that whoever takes a
+/// More than this is never allowed, whatever bound is given: it is as deep as serde_json reads, so that a reader that takes a
 /// value from here can read it.
 const DEEPEST: u32 = 127;
 
 pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// Where the text begins in the message.
+    /// Where the text starts in the message.
     base: usize,
     /// How many objects and arrays are open around this place.
     level: u32,
@@ -26,7 +26,7 @@ impl<'a> Scanner<'a> {
         Ok(Self { text, at: 0, base: 0, level: 0, depth: depth.min(DEEPEST) })
     }
 
-    /// Looks into a value that was scanned before.
+    /// Scans a value that was scanned before.
     pub(crate) fn within(raw: Raw<'a>) -> Self {
         Self { text: raw.as_str(), at: 0, base: raw.range().start, level: 0, depth: DEEPEST }
     }
@@ -198,7 +198,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes a string, and tells whether it has escapes.
+    /// Takes a string, and returns whether it has escapes.
     fn string(&mut self) -> Result<(Raw<'a>, bool), Fault> {
         let start = self.at;
         let mut escaped = false;

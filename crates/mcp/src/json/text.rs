@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::{Kind, Raw};
 use crate::Fault;
 
-/// A JSON string as it was received. It has no lone surrogates, so that it means the same to everybody.
+/// A JSON string as it was received. It has no lone surrogates, so that every reader decodes it alike.
 #[derive(Clone, Copy, Debug)]
 pub struct Text<'a> {
     raw: Raw<'a>,

@@ -14,9 +14,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 pub struct Decoder {
     buffer: BytesMut,
     limit: usize,
-    /// Where the first line of the frame begins.
+    /// Where the first line of the frame starts.
     first: usize,
-    /// Where the line begins that is not complete yet.
+    /// Where the line starts that is not complete yet.
     line: usize,
     /// How far that line was searched for its end.
     searched: usize,
@@ -32,7 +32,7 @@ enum State {
     /// A byte order mark may come.
     Beginning,
     Running,
-    /// Too long an event was met, and it is not known where the next one begins.
+    /// Too long an event was met, and it is unknown where the next one starts.
     Failed,
 }
 
@@ -135,7 +135,7 @@ impl Decoder {
         self.buffer.freeze()
     }
 
-    /// Skips a byte order mark, and tells whether it is known that there is none more to skip.
+    /// Skips a byte order mark, and returns whether there is certainly none more to skip.
     fn has_begun(&mut self) -> bool {
         if self.state == State::Running {
             return true;

@@ -10,7 +10,7 @@ use super::{encode, line};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Event {
     raw: Bytes,
-    /// Where its lines begin.
+    /// Where its lines start.
     first: usize,
     kind: Option<Bytes>,
     data: Option<Bytes>,
@@ -19,7 +19,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The event of these bytes, the lines of which begin at this place: a byte order mark may be before them, or the LF
+    /// The event of these bytes, the lines of which start at this place: a byte order mark may be before them, or the LF
     /// of a CRLF.
     pub(super) fn parse(raw: Bytes, first: usize) -> Self {
         let mut event = Self { raw: raw.clone(), first, kind: None, data: None, id: None, retry: None };
@@ -63,7 +63,7 @@ impl Event {
     }
 
     /// The data, its lines joined by LF. An event without data is none for a browser, though its id counts; one with
-    /// empty data is how servers of 2025-11-25 tell an id in advance.
+    /// empty data is how servers of 2025-11-25 send an id in advance.
     pub fn data(&self) -> Option<&Bytes> {
         self.data.as_ref()
     }

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
-use skep_mcp::{Envelope, Fault, Id, Refusal, RevisionFault, empty_result};
+use skep_mcp::{Envelope, Fault, Id, Rejection, RevisionFault, empty_result};
 
 #[test]
 fn each_refusal_has_its_status_its_code_and_its_words() {
-    let message = |fault| Refusal::from(fault);
-    for (refusal, status, code, words) in [
+    let message = |fault| Rejection::from(fault);
+    for (rejection, status, code, words) in [
         (message(Fault::Batch), 400, -32600, "batches are not supported: send one message at a time"),
         (message(Fault::ByteOrderMark), 400, -32700, "the message begins with a byte order mark"),
         (message(Fault::NotUtf8 { at: 3 }), 400, -32700, "the message is not UTF-8 (byte 3)"),
@@ -20,23 +20,23 @@ fn each_refusal_has_its_status_its_code_and_its_words() {
             "params.name is there twice (case is ignored)",
         ),
         (message(Fault::Lookalike("params.name")), 400, -32602, "params.name is there in another case only"),
-        (Refusal::Capability { required: json!({}) }, 400, -32021, "missing required client capability"),
-        (Refusal::Origin, 403, -32600, "Origin not allowed"),
-        (Refusal::Denied, 403, 403, "Unauthorized"),
-        (Refusal::WebhookDenied { status: 422, message: "no".to_owned() }, 422, 403, "no"),
-        (Refusal::Session, 404, -32001, "Session not found"),
-        (Refusal::Method, 404, -32601, "Method not found"),
-        (Refusal::TooLarge, 413, -32600, "the request body is too large"),
-        (Refusal::RateLimited { retry_after_seconds: 3 }, 429, 429, "Rate limit exceeded"),
-        (Refusal::HiddenTool, 200, -32602, "tool not found"),
-        (Refusal::Internal, 500, -32603, "internal error"),
-        (Refusal::Unreachable, 502, -32603, "the MCP server cannot be reached"),
-        (Refusal::Unavailable("session store"), 503, -32603, "session store unavailable"),
-        (Refusal::Timeout, 504, -32000, "Timeout"),
+        (Rejection::Capability { required: json!({}) }, 400, -32021, "missing required client capability"),
+        (Rejection::Origin, 403, -32600, "Origin not allowed"),
+        (Rejection::Denied, 403, 403, "Unauthorized"),
+        (Rejection::WebhookDenied { status: 422, message: "no".to_owned() }, 422, 403, "no"),
+        (Rejection::Session, 404, -32001, "Session not found"),
+        (Rejection::Method, 404, -32601, "Method not found"),
+        (Rejection::TooLarge, 413, -32600, "the request body is too large"),
+        (Rejection::RateLimited { retry_after_seconds: 3 }, 429, 429, "Rate limit exceeded"),
+        (Rejection::HiddenTool, 200, -32602, "tool not found"),
+        (Rejection::Internal, 500, -32603, "internal error"),
+        (Rejection::Unreachable, 502, -32603, "the MCP server cannot be reached"),
+        (Rejection::Unavailable("session store"), 503, -32603, "session store unavailable"),
+        (Rejection::Timeout, 504, -32000, "Timeout"),
     ] {
-        let said = (refusal.status(), refusal.code(), refusal.message());
+        let said = (rejection.status(), rejection.code(), rejection.message());
         assert_eq!(said, (status, code, words.to_owned()));
-        let body = refusal.body(None);
+        let body = rejection.body(None);
         let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["error"]["code"], json!(code));
         assert_eq!(parsed.get("id"), None, "MCP has no null ids");
@@ -46,14 +46,14 @@ fn each_refusal_has_its_status_its_code_and_its_words() {
 
 #[test]
 fn data_is_for_programs() {
-    for (refusal, data) in [
-        (Refusal::RateLimited { retry_after_seconds: 3 }, json!({"retryAfterSeconds": 3})),
+    for (rejection, data) in [
+        (Rejection::RateLimited { retry_after_seconds: 3 }, json!({"retryAfterSeconds": 3})),
         (
-            Refusal::Capability { required: json!({"sampling": {}}) },
+            Rejection::Capability { required: json!({"sampling": {}}) },
             json!({"requiredCapabilities": {"sampling": {}}}),
         ),
         (
-            Refusal::Revision(RevisionFault::Mismatch {
+            Rejection::Revision(RevisionFault::Mismatch {
                 header: "Mcp-Name",
                 said: "a".to_owned(),
                 body: "b".to_owned(),
@@ -61,7 +61,7 @@ fn data_is_for_programs() {
             json!({"header": "a", "body": "b"}),
         ),
     ] {
-        let body: Value = serde_json::from_slice(&refusal.body(None)).unwrap();
+        let body: Value = serde_json::from_slice(&rejection.body(None)).unwrap();
         assert_eq!(body["error"]["data"], data);
     }
 }
@@ -73,7 +73,7 @@ fn the_id_comes_back_as_it_was_spelled() {
         let id_read = Id::glimpsed(request.as_bytes()).unwrap();
         let error =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"internal error"}}}}"#);
-        assert_eq!(Refusal::Internal.body(Some(id_read)), error.into_bytes());
+        assert_eq!(Rejection::Internal.body(Some(id_read)), error.into_bytes());
         let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
         assert_eq!(empty_result(id_read), result.into_bytes());
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
-use skep_mcp::{Envelope, Era, Header, Headers, Refusal, Revision, RevisionFault, era, mirrored};
+use skep_mcp::{Envelope, Era, Header, Headers, Rejection, Revision, RevisionFault, era, mirrored};
 
 const MODERN: &str = "2026-07-28";
 
@@ -20,9 +20,9 @@ fn outcome(header: Header<'_>, message: &str) -> Result<Era, i32> {
     let envelope = Envelope::parse(message.as_bytes()).unwrap();
     let headers = Headers { protocol_version: header, ..Headers::default() };
     era(&headers, &envelope).map_err(|fault| {
-        let refusal = Refusal::from(fault);
-        assert_eq!(refusal.status(), 400);
-        refusal.code()
+        let rejection = Rejection::from(fault);
+        assert_eq!(rejection.status(), 400);
+        rejection.code()
     })
 }
 
@@ -98,7 +98,7 @@ fn a_version_that_is_not_served_is_answered_with_those_that_are() {
     let message = request("ping", &meta(Some(r#""v9""#), None, None));
     let envelope = Envelope::parse(message.as_bytes()).unwrap();
     let fault = era(&Headers::default(), &envelope).unwrap_err();
-    let answer: Value = serde_json::from_slice(&Refusal::from(fault).body(envelope.id())).unwrap();
+    let answer: Value = serde_json::from_slice(&Rejection::from(fault).body(envelope.id())).unwrap();
     let data = json!({"requested": "v9", "supported": ["2026-07-28"]});
     let error = json!({"code": -32022, "data": data, "message": "unsupported protocol version"});
     assert_eq!(answer, json!({"jsonrpc": "2.0", "id": 1, "error": error}));
@@ -124,7 +124,7 @@ fn mirror(method: &[&str], name: &[&str], message: &str) -> Result<(), String> {
         ..Headers::default()
     };
     mirrored(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
-        assert_eq!(Refusal::from(fault.clone()).code(), -32020);
+        assert_eq!(Rejection::from(fault.clone()).code(), -32020);
         match fault {
             RevisionFault::Mismatch { header, said, body } => format!("{header}: {said:?} is not {body:?}"),
             other => other.to_string(),

@@ -1,6 +1,7 @@
 //! The proxy, made from a RunConfig.
 
 use std::{
+    future::Future,
     net::SocketAddr,
     sync::{
         Arc,
@@ -137,8 +138,13 @@ impl Proxy {
 }
 
 impl Service for Proxy {
-    async fn respond(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
-        self.route(request, peer).await
+    /// Not an async function, which would keep the request a second time.
+    fn respond(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        self.route(request, peer)
     }
 
     fn is_leaving(&self) -> bool {

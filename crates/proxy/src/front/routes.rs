@@ -1,7 +1,12 @@
 //! The routes of a proxy, and what becomes of a request.
 
-use std::{net::SocketAddr, time::Instant};
+use std::{
+    future::{Future, ready},
+    net::SocketAddr,
+    time::Instant,
+};
 
+use futures::{FutureExt, future::Either};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_gateway::{
@@ -15,12 +20,20 @@ use super::Proxy;
 use crate::limits;
 
 impl Proxy {
-    pub(super) async fn route(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+    /// Not an async function, which would keep the request a second time.
+    pub(super) fn route(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response<Body>> + Send {
+        let method = request.method();
         match request.uri().path() {
-            "/health" => self.health(request.method()).await,
-            METRICS => self.metrics(request.method()),
-            path if path.starts_with("/.well-known/") => self.well_known.respond(&request),
-            _ => self.mcp(request, peer).await,
+            "/health" => Either::Left(self.health(method.clone()).boxed()),
+            METRICS => Either::Left(ready(self.metrics(method)).boxed()),
+            path if path.starts_with("/.well-known/") => {
+                Either::Left(ready(self.well_known.respond(&request)).boxed())
+            }
+            _ => Either::Right(self.mcp(request, peer)),
         }
     }
 
@@ -29,7 +42,7 @@ impl Proxy {
         page.map_or_else(not_here, |page| page.respond(method))
     }
 
-    async fn health(&self, method: &Method) -> Response<Body> {
+    async fn health(&self, method: Method) -> Response<Body> {
         let start = Instant::now();
         let mut condition = self.server.condition().await;
         while self.health.waits(condition) && start.elapsed() < limits::HEALTH_HOLD {
@@ -37,7 +50,7 @@ impl Proxy {
             condition = self.server.condition().await;
         }
         let transport = self.server.front_transport().unwrap_or(self.transport.as_str());
-        self.health.respond(method, transport, condition)
+        self.health.respond(&method, transport, condition)
     }
 
     async fn mcp(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
@@ -65,7 +78,7 @@ impl Proxy {
         }
         match self.server.send(exchange, &self.chain).await {
             Ok(response) => self.chain.filter(exchange, response, &self.budget).await,
-            Err(refusal) => *exchange.refused(&refusal),
+            Err(rejection) => *exchange.reject(&rejection),
         }
     }
 

@@ -7,7 +7,7 @@ use skep_gateway::{
     message::{Call, Exchange},
     middleware::Chain,
 };
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 
 use crate::{
     health::Condition,
@@ -23,7 +23,7 @@ pub(super) enum Server {
 
 impl Server {
     /// Sends a request that has passed through the chain.
-    pub(super) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
         match self {
             Self::Http(server) => server.send(exchange, chain).await,
             Self::Stdio(server) => server.send(exchange).await,
@@ -59,7 +59,7 @@ impl Server {
     }
 
     /// The message of a request, with the headers that belong to it in revisions that have such headers.
-    pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Refusal> {
+    pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Rejection> {
         match self {
             Self::Stdio(server) if server.is_http_sse() => Call::of_2024(body),
             Self::Http(server) if server.is_http_sse() => Call::of_2024(body),

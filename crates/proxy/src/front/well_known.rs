@@ -1,4 +1,4 @@
-//! What the proxy tells of itself: where to get a token for it (RFC 9728).
+//! The metadata of the proxy: where to get a token for it (RFC 9728).
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use skep_auth::{ProtectedResource, WELL_KNOWN};
@@ -38,7 +38,7 @@ impl WellKnown {
     }
 }
 
-/// The description, for everybody: pages of any origin may read it, as there is nothing in it to protect.
+/// The description. Pages of any origin may read it, as it has nothing to protect.
 fn described<B>(description: Option<&str>, request: &Request<B>) -> Response<Body> {
     let mut answer = match description {
         _ if request.method() == Method::OPTIONS => response::empty(StatusCode::NO_CONTENT),

@@ -19,7 +19,7 @@ pub struct EnvFileError {
 }
 
 /// The variables of all files in the folder, by name; of two that are called the same the later file's counts. A folder
-/// that is not there has none. A file that cannot be read is left out, and said to be.
+/// that does not exist has none. A file that cannot be read is left out, and logged.
 pub(super) fn variables(folder: &str) -> Result<BTreeMap<String, String>, EnvFileError> {
     let mut variables = BTreeMap::new();
     if folder.is_empty() {

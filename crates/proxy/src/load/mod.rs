@@ -24,7 +24,7 @@ pub enum LoadError {
     /// It is nowhere.
     #[error("there is no RunConfig file: looked for {0}")]
     Missing(String),
-    /// It is there and cannot be read.
+    /// It exists and cannot be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
         /// The file.
@@ -35,7 +35,7 @@ pub enum LoadError {
     /// It names a secret that cannot be had.
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// What it says cannot be made into a chain.
+    /// Its middlewares are no valid chain.
     #[error(transparent)]
     Chain(#[from] ChainError),
     /// It names a folder of variables that cannot be read.
@@ -81,12 +81,12 @@ pub fn load(search: &[&Path], overrides: &Overrides) -> Result<RunConfig, LoadEr
     }
     let generation = overrides.env.get(env::MCPSERVER_GENERATION).map(String::as_str);
     config.mcpserver_generation = generation_of(generation, config.mcpserver_generation);
-    // What comes later goes over what came before.
+    // Later files take precedence over earlier ones.
     config.env_vars.extend(env_files::variables(&config.env_file_dir)?);
     config.env_vars.extend(secrets::variables(&config, &overrides.env)?);
     let headers = secrets::headers(&config, &overrides.env)?;
     if !headers.is_empty() {
-        // Last, so that nobody further out sees them.
+        // Last, so that outer middlewares do not see them.
         let parameters = HeaderForwardParameters { add_headers: headers };
         config.middleware_configs = config.middleware()?;
         config.middleware_configs.push(Middleware::HeaderForward(parameters));

@@ -17,7 +17,7 @@ pub enum SecretError {
         /// What should hold it.
         variable: String,
     },
-    /// It is not said what it is for.
+    /// Its target is missing.
     #[error("secrets[{0}]: write it as NAME,target=VARIABLE")]
     Malformed(usize),
 }
@@ -56,7 +56,7 @@ pub(super) fn headers(
     let exchanged = config.token_exchange_config.is_some();
     let token = config.remote_auth_config.as_ref().map(|auth| auth.bearer_token.as_str());
     if let Some(token) = token.filter(|token| !token.is_empty() && !exchanged) {
-        // In the file it stands as `secret,target=bearer_token`.
+        // In the file it is written as `secret,target=bearer_token`.
         let name = token.split_once(',').map_or(token, |(name, _)| name);
         let value = secret("remote_auth_config.bearer_token".into(), name)?;
         headers.insert("Authorization".into(), format!("Bearer {value}"));

@@ -17,7 +17,7 @@ pub struct Input<W> {
 }
 
 impl<W: AsyncWrite + Unpin> Input<W> {
-    /// `done` is dropped when nobody needs the server any more, and `ended` is waited for until its other end is dropped.
+    /// `done` is dropped when the server is no longer needed, and `ended` is waited for until its other end is dropped.
     pub fn new(pipe: W, done: oneshot::Sender<()>, ended: oneshot::Receiver<()>) -> Self {
         Self { pipe: Some(pipe), done: Some(done), ended: Some(ended) }
     }
@@ -43,7 +43,7 @@ impl<W: AsyncWrite + Unpin> AsyncWrite for Input<W> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.pipe = None;
         self.done = None;
-        // The sender says nothing, and goes when the server has gone.
+        // The sender sends nothing, and is dropped when the server has ended.
         if let Some(ended) = &mut self.ended {
             ready!(Pin::new(ended).poll(context)).ok();
             self.ended = None;

@@ -96,7 +96,7 @@ impl Attach for Local {
     }
 }
 
-/// A process with all that it has started. Whatever is left of them is killed with this value, also when the task that holds
+/// A process with all that it has started. What is left of them is killed when this is dropped, also when the task that holds
 /// it is given up.
 struct Group(Option<Pid>);
 
@@ -114,7 +114,7 @@ impl Drop for Group {
     }
 }
 
-/// Ends a process whose input is closed as MCP wants it: it may end by itself, is asked to, and then is killed.
+/// Ends a process whose input is closed, as MCP has it: it may end by itself, gets SIGTERM, and then SIGKILL.
 async fn end(mut child: Child, group: &Group, patience: Duration) {
     for (signal, patience) in [
         (None, patience),

@@ -5,7 +5,7 @@ use tracing::info;
 
 use crate::limits;
 
-/// Logs what a server writes to its standard error, line by line. A line that is too long is cut.
+/// Logs what a server writes to its standard error, line by line. A line that is too long is truncated.
 pub async fn log(errors: impl AsyncRead + Unpin) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();

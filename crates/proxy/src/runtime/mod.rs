@@ -21,7 +21,7 @@ pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
 /// Speaking to a server over its standard input and output.
 pub trait Attach {
-    /// The output and the input of the server that runs now: `async fn attach(&self)` for who implements it.
+    /// The output and the input of the server that runs now: `async fn attach(&self)` for implementers.
     ///
     /// It waits until there is a server to speak to. When the output ends, the server has, and the next call speaks to
     /// its successor: a server that ends again and again is attached to ever more slowly. An error is for the caller to

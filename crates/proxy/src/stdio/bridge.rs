@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use skep_mcp::{Envelope, Method, Refusal};
+use skep_mcp::{Envelope, Method, Rejection};
 use tokio::{
     sync::{mpsc, watch},
     time::timeout,
@@ -26,9 +26,9 @@ use crate::limits;
 /// How the server is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    /// It will be there in a moment.
+    /// It is starting.
     Starting,
-    /// It is there.
+    /// It is available.
     Ready,
     /// It cannot be started, and that is tried again later.
     Down,
@@ -38,13 +38,13 @@ pub(crate) enum Status {
 pub(super) struct Bridge {
     router: Mutex<Router>,
     status: watch::Sender<Status>,
-    /// One client begins the server at a time.
+    /// One client initializes the server at a time.
     turn: tokio::sync::Mutex<()>,
     request_time: Duration,
 }
 
-/// What a client is told.
-pub(super) enum Told {
+/// What a client gets.
+pub(super) enum Forwarded {
     /// At once.
     Answer(Bytes),
     /// By the server.
@@ -80,27 +80,27 @@ impl Bridge {
         envelope: &Envelope<'_>,
         session: Option<&SessionKey>,
         carries: Carries,
-    ) -> Result<Told, Refusal> {
+    ) -> Result<Forwarded, Rejection> {
         let (reply, inbox) = outbox();
         let pulse = Pulse::new();
         let asking = Asking { session: session.cloned(), carries, reply, pulse: pulse.clone() };
         let (sender, outgoing) =
             self.when_open(|router, sender| (sender, router.request(envelope, asking))).await?;
         match outgoing? {
-            Outgoing::UpstreamBody(answer) => Ok(Told::Answer(answer.into())),
+            Outgoing::UpstreamBody(answer) => Ok(Forwarded::Answer(answer.into())),
             Outgoing::Line { number, line } => {
                 let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
                 self.put(&sender, line).await?;
-                Ok(Told::Waiting(waiting))
+                Ok(Forwarded::Waiting(waiting))
             }
         }
     }
 
-    /// Sends what wants no answer, and drops what is not for the server.
+    /// Sends what has no response, and drops what is not for the server.
     pub(super) async fn tell(
         &self,
         line: impl FnOnce(&mut Router) -> Option<Vec<u8>> + Send,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         let (sender, line) = self.when_open(|router, sender| (sender, line(router))).await?;
         match line {
             Some(line) => self.put(&sender, line).await,
@@ -110,19 +110,19 @@ impl Bridge {
 
     /// The answer to an `initialize`: the server's for the first, and a copy of it for others.
     ///
-    /// It goes on when the client is gone: the server has been begun then, and must not be begun twice.
+    /// It is completed also when the client is gone: a server must not be initialized twice.
     pub(super) fn initialize(
         self: &Arc<Self>,
         request: Bytes,
-    ) -> impl Future<Output = Result<Bytes, Refusal>> + Send + use<> {
+    ) -> impl Future<Output = Result<Bytes, Rejection>> + Send + use<> {
         let bridge = self.clone();
         async move {
             let begun = tokio::spawn(async move { bridge.begun(request).await });
-            begun.await.map_err(|_| Refusal::Internal)?
+            begun.await.map_err(|_| Rejection::Internal)?
         }
     }
 
-    async fn begun(self: Arc<Self>, request: Bytes) -> Result<Bytes, Refusal> {
+    async fn begun(self: Arc<Self>, request: Bytes) -> Result<Bytes, Rejection> {
         let envelope = Envelope::parse(&request)?;
         let _turn = self.turn.lock().await;
         let known = {
@@ -130,20 +130,20 @@ impl Bridge {
             router.handshake.as_ref().map(|handshake| handshake.answer(&envelope))
         };
         if let Some(answer) = known {
-            return answer.map(Bytes::from).ok_or(Refusal::Internal);
+            return answer.map(Bytes::from).ok_or(Rejection::Internal);
         }
-        let Told::Waiting(waiting) = self.request(&envelope, None, Carries::Answer).await? else {
-            return Err(Refusal::Internal);
+        let Forwarded::Waiting(waiting) = self.request(&envelope, None, Carries::Answer).await? else {
+            return Err(Rejection::Internal);
         };
-        let answer = waiting.answer().await?.ok_or(Refusal::Internal)?;
+        let answer = waiting.answer().await?.ok_or(Rejection::Internal)?;
         if let Some(handshake) = Handshake::of(&request, &answer) {
             self.router().handshake = Some(handshake);
         }
         Ok(answer)
     }
 
-    /// Begins a server that has been started again as the first was begun, before anybody else speaks to it.
-    pub(super) async fn greet(self: &Arc<Self>) -> Result<(), Refusal> {
+    /// Initializes a restarted server as the first time, before any client speaks to it.
+    pub(super) async fn greet(self: &Arc<Self>) -> Result<(), Rejection> {
         let kept = {
             let router = self.router();
             router.handshake.as_ref().map(|known| (known.request.clone(), known.initialized.clone()))
@@ -156,13 +156,13 @@ impl Bridge {
         let waiting = {
             let mut router = self.router();
             let Outgoing::Line { number, line } = router.request(&envelope, asking)? else {
-                return Err(Refusal::Internal);
+                return Err(Rejection::Internal);
             };
             router.tell(line);
             Waiting::new(self.clone(), number, inbox, pulse, &envelope)
         };
-        let answer = waiting.answer().await?.ok_or(Refusal::Unreachable)?;
-        let mut begun = Handshake::of(&request, &answer).ok_or(Refusal::Unreachable)?;
+        let answer = waiting.answer().await?.ok_or(Rejection::Unreachable)?;
+        let mut begun = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
         begun.initialized.clone_from(&initialized);
         let mut router = self.router();
         router.handshake = Some(begun);
@@ -177,7 +177,7 @@ impl Bridge {
     async fn when_open<T>(
         &self,
         done: impl FnOnce(&mut Router, mpsc::Sender<Bytes>) -> T + Send,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, Rejection> {
         let mut status = self.status.subscribe();
         let waited = timeout(limits::STDIO_START_TIME, async {
             loop {
@@ -191,20 +191,20 @@ impl Bridge {
                 // What is to come is only waited for while there is hope.
                 let now = status.wait_for(|status| *status != Status::Starting).await.map(|now| *now).ok();
                 if now != Some(Status::Ready) {
-                    return Err(Refusal::Unavailable("the MCP server is"));
+                    return Err(Rejection::Unavailable("the MCP server is"));
                 }
                 tokio::task::yield_now().await;
             }
         });
-        waited.await.unwrap_or(Err(Refusal::Unavailable("the MCP server is")))
+        waited.await.unwrap_or(Err(Rejection::Unavailable("the MCP server is")))
     }
 
     /// Puts a line into the server's queue, and waits while that is full.
-    async fn put(&self, sender: &mpsc::Sender<Bytes>, line: Vec<u8>) -> Result<(), Refusal> {
+    async fn put(&self, sender: &mpsc::Sender<Bytes>, line: Vec<u8>) -> Result<(), Rejection> {
         match timeout(self.request_time, sender.send(line.into())).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Refusal::Unreachable),
-            Err(_) => Err(Refusal::Timeout),
+            Ok(Err(_)) => Err(Rejection::Unreachable),
+            Err(_) => Err(Rejection::Timeout),
         }
     }
 }
@@ -214,11 +214,11 @@ pub(super) fn is_endless(envelope: &Envelope<'_>) -> bool {
     envelope.method() == Some(Method::SubscriptionsListen)
 }
 
-/// What a reply says to one who can be told once.
-pub(super) fn last(reply: Reply) -> Option<Result<Bytes, Refusal>> {
+/// A reply for a client that gets one response.
+pub(super) fn last(reply: Reply) -> Option<Result<Bytes, Rejection>> {
     match reply {
         Reply::Message(_) => None,
         Reply::Answer(answer) => Some(Ok(answer)),
-        Reply::Refused(refusal) => Some(Err(refusal)),
+        Reply::Rejected(rejection) => Some(Err(rejection)),
     }
 }

@@ -24,7 +24,7 @@ const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 pub(super) enum Source {
     /// From a request, up to its answer.
     Request(Answering),
-    /// From whatever concerns a session.
+    /// From everything that concerns a session.
     Session(Listening),
 }
 
@@ -56,7 +56,7 @@ impl Answering {
 
 /// A client that listens.
 pub(super) struct Listening {
-    /// What it is told first.
+    /// What it gets first.
     pub(super) first: Option<Bytes>,
     pub(super) inbox: Inbox,
     pub(super) session: SessionKey,
@@ -109,7 +109,7 @@ impl Source {
     }
 }
 
-/// The events of a source, with something in between when nothing happens: a connection that is silent may be cut.
+/// The events of a source, with something in between when nothing happens: an idle connection may be closed on the way.
 pub(super) fn response(source: Source) -> Response<Body> {
     let events = stream::unfold(source, |mut source| async move {
         match timeout(limits::KEEP_ALIVE, source.next()).await {
@@ -137,6 +137,6 @@ fn of(body: Body) -> Response<Body> {
 fn event(reply: Reply, id: &[u8]) -> Bytes {
     match reply {
         Reply::Message(message) | Reply::Answer(message) => sse::encoded("message", &message),
-        Reply::Refused(refusal) => sse::encoded("message", &refusal.body(Id::spelled(id))),
+        Reply::Rejected(rejection) => sse::encoded("message", &rejection.body(Id::spelled(id))),
     }
 }

@@ -1,21 +1,21 @@
-//! The one `initialize` of a server, and what the clients that come later are told.
+//! The one `initialize` of a server, and the responses to clients that connect later.
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use skep_mcp::{Edits, Envelope, Json, Message, Outcome};
 
-/// How the server was begun. A process has one session, so it is begun once, and again when it was started again.
+/// How the server was initialized. A process has one session, so it is initialized once, and again after a restart.
 pub(super) struct Handshake {
-    /// The request of the client that came first.
+    /// The request of the first client.
     pub(super) request: Bytes,
     /// The server's answer to it, for the id of that client.
     pub(super) answer: Bytes,
     /// The revision that the server speaks since.
     version: String,
-    /// The revision that the first client asked for.
+    /// The revision that the first client requested.
     requested: String,
-    /// What the first client said when it was ready.
+    /// The first client's `notifications/initialized`.
     pub(super) initialized: Option<Bytes>,
 }
 
@@ -42,7 +42,7 @@ impl Handshake {
     ///
     /// The server cannot speak a second revision. A client that asks for the one that is spoken, or for a newer one, gets
     /// the server's answer, and decides whether it speaks that as well: so does MCP agree on revisions. One that asks for
-    /// an older one cannot know what is spoken, and is told so.
+    /// an older one cannot know what is spoken, and gets an error.
     pub(super) fn answer(&self, initialize: &Envelope<'_>) -> Option<Vec<u8>> {
         let id = initialize.id()?;
         let wanted = requested(initialize);

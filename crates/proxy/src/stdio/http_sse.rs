@@ -1,4 +1,4 @@
-//! The HTTP+SSE transport of 2024-11-05 in front of a stdio server: a client listens at `/sse`, is told where to send its
+//! The HTTP+SSE transport of 2024-11-05 in front of a stdio server: a client listens at `/sse`, learns there where to send its
 //! messages, and gets every answer by its stream.
 
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use skep_gateway::{
     http::{Body, response},
     message::Exchange,
 };
-use skep_mcp::{Envelope, Id, Message, Refusal, SessionId, sse};
+use skep_mcp::{Id, Message, Rejection, SessionId, sse};
 
 use super::{
-    bridge::Told,
+    bridge::Forwarded,
     events::{self, Bound, Listening, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
@@ -20,7 +20,7 @@ use super::{
 };
 
 impl StdioServer {
-    pub(super) async fn http_sse(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn http_sse(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         match (exchange.path.path(), &exchange.method) {
             ("/sse", &HttpMethod::GET) => self.opened(exchange),
             ("/messages", &HttpMethod::POST) => self.message(exchange).await,
@@ -30,7 +30,7 @@ impl StdioServer {
     }
 
     /// A session, which is as long as its stream.
-    fn opened(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    fn opened(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let session = self.begin(exchange, Abilities::default())?;
         let bound =
             Bound { bridge: self.bridge.clone(), session: session.clone(), sessions: self.sessions.clone() };
@@ -49,7 +49,7 @@ impl StdioServer {
         })))
     }
 
-    async fn message(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    async fn message(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(id) = session_id(exchange) else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "session_id is missing\n"));
         };
@@ -57,19 +57,19 @@ impl StdioServer {
         let Some(call) = &exchange.call else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
-        let envelope = Envelope::parse(&exchange.body)?;
+        let envelope = call.envelope()?;
         match envelope.message() {
             Message::Request { id, .. } if call.is_initialize() => {
                 if let Some(member) = self.bridge.router().members.get_mut(&session) {
                     member.abilities = Abilities::of(&envelope);
                 }
                 let answer = self.bridge.initialize(exchange.body.clone()).await;
-                self.reply(&session, answer.unwrap_or_else(|refusal| refusal.body(Some(id)).into()));
+                self.reply(&session, answer.unwrap_or_else(|rejection| rejection.body(Some(id)).into()));
             }
             Message::Request { .. } => {
                 match self.bridge.request(&envelope, Some(&session), Carries::Stream).await? {
-                    Told::Answer(answer) => self.reply(&session, answer),
-                    Told::Waiting(waiting) => self.forward(session, waiting, call.id.clone()),
+                    Forwarded::Answer(answer) => self.reply(&session, answer),
+                    Forwarded::Waiting(waiting) => self.forward(session, waiting, call.id.clone()),
                 }
             }
             Message::Notification { .. } => {
@@ -93,7 +93,7 @@ impl StdioServer {
             while let Some(reply) = waiting.next().await {
                 let message = match reply {
                     Reply::Message(message) | Reply::Answer(message) => message,
-                    Reply::Refused(refusal) => refusal.body(id.as_deref().and_then(Id::spelled)).into(),
+                    Reply::Rejected(rejection) => rejection.body(id.as_deref().and_then(Id::spelled)).into(),
                 };
                 bridge.router().stream(&session, message);
             }

@@ -1,15 +1,15 @@
-//! Messages of the server: each goes to whom it concerns, and to nobody else.
+//! Messages of the server: each goes to the clients that it concerns, and to no other.
 
 use bytes::Bytes;
 use serde::Deserialize;
-use skep_mcp::{Edits, Envelope, Id, Json, Message, Method, Outcome, Raw, Refusal};
+use skep_mcp::{Edits, Envelope, Id, Json, Message, Method, Outcome, Raw, Rejection};
 use tracing::debug;
 
 use super::{
     inflight::{Carries, From, Pending},
     level::Level,
     outbox::Reply,
-    router::{Asked, Router, number_in, restored},
+    router::{Router, ServerRequest, number_in, restored},
 };
 
 impl Pending {
@@ -19,7 +19,7 @@ impl Pending {
 }
 
 impl Router {
-    /// Takes a line that begins like a message.
+    /// Takes a line that starts like a message.
     pub(super) fn incoming(&mut self, line: &Bytes) {
         let envelope = match Envelope::parse_within(line, super::DEPTH) {
             Ok(envelope) => envelope,
@@ -38,17 +38,17 @@ impl Router {
         }
     }
 
-    /// Whoever waits for an answer that cannot be read need not wait longer.
+    /// A client that waits for a response which cannot be parsed gets an error.
     fn unreadable(&mut self, line: &[u8]) {
         // A question of the server has an id of its own.
         let asks = line.windows(8).any(|word| word == br#""method""#);
         let number = Id::glimpsed(line).filter(|_| !asks).and_then(|id| number_in(id.raw()));
         if let Some(pending) = number.and_then(|number| self.finished(number)) {
-            pending.reply.push(Reply::Refused(Refusal::Internal)).ok();
+            pending.reply.push(Reply::Rejected(Rejection::Internal)).ok();
         }
     }
 
-    /// An answer goes to whoever asked, once.
+    /// A response goes to the client of its request, once.
     fn answered(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>, outcome: Outcome<'_>) {
         let number = match id {
             Id::Number(raw) => number_in(raw),
@@ -63,11 +63,11 @@ impl Router {
         }
         let place = envelope.subscription_id().filter(|place| number_in(*place) == number);
         let answer = restored(line, envelope, &pending, place);
-        // One who is gone or too slow has lost it.
+        // A client that is gone or too slow has lost it.
         pending.reply.push(Reply::Answer(answer)).ok();
     }
 
-    /// A question goes to the one session that has a request on its way: for which of several it is, nothing says.
+    /// A request of the server goes to the one session with a request in flight: with several it is ambiguous.
     fn asks(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>) {
         let method = envelope.method().unwrap_or(Method::Other);
         if method == Method::Ping {
@@ -85,7 +85,8 @@ impl Router {
         if !able || (by_request.is_none() && !listens) {
             return self.answer_unknown(id);
         }
-        let asked = Asked { session: session.clone(), id: id.raw().as_str().as_bytes().into(), request };
+        let asked =
+            ServerRequest { session: session.clone(), id: id.raw().as_str().as_bytes().into(), request };
         let Some(number) = self.ask(asked) else { return self.answer_unknown(id) };
         let Ok(question) = Edits::of(line).replace(id.raw(), Json::Number(number)).bytes() else { return };
         let question = Bytes::from(question);
@@ -107,7 +108,7 @@ impl Router {
         match envelope.method().unwrap_or(Method::Other) {
             Method::Progress => self.progresses(line, envelope),
             Method::Cancelled => self.withdraws(line, envelope),
-            // What there is concerns everybody, and says nothing of anybody.
+            // Changes of lists concern all sessions, and disclose nothing of any.
             Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged => {
                 for session in self.members.keys() {
                     self.deliver(&session, line);
@@ -124,7 +125,7 @@ impl Router {
         }
     }
 
-    /// Progress goes to whoever asked for what progresses.
+    /// Progress goes to the client of the request.
     fn progresses(&self, line: &Bytes, envelope: &Envelope<'_>) {
         let Some(target) = envelope.target() else { return };
         let Some(pending) = number_in(target.raw).and_then(|number| self.inflight.get(number)) else {
@@ -138,12 +139,14 @@ impl Router {
         }
     }
 
-    /// The server no longer wants an answer to a question.
+    /// The server has cancelled a request of its own.
     fn withdraws(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         let Some(target) = envelope.target() else { return };
         let key = Id::spelled(target.raw.as_str().as_bytes()).map(|id| id.key());
-        let same = |asked: &Asked| key.is_some() && Id::spelled(&asked.id).map(|id| id.key()) == key;
-        let Some(number) = self.asked.iter().find(|(_, asked)| same(asked)).map(|(number, _)| *number) else {
+        let same = |asked: &ServerRequest| key.is_some() && Id::spelled(&asked.id).map(|id| id.key()) == key;
+        let Some(number) =
+            self.server_requests.iter().find(|(_, asked)| same(asked)).map(|(number, _)| *number)
+        else {
             return;
         };
         let Some(asked) = self.told(number) else { return };
@@ -152,8 +155,8 @@ impl Router {
         }
     }
 
-    /// Log messages go to the sessions that have set a level, from that level on. If nobody has, they go to the only
-    /// party there is: nothing tells whose doings they are about.
+    /// Log messages go to the sessions that have set a level, from that level on. If none has, they go to the only
+    /// session: a message does not name one.
     fn logs(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         #[derive(Deserialize)]
         struct Params<'a> {
@@ -174,7 +177,7 @@ impl Router {
         }
     }
 
-    /// What does not say for whom it is goes to the only party there is.
+    /// A message without a recipient goes to the only session.
     fn tells_somebody(&mut self, line: &Bytes) {
         match self.only_party() {
             From::Session(session) => self.deliver(&session, line),
@@ -190,8 +193,8 @@ impl Router {
     }
 
     /// A question is open no more.
-    pub(super) fn told(&mut self, number: u64) -> Option<Asked> {
-        let asked = self.asked.remove(&number)?;
+    pub(super) fn told(&mut self, number: u64) -> Option<ServerRequest> {
+        let asked = self.server_requests.remove(&number)?;
         if let Some(pending) = self.inflight.get(asked.request) {
             pending.pulse.told();
         }

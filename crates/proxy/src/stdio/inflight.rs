@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 use tokio::time::Instant;
 
 use super::{level::Level, outbox::Outbox};
@@ -19,7 +19,7 @@ pub(super) type SessionKey = Arc<str>;
 
 /// A request on its way. The server knows it by a number of ours.
 pub(super) struct Pending {
-    /// Whose it is. Since 2026-07-28 requests are nobody's.
+    /// The session that it is in. Since 2026-07-28 requests are in none.
     pub(super) session: Option<SessionKey>,
     /// The client's id, as it is spelt.
     pub(super) id: Box<[u8]>,
@@ -56,12 +56,12 @@ pub(super) enum Carries {
 pub(super) struct Pulse {
     last: Mutex<Instant>,
     /// How many questions the client has to answer first.
-    asked: AtomicUsize,
+    server_requests: AtomicUsize,
 }
 
 impl Pulse {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { last: Mutex::new(Instant::now()), asked: AtomicUsize::new(0) })
+        Arc::new(Self { last: Mutex::new(Instant::now()), server_requests: AtomicUsize::new(0) })
     }
 
     /// The server is at work.
@@ -71,18 +71,18 @@ impl Pulse {
 
     /// When the server was last known to be at work, which it is while it waits for the client.
     pub(super) fn last(&self) -> Instant {
-        if self.asked.load(Ordering::Relaxed) > 0 {
+        if self.server_requests.load(Ordering::Relaxed) > 0 {
             return Instant::now();
         }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn ask(&self) {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.server_requests.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn told(&self) {
-        self.asked.fetch_sub(1, Ordering::Relaxed);
+        self.server_requests.fetch_sub(1, Ordering::Relaxed);
         self.beat();
     }
 }
@@ -94,7 +94,7 @@ pub(super) struct Inflight {
     by_session: HashMap<SessionKey, BTreeSet<u64>>,
 }
 
-/// Whom the requests on their way are from.
+/// The sessions of the requests in flight.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum From {
     Nobody,
@@ -106,14 +106,14 @@ pub(super) enum From {
 }
 
 impl Inflight {
-    pub(super) fn insert(&mut self, number: u64, pending: Pending) -> Result<(), Refusal> {
+    pub(super) fn insert(&mut self, number: u64, pending: Pending) -> Result<(), Rejection> {
         if self.requests.len() >= limits::STDIO_REQUESTS {
-            return Err(Refusal::Unavailable("room for one more request is"));
+            return Err(Rejection::Unavailable("room for one more request is"));
         }
         if let Some(session) = &pending.session {
             let of_session = self.by_session.entry(session.clone()).or_default();
             if of_session.len() >= limits::SESSION_REQUESTS {
-                return Err(Refusal::Unavailable("room for one more request of this session is"));
+                return Err(Rejection::Unavailable("room for one more request of this session is"));
             }
             of_session.insert(number);
         }
@@ -150,7 +150,7 @@ impl Inflight {
         numbers.filter_map(|number| Some((*number, self.requests.get(number)?)))
     }
 
-    /// Whom they are from.
+    /// Their sessions.
     pub(super) fn from(&self) -> From {
         let of_sessions: usize = match self.by_session.len() {
             0 => 0,

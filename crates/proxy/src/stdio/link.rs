@@ -80,8 +80,8 @@ async fn served(
             }
         };
         let greeted = async {
-            if let Err(refusal) = bridge.greet().await {
-                return io::Error::other(format!("it cannot be begun again: {}", refusal.message()));
+            if let Err(rejection) = bridge.greet().await {
+                return io::Error::other(format!("it cannot be begun again: {}", rejection.message()));
             }
             bridge.router().link = Link::Open(sender);
             bridge.set_status(Status::Ready);

@@ -11,7 +11,7 @@ use crate::limits;
 
 /// One client.
 pub(super) struct Member {
-    /// Who began the session. Nobody else is in it, even if they know its id.
+    /// Who started the session. No other caller may use it, even one that knows its id.
     pub(super) owner: Owner,
     /// Where messages go that belong to no request.
     pub(super) stream: Option<Outbox>,
@@ -26,7 +26,7 @@ impl Member {
     }
 }
 
-/// What a client says in `initialize` that it can be asked.
+/// The capabilities of a client, by its `initialize`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Abilities {
     sampling: bool,
@@ -53,13 +53,13 @@ impl Abilities {
         Self { sampling: sampling.is_some(), elicitation: elicitation.is_some(), roots: roots.is_some() }
     }
 
-    /// Whether a client with these can be asked this.
+    /// Whether a client with these supports this request.
     pub(super) fn include(self, method: Method) -> bool {
         match method {
             Method::SamplingCreateMessage => self.sampling,
             Method::ElicitationCreate => self.elicitation,
             Method::RootsList => self.roots,
-            // Of an extension, say. The client knows.
+            // An extension, for example, which the client may know.
             _ => true,
         }
     }
@@ -95,7 +95,7 @@ impl Members {
         keys.next().filter(|_| keys.next().is_none()).cloned()
     }
 
-    /// Ends a session, and gives the resources that nobody is subscribed to any more.
+    /// Ends a session, and returns the resources without subscribers.
     pub(super) fn remove(&mut self, session: &str) -> Vec<Box<str>> {
         let Some(member) = self.all.remove(session) else { return Vec::new() };
         member.subscriptions.into_iter().filter(|uri| self.released(session, uri)).collect()
@@ -117,7 +117,7 @@ impl Members {
             && (self.subscribers.len() < limits::SUBSCRIPTIONS || self.subscribers.contains_key(uri))
     }
 
-    /// Ends a subscription, and tells whether the server is to know of it: if nobody else has it.
+    /// Ends a subscription, and returns whether the server must be notified: if no other session has it.
     pub(super) fn unsubscribe(&mut self, session: &str, uri: &str) -> bool {
         if let Some(member) = self.all.get_mut(session) {
             member.subscriptions.remove(uri);
@@ -125,7 +125,7 @@ impl Members {
         self.released(session, uri)
     }
 
-    /// Whether the server watches this resource for somebody.
+    /// Whether a session is subscribed to this resource.
     pub(super) fn is_subscribed(&self, uri: &str) -> bool {
         self.subscribers.contains_key(uri)
     }
@@ -135,7 +135,7 @@ impl Members {
         self.subscribers.keys().map(AsRef::as_ref)
     }
 
-    /// Who wants to know of a change of this resource. One may be subscribed to what it is a part of.
+    /// The subscribers of this resource. One may be subscribed to what it is a part of.
     pub(super) fn subscribers(&self, updated: &str) -> BTreeSet<SessionKey> {
         let parents = updated.match_indices('/').flat_map(|(at, _)| [&updated[..at], &updated[..=at]]);
         let names = parents.chain([updated]);
@@ -166,7 +166,7 @@ mod tests {
     fn a_part_of_a_resource_concerns_who_is_subscribed_to_the_whole() {
         let mut members = Members::default();
         let session: SessionKey = "s".into();
-        members.insert(session.clone(), Member::new(Owner::ANYBODY, Abilities::default()));
+        members.insert(session.clone(), Member::new(Owner::ANONYMOUS, Abilities::default()));
         members.subscribe(&session, "file:///a");
         for (updated, concerned) in
             [("file:///a", true), ("file:///a/b/c", true), ("file:///ab", false), ("file:///", false)]

@@ -1,4 +1,4 @@
-//! What waits for the reader of a stream: a bounded queue, whose reader is cut off when it is too slow.
+//! What waits for the reader of a stream: a bounded queue, whose reader is disconnected when it is too slow.
 
 use std::sync::{
     Arc,
@@ -6,12 +6,12 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 use tokio::sync::mpsc;
 
 use crate::limits;
 
-/// What comes to somebody who waits.
+/// What a waiting client gets.
 #[derive(Debug)]
 pub(super) enum Reply {
     /// A message of the server, ready to be read by this client.
@@ -19,7 +19,7 @@ pub(super) enum Reply {
     /// The answer, after which nothing comes.
     Answer(Bytes),
     /// There will be no answer, and why.
-    Refused(Refusal),
+    Rejected(Rejection),
 }
 
 /// Where replies are put. The reader's end comes when it is dropped.
@@ -74,7 +74,7 @@ impl Reply {
     fn size(&self) -> usize {
         match self {
             Self::Message(bytes) | Self::Answer(bytes) => bytes.len(),
-            Self::Refused(_) => 0,
+            Self::Rejected(_) => 0,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Messages of clients, on their way to the server.
 
 use bytes::Bytes;
-use skep_mcp::{Edits, Envelope, Id, Json, Kind, Method, Refusal, SpliceError, empty_result, stdio::line_of};
+use skep_mcp::{
+    Edits, Envelope, Id, Json, Kind, Method, Rejection, SpliceError, empty_result, stdio::line_of,
+};
 
 use super::{
     inflight::{Carries, Effect, Pending, Pulse, SessionKey},
@@ -18,7 +20,7 @@ pub(super) enum Outgoing {
     UpstreamBody(Vec<u8>),
 }
 
-/// Who asks, and how they get their answer.
+/// The client of a request, and how it gets the response.
 pub(super) struct Asking {
     pub(super) session: Option<SessionKey>,
     pub(super) carries: Carries,
@@ -27,9 +29,9 @@ pub(super) struct Asking {
 }
 
 impl Router {
-    /// A request, with our number in the place of its id and of its progress token, and otherwise as it came.
-    pub(super) fn request(&mut self, envelope: &Envelope<'_>, asking: Asking) -> Result<Outgoing, Refusal> {
-        let Some(id) = envelope.id() else { return Err(Refusal::Internal) };
+    /// A request, with our number in the place of its id and of its progress token, and otherwise unchanged.
+    pub(super) fn request(&mut self, envelope: &Envelope<'_>, asking: Asking) -> Result<Outgoing, Rejection> {
+        let Some(id) = envelope.id() else { return Err(Rejection::Internal) };
         let mut effect = Effect::Nothing;
         let mut level = None;
         let about_session = matches!(
@@ -37,8 +39,8 @@ impl Router {
             Some(Method::ResourcesSubscribe | Method::ResourcesUnsubscribe | Method::LoggingSetLevel)
         );
         if about_session {
-            // The server knows one client. What several share is kept here, and needs to know for whom.
-            let Some(session) = &asking.session else { return Err(Refusal::Session) };
+            // The server knows one client. What several share is stored here, by session.
+            let Some(session) = &asking.session else { return Err(Rejection::Session) };
             let name = envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
             match envelope.method() {
                 Some(Method::ResourcesSubscribe) if self.members.has_room(session, &name) => {
@@ -49,7 +51,7 @@ impl Router {
                     effect = Effect::Subscribed(name.into());
                 }
                 Some(Method::ResourcesSubscribe) => {
-                    return Err(Refusal::Unavailable("room for one more subscription is"));
+                    return Err(Rejection::Unavailable("room for one more subscription is"));
                 }
                 Some(Method::ResourcesUnsubscribe) => {
                     if !self.members.unsubscribe(session, &name) {
@@ -107,17 +109,17 @@ impl Router {
                 handshake.initialized = Some(Bytes::copy_from_slice(envelope.bytes()));
             }
             Some(Method::Cancelled) => return self.cancellation(envelope, session?),
-            // Of what the server has asked this client, and nobody else.
+            // Only requests of the server to this client.
             Some(Method::Progress) => {
                 let session = session?;
-                self.asked.values().find(|asked| asked.session == *session)?;
+                self.server_requests.values().find(|asked| asked.session == *session)?;
             }
             _ => {}
         }
         Some(line_of(envelope.bytes().to_vec()))
     }
 
-    /// The client no longer wants an answer to a request of its own.
+    /// The client has cancelled a request of its own.
     fn cancellation(&mut self, envelope: &Envelope<'_>, session: &SessionKey) -> Option<Vec<u8>> {
         let target = envelope.target()?;
         let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
@@ -128,7 +130,7 @@ impl Router {
         edits.bytes().ok().map(line_of)
     }
 
-    /// A client's answer to a question of the server, if that was asked in this session.
+    /// A client's response to a request of the server, if that was sent in this session.
     pub(super) fn response(
         &mut self,
         envelope: &Envelope<'_>,
@@ -136,7 +138,7 @@ impl Router {
     ) -> Option<Vec<u8>> {
         let id = envelope.id()?;
         let number = number_in(id.raw())?;
-        if self.asked.get(&number)?.session != *session? {
+        if self.server_requests.get(&number)?.session != *session? {
             return None;
         }
         let asked = self.told(number)?;
@@ -145,6 +147,6 @@ impl Router {
     }
 }
 
-fn internal(_: SpliceError) -> Refusal {
-    Refusal::Internal
+fn internal(_: SpliceError) -> Rejection {
+    Rejection::Internal
 }

@@ -1,9 +1,9 @@
-//! Who a message is for. It does no I/O: lines for the server go to a queue, messages for clients to theirs.
+//! Whom a message is for. It does no I/O: lines for the server go to a queue, messages for clients to theirs.
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use skep_mcp::{Edits, Envelope, Id, Json, Kind, Raw, Refusal, empty_result, stdio::line_of};
+use skep_mcp::{Edits, Envelope, Id, Json, Kind, Raw, Rejection, empty_result, stdio::line_of};
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
@@ -28,11 +28,11 @@ pub(super) enum Link {
 }
 
 /// A question of the server that a client has not answered yet.
-pub(super) struct Asked {
+pub(super) struct ServerRequest {
     pub(super) session: SessionKey,
     /// The server's id, as it is spelt.
     pub(super) id: Box<[u8]>,
-    /// The request that it was asked for.
+    /// The request that it belongs to.
     pub(super) request: u64,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Router {
     pub(super) handshake: Option<Handshake>,
     pub(super) members: Members,
     pub(super) inflight: Inflight,
-    pub(super) asked: HashMap<u64, Asked>,
+    pub(super) server_requests: HashMap<u64, ServerRequest>,
     last_number: u64,
 }
 
@@ -54,7 +54,7 @@ impl Router {
         self.last_number
     }
 
-    /// Sends a line without waiting: whoever reads the server's output must not wait for its input.
+    /// Sends a line without waiting: the reader of the server's output must not wait for its input.
     pub(super) fn tell(&self, line: Vec<u8>) {
         let (Link::Open(sender) | Link::Greeting(sender)) = &self.link else { return };
         if sender.try_send(line.into()).is_err() {
@@ -62,20 +62,24 @@ impl Router {
         }
     }
 
-    /// Takes a request off, whatever became of it, and answers the questions that hang on it.
+    /// Removes a request, and answers the server's requests that belong to it.
     pub(super) fn finished(&mut self, number: u64) -> Option<Pending> {
         let pending = self.inflight.remove(number)?;
-        let open: Vec<_> =
-            self.asked.iter().filter(|(_, asked)| asked.request == number).map(|(asked, _)| *asked).collect();
+        let open: Vec<_> = self
+            .server_requests
+            .iter()
+            .filter(|(_, asked)| asked.request == number)
+            .map(|(asked, _)| *asked)
+            .collect();
         for question in open {
-            if let Some(asked) = self.asked.remove(&question) {
-                self.tell(line_of(Refusal::Timeout.body(Id::spelled(&asked.id))));
+            if let Some(asked) = self.server_requests.remove(&question) {
+                self.tell(line_of(Rejection::Timeout.body(Id::spelled(&asked.id))));
             }
         }
         Some(pending)
     }
 
-    /// Takes a request off that nobody waits for any more, and lets the server know.
+    /// Removes a request whose client is gone, and notifies the server.
     pub(super) fn cancelled(&mut self, number: u64) {
         if self.finished(number).is_some() {
             let params = format!(r#"{{"requestId":{number}}}"#);
@@ -84,12 +88,12 @@ impl Router {
         }
     }
 
-    /// The server is gone: nobody will get an answer.
+    /// The server has ended: no request gets a response.
     pub(super) fn disconnected(&mut self) {
         self.link = Link::Down;
-        self.asked.clear();
+        self.server_requests.clear();
         for pending in self.inflight.take() {
-            pending.reply.push(Reply::Refused(Refusal::Unreachable)).ok();
+            pending.reply.push(Reply::Rejected(Rejection::Unreachable)).ok();
         }
     }
 
@@ -106,7 +110,7 @@ impl Router {
         }
     }
 
-    /// Begins what the server watched and told before it was started again.
+    /// Restores subscriptions and log levels after the server was restarted.
     pub(super) fn resumed(&mut self) {
         let uris: Vec<String> = self.members.subscriptions().map(Into::into).collect();
         let level = self.members.listeners().map(|(_, level)| level).min();
@@ -147,7 +151,7 @@ impl Router {
         }
     }
 
-    /// The only party that a message can be for which does not say for whom it is.
+    /// The only recipient that a message without one can be for.
     pub(super) fn only_party(&self) -> From {
         match self.inflight.from() {
             From::Nobody => self.members.only().map_or(From::Nobody, From::Session),
@@ -174,27 +178,27 @@ impl Router {
         self.tell(line_of(empty_result(id)));
     }
 
-    /// Tells the server that nobody can answer its question.
+    /// Notifies the server that no client can answer its request.
     pub(super) fn answer_unknown(&self, id: Id<'_>) {
         debug!("a question of the server has nobody to go to");
-        self.tell(line_of(Refusal::Method.body(Some(id))));
+        self.tell(line_of(Rejection::Method.body(Some(id))));
     }
 
     /// Remembers a question, if there is room.
-    pub(super) fn ask(&mut self, asked: Asked) -> Option<u64> {
-        if self.asked.len() >= limits::STDIO_ASKED {
+    pub(super) fn ask(&mut self, asked: ServerRequest) -> Option<u64> {
+        if self.server_requests.len() >= limits::STDIO_ASKED {
             return None;
         }
         let number = self.number();
         if let Some(pending) = self.inflight.get(asked.request) {
             pending.pulse.ask();
         }
-        self.asked.insert(number, asked);
+        self.server_requests.insert(number, asked);
         Some(number)
     }
 }
 
-/// A request of our own. Nobody waits for the answer.
+/// A request of our own, whose response is ignored.
 fn request(number: u64, method: &str, params: &serde_json::Value) -> Vec<u8> {
     let text = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#);
     line_of(text.into_bytes())
@@ -222,7 +226,7 @@ pub(super) fn restored(
         edits = edits.replace(own.raw(), Json::Raw(id.raw()));
     }
     if let Some(place) = place {
-        // Whoever turns ids into strings does so with the client's as well.
+        // A server that turns ids into strings does so with the client's as well.
         let text = place.kind() == Kind::Text && id.raw().kind() == Kind::Number;
         let with = if text { Json::Text(id.raw().as_str()) } else { Json::Raw(id.raw()) };
         edits = edits.replace(place, with);

@@ -12,7 +12,7 @@ use skep_config::{
     run_config::{ProxyMode, Transport},
 };
 use skep_gateway::{http::Body, message::Exchange, sessions::Memory};
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 use tokio::sync::watch;
 
 use super::{
@@ -36,15 +36,15 @@ pub(crate) struct StdioServer {
     pub(super) strict: bool,
     mode: ProxyMode,
     phase: watch::Sender<Phase>,
-    /// What keeps the server running, until somebody runs it.
+    /// What keeps the server running, until it is taken to be run.
     link: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-/// How far the proxy's end has come.
+/// How far the shutdown has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Running,
-    /// Nobody listens any more; requests that are on their way go on.
+    /// Streams are closed; requests in flight are completed.
     Closing,
     /// The server ends.
     Stopped,
@@ -87,7 +87,7 @@ impl StdioServer {
         }
     }
 
-    /// Ends the streams of those who listen.
+    /// Ends the streams of clients that listen.
     pub(crate) fn close(&self) {
         self.phase.send_replace(Phase::Closing);
     }
@@ -116,7 +116,7 @@ impl StdioServer {
     }
 
     /// Answers a request.
-    pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         match self.mode {
             ProxyMode::StreamableHttp => self.streamable(exchange).await,
             ProxyMode::Sse => self.http_sse(exchange).await,
@@ -127,23 +127,23 @@ impl StdioServer {
         self.phase.subscribe()
     }
 
-    /// The session of this id, if the caller is who began it.
-    pub(super) fn session(&self, exchange: &Exchange, id: &str) -> Result<SessionKey, Refusal> {
+    /// The session of this id, if the caller started it.
+    pub(super) fn session(&self, exchange: &Exchange, id: &str) -> Result<SessionKey, Rejection> {
         let router = self.bridge.router();
-        let member = router.members.get(id).ok_or(Refusal::Session)?;
+        let member = router.members.get(id).ok_or(Rejection::Session)?;
         if member.owner != exchange.owner() {
-            return Err(Refusal::Session);
+            return Err(Rejection::Session);
         }
-        self.sessions.get(id).ok_or(Refusal::Session)?;
+        self.sessions.get(id).ok_or(Rejection::Session)?;
         Ok(id.into())
     }
 
     /// A new session of this caller.
-    pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Refusal> {
+    pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Rejection> {
         let id = skep_mcp::SessionId::random();
         let session =
             skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
-        self.sessions.put(id.as_str(), session).map_err(|_| Refusal::Unavailable("sessions"))?;
+        self.sessions.put(id.as_str(), session).map_err(|_| Rejection::Unavailable("sessions"))?;
         let key: SessionKey = id.as_str().into();
         self.bridge.router().members.insert(key.clone(), Member::new(exchange.owner(), abilities));
         Ok(key)

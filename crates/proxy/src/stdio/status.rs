@@ -26,7 +26,7 @@ pub(super) fn of(answer: &[u8], request: &Envelope<'_>) -> StatusCode {
         return StatusCode::OK;
     };
     match serde_json::from_str(error.as_str()) {
-        // A header that says something else, a capability that is missing, a revision that is not served.
+        // A header that does not match, a capability that is missing, a revision that is not served.
         Ok(Error { code: -32022..=-32020 }) => StatusCode::BAD_REQUEST,
         // There is no such method.
         Ok(Error { code: -32601 }) => StatusCode::NOT_FOUND,

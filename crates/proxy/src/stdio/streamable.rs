@@ -6,13 +6,13 @@ use skep_gateway::{
     message::Exchange,
 };
 use skep_mcp::{
-    Envelope, Era, Message, Method, Refusal, Revision, SessionId,
+    Envelope, Era, Message, Method, Rejection, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 use tokio::time::timeout;
 
 use super::{
-    bridge::Told,
+    bridge::Forwarded,
     events::{self, Answering, Listening, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
@@ -25,7 +25,7 @@ use crate::limits;
 const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 
 impl StdioServer {
-    pub(super) async fn streamable(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    pub(super) async fn streamable(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         if exchange.path.path() != "/mcp" {
             return Ok(response::text(StatusCode::NOT_FOUND, "the server is at /mcp\n"));
         }
@@ -45,18 +45,18 @@ impl StdioServer {
         }
     }
 
-    async fn post(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    async fn post(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(call) = &exchange.call else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
-        let envelope = Envelope::parse(&exchange.body)?;
+        let envelope = call.envelope()?;
         if call.is_initialize() && matches!(envelope.message(), Message::Request { .. }) {
             return self.begun(exchange, &envelope).await;
         }
         let session = match call.era {
             Era::Legacy => self.named(exchange)?,
-            // Each request stands for itself, and what was about a session is gone.
-            Era::Modern if is_about_session(call.method) => return Err(Refusal::Method),
+            // Each request is on its own, and methods about sessions do not exist any more.
+            Era::Modern if is_about_session(call.method) => return Err(Rejection::Method),
             Era::Modern => None,
         };
         match envelope.message() {
@@ -72,8 +72,8 @@ impl StdioServer {
         }
     }
 
-    /// A client begins a session. It gets one if the server agrees.
-    async fn begun(&self, exchange: &Exchange, envelope: &Envelope<'_>) -> Result<Response<Body>, Refusal> {
+    /// Starts a session for a client, if the server accepts its `initialize`.
+    async fn begun(&self, exchange: &Exchange, envelope: &Envelope<'_>) -> Result<Response<Body>, Rejection> {
         let answer = self.bridge.initialize(exchange.body.clone()).await?;
         let agreed = matches!(
             Envelope::parse_within(&answer, super::DEPTH)?.message(),
@@ -85,7 +85,7 @@ impl StdioServer {
         };
         if agreed {
             let session = self.begin(exchange, Abilities::of(envelope))?;
-            let id = HeaderValue::from_str(&session).map_err(|_| Refusal::Internal)?;
+            let id = HeaderValue::from_str(&session).map_err(|_| Rejection::Internal)?;
             response.headers_mut().insert(SESSION, id);
         }
         Ok(response)
@@ -96,21 +96,21 @@ impl StdioServer {
         exchange: &Exchange,
         envelope: &Envelope<'_>,
         session: Option<SessionKey>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, Rejection> {
         let streams = accepts_stream(&exchange.headers);
         let carries = if streams { Carries::Stream } else { Carries::Answer };
         match self.bridge.request(envelope, session.as_ref(), carries).await? {
-            Told::Answer(answer) if streams => Ok(events::single(&answer)),
-            Told::Answer(answer) => Ok(response::json(StatusCode::OK, answer)),
-            Told::Waiting(waiting) if streams => {
+            Forwarded::Answer(answer) if streams => Ok(events::single(&answer)),
+            Forwarded::Answer(answer) => Ok(response::json(StatusCode::OK, answer)),
+            Forwarded::Waiting(waiting) if streams => {
                 let id = exchange.call.as_ref().and_then(|call| call.id.clone()).unwrap_or_default();
                 self.streamed(Answering { first: None, waiting, id, phase: self.phase() }, envelope).await
             }
-            // What comes in pieces needs somebody who reads them.
-            Told::Waiting(_) if envelope.method() == Some(Method::SubscriptionsListen) => {
+            // A stream of messages needs a client that accepts one.
+            Forwarded::Waiting(_) if envelope.method() == Some(Method::SubscriptionsListen) => {
                 Ok(response::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"))
             }
-            Told::Waiting(waiting) => match waiting.answer().await? {
+            Forwarded::Waiting(waiting) => match waiting.answer().await? {
                 Some(answer) => Ok(response::json(status::of(&answer, envelope), answer)),
                 // The client has cancelled it, and wants no answer.
                 None => Ok(response::empty(StatusCode::ACCEPTED)),
@@ -118,16 +118,16 @@ impl StdioServer {
         }
     }
 
-    /// A stream up to the answer. Some answers have a status, which must be known before the stream begins.
+    /// A stream up to the answer. Some answers have a status, which must be known before the stream starts.
     async fn streamed(
         &self,
         mut answering: Answering,
         envelope: &Envelope<'_>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, Rejection> {
         if status::may_matter(envelope) {
-            // A client that hears nothing for long may go, so the stream begins without an answer then.
+            // A client may give up after a long silence, so the stream then starts without a response.
             match timeout(limits::KEEP_ALIVE, answering.next()).await {
-                Ok(Some(Reply::Refused(refusal))) => return Err(refusal),
+                Ok(Some(Reply::Rejected(rejection))) => return Err(rejection),
                 Ok(Some(Reply::Answer(answer))) if status::of(&answer, envelope) != StatusCode::OK => {
                     return Ok(response::json(status::of(&answer, envelope), answer));
                 }
@@ -139,7 +139,7 @@ impl StdioServer {
     }
 
     /// The session's own stream. A new one takes the place of an old one.
-    fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(session) = self.named(exchange)? else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
@@ -148,14 +148,14 @@ impl StdioServer {
         }
         let (stream, inbox) = outbox();
         let mut router = self.bridge.router();
-        let member = router.members.get_mut(&session).ok_or(Refusal::Session)?;
+        let member = router.members.get_mut(&session).ok_or(Rejection::Session)?;
         member.stream = Some(stream);
         let (sessions, phase) = (self.sessions.clone(), self.phase());
         let listening = Listening { first: None, inbox, session, sessions, phase, _bound: None };
         Ok(events::response(Source::Session(listening)))
     }
 
-    fn delete(&self, exchange: &Exchange) -> Result<Response<Body>, Refusal> {
+    fn delete(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(session) = self.named(exchange)? else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
@@ -165,15 +165,15 @@ impl StdioServer {
     }
 
     /// The session that the request names, which must be the caller's.
-    fn named(&self, exchange: &Exchange) -> Result<Option<SessionKey>, Refusal> {
+    fn named(&self, exchange: &Exchange) -> Result<Option<SessionKey>, Rejection> {
         let mut ids = exchange.headers.get_all(&SESSION).iter();
         match (ids.next(), ids.next()) {
             (None, _) => Ok(None),
             (Some(id), None) => {
-                let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
+                let id = SessionId::parse(id.as_bytes()).map_err(|_| Rejection::Session)?;
                 self.session(exchange, id.as_str()).map(Some)
             }
-            (Some(_), Some(_)) => Err(Refusal::Session),
+            (Some(_), Some(_)) => Err(Rejection::Session),
         }
     }
 }
@@ -187,7 +187,7 @@ fn accepts_stream(headers: &HeaderMap) -> bool {
         .any(|value| value.eq_ignore_ascii_case("text/event-stream"))
 }
 
-/// Whether it asks for something that lasts as long as a session.
+/// Whether its effect lasts as long as a session.
 fn is_about_session(method: Option<Method>) -> bool {
     matches!(
         method,

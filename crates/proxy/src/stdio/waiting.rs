@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use skep_mcp::{Envelope, Method, Refusal};
+use skep_mcp::{Envelope, Method, Rejection};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -13,15 +13,15 @@ use super::{
 };
 use crate::limits;
 
-/// Somebody who waits. If they go, the request is forgotten.
+/// A client that waits. When this is dropped, the request is cancelled.
 pub(super) struct Waiting {
     bridge: Arc<Bridge>,
     number: u64,
     inbox: Inbox,
     pulse: Arc<Pulse>,
-    /// When it is over, whatever happens.
+    /// When it ends at the latest.
     end: Option<Instant>,
-    /// What the server is told when nobody waits any more.
+    /// What the server gets when the client does not wait any more.
     leave: Leave,
     over: bool,
 }
@@ -86,13 +86,13 @@ impl Waiting {
             {
                 self.over = true;
                 self.bridge.router().cancelled(self.number);
-                return Some(Reply::Refused(Refusal::Timeout));
+                return Some(Reply::Rejected(Rejection::Timeout));
             }
         }
     }
 
     /// The answer alone. Nothing if the client has cancelled the request.
-    pub(super) async fn answer(mut self) -> Result<Option<Bytes>, Refusal> {
+    pub(super) async fn answer(mut self) -> Result<Option<Bytes>, Rejection> {
         while let Some(reply) = self.next().await {
             if let Some(answer) = last(reply) {
                 return answer.map(Some);

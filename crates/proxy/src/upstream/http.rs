@@ -1,4 +1,4 @@
-//! A server that speaks MCP over HTTP: requests go to it as they came, with its own session id in place of the client's.
+//! A server that speaks MCP over HTTP: requests are forwarded unchanged but for the session id, which is the server's.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use skep_gateway::{
     outbound::{Client, Error, Target, UpstreamBody, outgoing},
     sessions::{Ended, Sessions},
 };
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 use tracing::{debug, warn};
 
 use super::{reachability::Reachability, session, session::Current, sse};
 use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
-/// The variable that has servers of others asked how they are.
+/// The variable that enables health checks of remote servers.
 const REMOTE_HEALTH_CHECKS: &str = "TOOLHIVE_REMOTE_HEALTHCHECKS";
 
 /// A server behind HTTP.
@@ -31,14 +31,14 @@ pub(crate) struct HttpServer {
     /// Those that must not be restored.
     pub(super) ended: Ended,
     reachability: Reachability,
-    /// How its pods are, where it has pods that we know of.
+    /// The readiness of its pods, where it runs in the cluster.
     readiness: Option<Readiness>,
     /// Where a server of 2024 gets messages.
     endpoint: Option<Endpoint>,
-    /// Whether it is asked how it is.
-    is_asked: bool,
-    /// One asks at a time.
-    asking: tokio::sync::Mutex<()>,
+    /// Whether its health is checked.
+    is_checked: bool,
+    /// One health check at a time.
+    checking: tokio::sync::Mutex<()>,
 }
 
 impl HttpServer {
@@ -49,18 +49,18 @@ impl HttpServer {
         sessions: Sessions,
         readiness: Option<Readiness>,
     ) -> Result<Self, ConfigError> {
-        let asks_remote =
+        let checks_remote =
             std::env::var(REMOTE_HEALTH_CHECKS).is_ok_and(|value| value == "true" || value == "1");
         Ok(Self {
             client: Client::new(target.remote)?,
-            is_asked: !target.remote || asks_remote,
+            is_checked: !target.remote || checks_remote,
             target,
             sessions,
             ended: Ended::default(),
             reachability: Reachability::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
-            asking: tokio::sync::Mutex::default(),
+            checking: tokio::sync::Mutex::default(),
         })
     }
 
@@ -69,18 +69,19 @@ impl HttpServer {
         self.endpoint.is_some()
     }
 
-    /// How the server is. It is asked only if nobody has heard of it lately.
+    /// Whether the server is available. It is checked only if it has not responded lately.
     pub(crate) async fn condition(&self) -> Condition {
-        if !self.is_asked {
+        if !self.is_checked {
             return Condition::Unasked;
         }
         if !self.reachability.answered_within(limits::HEALTH_AGE)
-            && let Ok(_turn) = self.asking.try_lock()
+            && let Ok(_turn) = self.checking.try_lock()
         {
             let get = |uri| request(Method::GET, uri, HeaderMap::new(), Bytes::new());
             let root = PathAndQuery::from_static("/");
-            let asked = self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
-            match tokio::time::timeout(limits::HEALTH_TIME, asked).await {
+            let checked =
+                self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
+            match tokio::time::timeout(limits::HEALTH_TIME, checked).await {
                 Ok(Ok(answer)) if !answer.status().is_server_error() => self.reachability.answered(),
                 _ => {
                     self.reachability.missed();
@@ -94,21 +95,21 @@ impl HttpServer {
         }
     }
 
-    /// What goes on beside requests.
+    /// Closes idle connections.
     pub(crate) async fn run(&self) {
         self.client.expire().await;
     }
 
     /// Passes a request on that has passed through the chain, which a session that is restored for it passes through, too.
-    pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
-        let answer = self.sent(exchange, chain).await?;
+    pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
+        let answer = self.send_in_session(exchange, chain).await?;
         Ok(match &self.endpoint {
-            Some(endpoint) => sse::readdressed(&exchange.headers, &exchange.method, answer, endpoint),
+            Some(endpoint) => sse::with_proxy_endpoint(&exchange.headers, &exchange.method, answer, endpoint),
             None => answer,
         })
     }
 
-    async fn sent(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Refusal> {
+    async fn send_in_session(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
         let current = self.current(exchange).await?;
         let answer = self.forward(exchange, current.as_ref()).await;
         match (answer, current) {
@@ -116,7 +117,7 @@ impl HttpServer {
                 if exchange.method == Method::DELETE {
                     self.end(&current).await?;
                 }
-                Err(Refusal::Session)
+                Err(Rejection::Session)
             }
             // In a box: what is seldom needed would make every request larger.
             (Ok(response), Some(current)) if current.is_lost(&response, exchange) => {
@@ -125,7 +126,7 @@ impl HttpServer {
             (Err(error), Some(current)) if error.is_connect() || is_repeatable(exchange) => {
                 Box::pin(self.restore(exchange, chain, current, Err(()))).await
             }
-            // It begins a session, and its server ended before it answered.
+            // It starts a session, and its server ended before it responded.
             (Err(error), None) if !error.is_connect() && is_repeatable(exchange) => {
                 debug!(%error, "sent once more");
                 let response = Box::pin(self.forward(exchange, None)).await.map_err(unreachable)?;
@@ -155,12 +156,12 @@ impl HttpServer {
             request(exchange.method.clone(), uri, headers, exchange.body.clone())
         };
         let pod = current.and_then(|current| current.session.pod.as_deref());
-        self.reached(self.uri(&exchange.method, exchange, pod), pod, made).await
+        self.send_when_available(self.uri(&exchange.method, exchange, pod), pod, made).await
     }
 
     /// Sends a request, to this pod or to any. While our own server is on its way up or down it is waited for: as long as
     /// there is no connection, nothing was sent, so nothing is done twice.
-    pub(super) async fn reached(
+    pub(super) async fn send_when_available(
         &self,
         uri: Uri,
         pod: Option<&str>,
@@ -182,7 +183,7 @@ impl HttpServer {
         }
     }
 
-    /// Waits a moment for a server that cannot be connected to, and says whether to try again.
+    /// Waits a moment for a server that cannot be connected to, and returns whether to try again.
     async fn wait_until_available(&self) -> bool {
         let missing = self.reachability.missed();
         match &self.readiness {
@@ -215,9 +216,9 @@ pub(super) fn request(method: Method, uri: Uri, headers: HeaderMap, body: Bytes)
     request
 }
 
-pub(super) fn unreachable(error: Error) -> Refusal {
+pub(super) fn unreachable(error: Error) -> Rejection {
     warn!(%error, "the server cannot be reached");
-    Refusal::Unreachable
+    Rejection::Unreachable
 }
 
 /// How long a server may take to listen.
@@ -225,13 +226,13 @@ fn listen_time(readiness: Option<&Readiness>) -> Duration {
     if readiness.is_some() { limits::POD_LISTEN_TIME } else { limits::SERVER_LISTEN_TIME }
 }
 
-/// Whether a request may be sent again when nobody knows whether the server has done what it asks for.
+/// Whether a request may be sent again when it is unknown whether the server has processed it.
 fn is_repeatable(exchange: &Exchange) -> bool {
     let method = exchange.call.as_ref().and_then(|call| call.method);
     method.is_some_and(skep_mcp::Method::is_repeatable)
 }
 
-pub(super) fn passed_back(response: Response<UpstreamBody>) -> Response<Body> {
+pub(super) fn client_response(response: Response<UpstreamBody>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     strip_hop_by_hop(&mut parts.headers);
     parts.extensions.clear();

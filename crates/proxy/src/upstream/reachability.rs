@@ -1,12 +1,12 @@
-//! Whether a server can be reached, as far as its answers tell.
+//! Whether a server can be reached, by its responses.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// When the server last answered, and since when it does not. Times are milliseconds since the proxy began, and more
-/// than nothing; nothing stands for never.
+/// When the server last answered, and since when it does not. Times are milliseconds since the proxy started, and more
+/// than zero; zero means never.
 pub(super) struct Reachability {
     began: Instant,
     answered: AtomicU64,
@@ -21,7 +21,7 @@ impl Reachability {
     /// It has answered.
     pub(super) fn answered(&self) {
         self.answered.store(self.now(), Ordering::Relaxed);
-        // Only looked at on the way of most requests, so that they do not write where others read.
+        // Most requests only read it, so that they do not invalidate the cache line for others.
         if self.missing.load(Ordering::Relaxed) != 0 {
             self.missing.store(0, Ordering::Relaxed);
         }
@@ -36,7 +36,7 @@ impl Reachability {
         }
     }
 
-    /// It begins anew, so that it is missing from now on at most.
+    /// It restarts, so that it is missing from now on at most.
     pub(super) fn begins(&self) {
         self.missing.store(self.now(), Ordering::Relaxed);
     }

@@ -14,11 +14,11 @@ use skep_gateway::{
     outbound::{UpstreamBody, outgoing},
     sessions::{Session, Sessions},
 };
-use skep_mcp::{Era, Refusal, SessionId, header::MCP_SESSION_ID};
+use skep_mcp::{Era, Rejection, SessionId, header::MCP_SESSION_ID};
 use tracing::debug;
 
 use super::{
-    http::{HttpServer, passed_back, request, unreachable},
+    http::{HttpServer, client_response, request, unreachable},
     restorable_id::{RestorableId, restorable_id},
 };
 use crate::limits;
@@ -79,48 +79,48 @@ fn is_unknown(status: StatusCode) -> bool {
 
 impl HttpServer {
     /// The session that the request names. `initialize` starts one, and since 2026-07-28 there are none.
-    pub(super) async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Refusal> {
+    pub(super) async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Rejection> {
         let stateless =
             exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
         let mut ids = exchange.headers.get_all(&HEADER).iter();
         let (Some(id), false) = (ids.next(), stateless) else { return Ok(None) };
         if ids.next().is_some() {
-            return Err(Refusal::Session);
+            return Err(Rejection::Session);
         }
-        let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Session)?;
+        let id = SessionId::parse(id.as_bytes()).map_err(|_| Rejection::Session)?;
         let caller = exchange.owner();
-        let found = |id: SessionId, key: usize, session: Session, restorable: bool| {
+        let known = |id: SessionId, key: usize, session: Session, restorable: bool| {
             let current = Current { id, key, session, known: true, restorable };
-            if current.session.belongs_to(caller) { Ok(Some(current)) } else { Err(Refusal::Session) }
+            if current.session.belongs_to(caller) { Ok(Some(current)) } else { Err(Rejection::Session) }
         };
         if !self.is_shareable(caller) {
-            let session = self.sessions.get(id.as_str()).await?.ok_or(Refusal::Session)?;
+            let session = self.sessions.get(id.as_str()).await?.ok_or(Rejection::Session)?;
             let key = id.as_str().len();
-            return found(id, key, session, false);
+            return known(id, key, session, false);
         }
         if let Some(parts) = RestorableId::split(id.as_str()) {
             let (key, is_plain) = (parts.server_id.len(), parts.is_plain());
             if let Some(session) = self.sessions.get(parts.server_id).await? {
-                return found(id, key, session, !is_plain);
+                return known(id, key, session, !is_plain);
             }
             let initialize = parts.initialize().and_then(|body| exchange.initialize(body).ok());
             if is_plain || initialize.is_some() {
                 if self.ended.contains(parts.server_id) {
-                    return Err(Refusal::Session);
+                    return Err(Rejection::Session);
                 }
                 return Ok(Some(unknown(id, key, caller, !is_plain)));
             }
         }
         let key = id.as_str().len();
         match self.sessions.get(id.as_str()).await? {
-            Some(session) => found(id, key, session, false),
+            Some(session) => known(id, key, session, false),
             None => Ok(Some(unknown(id, key, caller, false))),
         }
     }
 
     /// Whether a session of this caller may be used through another proxy, although we have it in memory.
     fn is_shareable(&self, caller: Owner) -> bool {
-        caller == Owner::ANYBODY && matches!(self.sessions, Sessions::Memory(_))
+        caller == Owner::ANONYMOUS && matches!(self.sessions, Sessions::Memory(_))
     }
 
     /// Remembers a session that starts with this response, or forgets the one that ends with it.
@@ -129,7 +129,7 @@ impl HttpServer {
         exchange: &Exchange,
         current: Option<Current>,
         response: Response<UpstreamBody>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, Rejection> {
         if let Some(current) = &current
             && exchange.method == Method::DELETE
             && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
@@ -147,7 +147,7 @@ impl HttpServer {
                 current.other_id().is_some().then_some(current.id)
             }
         };
-        let mut answer = passed_back(response);
+        let mut answer = client_response(response);
         if let Some(id) = id
             && answer.headers().contains_key(&HEADER)
         {
@@ -161,10 +161,10 @@ impl HttpServer {
         &self,
         exchange: &Exchange,
         response: &Response<UpstreamBody>,
-    ) -> Result<Option<SessionId>, Refusal> {
+    ) -> Result<Option<SessionId>, Rejection> {
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let Some(id) = id else { return Ok(None) };
-        let id = SessionId::parse(id.as_bytes()).map_err(|_| Refusal::Internal)?;
+        let id = SessionId::parse(id.as_bytes()).map_err(|_| Rejection::Internal)?;
         let mut session = self.session(exchange, response);
         let mut client_id = id.clone();
         if self.is_shareable(exchange.owner())
@@ -193,21 +193,21 @@ impl HttpServer {
 
     /// Forgets a session that its client has ended. If this fails, the client may try again, and the server then answers
     /// that there is no such session.
-    pub(super) async fn end(&self, current: &Current) -> Result<(), Refusal> {
+    pub(super) async fn end(&self, current: &Current) -> Result<(), Rejection> {
         if current.restorable {
             self.ended.insert(current.key());
         }
         Ok(self.sessions.remove(current.key()).await?)
     }
 
-    /// Restores the session, and sends the request once more. Where that is impossible, what happened stands.
+    /// Restores the session, and sends the request once more. Where that is impossible, the first result stands.
     pub(super) async fn restore(
         &self,
         exchange: &Exchange,
         chain: &Chain,
         mut current: Current,
         happened: Result<Response<UpstreamBody>, ()>,
-    ) -> Result<Response<Body>, Refusal> {
+    ) -> Result<Response<Body>, Rejection> {
         match self.begin_again(exchange, chain, &current).await {
             Some(session) => {
                 debug!(session = ?current.id, "session restored: the server had lost it");
@@ -225,9 +225,9 @@ impl HttpServer {
                 let session = Session { pod: None, ..current.session.clone() };
                 self.sessions.change(current.key(), session).await.ok();
                 return match happened {
-                    Ok(_) if !current.known => Err(Refusal::Session),
+                    Ok(_) if !current.known => Err(Rejection::Session),
                     Ok(response) => self.record(exchange, Some(current), response).await,
-                    Err(()) => Err(Refusal::Unreachable),
+                    Err(()) => Err(Rejection::Unreachable),
                 };
             }
         }
@@ -238,7 +238,7 @@ impl HttpServer {
     /// A new session at the server for one that it has lost.
     async fn begin_again(&self, exchange: &Exchange, chain: &Chain, lost: &Current) -> Option<Session> {
         match &lost.session.initialize {
-            // The middlewares have seen it when it came.
+            // It has passed through the middlewares when it was received.
             Some(initialize) => {
                 let initialize = Bytes::copy_from_slice(initialize);
                 let (session, _) =
@@ -277,13 +277,14 @@ impl HttpServer {
             move |uri| request(Method::POST, uri, headers.clone(), body.clone())
         };
         let any = self.uri(&Method::POST, exchange, None);
-        let Ok(response) = self.reached(any, None, post(headers.clone(), initialize)).await else {
+        let Ok(response) = self.send_when_available(any, None, post(headers.clone(), initialize)).await
+        else {
             return (None, response::empty(StatusCode::BAD_GATEWAY));
         };
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
         let pod = self.pod(&response);
-        let answer = passed_back(response);
+        let answer = client_response(response);
         let Some(id) = id else { return (None, answer) };
         // A server may wait for this before it answers anything else.
         set(&mut headers, id.as_str());
@@ -314,7 +315,7 @@ fn unknown(id: SessionId, key: usize, caller: Owner, restorable: bool) -> Curren
 /// The request, if it is one that starts a session and not too large to store.
 fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
     let initialize = exchange.call.as_ref().is_some_and(Call::is_initialize);
-    // A copy of its own: what came in is a part of a larger buffer.
+    // A copy of its own: the body is a part of a larger buffer.
     (initialize && exchange.body.len() <= limits::INITIALIZE).then(|| exchange.body.as_ref().into())
 }
 

@@ -1,4 +1,4 @@
-//! Servers of 2024: their first event says where to send messages.
+//! Servers of 2024: their first event has the address for messages.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, Uri, header};
@@ -10,9 +10,9 @@ use skep_mcp::sse;
 
 use crate::endpoint::Endpoint;
 
-/// The answer with the address in it as the client can reach it through the proxy. A host that the server names is not
-/// passed on: the client would go there without us, and take its token along.
-pub(super) fn readdressed(
+/// The response with the address in it as the client can reach it through the proxy. A host that the server names is not
+/// passed on: the client would connect to it directly, and send its token.
+pub(super) fn with_proxy_endpoint(
     asked: &HeaderMap,
     method: &Method,
     response: Response<Body>,
@@ -23,19 +23,19 @@ pub(super) fn readdressed(
     }
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let readdressed = Readdressed { endpoint: endpoint.clone(), asked: asked.clone() };
-    Response::from_parts(parts, events::mapped(body, readdressed))
+    let with_proxy_endpoint = ProxyEndpoint { endpoint: endpoint.clone(), asked: asked.clone() };
+    Response::from_parts(parts, events::mapped(body, with_proxy_endpoint))
 }
 
 /// In place of an address that is none.
 const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is no address\n\n");
 
-struct Readdressed {
+struct ProxyEndpoint {
     endpoint: Endpoint,
     asked: HeaderMap,
 }
 
-impl EventMap for Readdressed {
+impl EventMap for ProxyEndpoint {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
         rewritten(frame, &self.endpoint, &self.asked)
     }
@@ -45,14 +45,14 @@ fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Opti
     let sse::Frame::Event(event) = frame else { return None };
     let data = event.data().filter(|_| event.kind() == Some(b"endpoint"))?;
     let text = std::str::from_utf8(data).unwrap_or_default().trim();
-    // One that is relative to where it came from stays so: the client knows where that is.
+    // A relative one stays so: the client resolves it.
     if is_relative(text) {
         return None;
     }
     let address = text.parse::<Uri>().ok().filter(|_| !text.contains('\\'));
     Some(match address.as_ref().and_then(Uri::path_and_query) {
         Some(path) if path.as_str().starts_with('/') => {
-            // Two slashes would begin a host again.
+            // Two slashes would start a host again.
             let path = format!("/{}", path.as_str().trim_start_matches('/'));
             event.with_data(endpoint.reference(asked, &path).as_bytes())
         }
@@ -60,7 +60,7 @@ fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Opti
     })
 }
 
-/// Whether everybody reads this as a path beside the one that was asked for: browsers take `\` for `/`, and leave out what
+/// Whether every client reads this as a path relative to the requested one: browsers take `\` for `/`, and leave out what
 /// is not visible.
 fn is_relative(text: &str) -> bool {
     let first = text.split(['/', '?', '#']).next().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::Value;
 use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
-use skep_mcp::{Envelope, Item, List, Refusal, Verdict, filtered};
+use skep_mcp::{Envelope, Item, List, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
 use super::{Authority, Policies, Question, pdp::DecisionPoint, principal};
@@ -46,7 +46,7 @@ impl Judge<'_> {
 
 impl MessageFilter for Lists {
     /// A policy decision point is queried about each item in the message.
-    fn asks<'a>(&'a self, message: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
+    fn asks<'a>(&'a self, _: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
         let Authority::Pdp(point) = &self.policies.authority else { return None };
         // Decisions about the previous message do not apply to this one.
         self.verdicts().clear();
@@ -56,7 +56,7 @@ impl MessageFilter for Lists {
         for list in List::found_in(envelope).unwrap_or_default() {
             let Some(action) = action(list) else { continue };
             let mut place = 0;
-            let every = filtered(message, list, |item| {
+            let every = filtered_in(envelope, list, |item| {
                 questions.push(((action, place), item.name().into_owned(), hints(item)));
                 place += 1;
                 Verdict::Keep
@@ -74,13 +74,16 @@ impl MessageFilter for Lists {
     }
 
     /// Every response: a server may send a list that was not requested.
-    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Refusal> {
+    fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
         let mut seen = Cow::Borrowed(message);
-        for list in List::found_in(envelope).map_err(|_| Refusal::Internal)? {
+        for list in List::found_in(envelope).map_err(|_| Rejection::Internal)? {
             let Some(action) = action(list) else { continue };
             let next = match &seen {
-                Cow::Borrowed(message) => self.list(message, list, action)?,
-                Cow::Owned(message) => Cow::Owned(self.list(message, list, action)?.into_owned()),
+                Cow::Borrowed(_) => self.list(envelope, list, action)?,
+                Cow::Owned(message) => {
+                    let changed = Envelope::parse(message).map_err(|_| Rejection::Internal)?;
+                    Cow::Owned(self.list(&changed, list, action)?.into_owned())
+                }
             };
             seen = next;
         }
@@ -97,8 +100,13 @@ impl Lists {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn list<'a>(&self, message: &'a [u8], list: List, action: Action) -> Result<Cow<'a, [u8]>, Refusal> {
-        let Some(identity) = &self.identity else { return Err(Refusal::Denied) };
+    fn list<'a>(
+        &self,
+        envelope: &Envelope<'a>,
+        list: List,
+        action: Action,
+    ) -> Result<Cow<'a, [u8]>, Rejection> {
+        let Some(identity) = &self.identity else { return Err(Rejection::Denied) };
         let principal = principal(identity);
         let judge = match &self.policies.authority {
             Authority::Cedar(authorizer) => Judge::Cedar(authorizer.subject(&principal)),
@@ -106,7 +114,7 @@ impl Lists {
         };
         let mut remembered = HashMap::new();
         let mut place = 0;
-        let seen = filtered(message, list, |item| {
+        let seen = filtered_in(envelope, list, |item| {
             let name = item.name();
             let hints = hints(item);
             let resource = Resource { hints, ..Resource::new(&name) };
@@ -117,7 +125,7 @@ impl Lists {
             }
             if may { Verdict::Keep } else { Verdict::Drop }
         });
-        let seen = seen.map_err(|_| Refusal::Internal)?;
+        let seen = seen.map_err(|_| Rejection::Internal)?;
         if list == List::Tools {
             let mut known = self.policies.hints.lock().unwrap_or_else(PoisonError::into_inner);
             if known.len() + remembered.len() > REMEMBERED_TOOLS {

@@ -13,15 +13,15 @@ use skep_authz::{
     Action, Authorizer, Cedar, Decision, Document, Hints, Principal, Resource, Treatment, treatment,
 };
 use skep_config::run_config;
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 use tracing::info;
 
-use super::no_auth_server;
+use super::unsupported_auth_server;
 use crate::{
     ConfigError,
-    http::Refused,
+    http::ErrorResponse,
     identity::Identity,
-    message::{Exchange, MessageFilter, arguments},
+    message::{Exchange, MessageFilter},
 };
 use lists::Lists;
 use pdp::DecisionPoint;
@@ -63,7 +63,7 @@ impl Authorization {
             Document::Cedar(Cedar { primary_upstream_provider, .. })
                 if !primary_upstream_provider.is_empty() =>
             {
-                return Err(no_auth_server("authorization: cedar.primary_upstream_provider"));
+                return Err(unsupported_auth_server("authorization: cedar.primary_upstream_provider"));
             }
             Document::Cedar(cedar) => {
                 Authority::Cedar(Box::new(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?))
@@ -76,7 +76,7 @@ impl Authorization {
         Ok(Self(Arc::new(Policies { authority, hints: Mutex::default() })))
     }
 
-    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
         let Some(question) = self.question(exchange)? else { return Ok(()) };
         let allowed = match &self.0.authority {
             Authority::Cedar(authorizer) => match decision(authorizer, &question) {
@@ -88,11 +88,11 @@ impl Authorization {
             },
             Authority::Pdp(point) => Box::pin(point.allows(&question)).await,
         };
-        if allowed { Ok(()) } else { Err(exchange.refused(&Refusal::Denied)) }
+        if allowed { Ok(()) } else { Err(exchange.reject(&Rejection::Denied)) }
     }
 
     /// What is to be decided about a request, if anything is.
-    fn question<'a>(&self, exchange: &'a Exchange) -> Result<Option<Question<'a>>, Refused> {
+    fn question<'a>(&self, exchange: &'a Exchange) -> Result<Option<Question<'a>>, ErrorResponse> {
         let Some(call) = &exchange.call else { return Ok(None) };
         // A response to the server requests nothing of it.
         if call.method.is_none() {
@@ -101,13 +101,16 @@ impl Authorization {
         let action = match treatment(&call.method_name) {
             Treatment::Always | Treatment::FilterList(_) => return Ok(None),
             Treatment::Check(action) => action,
-            Treatment::Deny => return Err(exchange.refused(&Refusal::Denied)),
+            Treatment::Deny => return Err(exchange.reject(&Rejection::Denied)),
         };
         let (Some(target), Some(identity)) = (&call.target, &exchange.identity) else {
-            return Err(exchange.refused(&Refusal::Denied));
+            return Err(exchange.reject(&Rejection::Denied));
         };
-        let arguments =
-            arguments(&exchange.body).map_err(|fault| exchange.refused(&Refusal::Message(fault)))?;
+        let arguments = call.envelope().and_then(|envelope| {
+            let arguments = envelope.arguments_to_judge();
+            arguments.map_err(Rejection::Message)
+        });
+        let arguments = arguments.map_err(|rejection| exchange.reject(&rejection))?;
         let hints = self.0.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
         Ok(Some(Question { identity, action, target, hints: hints.unwrap_or_default(), arguments }))
     }

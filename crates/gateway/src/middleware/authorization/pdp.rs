@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use super::Question;
 use crate::{
     limits,
-    outbound::{self, NoAnswer, Service, Trust},
+    outbound::{self, Service, ServiceError, Trust},
 };
 
 /// A policy decision point. What it does not allow is denied, also when it is unavailable.
@@ -56,12 +56,12 @@ impl DecisionPoint {
                 }
                 allowed
             }
-            Ok((status, _)) => self.failed(action, &NoAnswer::Status(status)),
+            Ok((status, _)) => self.failed(action, &ServiceError::Status(status)),
             Err(error) => self.failed(action, &error),
         }
     }
 
-    fn failed(&self, action: &str, error: &NoAnswer) -> bool {
+    fn failed(&self, action: &str, error: &ServiceError) -> bool {
         warn!(action, %error, "denied: the policy decision point is of no use");
         false
     }

@@ -15,10 +15,10 @@ use skep_auth::{
 use skep_config::run_config::{AwsStsParameters, Transport};
 use tracing::{info, warn};
 
-use super::no_auth_server;
+use super::unsupported_auth_server;
 use crate::{
     ConfigError,
-    http::{Body, Refused, response},
+    http::{Body, ErrorResponse, response},
     identity::Identity,
     limits,
     message::Exchange,
@@ -85,7 +85,7 @@ impl AwsSts {
     ) -> Result<Self, ConfigError> {
         let config = &parameters.aws_sts_config;
         if !config.subject_provider_name.is_empty() {
-            return Err(no_auth_server("awssts: subject_provider_name"));
+            return Err(unsupported_auth_server("awssts: subject_provider_name"));
         }
         let seconds = if config.session_duration == 0 { USUAL_SECONDS } else { config.session_duration };
         if !SECONDS.contains(&seconds) {
@@ -102,7 +102,7 @@ impl AwsSts {
         })
     }
 
-    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let identity = exchange.identity.clone();
         let asked = (&exchange.method, &exchange.path);
         let signed = self.signed(identity.as_deref(), asked, &mut exchange.headers, &exchange.body).await;

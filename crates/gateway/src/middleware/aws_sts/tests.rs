@@ -47,7 +47,7 @@ async fn fake_sts(status: u16) -> (String, Arc<Mutex<Vec<Form>>>) {
     (address, got)
 }
 
-fn layer(endpoint: &str, changes: Value) -> AwsSts {
+fn middleware(endpoint: &str, changes: Value) -> AwsSts {
     let mut config = json!({
         "region": "eu-west-1",
         "role_mappings": [{"claim": "dev", "role_arn": "arn:aws:iam::123456789012:role/dev"}],
@@ -70,18 +70,18 @@ fn token() -> HeaderMap {
     headers
 }
 
-async fn signed(layer: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), Unsigned> {
+async fn signed(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), Unsigned> {
     let path = PathAndQuery::from_static("/mcp?b=2");
-    layer.signed(Some(&identity(claims)), (&Method::POST, &path), headers, b"{}").await
+    middleware.signed(Some(&identity(claims)), (&Method::POST, &path), headers, b"{}").await
 }
 
 #[tokio::test]
 async fn the_request_is_signed_as_it_is_sent_and_the_token_stays_here() {
     let (endpoint, got) = fake_sts(200).await;
-    let layer = layer(&endpoint, json!({"session_duration": 900}));
+    let middleware = middleware(&endpoint, json!({"session_duration": 900}));
     for _ in 0..2 {
         let mut headers = token();
-        signed(&layer, json!({"sub": "alice@example", "groups": ["dev"]}), &mut headers).await.unwrap();
+        signed(&middleware, json!({"sub": "alice@example", "groups": ["dev"]}), &mut headers).await.unwrap();
         let time = headers["x-amz-date"].to_str().unwrap().to_owned();
         let mut expected = HeaderMap::new();
         let credentials = Credentials {
@@ -106,10 +106,10 @@ async fn the_request_is_signed_as_it_is_sent_and_the_token_stays_here() {
 #[tokio::test]
 async fn whoever_cannot_be_signed_for_is_told_why_and_aws_is_not_asked() {
     let (endpoint, got) = fake_sts(200).await;
-    let layer = layer(&endpoint, json!({"session_name_claim": "email"}));
+    let middleware = middleware(&endpoint, json!({"session_name_claim": "email"}));
     let good = json!({"email": "a@b", "groups": ["dev"]});
     let mut none = HeaderMap::new();
-    assert_eq!(signed(&layer, good, &mut none).await, Err(Unsigned::NoToken));
+    assert_eq!(signed(&middleware, good, &mut none).await, Err(Unsigned::NoToken));
     for (claims, expected) in [
         (json!({"email": "a@b", "groups": ["other"]}), Unsigned::NoRole),
         (json!({"groups": ["dev"]}), Unsigned::NoSessionName),
@@ -117,10 +117,10 @@ async fn whoever_cannot_be_signed_for_is_told_why_and_aws_is_not_asked() {
         (json!({"groups": ["dev"], "email": "a b"}), Unsigned::NoSessionName),
         (json!({"groups": ["dev"], "email": "a".repeat(65)}), Unsigned::NoSessionName),
     ] {
-        assert_eq!(signed(&layer, claims.clone(), &mut token()).await, Err(expected), "{claims}");
+        assert_eq!(signed(&middleware, claims.clone(), &mut token()).await, Err(expected), "{claims}");
     }
     let path = PathAndQuery::from_static("/");
-    let nobody = layer.signed(None, (&Method::GET, &path), &mut token(), b"").await;
+    let nobody = middleware.signed(None, (&Method::GET, &path), &mut token(), b"").await;
     assert_eq!(nobody, Err(Unsigned::NoToken));
     assert!(got.lock().unwrap().is_empty());
 }
@@ -130,7 +130,7 @@ async fn aws_that_says_no_is_told_from_aws_that_is_down() {
     let claims = json!({"sub": "alice", "groups": ["dev"]});
     for (status, expected, code) in [(403, Unsigned::Refused, 401), (500, Unsigned::Unavailable, 503)] {
         let (endpoint, _) = fake_sts(status).await;
-        let unsigned = signed(&layer(&endpoint, json!({})), claims.clone(), &mut token()).await;
+        let unsigned = signed(&middleware(&endpoint, json!({})), claims.clone(), &mut token()).await;
         assert_eq!(unsigned, Err(expected));
         assert_eq!(refused(expected).status(), code);
     }

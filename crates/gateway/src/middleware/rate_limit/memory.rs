@@ -21,7 +21,7 @@ struct Bucket {
 
 impl Memory {
     /// Takes a token from each bucket, or returns the first bucket that has none.
-    pub(super) fn taken(&self, keys: &[String], limits: &[Limit], now: Instant) -> Option<usize> {
+    pub(super) fn take(&self, keys: &[String], limits: &[Limit], now: Instant) -> Option<usize> {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() + keys.len() > limits::BUCKETS {
             buckets.retain(|_, bucket| bucket.full > now);
@@ -65,7 +65,7 @@ mod tests {
         let memory = Memory::default();
         let start = Instant::now();
         let take = |after: u64| {
-            memory.taken(&["a".into()], &[limit(2)], start + Duration::from_secs(after)).is_none()
+            memory.take(&["a".into()], &[limit(2)], start + Duration::from_secs(after)).is_none()
         };
         assert_eq!(
             [0, 0, 0, 29, 30, 31, 600, 600, 600].map(take),
@@ -78,12 +78,12 @@ mod tests {
         let memory = Memory::default();
         let now = Instant::now();
         let keys = ["all".to_owned(), "ann".to_owned()];
-        assert_eq!(memory.taken(&keys, &[limit(3), limit(1)], now), None);
-        assert_eq!(memory.taken(&keys, &[limit(3), limit(1)], now), Some(1));
+        assert_eq!(memory.take(&keys, &[limit(3), limit(1)], now), None);
+        assert_eq!(memory.take(&keys, &[limit(3), limit(1)], now), Some(1));
         let others = ["all".to_owned(), "bob".to_owned()];
-        assert_eq!(memory.taken(&others, &[limit(3), limit(2)], now), None);
-        assert_eq!(memory.taken(&others, &[limit(3), limit(2)], now), None);
-        assert_eq!(memory.taken(&others, &[limit(3), limit(2)], now), Some(0));
+        assert_eq!(memory.take(&others, &[limit(3), limit(2)], now), None);
+        assert_eq!(memory.take(&others, &[limit(3), limit(2)], now), None);
+        assert_eq!(memory.take(&others, &[limit(3), limit(2)], now), Some(0));
     }
 
     #[test]
@@ -91,10 +91,10 @@ mod tests {
         let memory = Memory::default();
         let start = Instant::now();
         for user in 0..limits::BUCKETS + 10 {
-            memory.taken(&[user.to_string()], &[limit(1)], start);
+            memory.take(&[user.to_string()], &[limit(1)], start);
         }
         assert_eq!(memory.0.lock().unwrap().len(), limits::BUCKETS);
-        memory.taken(&["new".into()], &[limit(1)], start + Duration::from_secs(61));
+        memory.take(&["new".into()], &[limit(1)], start + Duration::from_secs(61));
         assert_eq!(memory.0.lock().unwrap().len(), 1);
     }
 }

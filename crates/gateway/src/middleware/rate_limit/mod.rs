@@ -17,15 +17,15 @@ use skep_config::{
     run_config::{self, RateLimitBucket, ToolRateLimit},
     sha256,
 };
-use skep_mcp::{Method, Refusal};
+use skep_mcp::{Method, Rejection};
 
 use self::memory::Memory;
 use crate::{
     ConfigError,
-    http::Refused,
+    http::ErrorResponse,
     limits,
     message::{Checked, Decision, Exchange, RateLimited, Scope},
-    redis::{Away, Code, Redis},
+    redis::{Code, Redis, RedisUnavailable},
 };
 
 const FIELD: &str = "ratelimit";
@@ -93,7 +93,7 @@ impl RateLimit {
         }
     }
 
-    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), Refused> {
+    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
         let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
             return Ok(());
         };
@@ -104,26 +104,29 @@ impl RateLimit {
         }
         let start = Instant::now();
         // In a box, so that requests without limits do not carry its size around.
-        let taken = Box::pin(self.taken(&applying)).await;
+        let taken = Box::pin(self.take(&applying)).await;
         if let Some(metrics) = &exchange.metrics {
             metrics.rate_limited(&self.about, &applying.ended(&taken), start.elapsed());
         }
         match taken {
             // Limits protect from too much; without Redis, too much is better than nothing.
-            Ok(None) | Err(Away(_)) => Ok(()),
+            Ok(None) | Err(RedisUnavailable(_)) => Ok(()),
             Ok(Some(empty)) => {
                 let retry_after_seconds =
                     applying.limits.get(empty).map_or(1, |limit| limit.retry_after_seconds());
-                Err(exchange.refused(&Refusal::RateLimited { retry_after_seconds }))
+                Err(exchange.reject(&Rejection::RateLimited { retry_after_seconds }))
             }
         }
     }
 
     /// Takes a token from each bucket, or returns the first bucket that has none.
-    async fn taken(&self, Applying { keys, limits, .. }: &Applying) -> Result<Option<usize>, Away> {
+    async fn take(
+        &self,
+        Applying { keys, limits, .. }: &Applying,
+    ) -> Result<Option<usize>, RedisUnavailable> {
         let (redis, take) = match &self.counts {
             Counts::Redis { redis, take } => (redis, take),
-            Counts::Memory(memory) => return Ok(memory.taken(keys, limits, Instant::now())),
+            Counts::Memory(memory) => return Ok(memory.take(keys, limits, Instant::now())),
         };
         let arguments: Vec<u64> =
             limits.iter().flat_map(|limit| [limit.tokens.into(), limit.microseconds()]).collect();
@@ -134,14 +137,14 @@ impl RateLimit {
 
 impl Applying {
     /// The result of the check, for metrics.
-    fn ended(&self, taken: &Result<Option<usize>, Away>) -> Checked<'_> {
+    fn ended(&self, taken: &Result<Option<usize>, RedisUnavailable>) -> Checked<'_> {
         match taken {
             Ok(None) => Checked::Decided(Decision::Allowed, &self.scopes),
             Ok(Some(empty)) => {
                 let first = self.scopes.get(*empty..=*empty);
                 Checked::Decided(Decision::Rejected, first.unwrap_or_default())
             }
-            Err(Away(cause)) => Checked::Unknown(*cause),
+            Err(RedisUnavailable(cause)) => Checked::Unknown(*cause),
         }
     }
 }

@@ -19,7 +19,7 @@ use opentelemetry_sdk::{
 };
 use skep_config::run_config;
 use skep_mcp::{
-    Envelope, SessionId, TargetKind,
+    SessionId, TargetKind,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 
@@ -143,21 +143,21 @@ impl Spans {
     /// way only knows the header.
     fn parent(&self, exchange: &Exchange) -> Context {
         let root = Context::new();
-        if exchange.call.is_some()
-            && let Ok(envelope) = Envelope::parse(&exchange.body)
+        if let Some(call) = &exchange.call
+            && let Ok(envelope) = call.envelope()
             && let Some(parent) = envelope.meta().trace_parent()
         {
-            let told = Told {
+            let caller = CallerSpan {
                 parent: parent.decoded().into_owned(),
                 state: envelope.meta().trace_state().map(|state| state.decoded().into_owned()),
             };
-            return self.propagator.extract_with_context(&root, &told);
+            return self.propagator.extract_with_context(&root, &caller);
         }
         let header = |name| text(&exchange.headers, name).map(str::to_owned);
         match header(TRACE_PARENT) {
-            Some(parent) => {
-                self.propagator.extract_with_context(&root, &Told { parent, state: header(TRACE_STATE) })
-            }
+            Some(parent) => self
+                .propagator
+                .extract_with_context(&root, &CallerSpan { parent, state: header(TRACE_STATE) }),
             None => root,
         }
     }
@@ -205,12 +205,12 @@ const TRACE_PARENT: &str = "traceparent";
 const TRACE_STATE: &str = "tracestate";
 
 /// The caller's own span, as the request names it.
-struct Told {
+struct CallerSpan {
     parent: String,
     state: Option<String>,
 }
 
-impl Extractor for Told {
+impl Extractor for CallerSpan {
     fn get(&self, key: &str) -> Option<&str> {
         match key {
             TRACE_PARENT => Some(&self.parent),

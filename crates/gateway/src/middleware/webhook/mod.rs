@@ -11,15 +11,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use skep_auth::hmac_hex;
 use skep_config::run_config::{FailurePolicy, Webhook, WebhookTls, Webhooks};
-use skep_mcp::{Envelope, Refusal};
+use skep_mcp::Rejection;
 use tracing::{info, warn};
 
 use crate::{
     ConfigError,
-    http::Refused,
+    http::ErrorResponse,
     limits,
     message::Exchange,
-    outbound::{self, NoAnswer, Service, Trust},
+    outbound::{self, Service, ServiceError, Trust},
 };
 pub(super) use patch::patched;
 pub(super) use payload::Context;
@@ -37,7 +37,7 @@ pub(super) struct Hook {
 }
 
 /// The result of calling it.
-pub(super) enum Said {
+pub(super) enum HookOutcome {
     /// Its answer.
     Answer(Answer),
     /// The request is not one that it takes (422), which is a no.
@@ -56,10 +56,10 @@ pub(super) struct Answer {
 }
 
 /// The webhooks of a middleware, in the order in which they are called.
-pub(super) fn hooks(layer: &str, parameters: &Webhooks) -> Result<Vec<Hook>, ConfigError> {
+pub(super) fn hooks(middleware: &str, parameters: &Webhooks) -> Result<Vec<Hook>, ConfigError> {
     let hooks = parameters.webhooks.iter().enumerate().map(|(index, webhook)| {
         let wrong = |error: String| {
-            ConfigError::new(format!("{layer}: webhooks[{index}] ({:?}): {error}", webhook.name))
+            ConfigError::new(format!("{middleware}: webhooks[{index}] ({:?}): {error}", webhook.name))
         };
         Hook::new(webhook).map_err(wrong)
     });
@@ -67,15 +67,16 @@ pub(super) fn hooks(layer: &str, parameters: &Webhooks) -> Result<Vec<Hook>, Con
 }
 
 /// The message of a request that webhooks decide about: a request or a notification, and no response.
-pub(super) fn asked_about(exchange: &Exchange) -> Result<Option<Value>, Refused> {
-    if exchange.call.as_ref().is_none_or(|call| call.method.is_none()) {
-        return Ok(None);
-    }
+pub(super) fn reviewed_message(exchange: &Exchange) -> Result<Option<Value>, ErrorResponse> {
+    let Some(call) = exchange.call.as_ref().filter(|call| call.method.is_some()) else { return Ok(None) };
     if exchange.body.len() > limits::JUDGED_BODY {
-        return Err(exchange.refused(&Refusal::TooLarge));
+        return Err(exchange.reject(&Rejection::TooLarge));
     }
-    let message = Envelope::parse(&exchange.body).and_then(|envelope| envelope.message_to_judge());
-    message.map(Some).map_err(|fault| exchange.refused(&Refusal::Message(fault)))
+    let message = call.envelope().and_then(|envelope| {
+        let message = envelope.message_to_judge();
+        message.map_err(Rejection::Message)
+    });
+    message.map(Some).map_err(|rejection| exchange.reject(&rejection))
 }
 
 impl Hook {
@@ -106,47 +107,47 @@ impl Hook {
     }
 
     /// Calls it about a request.
-    pub(super) async fn ask(&self, payload: Bytes) -> Said {
-        let said = self.asked(payload).await;
+    pub(super) async fn review(&self, payload: Bytes) -> HookOutcome {
+        let said = self.call(payload).await;
         match said {
-            Ok(Said::Answer(Answer { allowed: false, .. }) | Said::Unacceptable) => {
+            Ok(HookOutcome::Answer(Answer { allowed: false, .. }) | HookOutcome::Unacceptable) => {
                 info!(webhook = self.name, "a webhook denies a request");
             }
             Err(ref error) => self.failed(error),
             _ => {}
         }
-        said.unwrap_or(Said::Nothing)
+        said.unwrap_or(HookOutcome::Nothing)
     }
 
     /// Logs that its response, or the lack of one, is of no use.
-    pub(super) fn failed(&self, error: &NoAnswer) {
+    pub(super) fn failed(&self, error: &ServiceError) {
         let ignored = self.policy == FailurePolicy::Ignore;
         warn!(webhook = self.name, %error, ignored, "a webhook is of no use");
     }
 
-    async fn asked(&self, payload: Bytes) -> Result<Said, NoAnswer> {
+    async fn call(&self, payload: Bytes) -> Result<HookOutcome, ServiceError> {
         let headers = self.signed(&payload).await?;
         match self.service.ask(headers, payload).await? {
             (StatusCode::OK, answer) => {
                 // A list of values would do for serde.
                 let object = answer.trim_ascii_start().starts_with(b"{");
                 let answer = if object { serde_json::from_slice(&answer).ok() } else { None };
-                answer.map(Said::Answer).ok_or(NoAnswer::Answer("it is no verdict in JSON"))
+                answer.map(HookOutcome::Answer).ok_or(ServiceError::Answer("it is no verdict in JSON"))
             }
-            (StatusCode::UNPROCESSABLE_ENTITY, _) => Ok(Said::Unacceptable),
-            (status, _) => Err(NoAnswer::Status(status)),
+            (StatusCode::UNPROCESSABLE_ENTITY, _) => Ok(HookOutcome::Unacceptable),
+            (status, _) => Err(ServiceError::Status(status)),
         }
     }
 
     /// The head of a question: with the signature by which the service knows us.
-    async fn signed(&self, payload: &[u8]) -> Result<HeaderMap, NoAnswer> {
+    async fn signed(&self, payload: &[u8]) -> Result<HeaderMap, ServiceError> {
         let mut headers = HeaderMap::new();
         if let Some(secret) = &self.secret {
-            let secret = secret.read().await.ok_or(NoAnswer::Secret)?;
+            let secret = secret.read().await.ok_or(ServiceError::Secret)?;
             let time = Timestamp::now().as_second();
             let signature = hmac_hex(&secret, &[time.to_string().as_bytes(), b".", payload]);
             let signature = signature.and_then(|hex| format!("sha256={hex}").parse().ok());
-            headers.insert(SIGNATURE, signature.ok_or(NoAnswer::Secret)?);
+            headers.insert(SIGNATURE, signature.ok_or(ServiceError::Secret)?);
             headers.insert(TIMESTAMP, HeaderValue::from(time));
         }
         Ok(headers)

@@ -8,7 +8,7 @@ use crate::limits;
 
 /// What the paths of a patch start with: the payload's name for the message.
 const MESSAGE: &str = "mcp_request";
-/// What makes a message this one. A layer further out may have let it pass for that.
+/// What makes a message this one. An outer middleware may have let it pass for that.
 const FIXED: [&str; 3] = ["jsonrpc", "id", "method"];
 
 /// The message as the answer would have it, or nothing if that is as it is.

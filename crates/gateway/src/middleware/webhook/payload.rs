@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use skep_config::run_config::Webhooks;
-use skep_mcp::Refusal;
+use skep_mcp::Rejection;
 
 use crate::{identity::Identity, message::Exchange};
 
@@ -22,8 +22,8 @@ impl Context {
     }
 
     /// The payload about a request, under an id. The message in it is the received one, byte for byte.
-    pub(crate) fn payload(&self, exchange: &Exchange, uid: uuid::Uuid) -> Result<Bytes, Refusal> {
-        let message = std::str::from_utf8(&exchange.body).map_err(|_| Refusal::Internal)?;
+    pub(crate) fn payload(&self, exchange: &Exchange, uid: uuid::Uuid) -> Result<Bytes, Rejection> {
+        let message = std::str::from_utf8(&exchange.body).map_err(|_| Rejection::Internal)?;
         let principal = exchange.identity.as_deref().map_or(Value::Null, principal);
         let (uid, timestamp) = (uid.to_string(), Timestamp::now().to_string());
         let context = json!({

@@ -1,6 +1,6 @@
 //! Applying a server's objects: all of them as one decision, or none.
 //!
-//! What is applied carries the version that was read when it was decided. If anybody wrote since, the API server answers
+//! What is applied carries the version that was read when it was decided. If another client wrote since, the API server answers
 //! with a conflict, and everything is read and decided again. So there is no moment between the look at the generation
 //! and the write, for the StatefulSet or for the Services, in which a newer proxy could be overtaken.
 
@@ -25,8 +25,8 @@ use super::{
 };
 use crate::limits;
 
-/// A version that no object has, because the first write to a store is its second revision. Whoever applies with it
-/// creates the object, or learns that somebody else just has.
+/// A version that no object has, because the first write to a store is its second revision. An apply with it
+/// creates the object, or fails as another client just has.
 const ABSENT: &str = "1";
 
 /// The objects of one server.
@@ -51,7 +51,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The StatefulSet that is there now.
+    /// The live StatefulSet.
     pub fn stateful_set(&self) -> &StatefulSet {
         match self {
             Self::Created(live) | Self::Applied(live) | Self::HeldBack(live) => live,
@@ -59,7 +59,7 @@ impl Outcome {
     }
 }
 
-/// Applies the objects, unless those of a newer generation are there.
+/// Applies the objects, unless those of a newer generation exist.
 pub(super) async fn apply(
     client: &Client,
     namespace: &str,
@@ -116,7 +116,7 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
     Ok(outcome(Box::new(applied)))
 }
 
-/// How the pods of a StatefulSet are made one after the other cannot be changed once it is there.
+/// How the pods of a StatefulSet are made one after the other cannot be changed once it exists.
 fn with_what_is_fixed(mut stateful_set: StatefulSet, live: Option<&StatefulSet>) -> StatefulSet {
     let policy = live.and_then(|live| live.spec.as_ref()?.pod_management_policy.clone());
     if let (Some(spec), Some(policy)) = (&mut stateful_set.spec, policy) {
@@ -125,8 +125,8 @@ fn with_what_is_fixed(mut stateful_set: StatefulSet, live: Option<&StatefulSet>)
     stateful_set
 }
 
-/// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may say on an
-/// OpenShift, whose API server asks for the right to set the StatefulSet's finalizers.
+/// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may set on
+/// OpenShift, whose API server requires the right to set the StatefulSet's finalizers.
 fn owner(applied: &StatefulSet, platform: Platform) -> Option<OwnerReference> {
     let block_owner_deletion = Some(platform == Platform::Kubernetes);
     Some(OwnerReference { block_owner_deletion, ..applied.controller_owner_ref(&())? })
@@ -144,7 +144,7 @@ where
 }
 
 /// Applies an object if it still is as it was seen. One that was not there must still not be; one that was must not have
-/// been deleted, which the uid tells.
+/// been deleted, which the uid shows.
 async fn write<K>(api: &Api<K>, mut object: K, seen: Option<&K>) -> Result<K, RuntimeError>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug,

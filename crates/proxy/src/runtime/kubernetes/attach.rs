@@ -82,7 +82,7 @@ impl<W: Wire + Sync> Attaching<W> {
     }
 }
 
-/// Ends when the pod is not there any more, and when nobody can tell.
+/// Ends when the pod does not exist any more, and when that is unknown.
 async fn lost(mut pods: watch::Receiver<Vec<Seen>>, uid: String) {
     pods.wait_for(|pods| pods.iter().all(|pod| pod.uid != uid)).await.ok();
 }

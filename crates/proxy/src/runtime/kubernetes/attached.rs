@@ -18,7 +18,7 @@ use crate::runtime::{BoxRead, BoxWrite};
 /// The end of an attachment.
 type End = Shared<BoxFuture<'static, ()>>;
 
-/// The ends of pipes that nobody moves anything through any more once `end` is done. What is in them then is still read.
+/// The ends of pipes that are not written to any more once `end` is done. What is in them then is still read.
 pub(super) fn until(
     end: impl Future<Output = ()> + Send + 'static,
     read: impl AsyncRead + Send + Unpin + 'static,

@@ -11,7 +11,7 @@ pub enum RuntimeError {
     /// The RunConfig describes no server that a cluster could run.
     #[error("the RunConfig cannot be run: {0}")]
     Manifest(#[from] ManifestError),
-    /// The API server does not say what kind of cluster it is.
+    /// The kind of cluster is unknown.
     #[error("cannot tell whether the cluster is an OpenShift: {0}; set OPERATOR_OPENSHIFT to true or false")]
     Platform(kube::Error),
     /// The API server does not answer.
@@ -30,12 +30,12 @@ pub enum RuntimeError {
 }
 
 impl RuntimeError {
-    /// Whether somebody else wrote meanwhile, so that all is to be decided again.
+    /// Whether another client wrote meanwhile, so that all is to be decided again.
     pub(super) fn is_conflict(&self) -> bool {
         matches!(self, Self::Request { source: kube::Error::Api(status), .. } if status.code == 409)
     }
 
-    /// Whether the same may succeed in a moment: somebody wrote meanwhile, or the API server did not answer.
+    /// Whether the same may succeed in a moment: another client wrote meanwhile, or the API server did not respond.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Request { source, .. } | Self::Platform(source) => match source {

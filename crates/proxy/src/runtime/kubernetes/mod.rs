@@ -1,7 +1,7 @@
 //! Running a server in the cluster that the proxy itself runs in: a StatefulSet with its Services.
 //!
 //! What they are is computed from the RunConfig ([`stateful_set`], [`services`]) and applied as one decision, which a
-//! proxy of a newer generation wins whatever the order. How far the pods are is watched: see [`Readiness`]. A stdio server
+//! proxy of a newer generation wins in any order. How far the pods are is watched: see [`Readiness`]. A stdio server
 //! is spoken to by attaching to its pod: see [`Attachment`].
 //!
 //! The StatefulSet outlives the proxy: the operator, which owns it, deletes it.
@@ -45,7 +45,7 @@ pub struct Kubernetes {
 }
 
 impl Kubernetes {
-    /// The namespace that the process runs in, as its environment tells.
+    /// The namespace that the process runs in, by its environment.
     pub async fn connect(env: &BTreeMap<String, String>) -> Result<Self, RuntimeError> {
         let config = place::config(env).await?;
         let namespace = place::namespace(env, &config);
@@ -59,7 +59,7 @@ impl Kubernetes {
         Self { client, namespace: namespace.into(), platform }
     }
 
-    /// Runs the server: applies its objects, unless those of a newer generation are there, and watches it from now on.
+    /// Runs the server: applies its objects, unless those of a newer generation exist, and watches it from now on.
     pub async fn run(&self, config: &RunConfig) -> Result<Server, RuntimeError> {
         let objects = Objects {
             stateful_set: stateful_set(config, self.platform)?,

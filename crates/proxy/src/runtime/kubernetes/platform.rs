@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::RuntimeError;
 use crate::limits;
 
-/// The API whose presence tells an OpenShift.
+/// The API that only OpenShift has.
 const ROUTES: (&str, &str) = ("route.openshift.io/v1", "routes");
 
 /// What kind of cluster it is.
@@ -23,7 +23,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// What the environment says, or else what the API server offers.
+    /// By the environment, or else by the APIs of the cluster.
     pub async fn of(client: &Client, env: &BTreeMap<String, String>) -> Result<Self, RuntimeError> {
         if let Some(told) = told(env) {
             return Ok(told);
@@ -41,7 +41,7 @@ impl Platform {
     }
 }
 
-/// A variable that is there decides, whatever it says.
+/// A variable that is set decides, with any value.
 fn told(env: &BTreeMap<String, String>) -> Option<Platform> {
     let value = env.get(env::OPENSHIFT)?;
     Some(if value.eq_ignore_ascii_case("true") { Platform::OpenShift } else { Platform::Kubernetes })

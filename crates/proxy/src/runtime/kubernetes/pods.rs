@@ -19,7 +19,7 @@ pub(super) struct Seen {
     pub(super) ready: bool,
 }
 
-/// The pods of this StatefulSet that have not ended, by name, for as long as anybody asks.
+/// The pods of this StatefulSet that have not ended, by name, for as long as the stream is polled.
 pub(super) fn watched(api: Api<Pod>, owner: &StatefulSet) -> watch::Receiver<Vec<Seen>> {
     let (sender, receiver) = watch::channel(Vec::new());
     let owner = owner.clone();

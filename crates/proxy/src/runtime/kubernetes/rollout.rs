@@ -37,35 +37,35 @@ impl Readiness {
         *self.0.borrow()
     }
 
-    /// Whether anybody is there to answer.
+    /// Whether a pod is available.
     pub fn serves(&self) -> bool {
         matches!(self.phase(), Phase::Serving | Phase::Ready)
     }
 
-    /// Waits until somebody is there to answer, or the StatefulSet is gone: says whether somebody is.
+    /// Waits until a pod is available, or the StatefulSet is deleted, and returns whether a pod is available.
     pub async fn serving(&mut self) -> bool {
         let there = self.0.wait_for(|phase| *phase != Phase::Waiting).await;
         there.is_ok_and(|phase| *phase != Phase::Gone)
     }
 
-    /// Waits until all pods are ready, or the StatefulSet is gone: says whether they are ready.
+    /// Waits until all pods are ready, or the StatefulSet is deleted, and returns whether they are ready.
     pub async fn settled(&mut self) -> bool {
         let settled = self.0.wait_for(|phase| matches!(phase, Phase::Ready | Phase::Gone)).await;
         settled.is_ok_and(|phase| *phase == Phase::Ready)
     }
 
-    /// Waits until it is otherwise, and says whether it can ever be.
+    /// Waits for a change, and returns whether there can be one.
     pub(super) async fn changed(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
 
     /// Ends when the StatefulSet is deleted. There is nothing left to stand before then.
     pub async fn gone(&mut self) {
-        // The watch ends by itself only after it has said so.
+        // The watch only ends by itself after it has published that.
         self.0.wait_for(|phase| *phase == Phase::Gone).await.ok();
     }
 
-    /// Watches this StatefulSet until it is deleted, or nobody asks any more.
+    /// Watches this StatefulSet until it is deleted, or there are no receivers any more.
     pub(super) fn of(api: Api<StatefulSet>, applied: &StatefulSet) -> Self {
         let (sender, receiver) = watch::channel(phase(applied, applied.metadata.generation));
         let applied = applied.clone();
@@ -147,7 +147,7 @@ mod tests {
             (json!(2), status(4, 2, 1), Phase::Serving),
             (json!(1), status(4, 2, 2), Phase::Serving),
             (json!(2), status(4, 2, 0), Phase::Waiting),
-            // Nobody is there to answer, though nobody is wanted.
+            // No pod is available, and none is desired.
             (json!(0), status(4, 0, 0), Phase::Waiting),
             (json!(1), json!({"replicas": 0}), Phase::Waiting),
             (json!(1), json!(null), Phase::Waiting),

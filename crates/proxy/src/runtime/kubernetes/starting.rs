@@ -1,4 +1,4 @@
-//! A server from before it is made: a proxy stands in front of it from the first moment.
+//! A server that is going to be created: its proxy serves from the first moment.
 
 use std::{
     collections::BTreeMap,
@@ -27,7 +27,7 @@ pub struct Starting {
 pub struct Later(watch::Receiver<Option<Arc<Attachment>>>);
 
 impl Starting {
-    /// The server that the RunConfig describes. Nothing is asked for or made yet: see [`run`](Self::run).
+    /// The server that the RunConfig describes. Nothing is requested or created yet: see [`run`](Self::run).
     pub fn new(config: &RunConfig) -> Self {
         Self {
             config: config.clone(),
@@ -47,7 +47,7 @@ impl Starting {
         Readiness::seen(self.phase.subscribe())
     }
 
-    /// Whether the server turns out to be a new one: then no other proxy stands before an older one.
+    /// Whether the server turns out to be a new one: then there is no other proxy in front of an older one.
     pub(crate) fn is_first(&self) -> Arc<AtomicBool> {
         self.is_first.clone()
     }
@@ -57,7 +57,7 @@ impl Starting {
         Later(self.attachment.subscribe())
     }
 
-    /// Makes the server in the namespace that the environment tells, and follows it until it is gone.
+    /// Creates the server in the namespace of the environment, and follows it until it is gone.
     pub async fn run(self, env: &BTreeMap<String, String>) -> Result<(), RuntimeError> {
         let server = Kubernetes::connect(env).await?.run(&self.config).await?;
         self.is_first.store(matches!(server.outcome(), Outcome::Created(_)), Ordering::Relaxed);

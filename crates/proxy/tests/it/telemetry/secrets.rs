@@ -190,7 +190,7 @@ async fn marked_secrets_are_nowhere() {
 #[tokio::test]
 async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_client() {
     let log = Log::default();
-    let guard = log.taken("skep_proxy=debug");
+    let guard = log.taken("skep_gateway=debug,skep_proxy=debug");
     let server = Server::start(|got| result(got, json!({}))).await;
     let policies = ["permit(principal, action, resource) unless { resource == Tool::\"forbidden\" };"];
     let document =
@@ -236,7 +236,7 @@ async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_cl
 #[tokio::test]
 async fn a_collector_that_fails_is_told_once_and_when_it_is_back() {
     let log = Log::default();
-    let guard = log.taken("skep_proxy=info");
+    let guard = log.taken("skep_gateway=info,skep_proxy=info");
     let asked = AtomicUsize::new(0);
     let collector = Collector::answering(move |_| {
         status(if asked.fetch_add(1, Ordering::Relaxed) < 2 { 503 } else { 200 })

@@ -37,7 +37,7 @@ pub(super) fn container(
     })
 }
 
-/// The variables of the RunConfig and those that say how the server is spoken to, by their names: an order that never
+/// The variables of the RunConfig and those that name the transport of the server, by their names: an order that never
 /// changes, or pods would roll for nothing.
 fn variables(config: &RunConfig) -> impl Iterator<Item = EnvVar> {
     let mut variables: BTreeMap<String, String> = config.env_vars.clone();

@@ -6,7 +6,7 @@ use skep_config::{RunConfig, run_config::Transport};
 
 use super::ManifestError;
 
-/// The ports that Kubernetes opens on every node when it is asked to.
+/// The ports that Kubernetes opens on every node for a NodePort.
 const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
 /// A port of a server, and the port of every node that leads to it, if any.
@@ -18,8 +18,8 @@ pub(super) struct Port {
 
 /// The ports of a server that is reached over the network, each once, by their numbers.
 ///
-/// A port is opened on the nodes only if `publish` asks for it. That the server's own port is in their range is no
-/// such wish: it would lead around the proxy.
+/// A port is opened on the nodes only if `publish` requests it. That the server's own port is in their range is
+/// no such request: it would bypass the proxy.
 pub(super) fn ports(config: &RunConfig) -> Result<Vec<Port>, ManifestError> {
     let mut ports = BTreeMap::new();
     if config.transport != Transport::Stdio {

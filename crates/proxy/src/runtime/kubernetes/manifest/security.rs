@@ -1,4 +1,4 @@
-//! What pods and containers may do, where a user has not said it.
+//! Security contexts of pods and containers, where a user has not set them.
 
 use k8s_openapi::api::core::v1::{Capabilities, PodSecurityContext, SeccompProfile, SecurityContext};
 
@@ -32,7 +32,7 @@ pub(super) fn container(given: Option<SecurityContext>, platform: Platform) -> S
     context
 }
 
-/// OpenShift gives each namespace ids of its own and refuses all others, whoever asked for them.
+/// OpenShift gives each namespace ids of its own and rejects all others.
 fn id(given: Option<i64>, platform: Platform) -> Option<i64> {
     match platform {
         Platform::Kubernetes => given.or(Some(ID)),

@@ -10,7 +10,7 @@ use super::{ManifestError, all_labels, name, selector, template::pod_template};
 use crate::runtime::kubernetes::Platform;
 
 /// The StatefulSet of the server, as it is applied: what is not set is left to others. So are the replicas, unless
-/// the RunConfig says how many.
+/// the RunConfig sets the number.
 pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSet, ManifestError> {
     let name = name(config)?;
     let metadata = ObjectMeta {
@@ -23,7 +23,7 @@ pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSe
         selector: LabelSelector { match_labels: Some(selector(name)), match_expressions: None },
         // In order, a pod that never gets ready would stay when what is wrong with it has been mended.
         pod_management_policy: Some("Parallel".into()),
-        // No Service of this name exists. It cannot be changed on a StatefulSet that is there, so it stays.
+        // No Service of this name exists. It cannot be changed on an existing StatefulSet, so it stays.
         service_name: Some(name.into()),
         template: pod_template(config, name, platform)?,
         ..StatefulSetSpec::default()

@@ -26,7 +26,7 @@ pub(super) fn pod_template(
     let mut labels = given.labels.unwrap_or_default();
     labels.extend(all_labels(config, name));
     let mut notes = given.annotations.unwrap_or_default();
-    // It is ours alone: one that came from elsewhere would keep the right proxy from applying.
+    // It is ours alone: one from elsewhere would keep the right proxy from applying.
     notes.remove(annotations::MCPSERVER_GENERATION);
     if config.mcpserver_generation > 0 {
         notes.insert(annotations::MCPSERVER_GENERATION.into(), config.mcpserver_generation.to_string());
@@ -54,7 +54,7 @@ fn pod_spec(mut spec: PodSpec, config: &RunConfig, platform: Platform) -> Result
     Ok(spec)
 }
 
-/// The patch as a pod template. What is wrong with it is told by its place alone, for there may be secrets in it.
+/// The patch as a pod template. An error only names the place, as the patch may hold secrets.
 fn patch(text: &str) -> Result<PodTemplateSpec, ManifestError> {
     if text.is_empty() {
         return Ok(PodTemplateSpec::default());
