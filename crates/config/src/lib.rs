@@ -16,11 +16,8 @@ pub mod paths;
 pub mod ports;
 
 pub mod auth_server;
-pub mod duration;
-pub mod json;
 pub mod run_config;
 pub mod vmcp;
-pub mod yaml;
 
 mod checksum;
 mod schema_version;
@@ -28,6 +25,6 @@ mod zero;
 
 pub use auth_server::AuthServer;
 pub use checksum::{checksum, fingerprint, sha256};
-pub use json::Json;
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;
+pub use skep_gocompat::{Json, duration};

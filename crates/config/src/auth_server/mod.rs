@@ -7,8 +7,9 @@ mod upstream;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
+use skep_gocompat::yaml;
 
-use crate::{SchemaVersion, yaml, zero::zero};
+use crate::{SchemaVersion, zero::zero};
 
 pub use identity::*;
 pub use storage::*;

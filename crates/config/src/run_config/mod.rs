@@ -21,8 +21,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
+use skep_gocompat::json;
 
-use crate::{AuthServer, Json, SchemaVersion, json, zero::zero};
+use crate::{AuthServer, Json, SchemaVersion, zero::zero};
 
 pub use audit::*;
 pub use authz::*;

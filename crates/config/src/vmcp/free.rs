@@ -44,9 +44,9 @@ impl Free {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use skep_gocompat::yaml::render;
 
     use super::*;
-    use crate::yaml::render;
 
     #[test]
     fn numbers_are_written_as_go_writes_them() {

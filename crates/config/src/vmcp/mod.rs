@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
+use skep_gocompat::yaml;
 
 use crate::{
     run_config::{Audit, Telemetry},
-    yaml,
     zero::zero,
 };
 

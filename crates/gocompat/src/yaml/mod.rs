@@ -1,7 +1,7 @@
-//! YAML as Go writes it.
+//! YAML in the style of Go's `yaml.v3`: the order of keys, the indentation, and when a string is quoted.
 //!
-//! The checksum of a file is over its bytes, so a cluster that is taken over would restart every virtual MCP server if
-//! they were others. What there is to get right: the order of keys, the depth of lines, and when a text is quoted.
+//! Needed for as long as virtual MCP servers that ToolHive's operator started are taken over: their pods carry a checksum of
+//! the text.
 
 mod keys;
 mod node;
