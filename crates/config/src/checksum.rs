@@ -9,21 +9,50 @@ use crate::{Json, annotations::CONTENT_CHECKSUM};
 
 /// The checksum of a ConfigMap with this data, these labels and these annotations: SHA-256, in lower-case hex.
 ///
-/// Keys and values follow each other with nothing in between. Were they separated, a cluster that is taken over
-/// would restart every proxy once.
+/// Keys and values follow each other without separators, as ToolHive's operator computes it: another checksum would restart
+/// every proxy once when a cluster is taken over.
 pub fn checksum(
     data: &BTreeMap<String, String>,
     labels: &BTreeMap<String, String>,
     annotations: &BTreeMap<String, String>,
 ) -> String {
-    // The annotation that holds the checksum cannot be part of it.
-    let annotations = annotations.iter().filter(|(key, _)| *key != CONTENT_CHECKSUM);
-    let mut hash = Sha256::new();
-    for (key, value) in data.iter().chain(labels).chain(annotations) {
+    DataChecksum::new(data).complete(labels, annotations)
+}
+
+/// The part of a [`checksum`] that covers the data. It is kept of a live ConfigMap instead of the data.
+#[derive(Clone, Debug)]
+pub struct DataChecksum(Sha256);
+
+impl DataChecksum {
+    /// Of this data.
+    pub fn new(data: &BTreeMap<String, String>) -> Self {
+        Self(with_entries(Sha256::new(), data))
+    }
+
+    /// The checksum of the data with these labels and annotations.
+    pub fn complete(
+        &self,
+        labels: &BTreeMap<String, String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> String {
+        // The annotation that holds the checksum cannot be part of it.
+        let annotations = annotations.iter().filter(|(key, _)| *key != CONTENT_CHECKSUM);
+        hex(with_entries(with_entries(self.0.clone(), labels), annotations))
+    }
+}
+
+impl PartialEq for DataChecksum {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.clone().finalize() == other.0.clone().finalize()
+    }
+}
+
+fn with_entries<'a>(mut hash: Sha256, entries: impl IntoIterator<Item = (&'a String, &'a String)>) -> Sha256 {
+    for (key, value) in entries {
         hash.update(key);
         hash.update(value);
     }
-    hex(hash)
+    hash
 }
 
 /// The fingerprint of a value: SHA-256 of its compact JSON with sorted keys, in lower-case hex.

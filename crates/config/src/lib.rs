@@ -24,7 +24,7 @@ mod schema_version;
 mod zero;
 
 pub use auth_server::AuthServer;
-pub use checksum::{checksum, fingerprint, sha256};
+pub use checksum::{DataChecksum, checksum, fingerprint, sha256};
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;
 pub use skep_gocompat::{Json, duration};
