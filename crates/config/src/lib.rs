@@ -21,6 +21,7 @@ pub mod vmcp;
 
 mod checksum;
 mod schema_version;
+mod yaml;
 mod zero;
 
 pub use auth_server::AuthServer;

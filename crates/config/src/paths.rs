@@ -15,6 +15,9 @@ pub const VMCP_CONFIG_FILE: &str = "config.yaml";
 /// The name of the configuration of its authorization server, and its key in the ConfigMap.
 pub const VMCP_AUTH_SERVER_FILE: &str = "authserver-config.yaml";
 
+/// The files in the ConfigMaps with the configuration of pods.
+pub const CONFIG_FILES: [&str; 3] = [RUN_CONFIG_FILE, VMCP_CONFIG_FILE, VMCP_AUTH_SERVER_FILE];
+
 /// The folder of certificate authorities of servers elsewhere, one folder within for each MCPServerEntry.
 pub const ENTRY_CERTS_FOLDER: &str = "/etc/toolhive/ca-bundles";
 

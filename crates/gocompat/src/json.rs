@@ -1,6 +1,7 @@
 //! JSON in the format of Go's `encoding/json`, and JSON that keeps its original text.
 //!
-//! Needed for as long as RunConfigs that ToolHive's operator wrote are taken over: pods carry a checksum of the text.
+//! Needed for as long as pods that ToolHive's operator started are taken over: they carry hashes of such texts, and an
+//! argument with one. A file needs only the value; [`render`] lays it out with the original text of its [`Json`] parts.
 
 use std::fmt::Write;
 
@@ -48,7 +49,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// The text of a file, byte for byte as Go's encoder writes it with an indent of two spaces.
+/// The text of a file, as Go's encoder writes it with an indent of two spaces.
 ///
 /// Numbers are written by serde_json, which equals Go for integers: files have no others.
 pub fn render<T: Serialize>(document: &T) -> serde_json::Result<String> {

@@ -11,7 +11,6 @@
 //! | [`template`] | `text/template` | for good: workflows have such fields |
 //! | [`structs`] | `encoding/json` with the types of pods | zeros: for good; encoding: for takeovers |
 //! | [`json`] | `encoding/json` | for takeovers |
-//! | [`yaml`] | `gopkg.in/yaml.v3` | for takeovers |
 //! | [`dump`], [`fnv`] | `DeepHashObject` of Kubernetes | for takeovers |
 //!
 //! "For takeovers" means: until no cluster is left in which pods that ToolHive's operator started are taken over. Pods carry
@@ -24,6 +23,5 @@ pub mod json;
 pub mod quantity;
 pub mod structs;
 pub mod template;
-pub mod yaml;
 
 pub use json::Json;

@@ -6,13 +6,13 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use skep_config::{DataChecksum, annotations, labels};
+use skep_config::{DataChecksum, annotations, labels, paths};
 use skep_converge::{Digest, documents_digest};
 
 /// What is known of a ConfigMap with the configuration of pods. Its data is not kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConfigFacts {
-    /// The documents in it, whatever their layout.
+    /// Its files, in any layout.
     pub(crate) documents: Digest,
     /// The checksum of its texts.
     pub(crate) checksum: DataChecksum,
@@ -21,7 +21,9 @@ pub struct ConfigFacts {
 impl ConfigFacts {
     pub(crate) fn of(object: &DynamicObject) -> Option<Arc<Self>> {
         object.metadata.labels.as_ref()?.get(labels::COMPONENT)?;
-        let data = BTreeMap::deserialize(object.data.get("data")?).ok()?;
+        let mut data: BTreeMap<String, String> = BTreeMap::deserialize(object.data.get("data")?).ok()?;
+        // A user may have added others.
+        data.retain(|name, _| paths::CONFIG_FILES.contains(&name.as_str()));
         Some(Arc::new(Self { documents: documents_digest(&data), checksum: DataChecksum::new(&data) }))
     }
 }

@@ -7,9 +7,8 @@ mod upstream;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
-use skep_gocompat::yaml;
 
-use crate::{SchemaVersion, zero::zero};
+use crate::{SchemaVersion, yaml, zero::zero};
 
 pub use identity::*;
 pub use storage::*;

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
-use skep_gocompat::yaml;
 
 use crate::{
     run_config::{Audit, Telemetry},
+    yaml,
     zero::zero,
 };
 
@@ -82,7 +82,7 @@ impl Config {
         serde_saphyr::from_str_with_options(text, options)
     }
 
-    /// The text of the file, byte for byte as ToolHive's operator writes it.
+    /// The text of the file.
     pub fn render(&self) -> Result<String, yaml::Error> {
         yaml::render(self)
     }
