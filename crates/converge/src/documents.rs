@@ -1,66 +1,65 @@
-//! The JSON and YAML documents in a ConfigMap with the configuration of pods.
+//! The configuration files of pods: the JSON and YAML documents in the ConfigMaps that we write.
 //!
-//! The layout of a document (indentation, quotes, the order of keys) means nothing to its reader. So documents are compared
-//! as values, and an apply keeps the live text of each document whose value stays. Neither a takeover nor a new version of
-//! our own encoder then rewrites a file, or changes its checksum.
+//! The layout of a document (indentation, quotes, the order of keys) means nothing to its reader. So documents are
+//! compared as values, and an apply keeps the live texts if all values stay. Neither a takeover nor a new version of our
+//! own encoder then rewrites a file, or changes its checksum.
 //!
-//! Only ConfigMaps with the label [`labels::COMPONENT`] are treated so: those that we write. A text that a user wrote for
-//! another ConfigMap is applied as it is.
+//! Only the [files](paths::CONFIG_FILES) in ConfigMaps with the label [`labels::COMPONENT`] are treated so: those that we
+//! write. A text that a user wrote for another ConfigMap is applied unchanged.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Number, Value};
-use skep_config::labels;
+use skep_config::{labels, paths};
 
 use crate::Digest;
 
 /// The digest of the documents in a ConfigMap's `data`. It does not depend on their layout.
 pub fn documents_digest(data: &BTreeMap<String, String>) -> Digest {
-    let values = data.iter().map(|(name, text)| {
-        (name.clone(), document(name, text).unwrap_or_else(|| Value::String(text.clone())))
-    });
-    Digest::of(&Value::Object(values.collect()))
+    let texts = data.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    Digest::of(&Value::Object(documents(texts)))
 }
 
 /// The fields of an object with each document as its value.
 pub(crate) fn parsed(mut fields: Value) -> Value {
-    for (name, text) in texts(&mut fields).into_iter().flatten() {
-        if let Some(value) = text.as_str().and_then(|text| document(name, text)) {
-            *text = value;
-        }
+    if has_documents(&fields) {
+        let values = documents(texts(&fields));
+        values.into_iter().for_each(|(name, value)| fields["data"][name] = value);
     }
     fields
 }
 
-/// The object with the live text of each document whose value is the same.
+/// The object with the live texts of its documents, if all have the same values. One that changes rolls the pods anyway.
 pub(crate) fn with_live_layout(mut object: Value, live: &Value) -> Value {
-    for (name, text) in texts(&mut object).into_iter().flatten() {
-        let live = &live["data"][name.as_str()];
-        let value = |text: &Value| document(name, text.as_str()?);
-        if value(text).is_some_and(|ours| value(live) == Some(ours)) {
-            *text = live.clone();
-        }
+    if has_documents(&object) && documents(texts(&object)) == documents(texts(live)) {
+        let live = texts(live).filter(|(name, _)| paths::CONFIG_FILES.contains(name));
+        live.for_each(|(name, text)| object["data"][name] = text.into());
     }
     object
 }
 
-/// Whether the object has documents.
+/// Whether the object is a ConfigMap with configuration files.
 pub(crate) fn has_documents(object: &Value) -> bool {
     object["data"].is_object() && object["metadata"]["labels"].get(labels::COMPONENT).is_some()
 }
 
-fn texts(object: &mut Value) -> Option<&mut Map<String, Value>> {
-    has_documents(object).then(|| object["data"].as_object_mut()).flatten()
+fn texts(object: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let data = object["data"].as_object().into_iter().flatten();
+    data.filter_map(|(name, text)| Some((name.as_str(), text.as_str()?)))
 }
 
-/// The value of a document, by the ending of its file's name. `None` if the text is not an object or a list.
-fn document(name: &str, text: &str) -> Option<Value> {
-    let value: Value = match name.rsplit_once('.')?.1 {
-        "json" => serde_json::from_str(text).ok()?,
-        "yaml" => serde_saphyr::from_str(text).ok()?,
-        _ => return None,
+/// The values of the documents among the texts. A malformed document is compared as a text.
+fn documents<'a>(texts: impl Iterator<Item = (&'a str, &'a str)>) -> Map<String, Value> {
+    let files = texts.filter(|(name, _)| paths::CONFIG_FILES.contains(name));
+    files.map(|(name, text)| (name.to_owned(), value(name, text).unwrap_or_else(|| text.into()))).collect()
+}
+
+fn value(name: &str, text: &str) -> Option<Value> {
+    let value: Value = match name.ends_with(".json") {
+        true => serde_json::from_str(text).ok()?,
+        false => serde_saphyr::from_str(text).ok()?,
     };
-    (value.is_object() || value.is_array()).then(|| with_plain_numbers(value))
+    value.is_object().then(|| with_plain_numbers(value))
 }
 
 /// The value with integers where a number has no fraction: `1e+06` is `1000000`.
@@ -96,23 +95,36 @@ mod tests {
     const BLOCK: &str = "a: '1'\nb:\n    - 1e+06\n    - |\n      x\n      y\n";
     const FLOW: &str = "{\"b\": [1000000, \"x\\ny\\n\"], \"a\": \"1\"}";
 
-    fn config_map(text: &str) -> Value {
-        json!({"metadata": {"labels": {labels::COMPONENT: "run-config"}}, "data": {"config.yaml": text}})
+    fn config_map(files: Value) -> Value {
+        json!({"metadata": {"labels": {labels::COMPONENT: "vmcp-config"}}, "data": files})
     }
 
     #[test]
     fn documents_of_one_value_are_equal_in_every_layout() {
-        assert_eq!(parsed(config_map(BLOCK)), parsed(config_map(FLOW)));
+        let fields = |text: &str| parsed(config_map(json!({"config.yaml": text})));
+        assert_eq!(fields(BLOCK), fields(FLOW));
         let digest = |text: &str| documents_digest(&[("config.yaml".to_owned(), text.to_owned())].into());
         assert_eq!(digest(BLOCK), digest(FLOW));
         assert_ne!(digest(BLOCK), digest("a: 1\n"));
     }
 
     #[test]
-    fn the_live_text_is_kept_if_its_value_is_the_same() {
-        assert_eq!(with_live_layout(config_map(FLOW), &config_map(BLOCK)), config_map(BLOCK));
-        assert_eq!(with_live_layout(config_map(FLOW), &config_map("a: 2\n")), config_map(FLOW));
-        assert_eq!(with_live_layout(config_map(FLOW), &json!({})), config_map(FLOW));
+    fn live_texts_are_kept_if_all_values_are_the_same() {
+        let ours = config_map(json!({"config.yaml": FLOW, "authserver-config.yaml": "{b: 1}"}));
+        let live = config_map(json!({"config.yaml": BLOCK, "authserver-config.yaml": "b: 1\n"}));
+        assert_eq!(with_live_layout(ours.clone(), &live), live);
+        let with_another_key = config_map(json!({
+            "config.yaml": BLOCK, "authserver-config.yaml": "b: 1\n", "notes.yaml": "{}",
+        }));
+        assert_eq!(with_live_layout(ours.clone(), &with_another_key), live);
+        for other in [
+            json!({"config.yaml": BLOCK, "authserver-config.yaml": "b: 2\n"}),
+            json!({"config.yaml": BLOCK}),
+            json!({"config.yaml": BLOCK, "authserver-config.yaml": "b: 1\n", "runconfig.json": "{}"}),
+            json!({}),
+        ] {
+            assert_eq!(with_live_layout(ours.clone(), &config_map(other)), ours);
+        }
     }
 
     #[test]
@@ -123,11 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_document_is_compared_as_a_text() {
-        for (name, text) in
-            [("a.json", "1.0"), ("a.json", "{"), ("a.yaml", "x"), ("a.txt", "{}"), ("a", "{}")]
-        {
-            assert_eq!(document(name, text), None, "{name}: {text}");
+    fn a_malformed_document_is_compared_as_a_text() {
+        for (name, text) in [("runconfig.json", "1.0"), ("runconfig.json", "{"), ("config.yaml", "x")] {
+            assert_eq!(documents([(name, text)].into_iter())[name], text);
         }
     }
 }
