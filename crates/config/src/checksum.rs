@@ -1,4 +1,4 @@
-//! The checksum of a ConfigMap, by which pods notice that their configuration is another one.
+//! The checksum of a ConfigMap, which rolls the pods when their configuration changes.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::{Json, annotations::CONTENT_CHECKSUM};
 
 /// The checksum of a ConfigMap with this data, these labels and these annotations: SHA-256, in lower-case hex.
 ///
-/// Keys and values follow each other without separators, as ToolHive's operator computes it: another checksum would restart
-/// every proxy once when a cluster is taken over.
+/// Keys and values follow each other without separators, as ToolHive's operator computes it: another checksum would
+/// restart every proxy once when a cluster is taken over.
 pub fn checksum(
     data: &BTreeMap<String, String>,
     labels: &BTreeMap<String, String>,
@@ -80,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_the_checksum_of_no_bytes() {
-        let nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-        assert_eq!(checksum(&map([]), &map([]), &map([])), nothing);
+    fn an_empty_config_map_has_the_checksum_of_no_bytes() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(checksum(&map([]), &map([]), &map([])), empty);
     }
 
     #[test]
-    fn it_is_over_data_then_labels_then_annotations_each_sorted() {
+    fn it_covers_data_then_labels_then_annotations_each_sorted() {
         // sha256sum of "a1b2c3d4e5".
         let sum = "e32ac31e84e954c4ef30f7a6799948cdf08f30e85de505e237155c9b27265aa5";
         let data = map([("b", "2"), ("a", "1")]);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn its_own_annotation_does_not_count() {
+    fn it_does_not_cover_its_own_annotation() {
         let (data, labels) = (map([("a", "1")]), map([("b", "2")]));
         let before = checksum(&data, &labels, &map([("c", "3")]));
         let after = checksum(&data, &labels, &map([("c", "3"), (CONTENT_CHECKSUM, &before)]));

@@ -6,8 +6,8 @@ use serde_saphyr::{ser_options, to_string_with_options};
 /// Why a file cannot be written.
 pub(crate) type Error = serde_saphyr::SerializeError;
 
-/// The text of a file. All strings are quoted: readers of YAML 1.1, such as Go's, parse more words and numbers than those of
-/// YAML 1.2.
+/// The text of a file. All strings are quoted: readers of YAML 1.1, such as Go's, parse more words and numbers than
+/// those of YAML 1.2.
 pub(crate) fn render<T: Serialize>(document: &T) -> Result<String, Error> {
     to_string_with_options(document, ser_options! { quote_all: true })
 }

@@ -108,7 +108,8 @@ pub mod text {
     }
 }
 
-/// `#[serde(with = "duration::nanoseconds")]`: a field with a duration as a number of nanoseconds, or, when read, as text.
+/// `#[serde(with = "duration::nanoseconds")]`: a field with a duration as a number of nanoseconds, or, when read, as
+/// text.
 pub mod nanoseconds {
     use super::parse;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};

@@ -1,6 +1,7 @@
 //! The hash FNV-1a of 32 bits, as Kubernetes' `DeepHashObject` prints it: in hex without leading zeros.
 //!
-//! Needed for as long as pods are taken over that ToolHive's operator started: names of volumes and annotations carry it.
+//! Needed for as long as pods are taken over that ToolHive's operator started: names of volumes and annotations carry
+//! it.
 
 use crate::dump;
 

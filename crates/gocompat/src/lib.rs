@@ -1,8 +1,8 @@
 //! The formats of Go programs that skep has to read and write.
 //!
-//! ToolHive and Kubernetes are written in Go. Where skep shares a file, a hash or a value with them, it follows the rules of
-//! Go's libraries, and these rules are all here. Each module says why it exists and for how long it is needed. Nothing here
-//! does I/O, and nothing knows a Kubernetes client.
+//! ToolHive and Kubernetes are written in Go. Where skep shares a file, a hash or a value with them, it follows the
+//! rules of Go's libraries, and these rules are all here. Each module says why it exists and for how long it is
+//! needed. Nothing here does I/O, and nothing knows a Kubernetes client.
 //!
 //! | module | follows | needed |
 //! | --- | --- | --- |
@@ -13,8 +13,8 @@
 //! | [`json`] | `encoding/json` | for takeovers |
 //! | [`dump`], [`fnv`] | `DeepHashObject` of Kubernetes | for takeovers |
 //!
-//! "For takeovers" means: until no cluster is left in which pods that ToolHive's operator started are taken over. Pods carry
-//! hashes of these texts, so another text would restart them.
+//! "For takeovers" means: until no cluster is left in which pods that ToolHive's operator started are taken over.
+//! Pods carry hashes of these texts, so another text would restart them.
 
 pub mod dump;
 pub mod duration;

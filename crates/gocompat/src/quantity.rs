@@ -1,8 +1,9 @@
 //! Quantities of CPU, memory and storage in the form in which Kubernetes stores them (`resource.Quantity`).
 //!
-//! Kubernetes parses a quantity into a number and formats the number again, with the largest suffix of the same family
-//! that leaves it whole. But a text that passes its fast path is stored unchanged, and the fast path is generous: `1.234`,
-//! `+5` and `007` stay. Needed for as long as the API server does this: a desired object is compared with what it stores.
+//! Kubernetes parses a quantity into a number and formats the number again, with the largest suffix of the same
+//! family that leaves it whole. But a text that passes its fast path is stored unchanged, and the fast path is
+//! generous: `1.234`, `+5` and `007` stay. Needed for as long as the API server does this: a desired object is
+//! compared with what it stores.
 
 /// Suffixes for powers of ten.
 const DECIMAL: [(&str, i32); 10] = [
@@ -30,8 +31,8 @@ const LARGEST: u128 = i64::MAX as u128;
 
 /// The quantity as Kubernetes stores it, or `None` if the text is not a quantity.
 ///
-/// Kubernetes accepts two forms that are refused here because no user means them: numbers that do not fit into 128 bits, and
-/// some units without a number.
+/// Kubernetes accepts two forms that are refused here because no user means them: numbers that do not fit into 128
+/// bits, and some units without a number.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit()) {
@@ -48,8 +49,8 @@ pub fn canonical(text: &str) -> Option<String> {
     number.decimal(exponent, |exponent| if exponent == 0 { String::new() } else { format!("e{exponent}") })
 }
 
-/// The suffix of a power of ten. One that exceeds all suffixes has none, so that `1000E` becomes `1`: a bug of Kubernetes
-/// that has to be followed.
+/// The suffix of a power of ten. One that exceeds all suffixes has none, so that `1000E` becomes `1`: a bug of
+/// Kubernetes that has to be followed.
 fn suffix(exponent: i32) -> String {
     DECIMAL.iter().find(|(_, of)| *of == exponent).map_or("", |(name, _)| name).into()
 }

@@ -1,8 +1,8 @@
 //! The text that a Go program writes of JSON that it decoded into a struct.
 //!
-//! The rules are those of Go's `encoding/json`: the struct's fields in their order, others dropped; null counts as not set;
-//! a field that is not set has the zero of its type, and is omitted only with `omitempty`, for which a struct is never
-//! empty.
+//! The rules are those of Go's `encoding/json`: the struct's fields in their order, others dropped; null counts as
+//! not set; a field that is not set has the zero of its type, and is omitted only with `omitempty`, for which a
+//! struct is never empty.
 
 use jiff::{Timestamp, fmt::strtime};
 use serde::{Serialize, Serializer};

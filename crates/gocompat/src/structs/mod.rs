@@ -2,8 +2,8 @@
 //!
 //! - [`without_zeros`] is what the API server stores of an object that we send. Needed for as long as the API server is
 //!   written in Go: if we sent what it drops, the live object would never equal the desired one.
-//! - [`encode`] is the text that a Go program writes. Needed for as long as proxies are taken over that ToolHive's operator
-//!   started: they get a pod template as an argument, and another text would restart them.
+//! - [`encode`] is the text that a Go program writes. Needed for as long as proxies are taken over that ToolHive's
+//!   operator started: they get a pod template as an argument, and another text would restart them.
 
 mod encode;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What is wrong with a template.
+//! The error of an invalid template.
 
 /// A text is not a template of the supported subset. The message quotes the action.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

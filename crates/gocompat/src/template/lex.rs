@@ -1,10 +1,10 @@
-//! Actions of a template, as tokens.
+//! The lexer: the actions of a template as tokens.
 
 use std::{iter::Peekable, str::CharIndices};
 
 use super::error::{TemplateError, quoted};
 
-/// What stands between `{{` and `}}`.
+/// An action: the text between `{{` and `}}`.
 pub(super) struct Action<'a> {
     /// The text, with its delimiters, for messages.
     pub(super) text: &'a str,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Sign(&'static str),
 }
 
-/// The actions of a template, in their order. Comments are none.
+/// The actions of a template, in their order, without comments.
 pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
     let mut actions = Vec::new();
     let mut rest = text;
@@ -49,7 +49,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
             let after = &rest[comment..];
             let after = after.trim_start().trim_start_matches('-');
             if !after.starts_with("}}") {
-                return Err(format!("a comment must be all that stands in {}", quoted(rest)).into());
+                return Err(format!("a comment must be alone in {}", quoted(rest)).into());
             }
             rest.len() - after.len() + 2
         } else {
@@ -59,7 +59,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
             let end = rest.len() - inner.len() + end;
             let action = Action { text: &rest[..end], tokens: lexer.tokens };
             if action.tokens.is_empty() {
-                return Err(format!("there is nothing in {}", quoted(action.text)).into());
+                return Err(format!("{} is empty", quoted(action.text)).into());
             }
             actions.push(action);
             end
@@ -69,7 +69,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
     Ok(actions)
 }
 
-/// Without the sign that trims the text before the action.
+/// Without the trim marker.
 fn trimmed(inner: &str) -> &str {
     match inner.strip_prefix('-') {
         Some(rest) if rest.starts_with(char::is_whitespace) => rest,
@@ -85,7 +85,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reads tokens up to the end of the action, and says where that is.
+    /// Reads tokens up to the end of the action. Returns its position.
     fn run(&mut self) -> Result<usize, TemplateError> {
         let mut spaced = false;
         loop {
@@ -151,7 +151,7 @@ impl Lexer<'_> {
     }
 
     fn stray(&self, c: char) -> String {
-        format!("{c:?} cannot stand here in {}", quoted(self.text_so_far()))
+        format!("unexpected {c:?} in {}", quoted(self.text_so_far()))
     }
 
     fn word(&mut self, mut word: String) -> String {
@@ -161,7 +161,7 @@ impl Lexer<'_> {
         word
     }
 
-    /// A name must end where Go lets it: `.my-step` is none.
+    /// Checks that a name ends where Go's lexer ends it: `.my-step` is not a name.
     fn ends(&mut self, name: &str) -> Result<(), TemplateError> {
         let Some(&(at, c)) = self.chars.peek() else { return Ok(()) };
         if c.is_whitespace()
@@ -187,7 +187,7 @@ impl Lexer<'_> {
         Err(format!("{stray}: write index {} \"{name}{whole}\"", path.join("")).into())
     }
 
-    /// A text in quotes. Its escapes stay as they are: they matter to nobody here.
+    /// A string in quotes. Its escapes stay, because only paths are used.
     fn text(&mut self, quote: char) -> Result<Kind, TemplateError> {
         let mut text = String::new();
         loop {
@@ -206,7 +206,7 @@ impl Lexer<'_> {
     }
 
     fn open_text(&self) -> String {
-        format!("a text is never closed: {}", quoted(self.all))
+        format!("a string is never closed: {}", quoted(self.all))
     }
 
     fn number(&mut self, first: char) -> Result<Kind, TemplateError> {

@@ -1,7 +1,7 @@
 //! The subset of Go's `text/template` that workflows use: the grammar, and the data that a template refers to.
 //!
-//! `define`, `block` and `template` are not supported: a template is self-contained. Needed for good: fields of the API are
-//! such templates.
+//! `define`, `block` and `template` are not supported: a template is self-contained. Needed for good: fields of the
+//! API are such templates.
 
 mod error;
 mod lex;
@@ -69,36 +69,33 @@ mod tests {
         for (text, message) in [
             ("a {{.params.a", r#"{{ is never closed: "{{.params.a""#),
             ("{{/* note }}", r#"a comment is never closed: "{{/* note }}""#),
-            ("{{}}", r#"there is nothing in "{{}}""#),
-            (
-                "{{.steps.my-step}}",
-                r#"'-' cannot stand here in "{{.steps.my-step}}": write index .steps "my-step""#,
-            ),
-            ("{{\"open}}", r#"a text is never closed: "{{\"open}}""#),
-            ("{{@}}", r#"'@' cannot stand here in "{{@}}""#),
+            ("{{}}", r#""{{}}" is empty"#),
+            ("{{.steps.my-step}}", r#"unexpected '-' in "{{.steps.my-step}}": write index .steps "my-step""#),
+            ("{{\"open}}", r#"a string is never closed: "{{\"open}}""#),
+            ("{{@}}", r#"unexpected '@' in "{{@}}""#),
             (
                 "{{lower .params.a}}",
                 r#"there is no function lower in "{{lower .params.a}}": there are json, quote, fromJson and those of Go's templates"#,
             ),
             ("{{$x}}", r#"there is no variable $x in "{{$x}}""#),
             ("{{if .params.a}}x", "{{if}} has no {{end}}"),
-            ("x{{end}}", "{{end}} has nothing to end"),
+            ("x{{end}}", "{{end}} has no {{if}}, {{with}} or {{range}}"),
             ("{{else}}", "{{else}} has no {{if}}"),
-            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} stands twice"),
-            ("{{if}}x{{end}}", r#"something is missing in "{{if}}""#),
+            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} occurs twice"),
+            ("{{if}}x{{end}}", r#"a value is missing in "{{if}}""#),
             ("{{(.a}}", r#"( is never closed in "{{(.a}}""#),
-            ("{{.a)}}", r#") closes nothing in "{{.a)}}""#),
-            ("{{.a |}}", r#"something is missing in "{{.a |}}""#),
-            ("{{.a | 5}}", r#"5 cannot be called in "{{.a | 5}}""#),
+            ("{{.a)}}", r#") has no ( in "{{.a)}}""#),
+            ("{{.a |}}", r#"a value is missing in "{{.a |}}""#),
+            ("{{.a | 5}}", r#"5 is not a function in "{{.a | 5}}""#),
             ("{{break}}", "{{break}} is not within {{range}}"),
-            ("{{define \"x\"}}y{{end}}", "define is not supported: a template stands alone"),
+            ("{{define \"x\"}}y{{end}}", "define is not supported: a template is self-contained"),
             (
                 "{{.a b}}",
                 r#"there is no function b in "{{.a b}}": there are json, quote, fromJson and those of Go's templates"#,
             ),
             ("{{1x}}", r#"1x is not a number in "{{1x}}""#),
-            ("{{nil}}", r#"nil cannot be called in "{{nil}}""#),
-            ("{{$x := }}", r#"something is missing in "{{$x := }}""#),
+            ("{{nil}}", r#"nil is not a function in "{{nil}}""#),
+            ("{{$x := }}", r#"a value is missing in "{{$x := }}""#),
         ] {
             assert_eq!(references(text).unwrap_err().to_string(), message, "{text}");
         }

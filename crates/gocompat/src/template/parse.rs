@@ -1,4 +1,4 @@
-//! The grammar of templates, and what they refer to.
+//! The grammar of templates, and the data that they refer to.
 
 use super::{
     MAX_DEPTH, Path,
@@ -12,11 +12,11 @@ pub(super) fn references(actions: &[Action<'_>]) -> Result<Vec<Path>, TemplateEr
     match blocks.list(&mut Scope::root(), 0)? {
         Stop::Text => Ok(blocks.paths),
         Stop::Else(_) => Err("{{else}} has no {{if}}".into()),
-        Stop::End => Err("{{end}} has nothing to end".into()),
+        Stop::End => Err("{{end}} has no {{if}}, {{with}} or {{range}}".into()),
     }
 }
 
-/// What a list of actions ends with.
+/// How a list of actions ends.
 enum Stop<'a> {
     Text,
     Else(&'a Action<'a>),
@@ -47,7 +47,7 @@ impl<'a> Blocks<'a> {
                     return Err(format!("{{{{{word}}}}} is not within {{{{range}}}}").into());
                 }
                 "define" | "block" | "template" => {
-                    return Err(format!("{word} is not supported: a template stands alone").into());
+                    return Err(format!("{word} is not supported: a template is self-contained").into());
                 }
                 _ => drop(self.pipeline(action, 0, scope)?),
             }
@@ -55,7 +55,7 @@ impl<'a> Blocks<'a> {
         Ok(Stop::Text)
     }
 
-    /// An `if`, `with` or `range`, whose pipeline begins at a token, up to its end.
+    /// An `if`, `with` or `range` up to its end. Its pipeline starts at the token `from`.
     fn block(
         &mut self,
         word: &str,
@@ -66,7 +66,7 @@ impl<'a> Blocks<'a> {
     ) -> Result<(), TemplateError> {
         let mut inner = outer.clone();
         let value = self.pipeline(action, from, &mut inner)?;
-        // The other branch sees the variables, and not what the dot is here.
+        // The other branch has the variables, and the outer dot.
         let mut other = Scope { dot: outer.dot.clone(), in_range: outer.in_range, ..inner.clone() };
         match word {
             "with" => inner.dot = value,
@@ -79,13 +79,13 @@ impl<'a> Blocks<'a> {
             Stop::Else(action) => match action.tokens.get(1).map(|token| &token.kind) {
                 Some(Kind::Word(next)) if next == "if" || next == "with" && word == "with" => {
                     let next = next.clone();
-                    // What follows ends both.
+                    // The next {{end}} ends both.
                     self.block(&next, action, 2, &other, depth + 1)
                 }
-                Some(_) => Err(format!("nothing can stand after else in {}", quoted(action.text)).into()),
+                Some(_) => Err(format!("else must be alone in {}", quoted(action.text)).into()),
                 None => match self.list(&mut other, depth + 1)? {
                     Stop::End => Ok(()),
-                    Stop::Else(_) => Err("{{else}} stands twice".into()),
+                    Stop::Else(_) => Err("{{else}} occurs twice".into()),
                     Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
                 },
             },
@@ -103,12 +103,12 @@ impl<'a> Blocks<'a> {
         let value = pipeline.declared(scope)?;
         match pipeline.tokens.get(pipeline.at) {
             None => Ok(value),
-            Some(_) => Err(format!(") closes nothing in {}", quoted(action.text)).into()),
+            Some(_) => Err(format!(") has no ( in {}", quoted(action.text)).into()),
         }
     }
 }
 
-/// One pipeline, as far as it is read.
+/// The parser of one pipeline.
 struct Pipeline<'a> {
     text: &'a str,
     tokens: &'a [Token],
@@ -122,13 +122,13 @@ impl Pipeline<'_> {
     }
 
     fn takes(&mut self, sign: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token { kind: Kind::Sign(found), .. }) if *found == sign);
-        self.at += usize::from(found);
-        found
+        let is_next = matches!(self.peek(), Some(Token { kind: Kind::Sign(next), .. }) if *next == sign);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn missing(&self) -> String {
-        format!("something is missing in {}", quoted(self.text))
+        format!("a value is missing in {}", quoted(self.text))
     }
 
     /// A pipeline that may set variables: `$x := …`, `$i, $x := …` or `$x = …`.
@@ -144,7 +144,7 @@ impl Pipeline<'_> {
         }
         if !names.is_empty() && self.takes(":=") {
             let value = self.commands(scope, 0)?;
-            // Two variables are for the items of a range, which nobody knows.
+            // Two variables are the key and the item of a range, whose paths are unknown.
             let path = value.clone().filter(|_| names.len() == 1);
             names.into_iter().for_each(|name| scope.declare(name, path.clone()));
             return Ok(value);
@@ -161,7 +161,7 @@ impl Pipeline<'_> {
         self.commands(scope, 0)
     }
 
-    /// Commands with `|` between them. The value is known if there is one command that only names it.
+    /// Commands separated by `|`. The path is known if there is only one command that only names a value.
     fn commands(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
         if depth > MAX_DEPTH {
             return Err(format!("parentheses can be {MAX_DEPTH} levels deep").into());
@@ -213,10 +213,10 @@ impl Pipeline<'_> {
     }
 
     fn not_callable(&self, what: &str) -> String {
-        format!("{what} cannot be called in {}", quoted(self.text))
+        format!("{what} is not a function in {}", quoted(self.text))
     }
 
-    /// A value with the fields that are taken of it.
+    /// A value with its fields.
     fn operand(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
         let Some(token) = self.peek().cloned() else { return Err(self.missing().into()) };
         self.at += 1;
@@ -245,7 +245,7 @@ impl Pipeline<'_> {
             }
             Kind::Text(_) | Kind::Literal(_) => None,
             Kind::Sign(sign) => {
-                return Err(format!("{sign} cannot stand here in {}", quoted(self.text)).into());
+                return Err(format!("unexpected {sign} in {}", quoted(self.text)).into());
             }
         };
         while let Some(Token { kind: Kind::Field(name), spaced: false }) = self.peek() {
