@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use skep_config::duration::{NotADuration, parse};
+use skep_config::duration::{DurationError, parse};
 
 /// A duration such as `30s` or `1h30m`, kept as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -21,7 +21,7 @@ impl Duration {
     }
 
     /// The time it stands for.
-    pub fn to_std(&self) -> Result<std::time::Duration, NotADuration> {
+    pub fn to_std(&self) -> Result<std::time::Duration, DurationError> {
         parse(&self.0)
     }
 }

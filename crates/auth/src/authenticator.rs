@@ -1,4 +1,4 @@
-//! Says who a request is from.
+//! The identity of a request's caller.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     keys::{Keys, Source},
 };
 
-/// Checks the tokens of one issuer.
+/// Validates the tokens of one issuer.
 pub struct Authenticator {
     expected: Expected,
     keys: Option<Keys>,
@@ -22,11 +22,11 @@ pub struct Authenticator {
 }
 
 impl Authenticator {
-    /// Checks tokens as the configuration says. `secret` is that of the client which introspects.
+    /// Validates tokens as configured. `secret` is that of the client that introspects.
     pub fn new(oidc: &Oidc, secret: &str, pace: Pace) -> Result<Self, SetupError> {
         let reach = Reach { private: oidc.allow_private_ip, plain: oidc.insecure_allow_http };
         let file = |path: &str| (!path.is_empty()).then(|| Path::new(path).to_path_buf());
-        // Each has its own: a flood of opaque tokens does not keep keys from being fetched.
+        // One for each: a flood of opaque tokens must not block the fetching of keys.
         let fetcher = || Fetcher::new(reach, file(&oidc.ca_cert_path).as_deref());
         let keys = if oidc.jwks_url.is_empty() && oidc.issuer.is_empty() {
             None
@@ -41,12 +41,12 @@ impl Authenticator {
             Some(Introspection::new(fetcher()?, &oidc.introspection_url, client, &oidc.audience)?)
         };
         if keys.is_none() && introspection.is_none() {
-            return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be there"));
+            return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be set"));
         }
         Ok(Self { expected: Expected::new(&oidc.issuer, &oidc.audience), keys, introspection })
     }
 
-    /// Who a request is from.
+    /// The identity of a request's caller.
     pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, Refusal> {
         let token = bearer(headers)?;
         match (Jwt::read(token), &self.keys, &self.introspection) {
@@ -56,7 +56,7 @@ impl Authenticator {
         }
     }
 
-    /// Who a JWT is of. What is wrong with it in itself is found before its issuer is asked for anything.
+    /// The identity in a JWT. The token itself is validated before any request to its issuer.
     async fn signed(&self, jwt: Jwt<'_>, keys: &Keys) -> Result<Identity, Refusal> {
         jwt.algorithm()?;
         let id = jwt.key_id()?;

@@ -1,4 +1,4 @@
-//! The token of a request.
+//! The bearer token of a request.
 
 use http::{HeaderMap, header};
 
@@ -6,7 +6,7 @@ use crate::{Refusal, limits};
 
 /// The token that a request carries.
 ///
-/// There must be one `Authorization` and no second: two readers could go by different ones. The scheme may be in any
+/// A second `Authorization` header is an error: two readers could use different ones. The scheme may be in any
 /// case (RFC 9110, section 11.1).
 pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
@@ -14,11 +14,11 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
     if values.next().is_some() {
         return Err(Refusal::Request("the request has more than one Authorization header"));
     }
-    let wrong = Refusal::Request("the Authorization header must be Bearer and a token");
-    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(wrong)?;
+    let malformed = Refusal::Request("the Authorization header must be Bearer and a token");
+    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(malformed)?;
     let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() || !token.bytes().all(fits) {
-        return Err(wrong);
+        return Err(malformed);
     }
     if token.len() > limits::TOKEN {
         return Err(Refusal::Request("the token is too long"));
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_token_or_none() {
+    fn a_request_has_exactly_one_token() {
         let read = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {

@@ -1,4 +1,4 @@
-//! A bounded memory of what was found out about tokens. It knows them by their hash alone.
+//! A bounded cache of results for tokens. Its keys are hashes of the tokens.
 
 use std::{
     collections::HashMap,
@@ -12,7 +12,7 @@ use crate::limits;
 
 type Key = [u8; 32];
 
-/// What is known about tokens, each until some time.
+/// Results for tokens, each with the time at which it expires.
 pub(crate) struct Cache<V>(Mutex<HashMap<Key, (V, Instant)>>);
 
 impl<V: Clone> Cache<V> {
@@ -20,13 +20,13 @@ impl<V: Clone> Cache<V> {
         Self(Mutex::default())
     }
 
-    /// What is known of a token, if it still holds.
+    /// The result for a token, unless it has expired.
     pub(crate) fn get(&self, token: &str, now: Instant) -> Option<V> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&key(token)).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
     }
 
-    /// Keeps what was found out. When there is no room, what has ended goes, and then everything.
+    /// Stores a result. A full cache evicts expired entries, and then all.
     pub(crate) fn put(&self, token: &str, value: V, until: Instant, now: Instant) {
         if until <= now {
             return;
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_ends_and_there_is_only_so_much_of_it() {
+    fn entries_expire_and_their_number_is_bounded() {
         let cache = Cache::new();
         let now = Instant::now();
         let later = now + Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! What the claims of a token must say, however they were come by.
+//! Validation of a token's claims, from a JWT or from introspection.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::{Refusal, limits};
 
-/// What a token says.
+/// The claims of a token.
 pub(crate) type Claims = Map<String, Value>;
 
-/// Whom a token must be from, and for whom. Empty means anybody.
+/// The issuer and audience that a token must have. Empty means any.
 pub(crate) struct Expected {
     issuer: String,
     audience: String,
@@ -20,7 +20,7 @@ impl Expected {
         Self { issuer: bare(issuer).to_owned(), audience: audience.trim().to_owned() }
     }
 
-    /// Whether these claims are those of a caller, now.
+    /// Validates the claims at the current time.
     pub(crate) fn check(&self, claims: &Claims) -> Result<(), Refusal> {
         self.check_at(claims, now())
     }
@@ -51,7 +51,7 @@ impl Expected {
     }
 }
 
-/// How long the claims hold from now on.
+/// The time until the claims expire.
 pub(crate) fn rest(claims: &Claims) -> Duration {
     let end = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
     Duration::try_from_secs_f64(end).unwrap_or(Duration::MAX).saturating_sub(now())
@@ -62,7 +62,7 @@ pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// An issuer without the slash that some write at its end. Its keys come from the same place either way.
+/// An issuer without a trailing slash. Its keys are the same with and without it.
 pub(crate) fn bare(issuer: &str) -> &str {
     issuer.trim().trim_end_matches('/')
 }
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_must_say_who_for_whom_and_until_when() {
+    fn issuer_audience_expiry_and_subject_are_validated() {
         let expected = Expected::new("https://issuer.example/", "crm");
         let now = Duration::from_secs(1000);
         let good = json!({"iss": "https://issuer.example", "aud": ["other", "crm"], "exp": 1000.5, "nbf": 1005, "sub": "a"});

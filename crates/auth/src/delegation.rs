@@ -1,31 +1,31 @@
-//! On whose behalf a caller acts (RFC 8693, section 4.1).
+//! Delegation: the parties that act for a token's subject (RFC 8693, section 4.1).
 
 use serde_json::{Map, Value};
 
 use crate::{identity::INTERNAL, limits};
 
-/// The parties that act for the subject of a token, the one that presents it first.
+/// The parties that act for the subject of a token, starting with the one that presents it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Delegation {
-    /// The parties, as many as are told one by one.
+    /// The parties, up to a limit.
     pub actors: Vec<Actor>,
-    /// How many more there are.
+    /// The number of parties beyond the limit.
     pub more: usize,
-    /// Whether some part of it was not what it should be. What comes after that part is not known.
+    /// Whether a part of the claim is malformed. The parties after it are unknown.
     pub malformed: bool,
 }
 
 /// A party that acts for another.
 #[derive(Clone, PartialEq)]
 pub struct Actor {
-    /// Who it is, if the token says so.
+    /// Its subject, if the token has one.
     pub subject: Option<String>,
-    /// What else the token says of it.
+    /// Its other claims.
     pub claims: Map<String, Value>,
 }
 
 impl Delegation {
-    /// The delegation that an `act` claim tells. Without the claim there is none.
+    /// The delegation in an `act` claim. It is empty without the claim.
     pub(crate) fn of(act: Option<&Value>) -> Self {
         let mut delegation = Self::default();
         let mut next = act.filter(|act| !act.is_null());
@@ -48,14 +48,15 @@ impl Delegation {
 impl Actor {
     fn of(act: &Map<String, Value>) -> Self {
         let subject = act.get("sub").and_then(Value::as_str).map(str::to_owned);
-        // A subject that is no text stays visible among the rest.
-        let told = |key: &str| key != "act" && key != INTERNAL && !(key == "sub" && subject.is_some());
-        let claims = act.iter().filter(|(key, _)| told(key)).map(|(key, value)| (key.clone(), value.clone()));
+        // A subject that is not a string stays visible among the other claims.
+        let is_public = |key: &str| key != "act" && key != INTERNAL && !(key == "sub" && subject.is_some());
+        let claims =
+            act.iter().filter(|(key, _)| is_public(key)).map(|(key, value)| (key.clone(), value.clone()));
         Self { claims: claims.collect(), subject }
     }
 }
 
-/// Claims are for decisions and records, not for logs.
+/// Claims are for decisions and audit records, not for logs.
 impl std::fmt::Debug for Actor {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Actor").finish_non_exhaustive()
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_act_are_told_from_the_one_that_presents_the_token_on() {
+    fn actors_are_listed_starting_with_the_one_that_presents_the_token() {
         assert_eq!(Delegation::of(None), Delegation::default());
         assert_eq!(Delegation::of(Some(&Value::Null)), Delegation::default());
         let act = json!({"sub": "agent", "client_id": "c", "tsid": "t", "act": {"sub": 7, "act": "odd"}});
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_chain_is_cut_and_counted() {
+    fn a_long_chain_is_truncated_and_counted() {
         let chain = (0..13)
             .fold(json!({"sub": "first"}), |act, number| json!({"sub": number.to_string(), "act": act}));
         let delegation = Delegation::of(Some(&chain));

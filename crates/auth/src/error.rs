@@ -1,21 +1,21 @@
-//! What can be wrong.
+//! Errors.
 
-/// Why no identity could be made out. What is said never repeats a part of the token.
+/// Why a caller could not be authenticated. The message never contains a part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The request is not as it should be.
+    /// The request is malformed.
     #[error("{0}")]
     Request(&'static str),
-    /// The token is not to be trusted.
+    /// The token is invalid.
     #[error("{0}")]
     Token(&'static str),
-    /// Nobody can say at the moment: the issuer cannot be asked.
+    /// The issuer is unavailable.
     #[error("tokens cannot be checked at the moment")]
     Unavailable,
 }
 
 impl Refusal {
-    /// The code of RFC 6750.
+    /// The error code of RFC 6750.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Request(_) => "invalid_request",
@@ -25,7 +25,7 @@ impl Refusal {
     }
 }
 
-/// What is wrong with how tokens are to be checked or exchanged: a sentence that names the field.
+/// An invalid configuration. The message names the field.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct SetupError(pub(crate) String);

@@ -1,4 +1,4 @@
-//! Another token in place of a caller's (RFC 8693).
+//! Token exchange (RFC 8693).
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +17,15 @@ use crate::{
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const TYPES: &str = "urn:ietf:params:oauth:token-type:";
 
-/// Why there is no other token. It names the host of the token endpoint, and nothing of any token.
+/// Why a token could not be exchanged. It names the host of the token endpoint, and contains no part of a token.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct ExchangeError(FetchError);
 
 /// Exchanges tokens at one endpoint.
 ///
-/// A token that was got is used again for the same caller's token, until shortly before it ends. Without an
-/// `expires_in` in the answer it is used once.
+/// A new token is cached for the caller's token until shortly before it expires. Without an
+/// `expires_in` in the response it is used once.
 pub struct Exchanger {
     fetcher: Fetcher,
     endpoint: Uri,
@@ -37,9 +37,9 @@ pub struct Exchanger {
 }
 
 impl Exchanger {
-    /// Exchanges tokens as the configuration says. `secret` is that of the client which does it.
+    /// Exchanges tokens as configured. `secret` is that of the client.
     pub fn new(config: &TokenExchange, secret: &str) -> Result<Self, SetupError> {
-        // The endpoint comes from whoever configures the proxy, and from nowhere else: it may be within the cluster.
+        // Only the administrator of the proxy sets the endpoint, so it may be within the cluster.
         let fetcher = Fetcher::new(Reach { private: true, plain: true }, None)?;
         let subject_type = match config.subject_token_type.as_str() {
             "" => format!("{TYPES}access_token"),
@@ -57,19 +57,19 @@ impl Exchanger {
         })
     }
 
-    /// The token that stands in for this one.
+    /// The new token for a caller's token.
     pub async fn exchanged(&self, token: &str) -> Result<String, ExchangeError> {
         if let Some(known) = self.tokens.get(token, Instant::now()) {
             return Ok(known);
         }
-        let asked = Instant::now();
-        let (exchanged, life) = self.asked(token).await.map_err(ExchangeError)?;
-        let until = asked + life.saturating_sub(limits::EXCHANGE_MARGIN);
+        let sent = Instant::now();
+        let (exchanged, life) = self.request_token(token).await.map_err(ExchangeError)?;
+        let until = sent + life.saturating_sub(limits::EXCHANGE_MARGIN);
         self.tokens.put(token, exchanged.clone(), until, Instant::now());
         Ok(exchanged)
     }
 
-    async fn asked(&self, token: &str) -> Result<(String, Duration), FetchError> {
+    async fn request_token(&self, token: &str) -> Result<(String, Duration), FetchError> {
         let requested_type = format!("{TYPES}access_token");
         let fields = [
             ("grant_type", GRANT),
@@ -88,14 +88,14 @@ impl Exchanger {
         if !status.is_success() {
             return Err(FetchError::status(&self.endpoint, status));
         }
-        let wrong = |what| FetchError::answer(&self.endpoint, what);
-        let answer = answer.ok_or_else(|| wrong("it is not a JSON object"))?;
+        let malformed = |what| FetchError::answer(&self.endpoint, what);
+        let answer = answer.ok_or_else(|| malformed("it is not a JSON object"))?;
         let text = |key| answer.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let exchanged = text("access_token").ok_or_else(|| wrong("it has no access_token"))?;
-        text("token_type").ok_or_else(|| wrong("it has no token_type"))?;
-        text("issued_token_type").ok_or_else(|| wrong("it has no issued_token_type"))?;
+        let exchanged = text("access_token").ok_or_else(|| malformed("it has no access_token"))?;
+        text("token_type").ok_or_else(|| malformed("it has no token_type"))?;
+        text("issued_token_type").ok_or_else(|| malformed("it has no issued_token_type"))?;
         let life = answer.get("expires_in").and_then(Value::as_u64).unwrap_or_default();
-        // Nobody needs to know it for longer, and no sum of times can be too large.
+        // A bound, so that the sum of times cannot overflow.
         Ok((exchanged.to_owned(), Duration::from_secs(life.min(24 * 60 * 60))))
     }
 }

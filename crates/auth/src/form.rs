@@ -1,4 +1,4 @@
-//! Forms and credentials, as token endpoints take them.
+//! Forms and client credentials for token endpoints.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -9,14 +9,15 @@ use http::{HeaderValue, Request, Uri, header};
 pub(crate) struct Credentials(HeaderValue);
 
 impl Credentials {
-    /// Both, or none: a client without a secret does not authenticate itself.
+    /// `None` without an id or a secret: the client then does not authenticate.
     pub(crate) fn new(id: &str, secret: &str) -> Option<Self> {
-        // Both are encoded before they are joined (RFC 6749, section 2.3.1), so that a colon in one is no separator.
+        // Both are encoded before they are joined (RFC 6749, section 2.3.1), so that a colon in one of them is not a
+        // separator.
         let encoded = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
         Self::joined(id, secret, format!("{}:{}", encoded(id), encoded(secret)))
     }
 
-    /// The same for those that take them as they are.
+    /// The same without the encoding, for servers that expect none.
     pub(crate) fn plain(id: &str, secret: &str) -> Option<Self> {
         Self::joined(id, secret, format!("{id}:{secret}"))
     }
@@ -30,7 +31,7 @@ impl Credentials {
         Some(Self(value))
     }
 
-    /// Puts them on a request.
+    /// Adds them to a request.
     pub(crate) fn sign(&self, request: &mut Request<Bytes>) {
         request.headers_mut().insert(header::AUTHORIZATION, self.0.clone());
     }
@@ -42,7 +43,7 @@ pub(crate) fn post(uri: &Uri, fields: &[(&str, &str)]) -> Request<Bytes> {
     sent(uri, "application/x-www-form-urlencoded", body)
 }
 
-/// A request that sends something.
+/// A request with a body.
 pub(crate) fn sent(uri: &Uri, type_: &'static str, body: String) -> Request<Bytes> {
     let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = http::Method::POST;

@@ -1,34 +1,34 @@
-//! Who somebody is.
+//! The identity of a caller.
 
 use serde_json::{Map, Value, json};
 
 use crate::{Delegation, claims::Claims};
 
-/// The claim by which an authorization server finds its own session. It is nobody else's business.
+/// The claim with which an authorization server finds its own session. It is for no other program.
 pub(crate) const INTERNAL: &str = "tsid";
 
-/// A caller, as their token tells it.
+/// A caller, as their token describes them.
 #[derive(Clone, PartialEq)]
 pub struct Identity {
-    /// Who it is, in the words of the issuer.
+    /// The subject (`sub`).
     pub subject: String,
-    /// Everything that the token says.
+    /// All claims of the token.
     pub claims: Map<String, Value>,
-    /// Who acts for them.
+    /// The parties that act for them.
     pub delegation: Delegation,
-    /// Whether it is anybody at all, who was not asked.
+    /// Whether the caller was not authenticated.
     pub is_local: bool,
 }
 
 impl Identity {
-    /// The identity that claims tell, which were checked before.
+    /// The identity in claims that are already validated.
     pub(crate) fn of(mut claims: Claims) -> Self {
         claims.remove(INTERNAL);
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
     }
 
-    /// The one local user where nobody is asked who they are.
+    /// The one local user where callers are not authenticated.
     pub fn local() -> Self {
         let claims = json!({"sub": "local", "name": "Local User: local", "email": "local@localhost", "iss": "toolhive-local"});
         Self { is_local: true, ..Self::of(claims.as_object().cloned().unwrap_or_default()) }

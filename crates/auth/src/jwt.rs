@@ -1,4 +1,4 @@
-//! Tokens that tell by themselves who somebody is, and that are signed by their issuer.
+//! JSON Web Tokens.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{Algorithm, crypto};
@@ -6,26 +6,26 @@ use serde_json::{Map, Value};
 
 use crate::{Refusal, claims::Claims, keys::KeySet, limits};
 
-/// A token in its three parts. Nothing in it is true until its signature is verified.
+/// A token in its three parts. None of its claims is trusted until its signature is verified.
 pub(crate) struct Jwt<'a> {
     signed: &'a str,
     signature: &'a str,
     header: Map<String, Value>,
-    /// What it says.
+    /// Its claims.
     pub(crate) claims: Claims,
 }
 
 impl<'a> Jwt<'a> {
-    /// The token, if it is one of this kind. Others are opaque.
+    /// The token, if it is a JWT. Others are opaque.
     pub(crate) fn read(token: &'a str) -> Option<Self> {
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
         Some(Self { signed, signature, header: object(header)?, claims: object(claims)? })
     }
 
-    /// What it says it is signed with. Only signatures that cannot be made with the public key are taken.
+    /// The algorithm of the signature. Only asymmetric ones are accepted: others can be made with the public key.
     pub(crate) fn algorithm(&self) -> Result<Algorithm, Refusal> {
-        // What must be understood (RFC 7515, section 4.1.11) is not: there is no extension that we know.
+        // No critical extension is supported (RFC 7515, section 4.1.11).
         if self.header.contains_key("crit") {
             return Err(Refusal::Token("the token has an extension that is not supported"));
         }
@@ -42,7 +42,7 @@ impl<'a> Jwt<'a> {
         }
     }
 
-    /// The key that it says it is signed with.
+    /// The id of the key that it is signed with.
     pub(crate) fn key_id(&self) -> Result<&str, Refusal> {
         match self.header.get("kid").and_then(Value::as_str) {
             Some(id) if !id.is_empty() && id.len() <= limits::KEY_ID => Ok(id),

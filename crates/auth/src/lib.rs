@@ -1,12 +1,12 @@
-//! Who calls: tokens checked against their issuer, and exchanged for others.
+//! Authentication: tokens are validated against their issuer, and exchanged for others.
 //!
-//! An [`Authenticator`] says who a request is from, or why it is refused. A token that is a JWT is checked here, with
-//! the keys of its issuer, which are fetched and kept by [`Keys`](keys::Keys); any other is opaque, and its issuer is
-//! asked about it ([`introspection`]). What a refused caller is told, and where callers learn whom to ask for a token
-//! (RFC 9728), is in [`ProtectedResource`]. An [`Exchanger`] gets another token in place of the caller's (RFC 8693), and
-//! [`aws`] credentials.
+//! An [`Authenticator`] returns the identity of a request's caller, or why it is refused. A JWT is validated here,
+//! with the keys of its issuer, which [`Keys`](keys::Keys) fetches and caches; any other token is opaque, and is
+//! introspected at its issuer ([`introspection`]). The challenge for a refused caller, and the metadata that names
+//! the issuer (RFC 9728), are in [`ProtectedResource`]. An [`Exchanger`] exchanges the caller's token for another one
+//! (RFC 8693), and [`aws`] for credentials of AWS.
 //!
-//! Whatever is fetched goes through one client ([`fetch`]), which looks at the addresses that it connects to, so that
+//! All requests go through one client ([`fetch`]), which checks the addresses that it connects to, so that
 //! neither a document of the issuer nor a change of DNS leads it into the private network.
 //!
 //! No token, claim or secret is in an error or a log. Every wait, map and body has a bound in [`limits`].

@@ -2,46 +2,46 @@
 
 use std::time::Duration;
 
-/// The longest token that is looked at, in bytes.
+/// The longest token that is parsed, in bytes.
 pub const TOKEN: usize = 32 << 10;
 /// The longest id of a key.
 pub const KEY_ID: usize = 512;
-/// The keys of an issuer that are kept. Of a longer list, the first ones are.
+/// The keys of an issuer that are stored. Of a longer list, the first ones are.
 pub const KEYS: usize = 128;
 /// The keys with one id that a signature is tried with. There should be one.
 pub const KEYS_WITH_ONE_ID: usize = 4;
 /// The ids of keys that the issuer is known not to have.
 pub const MISSING_KEYS: usize = 1024;
-/// The requests that wait for a key which is not known yet. More are told to come back.
+/// The requests that wait for an unknown key. Further ones are refused as unavailable.
 pub const WAITING: usize = 1024;
 /// The largest list of keys, and the largest description of an issuer.
 pub const DOCUMENT: usize = 512 << 10;
-/// The largest answer about one token.
+/// The largest introspection response.
 pub const INTROSPECTION: usize = 64 << 10;
-/// The largest answer of an exchange.
+/// The largest response of an exchange.
 pub const EXCHANGE: usize = 1 << 20;
-/// The answers about tokens, and the exchanged tokens, that are kept.
+/// The introspection responses, and the exchanged tokens, that are cached.
 pub const CACHED: usize = 10_000;
-/// How long an answer about an opaque token is believed: one that was revoked is taken for this long.
+/// How long an introspection response is cached: a revoked token is accepted for this long.
 pub const ANSWER_LIFE: Duration = Duration::from_secs(30);
-/// How long before its end an exchanged token is not used any more.
+/// How long before its expiry an exchanged token is no longer used.
 pub const EXCHANGE_MARGIN: Duration = Duration::from_secs(30);
-/// The largest answer with credentials.
+/// The largest response with credentials.
 pub const STS: usize = 64 << 10;
-/// How long before their end credentials are not used any more.
+/// How long before their expiry credentials are no longer used.
 pub const CREDENTIALS_MARGIN: Duration = Duration::from_secs(60);
-/// How long a request to an issuer may take, with everything.
+/// The timeout of a request to an issuer, including redirects.
 pub const FETCH_TIME: Duration = Duration::from_secs(10);
-/// How long an exchange may take.
+/// The timeout of an exchange.
 pub const EXCHANGE_TIME: Duration = Duration::from_secs(30);
-/// How long a connection to an issuer may take.
+/// The timeout of connecting to an issuer.
 pub const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// The requests to issuers at one time. More wait for their turn, within their own time.
+/// The concurrent requests to issuers. Further ones wait, within their own timeout.
 pub const FETCHES: usize = 64;
-/// The redirects that are followed, all of them at the same host.
+/// The redirects that are followed, all at the same host.
 pub const REDIRECTS: usize = 3;
-/// The parties of a delegation that are told one by one.
+/// The parties of a delegation that are listed.
 pub const ACTORS: usize = 10;
-/// How far the clock of an issuer may be ahead: a token that becomes valid within this time is taken. There is no
-/// such grace at its end.
+/// How far the clock of an issuer may be ahead: a token that becomes valid within this time is accepted. There is no
+/// such leeway at its expiry.
 pub const EARLY: Duration = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What callers are told: whom to ask for a token (RFC 9728), and what was wrong with theirs (RFC 6750).
+//! Protected resource metadata (RFC 9728), and challenges for refused callers (RFC 6750).
 
 use http::{HeaderValue, Uri};
 use serde_json::json;
@@ -6,10 +6,10 @@ use skep_config::run_config::Oidc;
 
 use crate::Refusal;
 
-/// Where the description of a resource is, before its path.
+/// The prefix of the path of a resource's metadata.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// What a resource tells of itself.
+/// The metadata of a protected resource.
 #[derive(Clone, Debug)]
 pub struct ProtectedResource {
     issuer: String,
@@ -23,7 +23,7 @@ impl ProtectedResource {
         Self { issuer: oidc.issuer.clone(), resource: oidc.resource_url.clone(), scopes: oidc.scopes.clone() }
     }
 
-    /// The description of RFC 9728, if there is an address that clients know the resource by.
+    /// The document of RFC 9728, if clients have an address for the resource.
     pub fn description(&self) -> Option<String> {
         if self.resource.is_empty() {
             return None;
@@ -39,7 +39,7 @@ impl ProtectedResource {
         Some(description.to_string())
     }
 
-    /// The `WWW-Authenticate` of a refusal.
+    /// The `WWW-Authenticate` header for a refused request.
     pub fn challenge(&self, refusal: &Refusal) -> HeaderValue {
         let parameters = [
             ("realm", self.issuer.clone()),
@@ -48,13 +48,13 @@ impl ProtectedResource {
             ("error", refusal.code().to_owned()),
             ("error_description", refusal.to_string()),
         ];
-        let told = parameters.iter().filter(|(_, value)| !value.is_empty());
-        let told: Vec<_> = told.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
-        let challenge = format!("Bearer {}", told.join(", "));
+        let set = parameters.iter().filter(|(_, value)| !value.is_empty());
+        let set: Vec<_> = set.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
+        let challenge = format!("Bearer {}", set.join(", "));
         HeaderValue::from_str(&challenge).unwrap_or(HeaderValue::from_static("Bearer"))
     }
 
-    /// Where the description is: the well-known path goes between the host and the path of the resource.
+    /// The address of the document: the well-known path is inserted between the host and the path of the resource.
     fn address(&self) -> Option<String> {
         let uri: Uri = self.resource.parse().ok()?;
         let path = uri.path().trim_end_matches('/');
@@ -62,7 +62,7 @@ impl ProtectedResource {
     }
 }
 
-/// A text as a quoted-string of RFC 9110, section 5.6.4. What cannot be in a header is left out.
+/// A text as a quoted-string of RFC 9110, section 5.6.4. Characters that a header cannot have are omitted.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars().filter(|c| matches!(c, ' '..='~')) {
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_whom_to_ask_and_what_was_wrong() {
+    fn a_challenge_names_the_metadata_and_the_error() {
         let full = resource("https://issuer.example", "https://crm.example:8443/mcp/", &["openid", "crm"]);
         assert_eq!(
             full.challenge(&Refusal::Token("the token has expired")),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_configured_can_add_a_parameter_or_a_header() {
+    fn no_configured_text_can_add_a_parameter_or_a_header() {
         let odd = resource("a\", error=\"none\r\nX-Y: \\é", "", &[]);
         assert_eq!(
             odd.challenge(&Refusal::Request("x")),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_without_an_address_is_not_described() {
+    fn a_resource_without_an_address_has_no_metadata() {
         assert_eq!(resource("https://issuer.example", "", &[]).description(), None);
         let described =
             resource("https://issuer.example", "https://crm.example/mcp", &[]).description().unwrap();

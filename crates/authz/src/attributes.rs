@@ -10,9 +10,9 @@ use crate::{Action, Resource, value::value};
 /// Values by their names.
 pub(crate) type Attributes = BTreeMap<String, RestrictedExpression>;
 
-/// The arguments: those that are text, numbers or booleans by their value, others by their presence.
+/// The arguments: strings, numbers and booleans by value, others by presence.
 ///
-/// An argument may be called `x_present`. What says that `x` is there counts, or it could be made to deny it.
+/// A caller may name an argument `x_present`. The generated attribute wins, or a caller could deny the presence of `x`.
 pub(crate) fn arguments(arguments: &Map<String, Value>) -> Attributes {
     let mut attributes = Attributes::new();
     for (name, argument) in arguments {
@@ -30,7 +30,7 @@ pub(crate) fn arguments(arguments: &Map<String, Value>) -> Attributes {
     attributes
 }
 
-/// What the server says of the resource.
+/// The annotations that the server gave the resource.
 pub(crate) fn hints(action: Action, resource: &Resource<'_>) -> Attributes {
     if action != Action::CallTool {
         return Attributes::new();
@@ -38,7 +38,7 @@ pub(crate) fn hints(action: Action, resource: &Resource<'_>) -> Attributes {
     resource.hints.given().map(|(name, hint)| (name.into(), RestrictedExpression::new_bool(hint))).collect()
 }
 
-/// What every resource has.
+/// The attributes of every resource.
 pub(crate) fn standard(action: Action, resource: &Resource<'_>) -> Attributes {
     let text = |text: &str| RestrictedExpression::new_string(text.into());
     let mut attributes = Attributes::from([

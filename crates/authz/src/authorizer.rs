@@ -1,4 +1,4 @@
-//! Decides.
+//! The authorizer.
 
 use cedar_policy::{Context, Entity, EntityTypeName, EntityUid, Request};
 use miette::Diagnostic;
@@ -16,14 +16,14 @@ use crate::{
     size,
 };
 
-/// How much of a policy an audit log is told.
+/// How much of a policy a denial quotes.
 const QUOTE: usize = 80;
 
-/// Policies, ready to be asked. It is made once; asking shares it.
+/// Parsed policies. They are parsed once and shared by all requests.
 pub struct Authorizer {
     engine: cedar_policy::Authorizer,
     policies: Policies,
-    /// Those of the document, and the actions.
+    /// The entities of the document, and the actions.
     entities: Entities,
     options: Cedar,
     types: Types,
@@ -60,7 +60,7 @@ impl Types {
 }
 
 impl Authorizer {
-    /// Parses what a document says. Things are in `MCP::"<server>"`, or in nothing if the name is empty.
+    /// Parses a document. Resources are in `MCP::"<server>"`, or have no parent if the name is empty.
     pub fn new(cedar: &Cedar, server: &str) -> Result<Self, Error> {
         let policies = Policies::parse(&cedar.policies)?;
         let mut entities = Entities::parse(&cedar.entities_json)?;
@@ -83,7 +83,7 @@ impl Authorizer {
         Ok(Self { engine, policies, entities, options, types, server })
     }
 
-    /// Decides one question. Who has several to ask does so through [`Authorizer::subject`].
+    /// Decides one request. For several requests of one caller, use [`Authorizer::subject`].
     pub fn decide(
         &self,
         principal: &Principal<'_>,
@@ -94,7 +94,7 @@ impl Authorizer {
         self.subject(principal).may(action, resource, arguments)
     }
 
-    /// Somebody who asks. What is known of them is worked out once, however many questions follow.
+    /// A caller. Their entities are computed once for any number of decisions.
     pub fn subject(&self, principal: &Principal<'_>) -> Subject<'_> {
         Subject { authorizer: self, caller: Caller::new(self, principal) }
     }
@@ -120,17 +120,17 @@ impl Authorizer {
     }
 }
 
-/// Somebody who asks.
+/// A caller, ready for decisions.
 pub struct Subject<'a> {
     authorizer: &'a Authorizer,
     caller: Result<Caller, Denial>,
 }
 
-/// What is known of a caller.
+/// The entities of a caller.
 struct Caller {
     uid: EntityUid,
     context: Context,
-    /// Those of the authorizer, and the caller.
+    /// The entities of the authorizer, and the caller.
     entities: cedar_policy::Entities,
 }
 
@@ -153,7 +153,7 @@ impl Caller {
 }
 
 impl Subject<'_> {
-    /// Whether they may do something. The arguments of a list's items are not known: it has none.
+    /// Decides whether the caller may do something. Items of a list have no arguments.
     pub fn may(
         &self,
         action: Action,
@@ -196,7 +196,7 @@ impl Subject<'_> {
     }
 }
 
-/// An entity with what the document says of it, which counts more than `weak` and less than `strong`.
+/// An entity with the attributes that the document gives it, which override `weak` and are overridden by `strong`.
 fn joined(
     entities: &Entities,
     uid: EntityUid,
@@ -213,13 +213,13 @@ fn joined(
     Entity::new(uid, attributes.into_iter().collect(), parents).ok()
 }
 
-/// The entities with one more, which there must be: without it, a policy would be asked about something else.
+/// The entities with one more. It is an error if it is missing: policies would be evaluated for another request.
 fn with(entities: &cedar_policy::Entities, entity: Option<Entity>) -> Result<cedar_policy::Entities, Denial> {
     let entity = entity.ok_or(Denial::Contradictory)?;
     entities.clone().upsert_entities([entity], None).map_err(|_| Denial::Contradictory)
 }
 
-/// The policy that failed, and the part of its text that did. The error's own words may quote a token.
+/// The policy that failed, and the part of its text that did. The message of the error may quote a token.
 fn failure(error: &cedar_policy::AuthorizationError) -> (String, Option<String>) {
     let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
     let policy = error.policy_id().to_string();
@@ -232,7 +232,7 @@ fn failure(error: &cedar_policy::AuthorizationError) -> (String, Option<String>)
     (policy, text)
 }
 
-/// Where a policy stands in the document: `policy2` before `policy10`.
+/// The position of a policy in the document: `policy2` before `policy10`.
 fn order(policy: &str) -> Vec<usize> {
     policy.trim_start_matches("policy").split('.').filter_map(|number| number.parse().ok()).collect()
 }

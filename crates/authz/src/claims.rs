@@ -20,7 +20,7 @@ pub(crate) fn claims(claims: &Map<String, Value>, multi_valued: &[String]) -> At
     attributes
 }
 
-/// A claim with several values. Issuers differ: OAuth's `scope` is a text with spaces, and others write a list.
+/// A claim with several values. Issuers differ: OAuth's `scope` is a string with spaces, others write a list.
 struct Several {
     joined: String,
     set: RestrictedExpression,

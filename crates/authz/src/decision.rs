@@ -1,4 +1,4 @@
-//! What was decided, and why.
+//! Decisions.
 
 use std::fmt;
 
@@ -18,27 +18,27 @@ impl Decision {
     }
 }
 
-/// Why a request does not pass, fit for an audit log: it names policies and quotes them, and says nothing of what is
-/// in a token or in arguments.
+/// Why a request does not pass, fit for an audit log: it names policies and quotes them, and contains nothing of
+/// the token or the arguments.
 ///
-/// A policy is called after its place in the document: `policy2` is `policies[2]`. Where a text holds several, they
+/// A policy is named after its position in the document: `policy2` is `policies[2]`. If a text has several, they
 /// are `policy2.0`, `policy2.1` and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// Nobody asks: the token has no subject.
+    /// The token has no subject.
     NoSubject,
     /// No policy permits it.
     NotPermitted,
     /// These policies forbid it.
     Forbidden(Vec<String>),
-    /// A policy could not be evaluated, so it is not known what it says.
+    /// A policy could not be evaluated, so its effect is unknown.
     Failed {
         /// The first such policy.
         policy: String,
         /// The part of the policy that failed.
         at: Option<String>,
     },
-    /// The request contradicts the entities of the document, as a group that is in itself does.
+    /// The request contradicts the entities of the document, such as a group that is its own member.
     Contradictory,
 }
 

@@ -1,4 +1,4 @@
-//! The document that says which authorizer decides, and what that one needs.
+//! The authorization document: the type of authorizer, and its settings.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::{
 pub enum Backend {
     /// Policies in Cedar, which the proxy evaluates itself.
     Cedar,
-    /// A policy decision point, which it asks over HTTP.
+    /// A policy decision point, which the proxy queries over HTTP.
     Pdp,
 }
 
@@ -46,7 +46,7 @@ impl Backend {
     }
 }
 
-/// What a document says.
+/// A parsed document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Document {
     /// Policies in Cedar.
@@ -58,8 +58,8 @@ pub enum Document {
 impl Document {
     /// The document in a JSON value: `{version, type, cedar | pdp}`.
     ///
-    /// Only the shape is looked at; [`Document::check`] looks at the rest. Keys that are unknown are ignored. A version
-    /// that is not the one this format has may mean anything, and is refused.
+    /// Only the shape is validated; [`Document::check`] validates the rest. Unknown keys are ignored. An unknown
+    /// version is refused.
     pub fn read(document: &Value) -> Result<Self, Error> {
         match document.get("version").unwrap_or(&Value::Null) {
             Value::Null => {}
@@ -80,7 +80,7 @@ impl Document {
         }
     }
 
-    /// Whether it can be enforced, and what is odd about it all the same.
+    /// Validates that it can be enforced, and returns warnings.
     pub fn check(&self) -> Result<Vec<Warning>, Error> {
         match self {
             Self::Cedar(cedar) => check(cedar).map_err(|error| error.within(Backend::Cedar.key())),
@@ -91,7 +91,7 @@ impl Document {
     }
 }
 
-/// Whether policies and entities can be enforced, and what is odd about them all the same.
+/// Validates that policies and entities can be enforced, and returns warnings.
 pub fn check(cedar: &Cedar) -> Result<Vec<Warning>, Error> {
     let policies = Policies::parse(&cedar.policies)?;
     let entities = Entities::parse(&cedar.entities_json)?;

@@ -1,4 +1,4 @@
-//! The entities that a document brings along.
+//! The entities of a document.
 
 use std::{collections::HashMap, str::FromStr};
 
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 use crate::{Error, attributes::Attributes, size};
 
 const PATH: &str = "entities_json";
-/// The type of groups, unless a document says otherwise.
+/// The default type of groups.
 const GROUP: &str = "THVGroup";
-/// serde_json goes this deep into a text, so entities do too.
+/// The depth that serde_json parses.
 const DEPTH: usize = 128;
 
-/// Entities of a document: all of them, and what each says of itself.
+/// Entities of a document: all of them, and the fields of each.
 #[derive(Clone)]
 pub(crate) struct Entities {
     pub(crate) all: cedar_policy::Entities,
     known: HashMap<EntityUid, Known>,
 }
 
-/// What a document says of an entity.
+/// The fields of an entity in a document.
 #[derive(Clone)]
 pub(crate) struct Known {
     pub(crate) attributes: Attributes,
@@ -57,7 +57,7 @@ impl Entities {
         Ok(Self { all, known })
     }
 
-    /// What the document says of an entity.
+    /// The fields that the document gives an entity.
     pub(crate) fn known(&self, uid: &EntityUid) -> Option<&Known> {
         self.known.get(uid)
     }
@@ -69,7 +69,7 @@ impl Entities {
         })
     }
 
-    /// Whether something is said to be within the entity.
+    /// Whether the entity is a parent of another one.
     pub(crate) fn has_members(&self, uid: &EntityUid) -> bool {
         self.known.values().any(|known| known.parents.contains(uid))
     }
@@ -80,11 +80,11 @@ fn entity(path: &str, mut item: Value) -> Result<Entity, Error> {
         let problem = r#"write an entity: {"uid": {"type": "…", "id": "…"}, "attrs": {}, "parents": []}"#;
         return Err(Error::new(path, problem));
     };
-    // Cedar asks for both, and most entities have but one.
+    // Cedar requires both, and most entities have only one of them.
     fields.entry("attrs").or_insert_with(|| json!({}));
     fields.entry("parents").or_insert_with(|| json!([]));
     for part in ["attrs", "tags"] {
-        // Cedar's own message for these does not say where.
+        // Cedar's own message for these has no path.
         if let Some((at, wrong)) = fields.get(part).and_then(unknown) {
             let problem = format!(
                 "{wrong} is no value of Cedar: leave it out, or write a decimal as \
@@ -96,7 +96,7 @@ fn entity(path: &str, mut item: Value) -> Result<Entity, Error> {
     Entity::from_json_value(item, None).map_err(|error| Error::new(path, innermost(&error)))
 }
 
-/// The first null or broken number in a value, and where it is.
+/// The first null or fraction in a value, and its path.
 fn unknown(value: &Value) -> Option<(String, &Value)> {
     match value {
         Value::Null => Some((String::new(), value)),
@@ -117,7 +117,7 @@ fn first<'a>(mut parts: impl Iterator<Item = (String, &'a Value)>) -> Option<(St
     parts.find_map(|(name, part)| unknown(part).map(|(at, wrong)| (format!("{name}{at}"), wrong)))
 }
 
-/// The cause that knows most.
+/// The innermost cause, which is the most specific.
 fn innermost(error: &cedar_policy::entities_errors::EntitiesError) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
@@ -142,7 +142,7 @@ pub(crate) fn type_name(name: &str) -> Option<EntityTypeName> {
     EntityTypeName::from_str(name).ok()
 }
 
-/// An entity. Any text is an id.
+/// The uid of an entity. Any text can be an id.
 pub(crate) fn uid(type_: &EntityTypeName, id: &str) -> EntityUid {
     EntityUid::from_type_name_and_id(type_.clone(), EntityId::new(id))
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// Claims that hold groups at one issuer or another, in the order in which they are tried.
+/// The claims in which common issuers put groups, in the order in which they are tried.
 const USUAL: [&str; 3] = ["groups", "roles", "cognito:groups"];
 
 /// Groups and roles.
 ///
-/// The first claim that holds a list counts, also if the list is empty. Items that are not text name no group.
+/// The first claim that is a list is used, even if it is empty. Items that are not strings are ignored.
 pub(crate) fn groups<'a>(
     claims: &'a Map<String, Value>,
     group_claim: &str,
@@ -21,7 +21,7 @@ pub(crate) fn groups<'a>(
 }
 
 fn list<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a Vec<Value>> {
-    // A name may have dots that are no path: https://app.example/roles.
+    // The dots in a name are not always a path: https://app.example/roles.
     let found = claims.get(claim).or_else(|| nested(claims, claim))?;
     found.as_array()
 }

@@ -1,6 +1,6 @@
-//! Who may do what with an MCP server: Cedar policies, checked by the operator and decided by the proxy.
+//! Authorization of MCP requests: Cedar policies, validated by the operator and evaluated by the proxy.
 //!
-//! A request is put to Cedar as one question: may this principal do this action on this resource, in this context?
+//! An MCP request becomes a Cedar request: a principal, an action, a resource and a context.
 //!
 //! | | |
 //! | --- | --- |
@@ -9,33 +9,33 @@
 //! | resource | `Tool::"<name>"`, `Prompt::"<name>"` or `Resource::"<uri>"` in `MCP::"<server>"`, with `name`, `operation`, `feature`, the arguments, and `uri` of a resource or the hints of a tool |
 //! | context | the claims as `claim_<name>` and the arguments as `arg_<name>` |
 //!
-//! A request passes if a policy permits it, none forbids it, **and no policy fails**: one that reads what the request
-//! does not have says nothing, so the request is denied. Methods that ask for nothing are not checked, lists are
-//! filtered item by item with the question that a call would be put to, and methods that are not known are denied
-//! ([`treatment`]). There is no `list_tools`: a policy that names it never applies, and [`check`] warns of it, as it
-//! does of other policies that say something else than they seem to.
+//! A request passes if a policy permits it, none forbids it, **and no policy fails**: the effect of a policy that reads
+//! a missing attribute is unknown, so the request is denied. Methods without a resource are not checked, lists are
+//! filtered item by item by the decision on the corresponding call, and unknown methods are denied
+//! ([`treatment`]). There is no `list_tools`: a policy that names it never applies, and [`check`] warns about it, as it
+//! does about other policies that are likely mistakes.
 //!
 //! Values keep their JSON type, with these rules:
 //!
-//! - **Numbers are Cedar decimals**, as JSON does not tell integers from others: `context.arg_n.lessThan(decimal("5.0"))`.
-//!   A decimal has four places and reaches to about ±922 trillion. A number is never rounded to fit: one that does not
-//!   is a record of its digits, `{number: "0.12345"}`. So it is there for `has`, equals no decimal, and to order it
-//!   is an error, which denies.
-//! - Null is left out, and so is what is nested deeper than ten levels.
-//! - Arguments that are lists, objects or null are not looked into: `arg_<name>_present` is true.
-//! - A claim that is listed in `multi_valued_claims` is a text in `claim_<name>`, its values joined by spaces, and a set
-//!   in `claimset_<name>`, whether the token holds a list or such a text.
-//! - Groups are in the configured claim, a name or a path with dots, or else in the first list among `groups`, `roles`
-//!   and `cognito:groups`. Roles are in the configured claim only. Both become the same type of entity.
+//! - **Numbers are Cedar decimals**, as JSON has one type of number: `context.arg_n.lessThan(decimal("5.0"))`. A
+//!   decimal has four places and a range of about ±922 trillion. A number is never rounded to fit: one that does not
+//!   fit is a record of its digits, `{number: "0.12345"}`. So `has` is true, it equals no decimal, and comparing its
+//!   order is an error, which denies.
+//! - Null is omitted, and so are values nested deeper than ten levels.
+//! - Arguments that are lists, objects or null are not inspected: `arg_<name>_present` is true.
+//! - A claim that is listed in `multi_valued_claims` is a string in `claim_<name>`, its values joined by spaces, and
+//!   a set in `claimset_<name>`, for a list as for such a string in the token.
+//! - Groups are in the configured claim, a name or a path with dots, or by default in the first list among `groups`,
+//!   `roles` and `cognito:groups`. Roles are in the configured claim only. Both become the same type of entity.
 //!
-//! Entities of `entities_json` are there for every request. What they say of a principal, an action or a resource is
-//! joined with what the request says of it, parents with parents, attributes with attributes: the request's own count,
-//! except a tool's hints, which a server says of itself.
+//! Entities of `entities_json` are part of every request. Those of a principal, an action or a resource are
+//! merged with those of the request, parents with parents, attributes with attributes: attributes of the request win,
+//! except a tool's hints, which come from the server.
 //!
-//! Apart from that, some configurations choose by the claims of a token alone, with an expression in CEL: see
+//! Some configurations depend on the claims of a token alone, with an expression in CEL: see
 //! [`Matcher`].
 //!
-//! Instead of policies, a document may name a service that decides: [`Pdp`] says what it is asked.
+//! Instead of policies, a document may name a policy decision point: [`Pdp`] has the format of its requests.
 //!
 //! Nothing here does I/O.
 

@@ -1,8 +1,8 @@
 //! Expressions in CEL over the claims of a token, such as `"admins" in claims.groups && claims.email_verified`.
 //!
-//! The parser is recursive, and the program ends at a panic, so nothing could be caught. Therefore a text is bounded
-//! before it is parsed, parsed on a stack that has room for the worst, and evaluated only if [`rules`] knows everything
-//! in it: what is left is names that are there, functions that exist, and nothing that runs for long.
+//! The parser is recursive, and a panic aborts the program. Therefore the length of a text is checked before it is
+//! parsed, it is parsed on a stack that suffices for the worst case, and evaluated only if [`rules`] accepts all of
+//! it: only known names, existing functions, and nothing that runs for long.
 
 mod claims;
 mod rules;
@@ -17,20 +17,20 @@ use crate::{
     size,
 };
 
-/// How long an expression may be.
+/// The longest expression, in bytes.
 const LENGTH: usize = 4096;
-/// How many brackets may be open at once.
+/// How deep brackets may be nested.
 const NESTING: u16 = 64;
 /// Stack for a text of that length whose every character is an operator.
 const PARSING: usize = if cfg!(debug_assertions) { 64 << 20 } else { 16 << 20 };
-/// How much of the parser's own words is passed on.
+/// How much of the parser's message is quoted.
 const WORDS: usize = 160;
 
 /// The functions of CEL itself, without those of extensions.
 static FUNCTIONS: LazyLock<Arc<Env>> =
     LazyLock::new(|| Arc::new(Env::default().with_optional_support(false).with_stdlib()));
 
-/// An expression that says yes or no to the claims of a token.
+/// A boolean expression over the claims of a token.
 #[derive(Debug)]
 pub struct Matcher {
     expression: IdedExpr,
@@ -38,30 +38,30 @@ pub struct Matcher {
     depth: usize,
 }
 
-/// Why a text is no such expression, in one line that quotes the place.
+/// Why a text is not such an expression, in one line that quotes the position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct MatcherError(String);
 
-/// Why claims do not match although nothing says so. It never holds the value of a claim.
+/// Why an expression could not be evaluated. It never contains the value of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoMatch {
-    /// The expression reads what the token does not have.
+    /// The expression reads a claim that the token does not have.
     #[error("a claim, or a part of one, that it reads is not there: test for it by has()")]
     Missing,
     /// The expression expects another type than the token has.
     #[error("a claim has another type than it expects: {0}")]
     Type(String),
-    /// It came to something other than yes or no.
+    /// The result is not a boolean.
     #[error("it is {0}, and neither true nor false")]
     NotBoolean(&'static str),
-    /// It cannot be computed, as with a division by zero.
+    /// The evaluation fails, as with a division by zero.
     #[error("it cannot be computed for these claims")]
     Failed,
 }
 
 impl Matcher {
-    /// Reads an expression. Its only name is `claims`.
+    /// Parses an expression. Its only variable is `claims`.
     pub fn compile(text: &str) -> Result<Self, MatcherError> {
         if text.len() > LENGTH {
             let length = text.len();
@@ -75,12 +75,12 @@ impl Matcher {
         })
     }
 
-    /// Whether the claims match. What cannot be told is no match.
+    /// Whether the claims match. If the expression cannot be evaluated, they do not.
     pub fn matches(&self, claims: &Map<String, Json>) -> bool {
         self.evaluate(claims).unwrap_or(false)
     }
 
-    /// The same, with the reason why it cannot be told.
+    /// The same, with the reason why it cannot be evaluated.
     pub fn evaluate(&self, claims: &Map<String, Json>) -> Result<bool, NoMatch> {
         let value = Value::Map(claims::map(claims)).try_into().map_err(reason)?;
         size::with_stack(self.depth, || {
@@ -94,9 +94,10 @@ impl Matcher {
     }
 }
 
-/// The error that stands first in the text.
+/// The first error in the text.
 fn first(text: &str, errors: &[ParseError]) -> MatcherError {
-    // What has no place is about the whole: the parser gave up at what it nests, and errors with a place come of that.
+    // An error without a position is about the whole text: the nesting is too deep, and the errors with positions
+    // follow from that.
     let gave_up = |error: &ParseError| error.pos.0 == 0 && error.msg.contains("recursion limit");
     if errors.iter().any(gave_up) {
         return MatcherError(format!("it nests deeper than {NESTING} levels: write it flatter"));
@@ -105,12 +106,12 @@ fn first(text: &str, errors: &[ParseError]) -> MatcherError {
         return MatcherError("it is no expression".into());
     };
     let words = short(error.msg.trim_start_matches("Syntax error: "), WORDS);
-    // Messages end up in conditions and logs, where a line is a message.
+    // Messages appear in conditions and logs, where each has one line.
     let message = format!("{}: {words}", place(text, error.pos));
     MatcherError(message.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// The place of a line and a column, both of which count from one, and the column counts bytes.
+/// The position of a line and a column, both of which count from one, the column in bytes.
 fn place(text: &str, (line, column): (isize, isize)) -> Place {
     let before = |count: isize| usize::try_from(count - 1).unwrap_or_default();
     let lines = text.split_inclusive('\n').take(before(line)).map(str::len);

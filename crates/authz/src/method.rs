@@ -1,28 +1,28 @@
-//! What is done about a method of MCP.
+//! How each method of MCP is authorized.
 
 use crate::{Action, Feature};
 
-/// What is done about a method.
+/// How a method is authorized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
-    /// It passes, whoever asks.
+    /// It passes for every caller.
     Always,
-    /// It passes if the policies say so.
+    /// It passes if the policies permit it.
     Check(Action),
-    /// It passes, and each item of the answer stays if its action would pass.
+    /// It passes, and the response keeps each item whose action would pass.
     FilterList(Feature),
     /// It does not pass.
     Deny,
 }
 
-/// What is done about a method.
+/// How a method is authorized.
 ///
-/// What is not known is denied: a method that a later revision adds may do anything. So are those that a server, not a
-/// client, sends (`sampling/…`, `elicitation/…`) and those that no policy can speak of (`tasks/…`).
+/// Unknown methods are denied: a method that a later revision adds may do anything. So are those that a server, not a
+/// client, sends (`sampling/…`, `elicitation/…`) and those that no policy can name (`tasks/…`).
 ///
-/// `resources/templates/list` passes **as it is, unfiltered**: a template such as `file:///{path}` stands for resources
-/// that may be permitted and others that may not, and no policy can be asked about it. Its names and descriptions are
-/// therefore seen by everybody who may talk to the server. What is made of a template is a resource, and reading that
+/// `resources/templates/list` passes **unfiltered**: a template such as `file:///{path}` describes resources
+/// that may be permitted and others that may not, and no policy can decide about it. Its names and descriptions are
+/// therefore visible to all callers of the server. Reading a resource that matches a template
 /// is checked.
 pub fn treatment(method: &str) -> Treatment {
     match method {

@@ -1,11 +1,11 @@
-//! A service that decides, asked over HTTP. Here is what it is asked, and what its answer means; asking it is for others.
+//! Requests to a policy decision point, and its responses. The proxy sends them over HTTP.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::{Action, Error, Principal, Resource};
 
-/// The claims that a service is told, and which claims of a token they come from: the first that is there.
+/// The claims in a request, and the claims of a token that they come from: the first that exists.
 type Mapping = &'static [(&'static str, &'static [&'static str])];
 
 const STANDARD: Mapping =
@@ -23,27 +23,27 @@ const MPE: Mapping = &[
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Pdp {
-    /// Where it is.
+    /// Its address.
     pub http: PdpHttp,
-    /// What it is told of a request besides who, what and on which.
+    /// What a request contains besides principal, operation and resource.
     pub context: PdpContext,
-    /// How claims are written for it: `mpe` or `standard`.
+    /// The format of claims: `mpe` or `standard`.
     pub claim_mapping: String,
 }
 
-/// Where a policy decision point is.
+/// The address of a policy decision point.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PdpHttp {
     /// Its URL, to which `/decision` is added.
     pub url: String,
-    /// How many seconds it may take. Zero stands for the default, 30.
+    /// The timeout in seconds. Zero means the default, 30.
     pub timeout: u32,
-    /// Whether its certificate is taken as it is.
+    /// Whether its certificate is not verified.
     pub insecure_skip_verify: bool,
 }
 
-/// What a policy decision point is told of a request.
+/// What a request to a policy decision point contains of the MCP request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct PdpContext {
@@ -54,10 +54,10 @@ pub struct PdpContext {
 }
 
 impl Pdp {
-    /// Whether it has what it cannot do without. That the URL is one is for the client to find out.
+    /// Validates that required settings exist. The client validates the URL.
     pub fn check(&self) -> Result<(), Error> {
         if self.http.url.is_empty() {
-            return Err(Error::new("http.url", "say where the policy decision point is"));
+            return Err(Error::new("http.url", "set the URL of the policy decision point"));
         }
         match self.claim_mapping.as_str() {
             "mpe" | "standard" => Ok(()),
@@ -65,7 +65,7 @@ impl Pdp {
         }
     }
 
-    /// The question, as the body of a request: may they do this, on the server of that name?
+    /// The body of a request for the decision about an action on the server of that name.
     pub fn question(
         &self,
         server: &str,
@@ -83,30 +83,30 @@ impl Pdp {
         })
     }
 
-    /// Whether an answer says yes. What does not say so says no.
+    /// Whether a response permits the request. A malformed response denies it.
     pub fn allows(answer: &[u8]) -> bool {
         #[derive(Deserialize)]
         struct Answer {
             #[serde(default)]
             allow: bool,
         }
-        // A list of values would do for serde.
+        // serde would accept a list of values, too.
         let object = answer.trim_ascii_start().starts_with(b"{");
         object && serde_json::from_slice::<Answer>(answer).is_ok_and(|answer| answer.allow)
     }
 
     fn principal(&self, principal: &Principal<'_>) -> Value {
         let mpe = self.claim_mapping == "mpe";
-        let mut told = Map::new();
+        let mut claims = Map::new();
         for (name, sources) in if mpe { MPE } else { STANDARD } {
             let claim = sources.iter().find_map(|source| principal.claims.get(*source));
-            told.extend(claim.map(|claim| ((*name).to_owned(), claim.clone())));
+            claims.extend(claim.map(|claim| ((*name).to_owned(), claim.clone())));
         }
         if mpe {
-            // Such a service takes it to be there.
-            told.entry("mannotations").or_insert_with(|| json!({}));
+            // Such a service requires the field.
+            claims.entry("mannotations").or_insert_with(|| json!({}));
         }
-        told.into()
+        claims.into()
     }
 
     fn context(
@@ -146,10 +146,10 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_who_what_and_on_which() {
+    fn a_request_contains_principal_operation_and_resource() {
         let claims = json!({"sub": "alice", "roles": ["r"], "scope": "a b", "email": "a@b", "mroles": ["m"]});
         let hints = Hints { read_only: Some(true), ..Hints::default() };
-        let asked = question(
+        let request = question(
             json!({"claim_mapping": "standard"}),
             claims,
             Action::ReadResource,
@@ -160,11 +160,11 @@ mod tests {
             "principal": {"sub": "alice", "roles": ["r"], "scopes": "a b"},
             "operation": "mcp:resource:read", "resource": "mrn:mcp:files:resource:file:///a:b", "context": {},
         });
-        assert_eq!(asked, expected);
+        assert_eq!(request, expected);
     }
 
     #[test]
-    fn more_is_told_where_the_document_asks_for_it() {
+    fn optional_parts_are_sent_if_the_document_requires_them() {
         let claims = json!({
             "sub": "alice", "mroles": ["m"], "roles": ["r"], "groups": ["g"], "scopes": ["s"], "clearance": "c",
         });
@@ -172,7 +172,7 @@ mod tests {
             "claim_mapping": "mpe", "context": {"include_args": true, "include_operation": true},
         });
         let hints = Hints { read_only: Some(false), open_world: Some(true), ..Hints::default() };
-        let asked = question(settings, claims, Action::CallTool, hints, json!({"path": ["/"]}));
+        let request = question(settings, claims, Action::CallTool, hints, json!({"path": ["/"]}));
         let expected = json!({
             "principal": {
                 "sub": "alice", "mroles": ["m"], "mgroups": ["g"], "scopes": ["s"], "mclearance": "c",
@@ -184,11 +184,11 @@ mod tests {
                 "annotations": {"readOnlyHint": false, "openWorldHint": true},
             }},
         });
-        assert_eq!(asked, expected);
+        assert_eq!(request, expected);
     }
 
     #[test]
-    fn what_does_not_say_yes_says_no() {
+    fn only_an_explicit_allow_permits() {
         assert!(Pdp::allows(br#"{"allow": true, "reason": "x"}"#));
         for no in
             [r#"{"allow": false}"#, "{}", r#"{"allow": "true"}"#, r#"{"allow": 1}"#, "true", "", "[true]"]

@@ -1,11 +1,11 @@
-//! Where in a text something is, for people.
+//! Positions in a text, for messages.
 
 use std::fmt;
 
 /// How much of a text is quoted.
 const QUOTE: usize = 40;
 
-/// A place in a text: line, column, and what is written there.
+/// A position in a text: line, column, and the text there.
 pub(crate) struct Place {
     line: usize,
     column: usize,
@@ -47,7 +47,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The beginning of a text.
+/// The start of a text.
 pub(crate) fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

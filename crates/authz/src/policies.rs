@@ -11,18 +11,18 @@ use crate::{
     size,
 };
 
-/// How much of the parser's own words is passed on. It likes to list everything that it would have taken.
+/// How much of the parser's message is quoted. It lists everything that it would have accepted.
 const WORDS: usize = 160;
 
-/// Policies, each with the place that it comes from.
+/// Policies, each with its position in the document.
 pub(crate) struct Policies {
     pub(crate) set: PolicySet,
-    /// The most operators that one of them has.
+    /// The largest number of operators in one of them.
     pub(crate) steps: usize,
 }
 
 impl Policies {
-    /// Parses texts. Each may hold several policies: a file of Cedar is such a text, and cutting it up helps nobody.
+    /// Parses texts. Each may have several policies, like a Cedar file.
     pub(crate) fn parse(texts: &[String]) -> Result<Self, Error> {
         if texts.is_empty() {
             return Err(Error::new("policies", "write at least one policy: what none permits is denied"));
@@ -40,7 +40,7 @@ impl Policies {
         Ok(Self { set, steps: most })
     }
 
-    /// Each policy with the place of its text.
+    /// Each policy with the path of its text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &Policy)> {
         self.set.policies().map(|policy| (path(policy), policy))
     }
@@ -49,11 +49,11 @@ impl Policies {
 fn parse_text(path: &str, index: usize, text: &str) -> Result<Vec<Policy>, Error> {
     let parsed = PolicySet::from_str(text).map_err(|errors| first(path, text, &errors))?;
     if parsed.num_of_templates() > 0 {
-        let problem = "it is a template: write whom or what it is about in place of ?principal and ?resource";
+        let problem = "it is a template: replace ?principal and ?resource by entities";
         return Err(Error::new(path, problem));
     }
     match parsed.num_of_policies() {
-        0 => Err(Error::new(path, "there is no policy in it: write one, or remove the item")),
+        0 => Err(Error::new(path, "it has no policy: write one, or remove the item")),
         1 => Ok(parsed
             .policies()
             .map(|policy| policy.new_id(PolicyId::new(format!("policy{index}"))))
@@ -77,7 +77,7 @@ fn path(policy: &Policy) -> String {
     }
 }
 
-/// The error that stands first in the text.
+/// The first error in the text.
 fn first(path: &str, text: &str, errors: &ParseErrors) -> Error {
     let offset = |error: &ParseError| label(error).map_or(usize::MAX, |(offset, _)| offset);
     let Some(error) = errors.iter().min_by_key(|error| offset(error)) else {

@@ -1,8 +1,8 @@
-//! What is asked: who wants to do what, on which thing.
+//! The parts of a request: principal, action and resource.
 
 use serde_json::{Map, Value};
 
-/// Who asks.
+/// The caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Principal<'a> {
     /// The subject of the token. Without one, everything is denied.
@@ -11,12 +11,12 @@ pub struct Principal<'a> {
     pub claims: &'a Map<String, Value>,
 }
 
-/// What an MCP server offers.
+/// A feature of an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
     /// Tools, which are called.
     Tool,
-    /// Prompts, which are got.
+    /// Prompts, which are fetched.
     Prompt,
     /// Resources, which are read.
     Resource,
@@ -26,7 +26,7 @@ impl Feature {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Tool, Self::Prompt, Self::Resource];
 
-    /// What is done with it. The items of a list are asked for by this.
+    /// The action on it, which also decides whether an item of a list is visible.
     pub const fn action(self) -> Action {
         match self {
             Self::Tool => Action::CallTool,
@@ -54,19 +54,19 @@ impl Feature {
     }
 }
 
-/// What is done.
+/// An action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// `tools/call`
     CallTool,
     /// `prompts/get`
     GetPrompt,
-    /// `resources/read`, and to subscribe to what it would return.
+    /// `resources/read`, and the subscription to a resource.
     ReadResource,
 }
 
 impl Action {
-    /// What it is done to.
+    /// The feature that it acts on.
     pub const fn feature(self) -> Feature {
         match self {
             Self::CallTool => Feature::Tool,
@@ -84,7 +84,7 @@ impl Action {
         }
     }
 
-    /// What the resource calls it.
+    /// The value of the resource's attribute `operation`.
     pub(crate) const fn operation(self) -> &'static str {
         match self {
             Self::CallTool => "call",
@@ -94,23 +94,23 @@ impl Action {
     }
 }
 
-/// What it is done to. The action says which feature it is.
+/// The resource of an action. The action determines its feature.
 #[derive(Clone, Copy, Debug)]
 pub struct Resource<'a> {
     /// The name of a tool or prompt as the server knows it, or the URI of a resource.
     pub id: &'a str,
-    /// What the server says of a tool. Other features have none.
+    /// The annotations of a tool. Other features have none.
     pub hints: Hints,
 }
 
 impl<'a> Resource<'a> {
-    /// A thing that nothing is said of.
+    /// A resource without hints.
     pub fn new(id: &'a str) -> Self {
         Self { id, hints: Hints::default() }
     }
 }
 
-/// The annotations of a tool, where the server gave them.
+/// The annotations of a tool, as far as the server gave them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// `readOnlyHint`
@@ -127,7 +127,7 @@ impl Hints {
     pub(crate) const NAMES: [&str; 4] =
         ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"];
 
-    /// Those that are given, by their names in MCP and in policies.
+    /// The hints that are set, by their names in MCP and in policies.
     pub(crate) fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let values = [self.read_only, self.destructive, self.idempotent, self.open_world];
         Self::NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?)))

@@ -1,12 +1,12 @@
-//! How deep a policy nests, found without parsing it.
+//! The nesting depth of a policy, measured without parsing it.
 //!
-//! Cedar's parser and its writer of JSON are recursive and do not look at the stack: a policy with a hundred
-//! parentheses would end the process that checks it, and with it what all others use. So a text is measured before it
-//! is parsed, refused if it is beyond what anybody writes, and parsed on a stack that has room for the rest.
+//! Cedar's parser and its JSON encoder are recursive and do not check the stack: a policy with a hundred
+//! parentheses would abort the process that validates it, for all its users. So a text is measured before it
+//! is parsed, refused if it exceeds any reasonable size, and parsed on a stack that suffices for the rest.
 
 use crate::Error;
 
-/// How many brackets and conditions may be open at once.
+/// How deep brackets and conditions may be nested.
 const NESTING: usize = 64;
 /// How many operators and brackets one policy may have.
 const STEPS: usize = 2_000;
@@ -15,13 +15,13 @@ const FRAME: usize = if cfg!(debug_assertions) { 64 << 10 } else { 16 << 10 };
 /// Stack that is needed in any case.
 const BASE: usize = 256 << 10;
 
-/// Runs something with the stack that so many steps need.
+/// Runs a function with the stack that so many steps need.
 pub(crate) fn with_stack<R>(steps: usize, run: impl FnOnce() -> R) -> R {
     let stack = BASE + steps * FRAME;
     stacker::maybe_grow(stack, stack, run)
 }
 
-/// The most steps that a policy of the text has.
+/// The largest number of steps in a policy of the text.
 pub(crate) fn steps(path: &str, text: &str) -> Result<usize, Error> {
     let mut scan = Scan::default();
     let mut rest = text;
@@ -88,21 +88,21 @@ impl Scan {
         1
     }
 
-    /// An `if` nests into what follows, and nothing closes it.
+    /// An `if` nests what follows, and has no closing bracket.
     fn condition(&mut self) {
         self.conditions += 1;
         self.deepest = self.deepest.max(self.open + self.conditions);
         self.step();
     }
 
-    /// A policy ends with a semicolon, and no expression holds one.
+    /// A policy ends with a semicolon, and no expression contains one.
     fn end(&mut self) -> usize {
         *self = Self { deepest: self.deepest, most: self.most, ..Self::default() };
         1
     }
 }
 
-/// How long the string is that the text begins with.
+/// The length of the string literal at the start of the text.
 fn string(text: &str) -> usize {
     let mut escaped = false;
     let end = text.char_indices().skip(1).find(|(_, character)| {

@@ -1,9 +1,9 @@
-//! JSON values as Cedar has them.
+//! JSON values as Cedar values.
 
 use cedar_policy::RestrictedExpression;
 use serde_json::{Number, Value};
 
-/// How many lists and objects a value may be within. What is deeper is left out.
+/// How deep lists and objects may be nested. Deeper values are omitted.
 const DEPTH: usize = 10;
 /// The whole part of the largest decimal.
 const LARGEST: i64 = i64::MAX / 10_000;
@@ -38,9 +38,9 @@ fn at_depth(json: &Value, depth: usize) -> Option<RestrictedExpression> {
 
 /// The number as a decimal, or else as a record of its digits.
 ///
-/// Were it left out, `context has arg_n && context.arg_n.greaterThan(…)` would not forbid a number just because it is
-/// too large. Were it rounded, a number just above a limit would be at the limit. A record does neither: it is there,
-/// it equals no decimal, and to order it is an error, which denies.
+/// If it were omitted, `context has arg_n && context.arg_n.greaterThan(…)` would not forbid a number just because it is
+/// too large. If it were rounded, a number just above a limit would be at the limit. A record does neither: it exists,
+/// it equals no decimal, and comparing its order is an error, which denies.
 fn decimal(number: &Number) -> RestrictedExpression {
     if let Some(text) = decimal_text(number) {
         return RestrictedExpression::new_decimal(text);
@@ -51,15 +51,15 @@ fn decimal(number: &Number) -> RestrictedExpression {
     record.unwrap_or_else(|_| RestrictedExpression::new_set([]))
 }
 
-/// The number as Cedar's `decimal` takes it, if that is exact.
+/// The number in the syntax of Cedar's `decimal`, if that is exact.
 fn decimal_text(number: &Number) -> Option<String> {
     if let Some(whole) = number.as_i64() {
         return (-LARGEST..=LARGEST).contains(&whole).then(|| format!("{whole}.0"));
     }
-    // The shortest digits that mean this number, without an exponent.
+    // The shortest digits of this number, without an exponent.
     let text = number.as_f64()?.to_string();
     let (whole, places) = text.split_once('.').unwrap_or((&text, "0"));
-    // The whole part alone must be below the largest, so that no decimal places can be too many.
+    // The whole part must be below the largest, so that the decimal places cannot exceed it.
     let fits = whole.parse::<i64>().is_ok_and(|whole| (-LARGEST + 1..LARGEST).contains(&whole));
     (fits && places.len() <= PLACES).then(|| format!("{whole}.{places}"))
 }

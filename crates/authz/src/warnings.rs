@@ -1,7 +1,7 @@
-//! Policies that can be enforced, and say something else than they seem to.
+//! Warnings about policies that can be enforced but are likely mistakes.
 //!
-//! Only what a policy's own text shows is told: names that no request has, and comparisons that cannot hold. A policy
-//! without a warning may still do something else than was meant.
+//! Warnings follow from the text of a policy alone: names that no request has, and comparisons that are never true. A
+//! policy without a warning may still differ from what its author intended.
 
 mod condition;
 mod test;
@@ -13,7 +13,7 @@ use crate::{Feature, entities::Entities, policies::Policies, size};
 use condition::Condition;
 use test::{Target, Test, Variable};
 
-/// Something odd about a document that can be enforced.
+/// A likely mistake in a document that can be enforced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     path: String,
@@ -21,7 +21,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// The place in the settings, such as `policies[2]`.
+    /// The path in the settings, such as `policies[2]`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -33,13 +33,13 @@ impl std::fmt::Display for Warning {
     }
 }
 
-/// What a policy is held against.
+/// The names that a policy may use.
 pub(crate) struct Vocabulary<'a> {
     entities: &'a Entities,
     group: String,
 }
 
-/// All that is odd, in the order of the policies.
+/// All warnings, in the order of the policies.
 pub(crate) fn warnings(policies: &Policies, entities: &Entities, group: &EntityTypeName) -> Vec<Warning> {
     let vocabulary = Vocabulary { entities, group: group.to_string() };
     let mut warnings = Vec::new();
@@ -69,7 +69,7 @@ fn of_policy(policy: &Value, vocabulary: &Vocabulary<'_>) -> Vec<String> {
     texts
 }
 
-/// A scope of actions that are not done to its type of resource.
+/// A scope whose actions do not apply to its type of resource.
 fn mismatch(scope: &[Test]) -> Option<String> {
     let feature_of = |test: &Test| {
         let type_ = test.exact_type()?;
@@ -88,6 +88,6 @@ fn mismatch(scope: &[Test]) -> Option<String> {
     (!fits).then(|| {
         let done_to = first.feature().entity_type();
         let (action, type_) = (first.as_str(), resource.entity_type());
-        format!("it never applies: {action} is done to a {done_to}, and not to a {type_}")
+        format!("it never applies: {action} acts on a {done_to}, not on a {type_}")
     })
 }

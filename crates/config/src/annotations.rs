@@ -9,7 +9,7 @@ pub const CONTENT_CHECKSUM: &str = "toolhive.stacklok.dev/content-checksum";
 pub const RUNCONFIG_CHECKSUM: &str = "toolhive.stacklok.dev/runconfig-checksum";
 /// On the pod templates of a proxy and of its StatefulSet: the generation of the MCPServer that they were made from.
 ///
-/// A proxy leaves a StatefulSet alone that carries a greater generation than its own.
+/// A proxy does not apply a StatefulSet that has a greater generation than its own.
 pub const MCPSERVER_GENERATION: &str = "toolhive.stacklok.dev/mcpserver-generation";
 
 /// On the pod template of a registry: a hash of the MCPRegistry's spec, so that a new one rolls the pods.
@@ -25,21 +25,21 @@ pub const POD_VOLUMES_HASH: &str = "toolhive.stacklok.io/podvolumes-hash";
 /// On a Secret: what it is for.
 pub const PURPOSE: &str = "toolhive.stacklok.dev/purpose";
 
-/// On an MCPServer: when its user asked for a restart (RFC 3339). On a proxy's pod template: when it was restarted.
+/// On an MCPServer: when a user requested a restart (RFC 3339). On a proxy's pod template: when it was restarted.
 pub const RESTARTED_AT: &str = "mcpserver.toolhive.stacklok.dev/restarted-at";
 /// On an MCPServer: how to restart, [`ROLLING`] or [`IMMEDIATE`].
 pub const RESTART_STRATEGY: &str = "mcpserver.toolhive.stacklok.dev/restart-strategy";
 /// On an MCPServer: the value of [`RESTARTED_AT`] that the operator has acted upon.
 pub const LAST_PROCESSED_RESTART: &str = "mcpserver.toolhive.stacklok.dev/last-processed-restart";
-/// A restart strategy: new pods come before old ones go. It stands for any other value too.
+/// A restart strategy: a rolling update. Unknown values mean the same.
 pub const ROLLING: &str = "rolling";
 /// A restart strategy: the pods are deleted at once.
 pub const IMMEDIATE: &str = "immediate";
 
-/// On a pod template: when `kubectl rollout restart` was called. It belongs to its user and must survive.
+/// On a pod template: when `kubectl rollout restart` was called. It belongs to the user and must survive.
 pub const KUBECTL_RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
-/// The finalizer on an MCPServer, which holds it until what its proxy created is gone.
+/// The finalizer on an MCPServer, which holds it until the objects of its proxy are deleted.
 pub const MCPSERVER_FINALIZER: &str = "mcpserver.toolhive.stacklok.dev/finalizer";
 /// The finalizers on the kinds of configuration, which hold them while workloads refer to them.
 pub const AUTHZ_CONFIG_FINALIZER: &str = "mcpauthzconfig.toolhive.stacklok.dev/finalizer";
@@ -49,13 +49,13 @@ pub const EXTERNAL_AUTH_CONFIG_FINALIZER: &str = "mcpexternalauthconfig.toolhive
 pub const OIDC_CONFIG_FINALIZER: &str = "mcpoidcconfig.toolhive.stacklok.dev/finalizer";
 /// See [`AUTHZ_CONFIG_FINALIZER`].
 pub const TELEMETRY_CONFIG_FINALIZER: &str = "mcptelemetryconfig.toolhive.stacklok.dev/finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`]. It is the one that is named otherwise.
+/// See [`AUTHZ_CONFIG_FINALIZER`]. Its name does not follow the pattern of the others.
 pub const TOOL_CONFIG_FINALIZER: &str = "toolhive.stacklok.dev/toolconfig-finalizer";
 /// See [`AUTHZ_CONFIG_FINALIZER`].
 pub const WEBHOOK_CONFIG_FINALIZER: &str = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer";
-/// A finalizer that ToolHive puts on an EmbeddingServer. See [`GROUP_FINALIZER`].
+/// A finalizer that ToolHive sets on an EmbeddingServer. See [`GROUP_FINALIZER`].
 pub const EMBEDDING_SERVER_FINALIZER: &str = "embeddingserver.toolhive.stacklok.dev/finalizer";
-/// A finalizer that ToolHive puts on an MCPRegistry. See [`GROUP_FINALIZER`].
+/// A finalizer that ToolHive sets on an MCPRegistry. See [`GROUP_FINALIZER`].
 pub const REGISTRY_FINALIZER: &str = "mcpregistry.toolhive.stacklok.dev/finalizer";
-/// A finalizer that ToolHive puts on an MCPGroup. skep needs none, and takes it off when a group is deleted.
+/// A finalizer that ToolHive sets on an MCPGroup. skep needs none, and removes it when a group is deleted.
 pub const GROUP_FINALIZER: &str = "toolhive.stacklok.dev/mcpgroup-finalizer";

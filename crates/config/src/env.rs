@@ -1,4 +1,4 @@
-//! Environment variables that one plane sets and the other one reads.
+//! Environment variables that the operator sets and the proxy reads.
 
 /// The generation of the MCPServer that a proxy was started for. It overrides that of the RunConfig file, which is
 /// mounted live and may already be of a newer one.
@@ -20,40 +20,40 @@ pub const VMCP_NAME: &str = "VMCP_NAME";
 pub const VMCP_NAMESPACE: &str = "VMCP_NAMESPACE";
 /// The client secret with which a virtual MCP server introspects callers' tokens.
 pub const VMCP_OIDC_CLIENT_SECRET: &str = "VMCP_OIDC_CLIENT_SECRET";
-/// The key that binds sessions to who opened them.
+/// The key that binds sessions to their callers.
 pub const VMCP_SESSION_KEY: &str = "VMCP_SESSION_HMAC_SECRET";
 
-/// Where a proxy takes secrets from that its RunConfig names. In a cluster: [`SECRETS_FROM_ENVIRONMENT`].
+/// The source of the secrets that a proxy's RunConfig names. In a cluster: [`SECRETS_FROM_ENVIRONMENT`].
 pub const SECRETS_PROVIDER: &str = "TOOLHIVE_SECRETS_PROVIDER";
 /// The [`SECRETS_PROVIDER`] that is the environment: see [`secret`].
 pub const SECRETS_FROM_ENVIRONMENT: &str = "environment";
-/// How the variables begin that hold such secrets.
+/// The prefix of the variables with such secrets.
 pub const SECRET_PREFIX: &str = "TOOLHIVE_SECRET_";
 
 /// Attributes of the service on all traces and metrics, a standard of OpenTelemetry.
 pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
-/// How the variables begin that hold secret headers for the telemetry collector: see [`otel_header`].
+/// The prefix of the variables with secret headers for the telemetry collector: see [`otel_header`].
 pub const OTEL_HEADER_PREFIX: &str = "TOOLHIVE_OTEL_HEADER_";
 
-/// What a proxy runs servers with. In a cluster: [`KUBERNETES`].
+/// The runtime with which a proxy runs servers. In a cluster: [`KUBERNETES`].
 pub const RUNTIME: &str = "TOOLHIVE_RUNTIME";
 /// The [`RUNTIME`] that is the cluster the proxy itself runs in.
 pub const KUBERNETES: &str = "kubernetes";
-/// Whether the cluster is an OpenShift, which chooses users and groups itself. Without it, the API server is asked.
+/// Whether the cluster is an OpenShift, which assigns users and groups itself. Without it, the API server is queried.
 pub const OPENSHIFT: &str = "OPERATOR_OPENSHIFT";
 /// The namespace of the pod.
 pub const POD_NAMESPACE: &str = "POD_NAMESPACE";
 /// Whether a proxy logs more.
 pub const DEBUG: &str = "TOOLHIVE_DEBUG";
-/// Whether logs are written for people, by the operator or a proxy: `true`; or else as JSON.
+/// Whether the operator or a proxy logs plain text (`true`) instead of JSON.
 pub const UNSTRUCTURED_LOGS: &str = "UNSTRUCTURED_LOGS";
-/// A folder that can be written to, for programs that keep files at home.
+/// A writable folder, for programs that write to the home folder.
 pub const HOME: &str = "HOME";
-/// A folder that can be written to, for programs that keep files as XDG says.
+/// A writable folder, for programs that follow the XDG specification.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 
-/// For an MCP server: how it is spoken to.
+/// For an MCP server: its transport.
 pub const MCP_TRANSPORT: &str = "MCP_TRANSPORT";
 /// For an MCP server: the port to listen on.
 pub const MCP_PORT: &str = "MCP_PORT";
@@ -72,7 +72,7 @@ pub fn header_secret(header: &str, owner: &str) -> String {
     format!("HEADER_FORWARD_{}_{}", suffix(header), suffix(owner))
 }
 
-/// The variable that says which headers a virtual MCP server adds to requests to an entry.
+/// The variable with the headers that a virtual MCP server adds to requests to an entry.
 pub fn entry_headers(entry: &str) -> String {
     format!("TOOLHIVE_HEADER_FORWARD_{}", suffix(entry))
 }
@@ -117,7 +117,7 @@ pub fn delegate_client_secret(index: usize) -> String {
     format!("TOOLHIVE_DELEGATE_CLIENT_SECRET_{index}")
 }
 
-/// A name as part of a variable's name.
+/// A name in the form of a variable's name.
 fn suffix(name: &str) -> String {
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     name.chars().map(fits).collect()

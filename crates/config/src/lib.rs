@@ -1,12 +1,12 @@
-//! What the operator and the proxy agree on.
+//! The interface between the operator and the proxy: files, names and paths.
 //!
 //! The operator writes files, annotations and environment variables; the proxy, in a pod of its own, reads them. Both
-//! take the names and the shapes from here, so that neither can drift from the other. They are ToolHive's: either
-//! side can stand opposite ToolHive's own. Nothing here does I/O.
+//! use the definitions here, so that neither can deviate from the other. They are ToolHive's: either side works
+//! together with ToolHive's own. Nothing here does I/O.
 //!
-//! In the files, what is not set is left out, and reading ignores keys that are unknown, but for the configuration of a
-//! virtual MCP server, where an unknown key is an error. A text that is empty, a number
-//! that is zero and a list without items are not set; where zero is a value of its own, a field is an `Option`.
+//! Files omit fields that are not set. Reading a file ignores unknown keys, except in the configuration of a virtual
+//! MCP server, where an unknown key is an error. An empty string, zero and an empty list count as not set; where zero
+//! is a value of its own, the field is an `Option`.
 
 pub mod annotations;
 pub mod env;
@@ -16,18 +16,16 @@ pub mod paths;
 pub mod ports;
 
 pub mod auth_server;
-pub mod duration;
-pub mod json;
 pub mod run_config;
 pub mod vmcp;
-pub mod yaml;
 
 mod checksum;
 mod schema_version;
+mod yaml;
 mod zero;
 
 pub use auth_server::AuthServer;
-pub use checksum::{checksum, fingerprint, sha256};
-pub use json::Json;
+pub use checksum::{DataChecksum, checksum, fingerprint, sha256};
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;
+pub use skep_gocompat::{Json, duration};

@@ -1,15 +1,15 @@
-//! Objects and containers that one plane makes and the other one finds.
+//! Names of objects and containers that the operator and the proxy share.
 
-/// Who writes the StatefulSet and the Services of an MCP server: the proxy, as its field manager.
+/// The field manager of the proxy, which writes the StatefulSet and the Services of an MCP server.
 pub const PROXY_FIELD_MANAGER: &str = "toolhive-container-manager";
 
 /// The container of a proxy's pod.
 pub const PROXY_CONTAINER: &str = "toolhive";
 /// The container of a virtual MCP server's pod.
 pub const VMCP_CONTAINER: &str = "vmcp";
-/// Who writes the part of a VirtualMCPServer's status that only its running pods know: the pods, as their field manager.
+/// The field manager of a virtual MCP server's pods, which write the part of the status that only they know.
 pub const VMCP_FIELD_MANAGER: &str = "vmcp-status-reporter";
-/// The key of a virtual MCP server's Secret that binds sessions to who opened them.
+/// The key in a virtual MCP server's Secret that binds sessions to their callers.
 pub const SESSION_KEY: &str = "hmac-secret";
 /// The container of an MCP server's pod.
 pub const MCP_CONTAINER: &str = "mcp";
@@ -37,7 +37,7 @@ pub fn backend_service(server: &str) -> String {
     format!("mcp-{server}")
 }
 
-/// The Service that gives each pod of an MCP server a name.
+/// The headless Service, which gives each pod of an MCP server a DNS name.
 pub fn headless_service(server: &str) -> String {
     format!("mcp-{server}-headless")
 }

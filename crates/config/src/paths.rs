@@ -1,10 +1,10 @@
-//! Where the operator mounts files and the proxy finds them.
+//! Paths at which the operator mounts files for the proxy.
 
 /// The folder of the RunConfig file.
 pub const RUN_CONFIG_FOLDER: &str = "/etc/runconfig";
 /// The name of the RunConfig file, and its key in the ConfigMap.
 pub const RUN_CONFIG_FILE: &str = "runconfig.json";
-/// Where a proxy looks for its RunConfig file. The first one that exists counts.
+/// The paths at which a proxy searches for its RunConfig file. The first that exists is used.
 pub const RUN_CONFIG_SEARCH: [&str; 3] =
     ["/etc/runconfig/runconfig.json", "/etc/toolhive/runconfig.json", "./runconfig.json"];
 
@@ -15,7 +15,10 @@ pub const VMCP_CONFIG_FILE: &str = "config.yaml";
 /// The name of the configuration of its authorization server, and its key in the ConfigMap.
 pub const VMCP_AUTH_SERVER_FILE: &str = "authserver-config.yaml";
 
-/// The folder of certificate authorities of servers elsewhere, one folder within for each MCPServerEntry.
+/// The files in the ConfigMaps with the configuration of pods.
+pub const CONFIG_FILES: [&str; 3] = [RUN_CONFIG_FILE, VMCP_CONFIG_FILE, VMCP_AUTH_SERVER_FILE];
+
+/// The folder of certificate authorities of external servers, with one folder for each MCPServerEntry.
 pub const ENTRY_CERTS_FOLDER: &str = "/etc/toolhive/ca-bundles";
 
 /// The folder of authorization policies.
@@ -24,12 +27,12 @@ pub const AUTHZ_FOLDER: &str = "/etc/toolhive/authz";
 pub const AUTHZ_FILE: &str = "authz.json";
 /// The folder of permission profiles.
 pub const PROFILES_FOLDER: &str = "/etc/toolhive/profiles";
-/// The folder of what webhooks are signed and secured with, one folder within for each secret.
+/// The folder of the keys and certificates for webhooks, with one folder for each secret.
 pub const WEBHOOKS_FOLDER: &str = "/etc/toolhive/webhooks";
 
-/// The folder of certificate authorities for OIDC, one folder within for each ConfigMap.
+/// The folder of certificate authorities for OIDC, with one folder for each ConfigMap.
 pub const CERTS_FOLDER: &str = "/config/certs";
-/// The folder of certificate authorities for telemetry, one folder within for each ConfigMap.
+/// The folder of certificate authorities for telemetry, with one folder for each ConfigMap.
 pub const OTEL_CERTS_FOLDER: &str = "/config/certs/otel";
 /// The default key of a certificate authority in a ConfigMap.
 pub const CA_FILE: &str = "ca.crt";
@@ -41,9 +44,9 @@ pub const CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/t
 /// The namespace of a pod's own service account.
 pub const CLUSTER_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// The folder of the keys that an authorization server signs with.
+/// The folder of an authorization server's signing keys.
 pub const SIGNING_KEYS_FOLDER: &str = "/etc/toolhive/authserver/keys";
-/// The folder of the secrets that it seals codes and refresh tokens with.
+/// The folder of the secrets with which it authenticates codes and refresh tokens.
 pub const HMAC_FOLDER: &str = "/etc/toolhive/authserver/hmac";
 /// The certificate authority of its Redis.
 pub const REDIS_CA: &str = "/etc/toolhive/authserver/redis-tls/ca.crt";
@@ -55,7 +58,7 @@ pub fn signing_key_file(index: usize) -> String {
     format!("key-{index}.pem")
 }
 
-/// The path of a sealing secret. The first one seals.
+/// The path of such a secret. The first one is current.
 pub fn hmac_secret(index: usize) -> String {
     format!("{HMAC_FOLDER}/hmac-{index}")
 }
@@ -65,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mounted_file_is_looked_for_first() {
+    fn the_mounted_file_is_searched_first() {
         assert_eq!(RUN_CONFIG_SEARCH[0], format!("{RUN_CONFIG_FOLDER}/{RUN_CONFIG_FILE}"));
     }
 }

@@ -1,17 +1,17 @@
-//! Ports that are used unless a spec says otherwise.
+//! Default ports, and paths of probes.
 
-/// Where a proxy listens.
+/// The port of a proxy.
 pub const PROXY: u16 = 8080;
-/// Where an MCP server behind its proxy listens.
+/// The port of an MCP server behind its proxy.
 pub const MCP_SERVER: u16 = 8080;
-/// Where a virtual MCP server listens.
+/// The port of a virtual MCP server.
 pub const VMCP: u16 = 4483;
-/// Where Prometheus scrapes a proxy.
+/// The port at which Prometheus scrapes a proxy.
 pub const PROMETHEUS: u16 = 9464;
 
 /// The name of the port of a proxy's container and Service.
 pub const HTTP: &str = "http";
-/// The path that every probe of a proxy asks for.
+/// The path of every probe of a proxy.
 pub const HEALTH_PATH: &str = "/health";
-/// The path where a virtual MCP server says whether it is ready for requests.
+/// The path of a virtual MCP server's readiness probe.
 pub const READY_PATH: &str = "/readyz";

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The version of a file's format. A file that has none is read as one of the present version.
+/// The version of a file's format. A file without one has the current version.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct SchemaVersion(pub String);

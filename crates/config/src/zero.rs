@@ -1,16 +1,16 @@
-//! The rule of the files: what is not set is left out.
+//! Files omit fields that are not set.
 //!
-//! A text that is empty, a number that is zero, a list without items: each says "not set", whether it is written or
-//! not. Where zero is a value of its own, the field is an `Option`.
+//! An empty string, zero and an empty list count as not set, whether they are in the file or not. Where zero is a
+//! value of its own, the field is an `Option`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Whether a field says nothing, so that it is left out.
+/// Whether a field is not set, so that it is omitted.
 pub(crate) fn zero<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// For the few fields that are never left out: they are written as null when they say nothing.
+/// For the few fields that are never omitted: they are null if they are not set.
 pub(crate) mod null {
     use super::*;
 

@@ -70,7 +70,7 @@ fn quantity(value: Value) -> Value {
         Value::Number(number) => number.to_string(),
         _ => return value,
     };
-    crate::quantity(&text).map_or(value, Value::String)
+    skep_gocompat::quantity::canonical(&text).map_or(value, Value::String)
 }
 
 #[cfg(test)]

@@ -4,7 +4,13 @@ use k8s_openapi::{Metadata, api::core::v1::Secret, apimachinery::pkg::apis::meta
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{Digest, Error, Kind, Result, canonical::canonical};
+use kube::core::DynamicObject;
+
+use crate::{
+    Digest, Error, Kind, Result,
+    canonical::canonical,
+    documents::{has_documents, parsed, with_live_layout},
+};
 
 /// An object that a controller wants, with the fields that the controller owns and no others.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,7 +61,7 @@ impl Child {
     fn exactly(kind: Kind, namespace: String, name: String, mut body: Value) -> Self {
         let mut fields = body.clone();
         strip_identity(&mut fields);
-        let digest = Digest::of(&fields);
+        let digest = Digest::of(&parsed(fields));
         body["apiVersion"] = json!(kind.api_version());
         body["kind"] = json!(kind.kind);
         body["metadata"]["name"] = json!(name);
@@ -71,6 +77,16 @@ impl Child {
     /// The key whose value is random, if the object is made once.
     pub(crate) fn random_key(&self) -> Option<&'static str> {
         self.random_key
+    }
+
+    /// Whether the live text matters for what is applied: see [`crate::documents`].
+    pub(crate) fn has_documents(&self) -> bool {
+        has_documents(&self.body)
+    }
+
+    /// The same child, with the live texts of documents whose values stay.
+    pub(crate) fn with_live_layout(&self, live: &DynamicObject) -> Self {
+        Self { body: with_live_layout(self.body.clone(), &live.data), ..self.clone() }
     }
 
     /// What the object's owned fields amount to.

@@ -1,6 +1,7 @@
 //! The one place that writes.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
@@ -100,9 +101,15 @@ impl Writer {
         if self.mode == Mode::Plan {
             return self.planned(child, live).await;
         }
-        let theirs = match live {
-            Some((_, observed)) if observed.takeover => Some(self.take_over(child).await?),
+        let takeover = live.is_some_and(|(_, observed)| observed.takeover);
+        let before = match live {
+            Some(_) if takeover => Some(self.take_over(child).await?),
+            Some(_) if child.has_documents() => self.live_if_any(child).await?,
             _ => None,
+        };
+        let child = &match &before {
+            Some(before) => Cow::Owned(child.with_live_layout(before)),
+            None => Cow::Borrowed(child),
         };
         let written = match self.send(child, None).await {
             Err(error) if error.is_invalid() => {
@@ -112,8 +119,10 @@ impl Writer {
         };
         let after = Observed::of(&written, self.manager).owned;
         self.remember(&written.metadata, "", child.digest(), after);
-        Ok(match theirs {
-            Some(theirs) if pods(&theirs) == pods(&written) => Applied::TakenOver(Box::new(written)),
+        Ok(match before {
+            Some(before) if takeover && pods(&before) == pods(&written) => {
+                Applied::TakenOver(Box::new(written))
+            }
             _ => Applied::Written(Box::new(written)),
         })
     }
@@ -242,6 +251,14 @@ impl Writer {
         let content = "application/merge-patch+json";
         let request = Patch { content, query: "", body: &patch, subresource: None };
         request.send(self, TAKE_OVER, *kind, namespace, name).await.map(drop)
+    }
+
+    /// The object as it is, if it was not deleted meanwhile.
+    async fn live_if_any(&self, child: &Child) -> Result<Option<DynamicObject>> {
+        match self.live(child.kind, &child.namespace, &child.name).await {
+            Err(error) if error.is_gone() => Ok(None),
+            live => live.map(Some),
+        }
     }
 
     /// The object as it is, whole.

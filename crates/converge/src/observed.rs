@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectM
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::{Digest, owned::owned, takeover};
+use crate::{Digest, documents::parsed, owned::owned, takeover};
 
 /// Which object, in which state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,7 +104,7 @@ fn digest(object: &DynamicObject, entry: &ManagedFieldsEntry) -> Digest {
             map.insert("metadata".into(), metadata);
         }
     }
-    Digest::of(&values)
+    Digest::of(&parsed(values))
 }
 
 /// The metadata that can be anybody's. The rest is the API server's and never in managed fields; the managed fields

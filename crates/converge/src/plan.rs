@@ -113,6 +113,7 @@ impl Writer {
             Err(error) if error.is_gone() => return self.planned_creation(child).await,
             Err(error) => return Err(error),
         };
+        let child = &child.with_live_layout(&before);
         let sent = match self.send(child, None).await {
             Err(error) if error.is_invalid() => {
                 self.send_reclaim(child, live.map(|(meta, _)| meta), error).await?

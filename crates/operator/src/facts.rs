@@ -1,12 +1,32 @@
 //! What a status is computed from.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::core::DynamicObject;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
-use skep_config::annotations;
+use skep_config::{DataChecksum, annotations, labels, paths};
+use skep_converge::{Digest, documents_digest};
+
+/// What is known of a ConfigMap with the configuration of pods. Its data is not kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ConfigFacts {
+    /// Its files, in any layout.
+    pub(crate) documents: Digest,
+    /// The checksum of its texts.
+    pub(crate) checksum: DataChecksum,
+}
+
+impl ConfigFacts {
+    pub(crate) fn of(object: &DynamicObject) -> Option<Arc<Self>> {
+        object.metadata.labels.as_ref()?.get(labels::COMPONENT)?;
+        let mut data: BTreeMap<String, String> = BTreeMap::deserialize(object.data.get("data")?).ok()?;
+        // A user may have added others.
+        data.retain(|name, _| paths::CONFIG_FILES.contains(&name.as_str()));
+        Some(Arc::new(Self { documents: documents_digest(&data), checksum: DataChecksum::new(&data) }))
+    }
+}
 
 /// What is known of a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -19,7 +19,9 @@ use skep_world::{Builder, Readable, Watched, World};
 
 use crate::{
     driver::Controller,
-    facts::{DeploymentFacts, ManagedDeploymentFacts, PodFacts, ServerSetFacts, StatefulSetFacts},
+    facts::{
+        ConfigFacts, DeploymentFacts, ManagedDeploymentFacts, PodFacts, ServerSetFacts, StatefulSetFacts,
+    },
     kinds::{Visit, each},
     refers::{Refers, reference_key},
 };
@@ -195,7 +197,7 @@ children! {
     /// RoleBindings.
     RoleBindings: RoleBinding, () = nothing, None;
     /// ConfigMaps: children, and those that users refer to.
-    ConfigMaps: ConfigMap, () = nothing, None;
+    ConfigMaps: ConfigMap, Option<Arc<ConfigFacts>> = ConfigFacts::of, None;
 }
 
 impl Readable for ConfigMaps {

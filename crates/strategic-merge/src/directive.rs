@@ -1,4 +1,4 @@
-//! The keys of a patch that say how to merge, not what.
+//! The keys of a patch that are directives.
 
 use serde_json::{Map, Value};
 
@@ -8,17 +8,17 @@ pub(crate) const PATCH: &str = "$patch";
 /// `$retainKeys: [...]`: the only keys that an object has afterwards.
 pub(crate) const RETAIN_KEYS: &str = "$retainKeys";
 
-/// What a key of a patch says.
+/// A key of a patch.
 pub(crate) enum Key<'a> {
     /// How to treat this object or item.
     Patch,
-    /// Which keys stay.
+    /// The keys that stay.
     RetainKeys,
-    /// `$setElementOrder/<list>`: in which order the items of the list are to be.
+    /// `$setElementOrder/<list>`: the order of the list's items.
     Order(&'a str),
-    /// `$deleteFromPrimitiveList/<list>`: which scalars to take out of the list.
+    /// `$deleteFromPrimitiveList/<list>`: the scalars to remove from the list.
     DeleteFrom(&'a str),
-    /// No directive: a field.
+    /// A field, not a directive.
     Field,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn orders(patch: &Map<String, Value>) -> impl Iterator<Item = (&str, 
     })
 }
 
-/// The lists that the patch takes scalars from: the directive's key, the list's name and the scalars.
+/// The lists from which the patch removes scalars: the directive's key, the list's name and the scalars.
 pub(crate) fn deletions(patch: &Map<String, Value>) -> impl Iterator<Item = (&str, &str, &Value)> {
     patch.iter().filter_map(|(key, value)| match Key::of(key) {
         Key::DeleteFrom(list) => Some((key.as_str(), list, value)),

@@ -1,8 +1,8 @@
-//! What can be wrong with a patch.
+//! The error of an invalid patch.
 
 use serde_json::Value;
 
-/// A patch that cannot be applied, and where it is at fault.
+/// A patch cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct Error {
@@ -11,7 +11,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// The place in the patch, such as `podTemplateSpec.spec.containers[1]`.
+    /// The path in the patch, such as `podTemplateSpec.spec.containers[1]`.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -29,7 +29,7 @@ pub(crate) enum Problem {
     WrongType { found: &'static str, expected: &'static str },
     #[error("{found} that cannot be merged with {template} of the template")]
     Mismatch { found: &'static str, template: &'static str },
-    #[error("{0} is not a directive that is known here: write delete or replace")]
+    #[error("{0} is not a known directive: write delete or replace")]
     UnknownDirective(Value),
     #[error("{0} is not among the $retainKeys, and the patch sets it")]
     NotRetained(String),
@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     NotScalars,
 }
 
-/// What a value is, for people.
+/// The type of a value, in words.
 pub(crate) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -53,7 +53,7 @@ pub(crate) fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// The problem that a value is not what belongs at its place.
+/// A value does not have the expected type.
 pub(crate) fn not(expected: &'static str, found: &Value) -> Problem {
     Problem::WrongType { found: kind(found), expected }
 }

@@ -1,11 +1,11 @@
 //! Strategic merge patches of pod templates, as the Kubernetes API server applies them.
 //!
-//! A user's `podTemplateSpec` is laid over the pod template of a workload: objects merge field by field, null deletes,
-//! lists merge by the key that the Kubernetes API gives them or are replaced, and the directives of
+//! A user's `podTemplateSpec` is merged into the pod template of a workload: objects merge field by field, null
+//! deletes, lists merge by the key that the Kubernetes API gives them or are replaced, and the directives of
 //! `application/strategic-merge-patch+json` (`$patch`, `$retainKeys`, `$setElementOrder/...`,
 //! `$deleteFromPrimitiveList/...`) do what they do there. Nothing here does I/O.
 //!
-//! A merged list has the order of the patch, and an item that only the template has keeps its place before the next
+//! A merged list has the order of the patch, and an item that only the template has keeps its position before the next
 //! one that the patch names. So a container that the patch adds comes first, unless the patch names one of the
 //! template's before it:
 //!
@@ -40,7 +40,7 @@ use path::Path;
 
 /// The template with the patch applied.
 ///
-/// The patch is held to [`validate_pod_template`] first: the API server decodes the outcome, so a patch of wrong types
+/// [`validate_pod_template`] validates the patch first: the API server decodes the result, so a patch of wrong types
 /// fails there as well.
 pub fn merge_pod_template(base: Value, patch: &Value) -> Result<Value, Error> {
     validate_pod_template(patch)?;
@@ -57,8 +57,8 @@ pub fn merge_pod_template(base: Value, patch: &Value) -> Result<Value, Error> {
 
 /// Whether every field of the patch that Kubernetes knows has the right type.
 ///
-/// A patch says only what it changes: required fields may be missing, nulls and directives may be anywhere, and a
-/// field of a newer Kubernetes is left for the API server to judge.
+/// A patch has only the fields that it changes: required fields may be missing, nulls and directives may be anywhere,
+/// and a field of a newer Kubernetes is left to the API server.
 pub fn validate_pod_template(patch: &Value) -> Result<(), Error> {
     let literal = Value::Object(literal::literal_object(object(patch)?));
     let decoded: Result<PodTemplateSpec, _> = serde_path_to_error::deserialize(literal);

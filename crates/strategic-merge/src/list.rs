@@ -1,4 +1,4 @@
-//! How a list of a patch is merged into the template's, and in which order.
+//! Merging a list of a patch into the template's, and the order of its items.
 
 use serde_json::{Map, Value};
 
@@ -26,7 +26,7 @@ pub(crate) fn merge(
     }
 }
 
-/// The same, in the order that `$setElementOrder` asks for. None if neither side has the list.
+/// The same, in the order of `$setElementOrder`. `None` if neither side has the list.
 pub(crate) fn merge_in_order(
     base: Option<Vec<Value>>,
     patch: Option<&[Value]>,
@@ -52,7 +52,7 @@ pub(crate) fn merge_in_order(
     Ok(Some(arrange(merged, identity, &order, &live)))
 }
 
-/// Takes these scalars out of the list, whatever its strategy.
+/// Removes these scalars from the list, for every merge strategy.
 pub(crate) fn delete_scalars(base: &mut Vec<Value>, scalars: &[Value], at: &Path<'_>) -> Result<(), Error> {
     if base.iter().chain(scalars).any(Value::is_object) {
         return Err(at.error(Problem::NotScalars));
@@ -110,8 +110,8 @@ fn union(base: Vec<Value>, patch: &[Value]) -> Vec<Value> {
     arrange(both, Identity::Itself, patch, &base)
 }
 
-/// Items named in `order` come in that order, the others in the one of the `live` list. Where both meet, an item that
-/// is not named comes as late as it can without passing a named one that it precedes in the live list.
+/// Items in `order` have that order, the others that of the `live` list. Where both meet, an item that
+/// is not in `order` comes as late as possible without passing one in `order` that it precedes in the live list.
 fn arrange(items: Vec<Value>, identity: Identity, order: &[Value], live: &[Value]) -> Vec<Value> {
     let place = |ids: &[Value], item: &Value| ids.iter().position(|id| identity.id(item) == Some(id));
     let (mut named, mut others): (Vec<_>, Vec<_>) =

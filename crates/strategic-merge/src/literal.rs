@@ -1,15 +1,15 @@
 //! Parts of a patch that are not merged with anything.
 //!
-//! Such parts may still hold nulls and directives. The API server drops them when it decodes the merged object; here
-//! they are dropped as the part is taken over. The one difference is inside maps of scalars, such as the
+//! Such parts may still contain nulls and directives. The API server drops them when it decodes the merged object; here
+//! they are dropped when the part is copied. The one difference is inside maps of scalars, such as the
 //! `limits: {cpu: null}` of a new container or of a container's `$patch: replace`: the API server decodes the null as
-//! a zero and a directive as a limit, here both are left out, as everywhere else.
+//! a zero and a directive as a limit, here both are omitted, as everywhere else.
 
 use serde_json::{Map, Value};
 
 use crate::directive::{self, Key};
 
-/// A field that the template does not have. What carries a `$patch` had its target there, and goes with it.
+/// A field that the template does not have. A value with a `$patch` has no target, and is dropped.
 pub(crate) fn new_field(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -20,7 +20,7 @@ pub(crate) fn new_field(value: &Value) -> Option<Value> {
     }
 }
 
-/// A value that stands for itself, such as an item of a replaced list.
+/// A value that is not merged, such as an item of a replaced list.
 pub(crate) fn literal(value: &Value) -> Value {
     match value {
         Value::Object(fields) => Value::Object(literal_object(fields)),
@@ -29,7 +29,7 @@ pub(crate) fn literal(value: &Value) -> Value {
     }
 }
 
-/// An object that stands for itself.
+/// An object that is not merged.
 pub(crate) fn literal_object(fields: &Map<String, Value>) -> Map<String, Value> {
     members(fields, |value| (!value.is_null()).then(|| literal(value)))
 }

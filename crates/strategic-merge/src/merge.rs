@@ -1,4 +1,4 @@
-//! How an object of a patch is merged into the template's.
+//! Merging an object of a patch into the template's.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ pub(crate) fn object(
         ordered(base, patch.get(name), of.field(name), order, &at.field(name), &at.field(key))?;
         done.insert(name);
     }
-    // Go walks the patch in random order; to delete before adding is the one order in which both have an effect.
+    // Go iterates over the patch in random order; only deleting before adding gives both an effect.
     for (key, name, scalars) in directive::deletions(patch) {
         let scalars = array(scalars, &at.field(key))?;
         if let Some(Value::Array(items)) = base.get_mut(name) {

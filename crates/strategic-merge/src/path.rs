@@ -1,10 +1,10 @@
-//! Where in a patch something is.
+//! Paths in a patch.
 
 use std::fmt;
 
 use crate::{Error, error::Problem};
 
-/// A place in a patch, as a chain up to its root, so that nothing is allocated until something is wrong.
+/// A path in a patch, as a chain up to its root, so that only an error allocates.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'a> {
     Root,
@@ -21,7 +21,7 @@ impl<'a> Path<'a> {
         Self::Item(self, index)
     }
 
-    /// The name of the field that is here.
+    /// The name of the field at this path.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Root => "podTemplateSpec",
@@ -30,7 +30,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The error that something is wrong here.
+    /// An error at this path.
     pub(crate) fn error(&self, problem: Problem) -> Error {
         Error { path: self.to_string(), problem }
     }

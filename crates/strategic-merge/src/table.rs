@@ -1,23 +1,23 @@
 //! Which lists below a PodTemplateSpec are merged, and by what: the patchStrategy and patchMergeKey of Kubernetes 1.34.
 //!
-//! What is not written down here is merged the ordinary way: objects field by field, lists and scalars replaced.
-//! A test holds this table against the OpenAPI document of a real API server.
+//! Fields that are not in this table are merged by default: objects field by field, lists and scalars are replaced.
+//! A test compares this table with the OpenAPI document of a real API server.
 
 use Field::{Keyed, Object, Set};
 
-/// The fields of a Kubernetes type that are not merged the ordinary way, or that lead to some that are not.
+/// The fields of a Kubernetes type that are not merged by default, or that contain such fields.
 pub(crate) struct Type(&'static [(&'static str, Field)]);
 
 /// How one field is merged.
 #[derive(Clone, Copy)]
 pub(crate) enum Field {
-    /// As its JSON suggests: an object field by field; a list or a scalar is replaced.
+    /// By default: an object field by field; a list or a scalar is replaced.
     Ordinary,
     /// An object with fields of this type.
     Object(&'static Type),
-    /// A list of objects of this type, of which those with the same value under this key are the same.
+    /// A list of objects of this type, merged by this key.
     Keyed(&'static str, &'static Type),
-    /// A list of scalars that keeps what it has.
+    /// A list of scalars, merged as a set.
     Set,
 }
 
@@ -54,7 +54,8 @@ static POD_SPEC: Type = Type(&[
 
 static CONTAINER: Type = Type(&[
     ("env", Keyed("name", &ORDINARY)),
-    // Two ports of one number and different protocols are the same here: an old flaw of the API that stays.
+    // Two ports with one number and different protocols are the same here: an old bug of the API that has to be
+    // followed.
     ("ports", Keyed("containerPort", &ORDINARY)),
     ("volumeDevices", Keyed("devicePath", &ORDINARY)),
     ("volumeMounts", Keyed("mountPath", &ORDINARY)),

@@ -1,4 +1,4 @@
-//! Credentials of AWS for a caller's token, and requests that are signed with them.
+//! Temporary credentials of AWS for a caller's token, and requests that are signed with them.
 
 mod sigv4;
 mod sts;
@@ -6,18 +6,18 @@ mod sts;
 pub use sigv4::{CannotSign, Signer};
 pub use sts::{Sts, StsError};
 
-/// Credentials that end by themselves.
+/// Temporary credentials.
 #[derive(Clone)]
 pub struct Credentials {
-    /// Which they are.
+    /// The access key id.
     pub access_key_id: String,
-    /// What is signed with.
+    /// The secret access key.
     pub secret_access_key: String,
-    /// The session that they are of.
+    /// The session token.
     pub session_token: String,
 }
 
-/// Which they are, and nothing that could be used.
+/// Only the access key id, which is not secret.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Credentials").finish_non_exhaustive()

@@ -1,7 +1,7 @@
-//! Signatures of AWS, version 4.
+//! AWS Signature Version 4.
 //!
-//! Signed are the method, the address, the body, and of the head what must be: the host, the type of the body, and what
-//! is AWS's own. What others add on the way does not break it.
+//! The signature covers the method, the address, the body and the required headers: the host, the content type and
+//! AWS's own. Headers that others add on the way do not invalidate it.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 const OWN: &str = "x-amz-";
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
-/// What stays as it is, by RFC 3986, does so for AWS.
+/// The characters that are not encoded: the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A request that cannot be signed: a part of it cannot be sent in a head.
+/// A request cannot be signed: a part of it cannot be a header value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the request cannot be signed")]
 pub struct CannotSign;
@@ -37,7 +37,7 @@ impl Signer {
         Self { region: region.to_owned(), service: service.to_owned() }
     }
 
-    /// Puts the signature on a head, in place of what it says in AWS's name. The time is written as
+    /// Adds the signature to the headers, and replaces the headers of AWS that they have. The time has the format
     /// `20150830T123600Z`.
     pub fn sign(
         &self,
@@ -81,7 +81,7 @@ fn secret(text: &str) -> Result<HeaderValue, CannotSign> {
     Ok(value)
 }
 
-/// What of the head is signed, by name.
+/// The headers that are signed, by name.
 fn signed<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<BTreeMap<&'a str, String>, CannotSign> {
     let mut signed = BTreeMap::from([("host", host(uri).ok_or(CannotSign)?)]);
     for name in headers.keys().map(HeaderName::as_str) {
@@ -94,7 +94,7 @@ fn signed<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<BTreeMap<&'a str, Str
     Ok(signed)
 }
 
-/// The host as a client sends it: without the port that the scheme has anyway.
+/// The host as a client sends it: without the default port of the scheme.
 fn host(uri: &Uri) -> Option<String> {
     let usual = if uri.scheme() == Some(&Scheme::HTTP) { 80 } else { 443 };
     let host = uri.host()?;
@@ -108,7 +108,7 @@ fn words(text: &str) -> String {
     text.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// The path without detours, encoded once more than it is sent.
+/// The normalised path, encoded once more than it is sent.
 fn path(path: &str) -> String {
     let mut segments = Vec::new();
     for segment in path.split('/') {
@@ -124,7 +124,7 @@ fn path(path: &str) -> String {
     format!("/{}{end}", segments.join("/"))
 }
 
-/// The query, sorted and spelled in the one way.
+/// The query, sorted and normalised.
 fn query(query: &str) -> String {
     let pairs = form_urlencoded::parse(query.as_bytes());
     let mut pairs: Vec<_> = pairs.map(|(name, value)| (encoded(&name), encoded(&value))).collect();
@@ -140,7 +140,7 @@ fn encoded(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What AWS publishes with its test suite of version 4.
+    /// From the test suite that AWS publishes.
     const SESSION: &str = "AQoDYXdzEPT//////////wEXAMPLEtc764bNrC9SAPBSM22wDOk4x4HIZ8j4FZTwdQWLWsKWHGBuFqwAeMicRXmxfpSPfIeoIYRqTflfKD8YUuwthAx7mSEI/qkPpKPi/kMcGdQrmGdeehM4IC1NtBmUpp2wUE8phUZampKsburEDy0KPkyQDYwT7WZ0wq5VSXDvp75YU9HFvlRd8Tx6q6fE8YQcHNVXAkiY9q6d+xo0rKwT38xVqr7ZD0u0iPPkUL64lIZbqBAz+scqKmlzm8FDrypNC9Yjc8fPOLn9FX9KSYvKTr4rvx3iSIlTJabIQwj2ICCR/oLxBA==";
 
     fn signature(method: &str, path: &str, token: &str, type_: Option<&str>, body: &str) -> String {
@@ -154,7 +154,7 @@ mod tests {
         if let Some(type_) = type_ {
             headers.insert(header::CONTENT_TYPE, type_.parse().unwrap());
         }
-        // What a caller says in AWS's name does not count.
+        // Headers of AWS that a caller sends are replaced.
         headers.insert("x-amz-target", "forged".parse().unwrap());
         headers.insert("x-other", "unsigned".parse().unwrap());
         let method: Method = method.parse().unwrap();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_that_aws_publishes_are_met() {
+    fn it_matches_the_test_vectors_of_aws() {
         const SCOPE: &str =
             "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=";
         const FORM: Option<&str> = Some("application/x-www-form-urlencoded");

@@ -1,4 +1,4 @@
-//! Credentials of AWS in place of a caller's token: `AssumeRoleWithWebIdentity`, which needs no credentials itself.
+//! Credentials of AWS for a caller's token: `AssumeRoleWithWebIdentity`, which needs no credentials itself.
 
 use std::{
     sync::Arc,
@@ -17,16 +17,16 @@ use crate::{
     limits,
 };
 
-/// Codes of refusals that are about AWS, and not about the caller.
+/// Error codes that are about AWS, and not about the caller.
 const TRANSIENT: [&str; 4] = ["IDPCommunicationError", "InternalFailure", "ServiceUnavailable", "Throttling"];
 
-/// Why there are no credentials. It says nothing of the token.
+/// Why there are no credentials. The message contains no part of the token.
 #[derive(Debug, thiserror::Error)]
 pub enum StsError {
-    /// AWS does not give any for this token and role.
+    /// AWS refuses this token or role.
     #[error("AWS does not give credentials for this token and role: {0}")]
     Refused(String),
-    /// AWS cannot be asked at the moment.
+    /// AWS is unavailable.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -37,9 +37,9 @@ impl From<FetchError> for StsError {
     }
 }
 
-/// Gets credentials, and uses them again for the same token and role until shortly before they end.
+/// Fetches credentials, and caches them for the token and role until shortly before they expire.
 ///
-/// They are kept by the token and not by who it is of: what a role asks of a token may be more than whose it is.
+/// The cache is by token and not by caller: a role's trust policy may depend on more than the subject.
 pub struct Sts {
     fetcher: Fetcher,
     endpoint: Uri,
@@ -48,15 +48,15 @@ pub struct Sts {
 }
 
 impl Sts {
-    /// Asks the service in a region for credentials that are good for so many seconds.
+    /// Uses the service of a region. Credentials are valid for so many seconds.
     pub fn new(region: &str, seconds: u32) -> Result<Self, SetupError> {
         let domain = if region.starts_with("cn-") { "amazonaws.com.cn" } else { "amazonaws.com" };
         Self::at(&format!("https://sts.{region}.{domain}/"), seconds)
     }
 
-    /// Asks the service at this address.
+    /// Uses the service at this address.
     pub fn at(endpoint: &str, seconds: u32) -> Result<Self, SetupError> {
-        // The address is made from the region. In a private network it is a private one.
+        // The address follows from the region. With a VPC endpoint it is a private one.
         let fetcher = Fetcher::new(Reach { private: true, plain: true }, None)?;
         Ok(Self { endpoint: fetcher.address("region", endpoint)?, fetcher, seconds, known: Cache::new() })
     }
@@ -68,19 +68,19 @@ impl Sts {
         session: &str,
         token: &str,
     ) -> Result<Arc<Credentials>, StsError> {
-        // None of the two has a line break in it.
+        // Neither of the two contains a line break.
         let key = format!("{role}\n{session}\n{token}");
         if let Some(known) = self.known.get(&key, Instant::now()) {
             return Ok(known);
         }
-        let asked = Instant::now();
-        let credentials = Arc::new(self.asked(role, session, token).await?);
+        let sent = Instant::now();
+        let credentials = Arc::new(self.assume_role(role, session, token).await?);
         let life = Duration::from_secs(self.seconds.into()).saturating_sub(limits::CREDENTIALS_MARGIN);
-        self.known.put(&key, credentials.clone(), asked + life, Instant::now());
+        self.known.put(&key, credentials.clone(), sent + life, Instant::now());
         Ok(credentials)
     }
 
-    async fn asked(&self, role: &str, session: &str, token: &str) -> Result<Credentials, StsError> {
+    async fn assume_role(&self, role: &str, session: &str, token: &str) -> Result<Credentials, StsError> {
         let seconds = self.seconds.to_string();
         let request = post(
             &self.endpoint,
@@ -96,8 +96,8 @@ impl Sts {
         let (status, body) = self.fetcher.bytes(request, limits::STS, limits::FETCH_TIME).await?;
         let text = std::str::from_utf8(&body).unwrap_or_default();
         if status.is_success() {
-            let wrong = || FetchError::answer(&self.endpoint, "there are no credentials in it");
-            return Ok(credentials(text).ok_or_else(wrong)?);
+            let malformed = || FetchError::answer(&self.endpoint, "it has no credentials");
+            return Ok(credentials(text).ok_or_else(malformed)?);
         }
         let code = code(text);
         let transient = TRANSIENT.iter().any(|known| code.starts_with(known));
@@ -110,9 +110,9 @@ impl Sts {
 
 fn credentials(xml: &str) -> Option<Credentials> {
     let document = Document::parse(xml).ok()?;
-    let found = document.descendants().find(|node| node.tag_name().name() == "Credentials")?;
+    let node = document.descendants().find(|node| node.tag_name().name() == "Credentials")?;
     let text = |name| {
-        let node = found.children().find(|node| node.tag_name().name() == name)?;
+        let node = node.children().find(|node| node.tag_name().name() == name)?;
         node.text().map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned)
     };
     Some(Credentials {
@@ -122,15 +122,14 @@ fn credentials(xml: &str) -> Option<Credentials> {
     })
 }
 
-/// The code of an error, which is a word of AWS. Its message may quote the token.
+/// The code of an error. Its message is not used because it may quote the token.
 fn code(xml: &str) -> String {
-    let found = Document::parse(xml).ok().and_then(|document| {
+    let code = Document::parse(xml).ok().and_then(|document| {
         let node = document.descendants().find(|node| node.tag_name().name() == "Code")?;
         node.text().map(str::trim).map(str::to_owned)
     });
-    found
-        .filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        .unwrap_or_else(|| "for no reason that it tells".to_owned())
+    code.filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .unwrap_or_else(|| "no reason given".to_owned())
 }
 
 #[cfg(test)]

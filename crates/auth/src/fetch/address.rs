@@ -1,9 +1,9 @@
-//! Which addresses are everybody's.
+//! Public addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address is on the public internet. Everything else is a network, a node or a metadata service that an
-/// outsider must not be able to send us to.
+/// Whether an address is on the public internet. Others belong to a network, a node or a metadata service to which an
+/// outsider must not be able to direct requests.
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => v4_is_public(address),
@@ -16,7 +16,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 fn v4_is_public(address: Ipv4Addr) -> bool {
     let [first, second, third, _] = address.octets();
-    // Shared by a provider and its customers; one cloud has its metadata service there.
+    // Carrier-grade NAT; one cloud has its metadata service in this range.
     let shared = first == 100 && (64..128).contains(&second);
     let protocols = (first, second, third) == (192, 0, 0);
     let benchmarks = first == 198 && (second & 0xfe) == 18;
@@ -32,7 +32,7 @@ fn v4_is_public(address: Ipv4Addr) -> bool {
         || address.is_documentation())
 }
 
-/// The IPv4 address that this one leads to: mapped, through NAT64, or through 6to4.
+/// The embedded IPv4 address: mapped, NAT64 or 6to4.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let octets = address.octets();
     match address.segments() {
@@ -44,7 +44,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Only what is given out for use on the internet, 2000::/3, without its parts for documentation and tunnels.
+/// Global unicast, 2000::/3, without its parts for documentation and tunnels.
 fn v6_is_public(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
     let documentation = (first, second) == (0x2001, 0xdb8) || first == 0x3fff;
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_everybodys_is_known() {
+    fn private_and_special_addresses_are_not_public() {
         let public = |text: &str| is_public(text.parse().unwrap());
         for address in
             ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808"]

@@ -1,7 +1,7 @@
-//! Connections to addresses that may be reached.
+//! Connections to permitted addresses.
 //!
-//! The address is looked at when it is connected to, not when a name is first seen: whoever owns the name may answer
-//! with another address the next time.
+//! The address is checked when connecting, not when a name is first resolved: DNS may return another address the
+//! next time.
 
 use std::{
     io,
@@ -36,7 +36,7 @@ fn refused() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "its address is private, which is not allowed")
 }
 
-/// Connects to what may be reached.
+/// Connects to permitted addresses.
 #[derive(Clone)]
 pub(super) struct Guarded {
     connector: HttpConnector<Addresses>,
@@ -64,7 +64,7 @@ impl Service<Uri> for Guarded {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        // An address in place of a name is not resolved, so it does not come by the resolver.
+        // A literal address does not pass through the resolver.
         let host = uri.host().unwrap_or_default();
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.parse().is_ok_and(|address| !self.reach.permits(address)) {
@@ -74,7 +74,7 @@ impl Service<Uri> for Guarded {
     }
 }
 
-/// Resolves names to addresses that may be reached.
+/// Resolves names to permitted addresses.
 #[derive(Clone)]
 struct Addresses {
     resolver: GaiResolver,
@@ -93,10 +93,10 @@ impl Service<Name> for Addresses {
     fn call(&mut self, name: Name) -> Self::Future {
         let (resolving, reach) = (self.resolver.call(name), self.reach);
         async move {
-            let found: Vec<_> = resolving.await?.collect();
+            let addresses: Vec<_> = resolving.await?.collect();
             let permitted: Vec<_> =
-                found.iter().copied().filter(|address| reach.permits(address.ip())).collect();
-            if permitted.is_empty() && !found.is_empty() {
+                addresses.iter().copied().filter(|address| reach.permits(address.ip())).collect();
+            if permitted.is_empty() && !addresses.is_empty() {
                 return Err(refused());
             }
             Ok(permitted.into_iter())

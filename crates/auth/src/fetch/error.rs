@@ -1,4 +1,4 @@
-//! Why something could not be fetched.
+//! Why a request failed.
 
 use std::{error::Error, iter};
 
@@ -6,7 +6,7 @@ use http::{StatusCode, Uri};
 
 use super::origin;
 
-/// Why there is no answer. Of an address it says the host alone.
+/// Why there is no response. Of an address it names only the origin.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("it must be an absolute http or https URL")]
@@ -19,7 +19,7 @@ pub(crate) enum FetchError {
     Slow(String),
     #[error("{0} answered with status {1}")]
     Status(String, StatusCode),
-    #[error("the answer of {0} is not what it should be: {1}")]
+    #[error("the response of {0} is malformed: {1}")]
     Answer(String, &'static str),
     #[error("the token file {0} cannot be read, or holds no token")]
     TokenFile(String),
@@ -38,7 +38,7 @@ impl FetchError {
         Self::Answer(origin(uri), what)
     }
 
-    /// With the causes: of TLS, DNS and sockets, none of which sees the request.
+    /// With the causes: errors of TLS, DNS and sockets, none of which contains the request.
     pub(crate) fn unreachable(uri: &Uri, error: &(dyn Error + 'static)) -> Self {
         let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
         Self::Unreachable(origin(uri), causes.collect::<Vec<_>>().join(": "))

@@ -1,4 +1,4 @@
-//! The one client by which anything is fetched.
+//! The HTTP client of this crate.
 
 mod address;
 mod connect;
@@ -24,19 +24,19 @@ use connect::Guarded;
 pub(crate) use error::FetchError;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
-/// The API server of Kubernetes has its keys by the second name alone (RFC 7517, section 8.5).
+/// The API server of Kubernetes serves its keys as the second type only (RFC 7517, section 8.5).
 const JSON: HeaderValue = HeaderValue::from_static("application/json, application/jwk-set+json");
-/// How long an idle connection is kept for the next request.
+/// How long an idle connection stays in the pool.
 const IDLE: Duration = Duration::from_secs(60);
-/// How many of them.
+/// The number of idle connections.
 const IDLE_CONNECTIONS: usize = 16;
 
-/// What may be reached.
+/// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// Whether an address may be of a private network, or of this node.
+    /// Whether an address may be private, or of this node.
     pub(crate) private: bool,
-    /// Whether a request may go unencrypted.
+    /// Whether a request may be unencrypted.
     pub(crate) plain: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// A client that trusts the authorities of that file, or those of the system.
+    /// A client that trusts the certificate authorities of that file, or those of the system.
     pub(crate) fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
         let tls = HttpsConnectorBuilder::new().with_tls_config(tls::config(authorities)?);
         let connector = tls.https_or_http().enable_http1().wrap_connector(Guarded::new(reach));
@@ -60,7 +60,7 @@ impl Fetcher {
         Ok(Self { pool, reach, places: Semaphore::new(limits::FETCHES) })
     }
 
-    /// The address that a field of the configuration holds.
+    /// The address in a field of the configuration.
     pub(crate) fn address(&self, field: &str, text: &str) -> Result<Uri, SetupError> {
         let uri: Uri =
             text.trim().parse().map_err(|_| SetupError::new(format!("{field}: {text:?} is not a URL")))?;
@@ -70,7 +70,7 @@ impl Fetcher {
         }
     }
 
-    /// The status of an answer and the JSON object in it, if there is one.
+    /// Sends a request. Returns the status of the response and the JSON object in it, if it has one.
     pub(crate) async fn send(
         &self,
         mut request: Request<Bytes>,
@@ -82,7 +82,7 @@ impl Fetcher {
         Ok((status, serde_json::from_slice(&body).ok()))
     }
 
-    /// The status of an answer and its body, whatever that is.
+    /// Sends a request. Returns the status of the response and its body.
     pub(crate) async fn bytes(
         &self,
         mut request: Request<Bytes>,
@@ -94,7 +94,7 @@ impl Fetcher {
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         let fetching = async {
             let _place = self.places.acquire().await.map_err(|_| FetchError::slow(&uri))?;
-            let response = self.followed(request).await?;
+            let response = self.send_following_redirects(request).await?;
             let status = response.status();
             let body = Limited::new(response.into_body(), limit).collect().await;
             let body = body.map_err(|_| FetchError::Answer(origin(&uri), "it broke off, or is too large"))?;
@@ -103,8 +103,11 @@ impl Fetcher {
         tokio::time::timeout(time, fetching).await.unwrap_or_else(|_| Err(FetchError::slow(&uri)))
     }
 
-    /// Sends a request, and follows redirects of what was only asked for, at the same host.
-    async fn followed(&self, request: Request<Bytes>) -> Result<Response<Incoming>, FetchError> {
+    /// Sends a request, and follows redirects of GET requests at the same host.
+    async fn send_following_redirects(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<Response<Incoming>, FetchError> {
         let (parts, body) = request.into_parts();
         let mut uri = parts.uri.clone();
         let mut redirects = 0;
@@ -138,8 +141,8 @@ impl Fetcher {
     }
 }
 
-/// Where an answer to a request for this address sends it, if that is at the same host and as secure. Whoever follows
-/// redirects to elsewhere takes its secrets there.
+/// The redirect in a response to a request for this address, if it is at the same host and as secure. A redirect to
+/// another host would receive the secrets of the request.
 pub fn redirect<B>(uri: &Uri, response: &Response<B>) -> Option<Uri> {
     if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
         return None;
@@ -156,7 +159,7 @@ pub fn redirect<B>(uri: &Uri, response: &Response<B>) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// Scheme, host and port: all of an address that is fit for a log. The rest may hold a token or a password.
+/// Scheme, host and port: the part of an address that may be logged. The rest may contain a token or a password.
 fn origin(uri: &Uri) -> String {
     let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default())

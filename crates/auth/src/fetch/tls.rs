@@ -1,4 +1,4 @@
-//! Whom the client trusts.
+//! The certificate authorities that the client trusts.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -11,7 +11,7 @@ use rustls::{
 
 use crate::SetupError;
 
-/// With a file of authorities, only they are trusted: whoever names one means that one.
+/// With a file of authorities, only those are trusted, and not those of the system.
 pub(super) fn config(authorities: Option<&Path>) -> Result<ClientConfig, SetupError> {
     let failed = |error: rustls::Error| SetupError::new(format!("TLS cannot be set up: {error}"));
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -33,5 +33,5 @@ fn roots(path: &Path) -> Result<RootCertStore, SetupError> {
     for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
     }
-    if roots.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(roots) }
+    if roots.is_empty() { Err(wrong(&"it has no certificate")) } else { Ok(roots) }
 }

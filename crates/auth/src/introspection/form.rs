@@ -1,4 +1,4 @@
-//! How issuers are asked about tokens, and how they answer.
+//! Requests and responses of introspection endpoints.
 
 use bytes::Bytes;
 use http::{Request, StatusCode, Uri};
@@ -15,16 +15,16 @@ const GOOGLE: &str = "https://oauth2.googleapis.com/tokeninfo";
 const GOOGLE_ISSUER: &str = "https://accounts.google.com";
 const GITHUB: &str = "https://api.github.com/applications/";
 const GITHUB_ISSUER: &str = "https://github.com";
-/// What is kept of a standard answer. The rest is the business of the two servers.
+/// The claims of a standard response that an identity has. The others are between the two servers.
 const KEPT: [&str; 5] = ["exp", "sub", "aud", "scope", "iss"];
 
-/// The way to ask.
+/// The protocol of an introspection endpoint.
 pub(super) enum Form {
     /// RFC 7662.
     Standard(Uri, Option<Credentials>),
-    /// Google's, which takes the token as a part of the address.
+    /// Google's, with the token in the query.
     Google(Uri),
-    /// GitHub's check of a token of an application.
+    /// GitHub's check of an application's token.
     GitHub(Uri, Option<Credentials>),
 }
 
@@ -63,7 +63,7 @@ impl Form {
         request
     }
 
-    /// What an answer says of the token. Nothing: it is not a token, or not any more.
+    /// The claims in a response. `None` if the token is unknown or has expired.
     pub(super) fn claims(
         &self,
         uri: &Uri,
@@ -73,7 +73,7 @@ impl Form {
         match (self, status.as_u16()) {
             (Self::Google(_), 400 | 401) | (Self::GitHub(..), 404 | 422) => return Ok(None),
             (_, 200) => {}
-            // Also when it is we who are not known: that is no judgement of the caller.
+            // Also if our own credentials are refused: that is not the caller's fault.
             _ => return Err(FetchError::status(uri, status)),
         }
         let answer = answer.ok_or_else(|| FetchError::answer(uri, "it is not a JSON object"))?;
@@ -84,7 +84,7 @@ impl Form {
         })
     }
 
-    /// What the identity keeps of the claims.
+    /// The claims that the identity has.
     pub(super) fn kept(&self, mut claims: Claims) -> Claims {
         if matches!(self, Self::Standard(..)) {
             claims.retain(|key, _| KEPT.contains(&key.as_str()));
@@ -93,7 +93,7 @@ impl Form {
     }
 }
 
-/// Google writes times as texts, and does not repeat who it is.
+/// Google writes times as strings, and does not name the issuer.
 fn google(mut answer: Claims) -> Claims {
     for key in ["exp", "iat"] {
         let number = answer.get(key).and_then(Value::as_str).and_then(|text| text.parse::<u64>().ok());
@@ -105,7 +105,7 @@ fn google(mut answer: Claims) -> Claims {
     answer
 }
 
-/// GitHub tells of a user, and of a token that lasts until it is revoked: as long as the answer is believed.
+/// GitHub describes a user and a token that lasts until it is revoked: the claims expire with the cached response.
 fn github(answer: &Claims) -> Claims {
     let user = &answer.get("user").cloned().unwrap_or_default();
     let end = (now() + limits::ANSWER_LIFE).as_secs() + 1;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn google_is_asked_in_its_own_way() {
+    fn google_has_a_protocol_of_its_own() {
         let google = form(GOOGLE);
         let request = google.request("a+b");
         assert_eq!(request.uri(), "https://oauth2.googleapis.com/tokeninfo?access_token=a%2Bb");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn github_is_asked_in_its_own_way() {
+    fn github_has_a_protocol_of_its_own() {
         let github = form("https://api.github.com/applications/client/token");
         let request = github.request("gho_1");
         assert_eq!(request.body(), r#"{"access_token":"gho_1"}"#);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_only_looks_like_theirs_is_asked_as_the_standard_says() {
+    fn an_address_that_only_resembles_theirs_gets_a_standard_request() {
         for url in ["https://oauth2.googleapis.com.evil.example/tokeninfo", "https://api.github.com/user"] {
             let request = form(url).request("t");
             assert_eq!(request.body(), "token=t&token_type_hint=access_token", "{url}");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_token_that_is_said_to_be_active_is() {
+    fn only_an_active_token_is_accepted() {
         let standard = form("https://issuer.example/introspect");
         let uri: Uri = "https://issuer.example/introspect".parse().unwrap();
         for (answer, active) in [

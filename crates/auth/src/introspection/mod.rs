@@ -1,4 +1,4 @@
-//! Opaque tokens: only their issuer can say what they are.
+//! Introspection of opaque tokens (RFC 7662).
 
 mod form;
 
@@ -17,10 +17,10 @@ use form::Form;
 
 const NOT_ACTIVE: Refusal = Refusal::Token("the issuer does not know the token, or it has ended");
 
-/// Asks an issuer about tokens.
+/// Introspects tokens at their issuer.
 ///
-/// An answer is believed for [`limits::ANSWER_LIFE`] and no longer than the token lasts: a token that its issuer
-/// revokes is taken for that long.
+/// A response is cached for [`limits::ANSWER_LIFE`], and no longer than the token lasts: a token that its issuer
+/// revokes is accepted for that long.
 pub(crate) struct Introspection {
     fetcher: Fetcher,
     form: Form,
@@ -43,28 +43,28 @@ impl Introspection {
         Ok(Self { fetcher, form, answers: Cache::new() })
     }
 
-    /// Who the token is of.
+    /// The identity of the token's subject.
     pub(crate) async fn identity(&self, token: &str, expected: &Expected) -> Result<Arc<Identity>, Refusal> {
         if let Some(identity) = self.answers.get(token, Instant::now()) {
             return Ok(identity);
         }
-        let asked = Instant::now();
-        let claims = match self.asked(token).await {
+        let sent = Instant::now();
+        let claims = match self.introspect(token).await {
             Ok(Some(claims)) => claims,
             Ok(None) => return Err(NOT_ACTIVE),
             Err(error) => {
-                warn!(%error, "a token cannot be introspected");
+                warn!(%error, "token introspection failed");
                 return Err(Refusal::Unavailable);
             }
         };
         expected.check(&claims)?;
-        let until = asked + rest(&claims).min(limits::ANSWER_LIFE);
+        let until = sent + rest(&claims).min(limits::ANSWER_LIFE);
         let identity = Arc::new(Identity::of(self.form.kept(claims)));
         self.answers.put(token, identity.clone(), until, Instant::now());
         Ok(identity)
     }
 
-    async fn asked(&self, token: &str) -> Result<Option<Claims>, FetchError> {
+    async fn introspect(&self, token: &str) -> Result<Option<Claims>, FetchError> {
         let request = self.form.request(token);
         let uri = request.uri().clone();
         let (status, answer) = self.fetcher.send(request, limits::INTROSPECTION, limits::FETCH_TIME).await?;

@@ -1,10 +1,10 @@
-//! The keys of an issuer, as they are now.
+//! The current keys of an issuer.
 //!
-//! Keys are fetched when the first token comes, and again when they are old, beside the requests that use them. A
-//! token that names a key which is not known waits for one more fetch, which begins after it came: so a key that the
-//! issuer has just begun to use is found, and no valid request is lost. All that wait share one fetch, fetches have a
-//! pause between them, and a key that was not found is not looked for again for a while: tokens with made-up keys
-//! cannot turn into a flood at the issuer.
+//! Keys are fetched for the first token, and again when they are old, in the background of the requests that use
+//! them. A token with an unknown key waits for one more fetch, which starts after its arrival: so a key that the
+//! issuer has just started to use is found, and no valid request is lost. All that wait share one fetch, fetches have
+//! a pause between them, and an unknown key is not fetched again for a while: tokens with made-up keys cannot cause a
+//! flood of requests to the issuer.
 
 mod pace;
 mod set;
@@ -35,20 +35,20 @@ struct Shared {
     source: Source,
     pace: Pace,
     state: Mutex<State>,
-    /// Whose turn it is to fetch.
+    /// Held by the task that fetches.
     turn: Arc<Turn<()>>,
     places: Semaphore,
 }
 
 #[derive(Default)]
 struct State {
-    /// The keys, and when it was begun to fetch them.
+    /// The keys, and when their fetch started.
     set: Option<(Arc<KeySet>, Instant)>,
-    /// When the last fetch began.
-    begun: Option<Instant>,
+    /// When the last fetch started.
+    started: Option<Instant>,
     /// When the last fetch failed, if it did.
     failed: Option<Instant>,
-    /// The ids that were looked for in vain, and when.
+    /// The ids that the issuer did not have, and when.
     missing: HashMap<String, Instant>,
 }
 
@@ -58,7 +58,7 @@ impl Keys {
         Self(Arc::new(Shared { source, pace, state, turn, places: Semaphore::new(limits::WAITING) }))
     }
 
-    /// Keys with one of that id among them.
+    /// Keys that include one with that id.
     pub(crate) async fn with(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
         let came = Instant::now();
         if let Some(known) = self.known(id) {
@@ -66,25 +66,25 @@ impl Keys {
         }
         let _place = self.0.places.try_acquire().map_err(|_| Refusal::Unavailable)?;
         let turn = self.0.turn.clone().lock_owned().await;
-        // Whoever had the turn before may have found it.
-        if self.0.asked_since(came) || self.0.knows(id) {
+        // The previous fetch may have brought it.
+        if self.0.fetched_since(came) || self.0.knows(id) {
             drop(turn);
         } else {
-            // Those who wait depend on it also when this request is given up.
+            // Other requests wait for it even if this one is cancelled.
             tokio::spawn(self.0.clone().fetch(turn)).await.ok();
         }
         self.0.outcome(id)
     }
 
-    /// What can be said without waiting.
+    /// The result, if it is known without a fetch.
     fn known(&self, id: &str) -> Option<Result<Arc<KeySet>, Refusal>> {
         let pace = &self.0.pace;
         let state = self.0.state();
         if let Some(set) = self.0.usable(&state) {
             if set.has(id) {
                 let old = state.set.as_ref().is_some_and(|(_, fetched)| fetched.elapsed() >= pace.fresh);
-                let rested = state.begun.is_none_or(|begun| begun.elapsed() >= pace.retry);
-                if old && rested {
+                let pause_over = state.started.is_none_or(|started| started.elapsed() >= pace.retry);
+                if old && pause_over {
                     self.refresh();
                 }
                 return Some(Ok(set));
@@ -97,7 +97,7 @@ impl Keys {
         failed.then_some(Err(Refusal::Unavailable))
     }
 
-    /// Fetches beside the request, unless somebody does already.
+    /// Starts a fetch in the background, unless one is running.
     fn refresh(&self) {
         if let Ok(turn) = self.0.turn.clone().try_lock_owned() {
             tokio::spawn(self.0.clone().fetch(turn));
@@ -110,10 +110,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is an answer for those who came at that time: a fetch that began later, or one that failed later.
-    fn asked_since(&self, came: Instant) -> bool {
+    /// Whether a fetch started, or failed, after that time.
+    fn fetched_since(&self, came: Instant) -> bool {
         let state = self.state();
-        state.begun.is_some_and(|begun| begun >= came) || state.failed.is_some_and(|failed| failed >= came)
+        state.started.is_some_and(|started| started >= came)
+            || state.failed.is_some_and(|failed| failed >= came)
     }
 
     fn knows(&self, id: &str) -> bool {
@@ -127,27 +128,29 @@ impl Shared {
     }
 
     async fn fetch(self: Arc<Self>, turn: OwnedMutexGuard<()>) {
-        let last = self.state().begun;
+        let last = self.state().started;
         if let Some(last) = last {
             sleep_until(last + self.pace.pause).await;
         }
-        let begun = Instant::now();
-        self.state().begun = Some(begun);
+        let started = Instant::now();
+        self.state().started = Some(started);
         let fetched = timeout(limits::FETCH_TIME, self.source.fetch()).await;
         let mut state = self.state();
         match fetched {
             Ok(Ok(set)) => {
                 let pace = &self.pace;
-                state.missing.retain(|id, since| !set.has(id) && begun.duration_since(*since) < pace.missing);
-                state.set = Some((Arc::new(set), begun));
+                state
+                    .missing
+                    .retain(|id, since| !set.has(id) && started.duration_since(*since) < pace.missing);
+                state.set = Some((Arc::new(set), started));
                 state.failed = None;
             }
             Ok(Err(error)) => {
-                warn!(%error, "the keys of the issuer cannot be fetched");
+                warn!(%error, "failed to fetch the issuer's keys");
                 state.failed = Some(Instant::now());
             }
             Err(_) => {
-                warn!("the keys of the issuer cannot be fetched in time");
+                warn!("timeout fetching the issuer's keys");
                 state.failed = Some(Instant::now());
             }
         }
@@ -155,7 +158,7 @@ impl Shared {
         drop(turn);
     }
 
-    /// What a fetch has brought for a key that was not known.
+    /// The result for an unknown key after a fetch.
     fn outcome(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
         let mut state = self.state();
         match self.usable(&state) {

@@ -1,19 +1,19 @@
-//! How often keys are fetched.
+//! The intervals at which keys are fetched.
 
 use std::time::Duration;
 
 /// How often the keys of an issuer are fetched, and how long they are used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How old keys become before they are fetched again. One that the issuer takes back is believed for this long.
+    /// The age at which keys are fetched again. A key that the issuer withdraws is trusted for this long.
     pub fresh: Duration,
-    /// How old keys become while the issuer cannot be reached, before they are not used any more.
+    /// The age at which keys are no longer used if the issuer is unavailable.
     pub stale: Duration,
-    /// From the beginning of one fetch to that of the next, at least.
+    /// The least time from the start of one fetch to that of the next.
     pub pause: Duration,
-    /// The same where the keys are old and still serve.
+    /// The same for keys that are old and still usable.
     pub retry: Duration,
-    /// How long a key that the issuer does not have is not looked for again.
+    /// How long a key that the issuer does not have is not fetched again.
     pub missing: Duration,
 }
 

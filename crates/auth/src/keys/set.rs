@@ -26,12 +26,12 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// Whether the key is for this algorithm: by what it is, and by what the issuer says of it. A token cannot choose.
+    /// Whether the key is for this algorithm, by its type and by its `alg`. A token cannot choose.
     pub(crate) fn fits(&self, algorithm: Algorithm) -> bool {
         self.algorithms.contains(&algorithm)
     }
 
-    /// The key, if it is one that signs and that is known by an id.
+    /// The key, if it is for signatures and has an id.
     fn of(key: &Value) -> Option<(String, Self)> {
         let jwk: Jwk = serde_json::from_value(key.clone()).ok()?;
         let common = &jwk.common;
@@ -49,8 +49,8 @@ impl Key {
             },
             _ => return None,
         };
-        if let Some(said) = common.key_algorithm {
-            algorithms.retain(|algorithm| said.to_string() == format!("{algorithm:?}"));
+        if let Some(named) = common.key_algorithm {
+            algorithms.retain(|algorithm| named.to_string() == format!("{algorithm:?}"));
         }
         let id = common.key_id.clone().filter(|id| !id.is_empty() && id.len() <= limits::KEY_ID)?;
         if !signs || !verifies || algorithms.is_empty() {
@@ -65,7 +65,7 @@ impl Key {
 pub(crate) struct KeySet(HashMap<String, Vec<Key>>);
 
 impl KeySet {
-    /// The keys of a document that can be used. One that cannot does not spoil the others.
+    /// The usable keys of a document. Others are skipped.
     pub(super) fn of(document: &Map<String, Value>) -> Option<Self> {
         let mut keys: HashMap<String, Vec<Key>> = HashMap::new();
         for (id, key) in document.get("keys")?.as_array()?.iter().take(limits::KEYS).filter_map(Key::of) {
@@ -77,7 +77,7 @@ impl KeySet {
         Some(Self(keys))
     }
 
-    /// The keys with that id. There should be one; where an issuer has several, any of them may have signed.
+    /// The keys with that id. There should be one; if an issuer has several, any of them may have signed.
     pub(crate) fn named(&self, id: &str) -> &[Key] {
         self.0.get(id).map(Vec::as_slice).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Where the keys of an issuer come from.
+//! The source of an issuer's keys.
 
 use std::{fs, path::PathBuf};
 
@@ -14,18 +14,18 @@ use crate::{
     limits,
 };
 
-/// A place with keys.
+/// The source of an issuer's keys.
 pub(crate) struct Source {
     fetcher: Fetcher,
     place: Place,
-    /// A file with a token for the issuer. Kubernetes renews it, so it is read each time.
+    /// A file with a token for the issuer. Kubernetes rotates it, so it is read each time.
     token: Option<PathBuf>,
 }
 
 enum Place {
-    /// The keys are here.
+    /// The address of the keys.
     Keys(Uri),
-    /// The issuer says where they are, in this document (OpenID Connect Discovery).
+    /// The address of the issuer's metadata, which names that of the keys (OpenID Connect Discovery).
     Discovered { issuer: String, document: Uri },
 }
 
@@ -48,13 +48,13 @@ impl Source {
         Ok(Self { fetcher, place, token })
     }
 
-    /// The keys, as they are now.
+    /// Fetches the current keys.
     pub(super) async fn fetch(&self) -> Result<KeySet, FetchError> {
         let discovered;
         let uri = match &self.place {
             Place::Keys(uri) => uri,
             Place::Discovered { issuer, document } => {
-                discovered = self.discovered(issuer, document).await?;
+                discovered = self.discover(issuer, document).await?;
                 &discovered
             }
         };
@@ -62,10 +62,10 @@ impl Source {
         KeySet::of(&keys).ok_or_else(|| FetchError::answer(uri, "it has no list of keys"))
     }
 
-    async fn discovered(&self, issuer: &str, uri: &Uri) -> Result<Uri, FetchError> {
+    async fn discover(&self, issuer: &str, uri: &Uri) -> Result<Uri, FetchError> {
         let document = self.document(uri).await?;
         let text = |key| document.get(key).and_then(Value::as_str).unwrap_or_default();
-        // Or one issuer could speak for another (OpenID Connect Discovery 1.0, section 4.3).
+        // Otherwise one issuer could impersonate another (OpenID Connect Discovery 1.0, section 4.3).
         if bare(text("issuer")) != issuer {
             return Err(FetchError::answer(uri, "it describes another issuer"));
         }
@@ -103,16 +103,16 @@ mod tests {
         Source::new(fetcher, "", issuer, None).unwrap()
     }
 
-    /// On loopback an issuer is as private as what it leads to, so the two steps are taken apart.
+    /// On loopback, issuer and keys are both private, so the two steps are tested separately.
     #[tokio::test]
-    async fn a_description_cannot_lead_into_the_private_network() {
+    async fn issuer_metadata_cannot_lead_into_the_private_network() {
         let (issuer, inner) = (IdentityProvider::start().await, IdentityProvider::start().await);
         let document = "/.well-known/openid-configuration";
         let keys = format!("{}/keys", inner.issuer);
         issuer.answer(document, serde_json::json!({"issuer": issuer.issuer, "jwks_uri": keys}));
         let described = source(&issuer.issuer, true);
         let uri = described
-            .discovered(&issuer.issuer, &format!("{}{document}", issuer.issuer).parse().unwrap())
+            .discover(&issuer.issuer, &format!("{}{document}", issuer.issuer).parse().unwrap())
             .await
             .unwrap();
         assert_eq!(uri, *keys);

@@ -1,4 +1,4 @@
-//! Other tokens in place of callers'.
+//! Token exchange.
 
 use serde_json::{Value, json};
 use skep_auth::Exchanger;
@@ -41,7 +41,7 @@ async fn a_token_is_exchanged_once_for_each_caller() {
 }
 
 #[tokio::test]
-async fn a_token_that_soon_ends_or_does_not_say_when_is_used_once() {
+async fn a_token_that_expires_soon_or_without_expiry_is_used_once() {
     let provider = IdentityProvider::start().await;
     let exchanger = exchanger(&provider, json!({}));
     for (life, answer) in [("short", json!({"expires_in": 30})), ("unknown", json!({}))] {
@@ -68,7 +68,7 @@ async fn a_client_without_an_id_does_not_authenticate_itself() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_said_without_a_token() {
+async fn errors_contain_no_token() {
     let provider = IdentityProvider::start().await;
     let exchanger = exchanger(&provider, json!({}));
     let host = &provider.issuer;
@@ -76,15 +76,15 @@ async fn what_goes_wrong_is_said_without_a_token() {
         (json!({"status": 400}), format!("{host} answered with status 400 Bad Request")),
         (
             json!({"token_type": "Bearer"}),
-            format!("the answer of {host} is not what it should be: it has no access_token"),
+            format!("the response of {host} is malformed: it has no access_token"),
         ),
         (
             json!({"access_token": "hidden", "issued_token_type": "x"}),
-            format!("the answer of {host} is not what it should be: it has no token_type"),
+            format!("the response of {host} is malformed: it has no token_type"),
         ),
         (
             json!({"access_token": "hidden", "token_type": "Bearer"}),
-            format!("the answer of {host} is not what it should be: it has no issued_token_type"),
+            format!("the response of {host} is malformed: it has no issued_token_type"),
         ),
     ] {
         provider.answer(TOKEN, answer);

@@ -33,7 +33,7 @@ impl Fixture {
         self.0.identity(&headers).await
     }
 
-    /// Who the token is of, in short.
+    /// The subject of the token.
     pub(crate) async fn subject(&self, token: &str) -> Result<String, Refusal> {
         self.check(token).await.map(|identity| identity.subject.clone())
     }

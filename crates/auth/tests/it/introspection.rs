@@ -16,7 +16,7 @@ fn fixture(provider: &IdentityProvider) -> Fixture {
 }
 
 #[tokio::test]
-async fn the_issuer_says_who_an_opaque_token_is_of() {
+async fn an_opaque_token_is_introspected_at_its_issuer() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
     provider.issue("opaque", provider.claims(json!({"scope": "read", "client_id": "x", "username": "a"})));
@@ -35,7 +35,7 @@ async fn the_issuer_says_who_an_opaque_token_is_of() {
 }
 
 #[tokio::test]
-async fn an_answer_is_believed_for_a_while_and_a_refusal_is_not() {
+async fn a_response_is_cached_and_a_refusal_is_not() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
     let unknown = Refusal::Token("the issuer does not know the token, or it has ended");
@@ -53,7 +53,7 @@ async fn an_answer_is_believed_for_a_while_and_a_refusal_is_not() {
 }
 
 #[tokio::test]
-async fn what_the_issuer_says_of_a_token_is_checked_like_a_token() {
+async fn introspected_claims_are_validated_like_those_of_a_jwt() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
     let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
@@ -85,7 +85,7 @@ async fn what_the_issuer_says_of_a_token_is_checked_like_a_token() {
 }
 
 #[tokio::test]
-async fn a_token_that_can_be_checked_here_is_not_sent_anywhere() {
+async fn a_jwt_is_not_sent_to_the_introspection_endpoint() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
@@ -96,7 +96,7 @@ async fn a_token_that_can_be_checked_here_is_not_sent_anywhere() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_does_not_answer_is_no_judgement_of_the_caller() {
+async fn an_unavailable_endpoint_is_reported_as_unavailable() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
     provider.issue("opaque", provider.claims(json!({})));

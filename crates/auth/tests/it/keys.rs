@@ -1,4 +1,4 @@
-//! Keys that come, change and go.
+//! Keys that are added, rotated and withdrawn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ async fn rotation_under_load_loses_no_valid_request() {
             let (provider, fixture) = (provider.clone(), fixture.clone());
             tokio::spawn(async move {
                 for _ in 0..60 {
-                    // A token is used at once, with whatever key its issuer signs now.
+                    // A token is used at once, with the key with which its issuer signs now.
                     let token = provider.token(json!({}));
                     assert_eq!(fixture.subject(&token).await.as_deref(), Ok("alice"));
                     tokio::time::sleep(Duration::from_millis(50)).await;
@@ -44,7 +44,7 @@ async fn rotation_under_load_loses_no_valid_request() {
     assert!((2..=4).contains(&fetches), "one to begin, and at most one for each new key: {fetches}");
 }
 
-/// As many as there can have been since then.
+/// The largest number of fetches since then.
 fn most(pause: Duration, began: Instant) -> usize {
     (began.elapsed().as_millis() / pause.as_millis()) as usize + 2
 }
@@ -59,7 +59,7 @@ async fn refused(fixture: &Fixture, token: &str, reason: Refusal) {
 }
 
 #[tokio::test]
-async fn a_flood_of_made_up_keys_is_not_a_flood_at_the_issuer() {
+async fn a_flood_of_made_up_keys_does_not_flood_the_issuer() {
     let provider = IdentityProvider::start().await;
     let pause = Duration::from_secs(1);
     let pace = Pace { pause, missing: Duration::from_secs(600), ..Pace::default() };
@@ -73,7 +73,7 @@ async fn a_flood_of_made_up_keys_is_not_a_flood_at_the_issuer() {
             tokio::spawn(async move { fixture.subject(&token).await })
         })
         .collect();
-    // Meanwhile, those who are known are served at once, and a key that is really new is found.
+    // Meanwhile tokens with known keys pass at once, and a key that is really new is found.
     let good = provider.token(json!({}));
     let before = provider.asked(KEYS).len();
     assert!(fixture.check(&good).await.is_ok());
@@ -83,7 +83,7 @@ async fn a_flood_of_made_up_keys_is_not_a_flood_at_the_issuer() {
     for refused in flood {
         assert_eq!(refused.await.unwrap(), Err(UNKNOWN));
     }
-    // The same ones again: it is remembered that they are not there.
+    // The same ones again: it is cached that the issuer does not have them.
     for number in 0..500 {
         assert_eq!(fixture.subject(&forged(number)).await, Err(UNKNOWN));
     }
@@ -92,7 +92,7 @@ async fn a_flood_of_made_up_keys_is_not_a_flood_at_the_issuer() {
 }
 
 #[tokio::test]
-async fn those_who_come_first_share_one_fetch() {
+async fn the_first_requests_share_one_fetch() {
     let provider = IdentityProvider::start().await;
     provider.slow(Duration::from_millis(100));
     let fixture = Arc::new(Fixture::new(&provider));
@@ -101,7 +101,7 @@ async fn those_who_come_first_share_one_fetch() {
         .map(|number| {
             let (fixture, token) = (fixture.clone(), provider.token(json!({})));
             tokio::spawn(async move {
-                // Some come while it is under way, and need not wait for another.
+                // Some arrive while it is running, and need not wait for another.
                 tokio::time::sleep(Duration::from_millis(number)).await;
                 fixture.subject(&token).await
             })
@@ -115,7 +115,7 @@ async fn those_who_come_first_share_one_fetch() {
 }
 
 #[tokio::test]
-async fn known_keys_serve_while_the_issuer_is_down_but_not_for_ever() {
+async fn cached_keys_are_used_while_the_issuer_is_unavailable_but_not_for_ever() {
     let provider = IdentityProvider::start().await;
     let pace = Pace { fresh: Duration::ZERO, stale: Duration::from_secs(4), ..quick() };
     let fixture = Fixture::with(&provider, json!({}), pace);
@@ -135,7 +135,7 @@ async fn known_keys_serve_while_the_issuer_is_down_but_not_for_ever() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_down_is_no_judgement_of_the_caller() {
+async fn an_unavailable_issuer_is_reported_as_unavailable() {
     let provider = IdentityProvider::start().await;
     provider.down();
     let fixture = Fixture::with(&provider, json!({}), quick());
@@ -152,7 +152,7 @@ async fn an_issuer_that_is_down_is_no_judgement_of_the_caller() {
 }
 
 #[tokio::test]
-async fn a_key_that_the_issuer_takes_back_is_not_believed_any_more() {
+async fn a_key_that_the_issuer_withdraws_is_no_longer_trusted() {
     let provider = IdentityProvider::start().await;
     let pace = Pace { fresh: Duration::ZERO, ..quick() };
     let fixture = Fixture::with(&provider, json!({}), pace);
@@ -160,13 +160,13 @@ async fn a_key_that_the_issuer_takes_back_is_not_believed_any_more() {
     assert!(fixture.check(&old).await.is_ok());
     provider.rotate();
     provider.retire();
-    // The first one after a while sees that the keys are old, and has them fetched beside it.
+    // The first request after a while finds the keys old, and has them fetched in the background.
     refused(&fixture, &old, UNKNOWN).await;
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
 }
 
 #[tokio::test]
-async fn two_keys_under_one_id_are_both_the_issuers_and_odd_ones_do_no_harm() {
+async fn two_keys_with_one_id_are_both_tried_and_malformed_ones_are_skipped() {
     let provider = IdentityProvider::start().await;
     let (first, second, stranger) = (Signing::ecdsa("same"), Signing::rsa("same"), Signing::ecdsa("same"));
     let with = |mut key: Value, changes: Value| {

@@ -1,6 +1,6 @@
-//! Tokens of a real identity provider, checked over real connections on loopback.
+//! Tokens of a real identity provider, validated over real connections on loopback.
 
-// A test stops at the spot when something is not as it should be.
+// Helpers of tests may panic, too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod exchange;

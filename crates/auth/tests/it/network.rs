@@ -1,4 +1,4 @@
-//! Where the proxy lets itself be sent, and with what.
+//! The addresses that are connected to, and what is sent there.
 
 use std::{fs, time::Duration};
 
@@ -12,7 +12,8 @@ use crate::fixture::{CONFIGURATION, Fixture, KEYS, authenticator};
 async fn a_private_address_is_not_connected_to_unless_that_is_allowed() {
     let provider = IdentityProvider::start().await;
     let port = provider.issuer.rsplit(':').next().unwrap().to_owned();
-    // By name, by number, and by numbers that only some read as an address: it counts what is connected to.
+    // By name, by address, and by notations that only some parse as an address: the address that is connected to
+    // counts.
     for host in ["localhost", "127.0.0.1", "127.1", "2130706433", "[::ffff:127.0.0.1]", "0.0.0.0"] {
         let keys = format!("http://{host}:{port}/keys");
         let changes = json!({"JWKSURL": keys, "AllowPrivateIP": false});
@@ -29,7 +30,7 @@ async fn a_private_address_is_not_connected_to_unless_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_description_cannot_lead_to_another_issuer_nor_out_of_encryption() {
+async fn issuer_metadata_cannot_lead_to_another_issuer_or_to_plain_http() {
     let provider = IdentityProvider::start_with_tls().await;
     let victim = IdentityProvider::start().await;
     let document = |issuer: &str, keys: &str| json!({"issuer": issuer, "jwks_uri": keys});
@@ -65,7 +66,7 @@ async fn only_the_named_authority_is_trusted() {
 }
 
 #[tokio::test]
-async fn the_token_for_the_issuer_is_read_anew_each_time() {
+async fn the_token_for_the_issuer_is_read_again_each_time() {
     let provider = IdentityProvider::start_with_tls().await;
     let file = provider.authority.as_ref().unwrap().with_file_name("token");
     let pace = Pace { pause: Duration::from_millis(10), ..Pace::default() };
@@ -84,7 +85,7 @@ async fn the_token_for_the_issuer_is_read_anew_each_time() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_and_an_issuer_without_answer_are_given_up() {
+async fn an_endless_response_and_a_missing_response_time_out() {
     let provider = IdentityProvider::start().await;
     provider.answer(KEYS, json!({"keys": [], "padding": "x".repeat(600 << 10)}));
     let fixture = Fixture::new(&provider);
@@ -106,7 +107,7 @@ async fn a_redirect_at_the_same_host_is_followed() {
 }
 
 #[tokio::test]
-async fn a_wrong_configuration_is_said_to_be() {
+async fn an_invalid_configuration_is_refused() {
     let provider = IdentityProvider::start().await;
     let plain = format!("{} is unencrypted, which is not allowed", provider.issuer);
     for (changes, message) in [
@@ -116,7 +117,7 @@ async fn a_wrong_configuration_is_said_to_be() {
             json!({"IntrospectionURL": "ftp://a"}),
             "IntrospectionURL: it must be an absolute http or https URL".into(),
         ),
-        (json!({"Issuer": ""}), "one of Issuer, JWKSURL and IntrospectionURL must be there".into()),
+        (json!({"Issuer": ""}), "one of Issuer, JWKSURL and IntrospectionURL must be set".into()),
         (
             json!({"Audience": "", "IntrospectionURL": "https://oauth2.googleapis.com/tokeninfo"}),
             "Audience: Google tells whom a token is for and leaves the judgement to us: name your client"

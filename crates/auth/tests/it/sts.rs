@@ -1,4 +1,4 @@
-//! Credentials of AWS for callers' tokens, of a service that stands in for the one of AWS.
+//! Credentials of AWS for callers' tokens, from a fake of its service.
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/reader";
 
-/// Stands in for AWS: answers with this status and text, and remembers the forms that it got.
+/// A fake of AWS: responds with this status and text, and records the forms that it receives.
 struct FakeSts {
     address: String,
     answer: Arc<Mutex<(u16, String)>>,
@@ -53,7 +53,7 @@ impl FakeSts {
         *self.answer.lock().unwrap() = (status, text.to_owned());
     }
 
-    /// What AWS answers, as its documentation has it.
+    /// The response of AWS, from its documentation.
     fn gives(&self, key: &str) {
         self.answers(
             200,
@@ -111,7 +111,7 @@ async fn a_token_becomes_credentials_once_for_each_role_and_session() {
 }
 
 #[tokio::test]
-async fn credentials_that_soon_end_are_used_once() {
+async fn credentials_that_expire_soon_are_used_once() {
     let fake = FakeSts::start().await;
     let sts = Sts::at(&fake.address, 60).unwrap();
     fake.gives("ASIA1");
@@ -122,7 +122,7 @@ async fn credentials_that_soon_end_are_used_once() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_from_a_service_that_is_down_and_neither_quotes_the_token() {
+async fn a_refusal_differs_from_an_unavailable_service_and_neither_quotes_the_token() {
     let fake = FakeSts::start().await;
     let sts = Sts::at(&fake.address, 3600).unwrap();
     let error = |code: &str| {
@@ -133,14 +133,14 @@ async fn a_refusal_is_told_from_a_service_that_is_down_and_neither_quotes_the_to
     for (status, text, refused, words) in [
         (400, error("ExpiredTokenException"), true, "ExpiredTokenException"),
         (403, error("AccessDenied"), true, "AccessDenied"),
-        (400, error("a.token"), true, "for no reason that it tells"),
+        (400, error("a.token"), true, "no reason given"),
         (400, error("IDPCommunicationError"), false, "status 400"),
         (400, error("ThrottlingException"), false, "status 400"),
         (429, String::new(), false, "status 429"),
         (503, String::new(), false, "status 503"),
         (302, String::new(), false, "status 302"),
-        (200, "{}".into(), false, "there are no credentials in it"),
-        (200, "<!DOCTYPE x [<!ENTITY y \"z\">]><x>&y;</x>".into(), false, "there are no credentials in it"),
+        (200, "{}".into(), false, "it has no credentials"),
+        (200, "<!DOCTYPE x [<!ENTITY y \"z\">]><x>&y;</x>".into(), false, "it has no credentials"),
         (200, "<Credentials><AccessKeyId>k</AccessKeyId></Credentials>".into(), false, "no credentials"),
         (200, "x".repeat(65 << 10), false, "too large"),
     ] {

@@ -1,4 +1,4 @@
-//! What a token must be.
+//! Validation of tokens.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn with_part(token: &str, number: usize, part: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_good_token_tells_who_calls() {
+async fn a_valid_token_yields_the_identity() {
     let provider = IdentityProvider::start().await;
     let fixture = Fixture::new(&provider);
     let act = json!({"sub": "agent"});
@@ -37,7 +37,7 @@ async fn a_good_token_tells_who_calls() {
 }
 
 #[tokio::test]
-async fn a_hostile_token_is_refused_and_the_reason_is_said() {
+async fn a_hostile_token_is_refused_with_a_reason() {
     let provider = IdentityProvider::start().await;
     let fixture = Fixture::new(&provider);
     let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
@@ -84,8 +84,12 @@ async fn a_hostile_token_is_refused_and_the_reason_is_said() {
         ("without end", signed(json!({"exp": null})), "the token has no end (exp)"),
         ("an end in words", signed(json!({"exp": "never"})), "the end of the token (exp) is not a number"),
         ("not yet", signed(json!({"nbf": now + 60})), "the token is not valid yet"),
-        ("nobody", signed(json!({"sub": null})), "the token has no subject (sub)"),
-        ("somebody who is no text", signed(json!({"sub": {"a": 1}})), "the token has no subject (sub)"),
+        ("no subject", signed(json!({"sub": null})), "the token has no subject (sub)"),
+        (
+            "a subject that is not a string",
+            signed(json!({"sub": {"a": 1}})),
+            "the token has no subject (sub)",
+        ),
         ("not a JWT", "opaque".into(), "the token is not a JWT"),
         ("three parts of nothing", "a.b.c".into(), "the token is not a JWT"),
         ("a part too many", format!("{good}.x"), "the token is not a JWT"),
@@ -97,7 +101,7 @@ async fn a_hostile_token_is_refused_and_the_reason_is_said() {
 }
 
 #[tokio::test]
-async fn the_public_key_is_no_secret_to_sign_with() {
+async fn a_token_signed_with_the_public_key_as_a_secret_is_refused() {
     let provider = IdentityProvider::start().await;
     provider.adopt(Signing::rsa("rsa"));
     let fixture = Fixture::new(&provider);

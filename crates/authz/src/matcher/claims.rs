@@ -27,7 +27,7 @@ fn value(claim: &Json) -> Value {
     }
 }
 
-/// A double, as CEL says of JSON; but whole where a double would make two numbers one.
+/// A double, as CEL defines for JSON; but an integer where a double would lose digits.
 fn number(number: &Number) -> Value {
     match (number.as_i64(), number.as_u64()) {
         (Some(whole), _) if whole.unsigned_abs() > EXACT => Value::Int(whole),

@@ -1,7 +1,7 @@
-//! What an expression may be made of.
+//! The rules that an expression must follow.
 //!
-//! Everything that the interpreter would only find out about a token is found here: names that are not there, functions
-//! that do not exist, patterns that are none, and what can never be true or false.
+//! What the interpreter would only report for a token is reported here: unknown names, functions
+//! that do not exist, invalid patterns, and expressions that are never a boolean.
 
 use cel::{
     IdedExpr,
@@ -18,12 +18,12 @@ use regex::Regex;
 
 use crate::place::short;
 
-/// The only name that an expression has.
+/// The only variable of an expression.
 pub(super) const CLAIMS: &str = "claims";
 
-/// How many operators may be within each other. Those of `&&` and `||` do not count one by one.
+/// How deep operators may be nested. A chain of `&&` or `||` counts once.
 const DEPTH: usize = 256;
-/// How many loops may be within each other. Each goes through a list as long as a token has it.
+/// How deep loops may be nested. Each iterates over a list of a token.
 const LOOPS: usize = 2;
 /// How much of a name is quoted.
 const NAME: usize = 40;
@@ -52,7 +52,7 @@ const FUNCTIONS: [&str; 3] = ["bool", "dyn", MATCHES];
 const METHODS: [&str; 5] = ["contains", "endsWith", MATCHES, "size", "startsWith"];
 const MATCHES: &str = "matches";
 
-/// How deep the expression nests, if all of it is known.
+/// The nesting depth of the expression, if all of it is valid.
 pub(super) fn depth(expression: &IdedExpr) -> Result<usize, String> {
     let mut walk = Walk::default();
     walk.visit(expression, 1)?;
@@ -64,7 +64,7 @@ pub(super) fn depth(expression: &IdedExpr) -> Result<usize, String> {
 
 #[derive(Default)]
 struct Walk<'a> {
-    /// The variables of the loops around.
+    /// The variables of the enclosing loops.
     variables: Vec<&'a str>,
     loops: usize,
     deepest: usize,
@@ -86,7 +86,7 @@ impl<'a> Walk<'a> {
                     self.visit(&entry.key, depth + 1)?;
                     self.visit(&entry.value, depth + 1)
                 }
-                EntryExpr::StructField(_) => Err("a map has keys and no fields".into()),
+                EntryExpr::StructField(_) => Err("a map has keys, not fields".into()),
             }),
             Expr::Call(call) => self.call(call, depth),
             Expr::Comprehension(comprehension) => self.comprehension(comprehension, depth),
@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
         call.args.iter().try_for_each(|argument| self.visit(argument, depth + 1))
     }
 
-    /// What there is instead.
+    /// The functions that exist.
     fn methods(&self, call: &CallExpr) -> String {
         match &call.target {
             Some(_) => format!(": values have {}", METHODS.join(", ")),
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether an expression says neither yes nor no, whatever the claims are.
+/// Whether an expression is never a boolean.
 fn never_boolean(expression: &IdedExpr) -> bool {
     match &expression.expr {
         Expr::Literal(literal) => !matches!(literal, LiteralValue::Boolean(_)),
@@ -173,7 +173,7 @@ fn never_boolean(expression: &IdedExpr) -> bool {
             (CONDITIONAL, [_, yes, no]) => never_boolean(yes) && never_boolean(no),
             (name, _) => ARITHMETIC.contains(&name) || CONVERSIONS.contains(&name),
         },
-        // What map and filter make is a list from the start.
+        // The result of map and filter is always a list.
         Expr::Comprehension(comprehension) => matches!(comprehension.accu_init.expr, Expr::List(_)),
         _ => false,
     }

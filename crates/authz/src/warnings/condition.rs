@@ -1,4 +1,4 @@
-//! What the conditions of a policy read, ask for and compare.
+//! The attributes that the conditions of a policy read, test for and compare.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use super::{
 };
 use crate::Hints;
 
-/// An attribute of what every request has.
+/// An attribute of one of a request's variables.
 type Attribute = (Variable, String);
 
 /// All of a policy's conditions.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// What is read.
+    /// The attributes that are read.
     reads: BTreeSet<Attribute>,
-    /// What is asked for by `has`.
+    /// The attributes that `has` tests for.
     guards: BTreeSet<Attribute>,
     tests: Vec<Test>,
     texts: Vec<String>,
 }
 
 impl Condition {
-    /// Takes in an expression, and all that is in it.
+    /// Collects the attributes of an expression and its operands.
     pub(super) fn visit(&mut self, expression: &Value) {
         match expression {
             Value::Array(items) => items.iter().for_each(|item| self.visit(item)),
@@ -86,7 +86,7 @@ fn exists((variable, name): &Attribute, vocabulary: &Vocabulary<'_>) -> bool {
 /// The attribute that `left.attr` or `left has attr` is about.
 fn attribute(operands: &Value) -> Option<Attribute> {
     let name = match operands.get("attr")? {
-        // `has a.b` asks for a first.
+        // `has a.b` tests for a first.
         Value::Array(path) => path.first()?,
         name => name,
     };

@@ -1,4 +1,5 @@
-//! Tests of who, what and on which: `action == Action::"call_tool"`, in the head of a policy or in a condition.
+//! Tests of principal, action and resource: `action == Action::"call_tool"`, in the scope of a policy or in a
+//! condition.
 
 use cedar_policy::EntityUid;
 use serde_json::Value;
@@ -9,7 +10,7 @@ use crate::{
     entities::{type_name, uid},
 };
 
-/// What every request has.
+/// The variables of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Variable {
     Principal,
@@ -36,7 +37,7 @@ impl Variable {
         Self::ALL.into_iter().find(|variable| variable.as_str() == name)
     }
 
-    /// The types of what it stands for.
+    /// The types of its values.
     pub(super) fn types(self) -> &'static [&'static str] {
         match self {
             Self::Principal => &["Client"],
@@ -47,7 +48,7 @@ impl Variable {
     }
 }
 
-/// What a variable is tested for.
+/// What a variable is compared with.
 pub(super) enum Target {
     Entity { type_: String, id: String },
     Type(String),
@@ -56,13 +57,13 @@ pub(super) enum Target {
 /// A test of a variable.
 pub(super) struct Test {
     pub(super) variable: Variable,
-    /// Whether it is enough to be within the target.
+    /// Whether descendants of the target match, too.
     within: bool,
     pub(super) target: Target,
 }
 
 impl Test {
-    /// The tests of a variable in the head of a policy.
+    /// The tests of a variable in the scope of a policy.
     pub(super) fn in_scope(variable: Variable, policy: &Value) -> Vec<Self> {
         let scope = &policy[variable.as_str()];
         let within = scope["op"] == "in";
@@ -78,7 +79,7 @@ impl Test {
         tests
     }
 
-    /// The tests that an operation in a condition is.
+    /// The tests in an operation of a condition.
     pub(super) fn in_condition(operator: &str, operands: &Value) -> Vec<Self> {
         let (left, right) = (&operands["left"], &operands["right"]);
         let within = operator == "in";
@@ -105,7 +106,7 @@ impl Test {
         }
     }
 
-    /// Why the test never holds, if that is so.
+    /// Why the test is never true, if so.
     pub(super) fn warning(&self, vocabulary: &Vocabulary<'_>) -> Option<String> {
         let known = |type_: &str| self.variable.types().contains(&type_);
         match &self.target {
@@ -121,14 +122,14 @@ impl Test {
                     _ if is_known => None,
                     _ if !self.within => Some(self.stranger(type_)),
                     Variable::Principal if *type_ == vocabulary.group => None,
-                    // Things of a virtual server are also in the backend that they come from.
+                    // Resources of a virtual server are also in the backend that they come from.
                     Variable::Resource if type_ == "MCP" || type_ == "Backend" => None,
                     _ if has_members() => None,
                     Variable::Principal => {
                         let group = &vocabulary.group;
-                        Some(format!("nobody is in {shown}: callers are in {group}::\"…\""))
+                        Some(format!("no caller is in {shown}: callers are in {group}::\"…\""))
                     }
-                    _ => Some(format!("nothing is in {shown}: things are in MCP::\"<server>\"")),
+                    _ => Some(format!("no resource is in {shown}: resources are in MCP::\"<server>\"")),
                 }
             }
         }
@@ -145,9 +146,11 @@ fn inert(shown: &str, id: &str) -> String {
     match listed {
         Some(feature) => {
             let action = feature.action().as_str();
-            format!("{shown} is never asked for: a list shows the items that {action} is permitted for")
+            format!(
+                "{shown} never occurs in a request: a list shows the items that {action} is permitted for"
+            )
         }
-        None => format!("{shown} is never asked for: use call_tool, get_prompt or read_resource"),
+        None => format!("{shown} never occurs in a request: use call_tool, get_prompt or read_resource"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who may do what, for policies as people write them.
+//! Decisions of realistic policies.
 
 use serde_json::json;
 use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
@@ -6,7 +6,7 @@ use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, 
 use crate::fixture::{EVERYTHING, Question, cedar, object};
 
 #[test]
-fn policies_decide_by_who_what_and_on_which() {
+fn policies_decide_by_principal_action_and_resource() {
     use Action::{CallTool, GetPrompt, ReadResource};
     let uri = "file:///etc/hosts?a=b#c";
     for (policy, action, id, passes) in [
@@ -100,7 +100,7 @@ fn policies_decide_by_who_what_and_on_which() {
 }
 
 #[test]
-fn a_denial_says_which_policies_and_nothing_of_the_token() {
+fn a_denial_names_the_policies_and_contains_nothing_of_the_token() {
     let forbid = r#"forbid(principal, action, resource) when { principal.claim_team == "red" };"#;
     let red = json!({"team": "red", "email": "alice@example.com"});
     let denial = |question: Question| question.claims(red.clone()).denial();
@@ -129,13 +129,13 @@ fn a_policy_that_fails_denies_what_another_permits() {
 }
 
 #[test]
-fn nobody_may_do_nothing() {
+fn a_caller_without_a_subject_is_denied() {
     let question = Question { subject: "", ..Question::of([EVERYTHING]) };
     assert_eq!(question.decision(), Decision::Deny(Denial::NoSubject));
 }
 
 #[test]
-fn hints_of_a_tool_are_there_if_the_server_gave_them() {
+fn hints_of_a_tool_are_attributes_if_the_server_gave_them() {
     let hints = Hints { read_only: Some(true), destructive: Some(false), ..Hints::default() };
     let ask = |condition: &str| Question { hints, ..Question::when(condition) };
     assert!(ask("resource.readOnlyHint && !resource.destructiveHint").passes());
@@ -182,7 +182,7 @@ fn a_request_that_contradicts_the_entities_is_denied() {
 }
 
 #[test]
-fn a_subject_that_asks_often_gets_the_answers_of_one_that_asks_once() {
+fn repeated_decisions_for_a_subject_equal_single_ones() {
     let policies = cedar([
         r#"permit(principal in THVGroup::"dev", action, resource) unless { resource.name like "admin*" };"#,
         r#"permit(principal, action == Action::"call_tool", resource) when { context has arg_dry && context.arg_dry };"#,
@@ -205,7 +205,7 @@ fn a_subject_that_asks_often_gets_the_answers_of_one_that_asks_once() {
 }
 
 #[test]
-fn a_server_without_a_name_is_nothing_to_be_in() {
+fn resources_of_a_server_without_a_name_have_no_parent() {
     let policies = Cedar { ..cedar([r#"permit(principal, action, resource in MCP::"");"#]) };
     let authorizer = Authorizer::new(&policies, "").unwrap();
     let principal = Principal { subject: "alice", claims: &serde_json::Map::new() };

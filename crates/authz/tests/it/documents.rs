@@ -1,4 +1,4 @@
-//! What is wrong with a document, and where.
+//! Errors of documents, with their paths.
 
 use serde_json::{Value, json};
 use skep_authz::{Cedar, Document, Error, check};
@@ -34,7 +34,10 @@ fn a_document_is_of_one_of_two_types() {
             json!({"type": "cedarv1", "cedar": {"policies": "p"}}),
             "cedar: invalid type: string \"p\", expected a sequence".into(),
         ),
-        (json!({"type": "httpv1", "pdp": {}}), "pdp.http.url: say where the policy decision point is".into()),
+        (
+            json!({"type": "httpv1", "pdp": {}}),
+            "pdp.http.url: set the URL of the policy decision point".into(),
+        ),
         (
             json!({"type": "httpv1", "pdp": {"http": {"url": "http://a"}, "claim_mapping": "own"}}),
             "pdp.claim_mapping: \"own\" is neither mpe nor standard".into(),
@@ -58,7 +61,7 @@ fn wrong(policy: &str) -> String {
 }
 
 #[test]
-fn a_policy_that_does_not_parse_is_quoted_at_the_place() {
+fn a_policy_that_does_not_parse_is_quoted_at_the_position() {
     for (policy, expected) in [
         (
             "permit(principal, action, resource)",
@@ -86,11 +89,11 @@ fn a_policy_that_does_not_parse_is_quoted_at_the_place() {
             "permit(principal, action, resource) when { foo(1) };",
             "line 1, column 44, at `foo(1) };`: `foo` is not a valid function, did you mean `ip`?",
         ),
-        ("", "there is no policy in it: write one, or remove the item"),
-        ("// soon", "there is no policy in it: write one, or remove the item"),
+        ("", "it has no policy: write one, or remove the item"),
+        ("// soon", "it has no policy: write one, or remove the item"),
         (
             "permit(principal == ?principal, action, resource);",
-            "it is a template: write whom or what it is about in place of ?principal and ?resource",
+            "it is a template: replace ?principal and ?resource by entities",
         ),
     ] {
         assert_eq!(wrong(policy), expected);
@@ -98,7 +101,7 @@ fn a_policy_that_does_not_parse_is_quoted_at_the_place() {
 }
 
 #[test]
-fn a_long_policy_is_quoted_in_short() {
+fn the_quote_of_a_long_policy_is_truncated() {
     let long =
         format!("permit(principal, action, resource) when {{ resource.name = \"{}\" }};", "x".repeat(1_000));
     let message = wrong(&long);
@@ -107,7 +110,7 @@ fn a_long_policy_is_quoted_in_short() {
 }
 
 #[test]
-fn there_must_be_a_policy() {
+fn a_document_without_a_policy_is_refused() {
     let error = check(&Cedar::default()).unwrap_err();
     assert_eq!(error.to_string(), "policies: write at least one policy: what none permits is denied");
 }

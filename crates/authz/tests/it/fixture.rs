@@ -1,4 +1,4 @@
-//! Policies, and questions to put to them.
+//! Policies, and requests for them to decide.
 
 use serde_json::{Map, Value, json};
 use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
@@ -9,7 +9,7 @@ pub(crate) fn cedar<const N: usize>(policies: [&str; N]) -> Cedar {
     Cedar { policies: policies.map(Into::into).into(), ..Cedar::default() }
 }
 
-/// A question. As it stands: alice calls the tool `search` of the server `web`.
+/// A request. By default: alice calls the tool `search` of the server `web`.
 pub(crate) struct Question {
     pub(crate) cedar: Cedar,
     pub(crate) subject: &'static str,
@@ -33,7 +33,7 @@ impl Question {
         }
     }
 
-    /// One policy that permits everything if a condition holds.
+    /// One policy that permits everything if a condition is true.
     pub(crate) fn when(condition: &str) -> Self {
         Self::of([&format!("permit(principal, action, resource) when {{ {condition} }};")])
     }

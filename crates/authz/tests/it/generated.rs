@@ -1,4 +1,4 @@
-//! Questions and policies that nobody thought of.
+//! Generated requests and policies.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ fn action() -> impl Strategy<Value = Action> {
     select(vec![Action::CallTool, Action::GetPrompt, Action::ReadResource])
 }
 
-/// A policy, and whether it must permit: `Some` if its head and condition say so for the question.
+/// A policy.
 fn policy() -> impl Strategy<Value = String> {
     let effect = select(vec!["permit", "forbid"]);
     let who = select(vec!["principal", r#"principal == Client::"a""#, r#"principal in THVGroup::"a""#]);
@@ -68,7 +68,7 @@ fn permits(policy: &str) -> bool {
 
 proptest! {
     #[test]
-    fn nothing_passes_that_no_policy_permits_alone(
+    fn a_request_passes_only_if_a_policy_permits_it(
         policies in vec(policy(), 1..5),
         subject in name(),
         (claims, arguments) in (object(json_value()), option::of(object(json_value()))),
@@ -126,7 +126,7 @@ proptest! {
     }
 
     #[test]
-    fn any_document_and_any_method_has_an_answer(document in json_value(), method in any::<String>()) {
+    fn no_document_and_no_method_panics(document in json_value(), method in any::<String>()) {
         let _ = Document::read(&document).and_then(|document| document.check());
         let _ = treatment(&method);
     }

@@ -1,4 +1,4 @@
-//! Input that somebody wrote to break something.
+//! Hostile input.
 
 use serde_json::{Value, json};
 use skep_authz::{Action, check};
@@ -38,13 +38,13 @@ fn names_of_claims_and_arguments_are_only_ever_names() {
     assert!(Question::of([EVERYTHING]).arguments(arguments.clone()).claims(arguments.clone()).passes());
     let question = Question::when(r#"context["arg_a.b"] == "c" && context.arg___entity == "d""#);
     assert!(question.arguments(arguments).passes());
-    // Cedar's own JSON has these for references and calls. Here they are data.
+    // Cedar's own JSON uses these for references and calls. Here they are data.
     let claims = json!({"ref": {"__entity": {"type": "Client", "id": "root"}}});
     assert!(Question::when("principal.claim_ref.__entity.id == \"root\"").claims(claims).passes());
 }
 
 #[test]
-fn deep_and_large_input_is_no_danger() {
+fn deep_and_large_input_is_safe() {
     let deep = (0..100)
         .fold(json!(1), |value, level| if level % 2 == 0 { json!([value]) } else { json!({"a": value}) });
     let wide: Value = (0..10_000).map(|index| json!(format!("group-{index}"))).collect();

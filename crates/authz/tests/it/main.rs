@@ -1,6 +1,6 @@
-//! What policies decide, and what is said about them.
+//! Decisions, errors and warnings.
 
-// clippy.toml allows these in test functions only. What test functions call fails tests in the same way.
+// clippy.toml allows these in test functions only. Helpers of tests may panic, too.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod decisions;

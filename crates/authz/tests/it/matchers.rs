@@ -1,4 +1,4 @@
-//! What expressions over claims say.
+//! Expressions over claims.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn refusal(text: &str) -> String {
 }
 
 #[test]
-fn an_expression_says_yes_or_no_to_claims() {
+fn an_expression_matches_claims_or_not() {
     for (text, expected) in [
         ("true", true),
         (r#"claims.sub == "ann""#, true),
@@ -56,7 +56,7 @@ fn an_expression_says_yes_or_no_to_claims() {
 }
 
 #[test]
-fn what_cannot_be_told_is_no_match_and_no_value_of_a_claim_is_in_the_reason() {
+fn a_failed_evaluation_is_no_match_and_its_reason_has_no_value_of_a_claim() {
     for (text, expected) in [
         (
             "claims.missing == 1",
@@ -93,7 +93,7 @@ fn what_cannot_be_told_is_no_match_and_no_value_of_a_claim_is_in_the_reason() {
 }
 
 #[test]
-fn an_expression_that_is_none_is_refused_with_its_place() {
+fn an_invalid_expression_is_refused_with_its_position() {
     for (text, expected) in [
         ("", "line 1, column 1, after ``: mismatched input '<EOF>' expecting expression"),
         (
@@ -112,7 +112,7 @@ fn an_expression_that_is_none_is_refused_with_its_place() {
 }
 
 #[test]
-fn what_would_never_match_is_refused() {
+fn an_expression_that_never_matches_is_refused() {
     for (text, expected) in [
         ("claim.sub == 'ann'", "\"claim\" is not known: the only name is claims"),
         ("claims.groups.exists(g, h == 'x')", "\"h\" is not known: the only name is claims"),
@@ -138,8 +138,8 @@ fn what_would_never_match_is_refused() {
 }
 
 #[test]
-fn a_hostile_text_is_refused_and_ends_nothing() {
-    // On the stack that a worker has, or less.
+fn a_hostile_text_is_refused_without_a_crash() {
+    // On the stack of a worker, or a smaller one.
     let hostile = || {
         for unit in [
             "(",
@@ -271,14 +271,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn nothing_that_somebody_writes_panics(tokens in vec(token(), 0..24)) {
+    fn no_text_panics(tokens in vec(token(), 0..24)) {
         if let Ok(matcher) = Matcher::compile(&tokens.concat()) {
             matcher.matches(claims().as_object().unwrap());
         }
     }
 
     #[test]
-    fn nothing_well_formed_panics(left in operand(), operator in select(OPERATORS.to_vec()), right in operand()) {
+    fn no_well_formed_expression_panics(left in operand(), operator in select(OPERATORS.to_vec()), right in operand()) {
         if let Ok(matcher) = Matcher::compile(&format!("({left}) {operator} ({right}) == true")) {
             matcher.matches(claims().as_object().unwrap());
         }

@@ -1,9 +1,9 @@
-//! What is done about each method.
+//! How each method is authorized.
 
 use skep_authz::{Action, Feature, Treatment, treatment};
 
 #[test]
-fn what_acts_is_checked_what_lists_is_filtered_and_what_is_unknown_is_denied() {
+fn calls_are_checked_lists_are_filtered_and_unknown_methods_are_denied() {
     for (methods, expected) in [
         ("tools/call", Treatment::Check(Action::CallTool)),
         ("prompts/get", Treatment::Check(Action::GetPrompt)),

@@ -33,7 +33,7 @@ fn claims_keep_their_type_in_the_principal_and_in_the_context() {
 }
 
 #[test]
-fn arguments_are_values_if_they_are_simple_and_otherwise_there() {
+fn simple_arguments_are_values_and_others_are_present() {
     let arguments = json!({
         "city": "Bonn", "days": 3, "wet": false, "list": [1], "object": {"a": 1}, "null": null,
         "x": ["hidden"], "x_present": false,
@@ -71,7 +71,7 @@ fn arguments_cannot_replace_what_a_resource_is() {
 }
 
 #[test]
-fn a_number_that_is_no_decimal_is_there_and_cannot_be_ordered() {
+fn a_number_that_is_not_a_decimal_exists_and_cannot_be_ordered() {
     let forbid = r#"forbid(principal, action, resource) when
         { context has arg_n && context.arg_n.greaterThan(decimal("100.0")) };"#;
     for number in [json!(100.00001), json!(1e300), json!(u64::MAX), json!(i64::MIN), json!(0.00001)] {
@@ -97,7 +97,7 @@ fn a_number_that_is_no_decimal_is_there_and_cannot_be_ordered() {
 }
 
 #[test]
-fn groups_come_from_the_first_claim_that_holds_a_list() {
+fn groups_come_from_the_first_claim_that_is_a_list() {
     let groups = |group_claim: &str, role_claim: &str, claims: Value| {
         ["a", "b", "c", "1"]
             .into_iter()
@@ -143,7 +143,7 @@ fn groups_may_be_of_another_type() {
 }
 
 #[test]
-fn a_claim_of_several_values_is_a_text_and_a_set() {
+fn a_multi_valued_claim_is_a_string_and_a_set() {
     for scope in [json!(["read", "write"]), json!("read write")] {
         for condition in [
             r#"principal.claim_scope == "read write""#,
@@ -162,7 +162,7 @@ fn a_claim_of_several_values_is_a_text_and_a_set() {
 }
 
 #[test]
-fn what_is_nested_deeper_than_ten_levels_is_left_out() {
+fn values_nested_deeper_than_ten_levels_are_omitted() {
     let nested = |levels: usize| (0..levels).fold(json!("x"), |value, _| json!({ "a": value }));
     let path = |levels: usize| format!("principal.claim_deep{}", ".a".repeat(levels));
     let ask = |levels: usize| {

@@ -1,4 +1,4 @@
-//! What is odd about policies that can be enforced.
+//! Warnings about policies that can be enforced.
 
 use serde_json::json;
 use skep_authz::{Cedar, check};
@@ -18,9 +18,9 @@ fn warning(policy: &str) -> String {
 }
 
 #[test]
-fn a_policy_that_never_applies_is_told() {
-    let lists = "is never asked for: a list shows the items that";
-    let actions = "is never asked for: use call_tool, get_prompt or read_resource";
+fn a_policy_that_never_applies_is_warned_about() {
+    let lists = "never occurs in a request: a list shows the items that";
+    let actions = "never occurs in a request: use call_tool, get_prompt or read_resource";
     for (head, expected) in [
         (
             r#"principal, action == Action::"list_tools", resource"#,
@@ -46,7 +46,7 @@ fn a_policy_that_never_applies_is_told() {
         ),
         (
             r#"principal, action, resource in Folder::"a""#,
-            "nothing is in Folder::\"a\": things are in MCP::\"<server>\"".into(),
+            "no resource is in Folder::\"a\": resources are in MCP::\"<server>\"".into(),
         ),
         (
             r#"principal == User::"alice", action, resource"#,
@@ -54,19 +54,19 @@ fn a_policy_that_never_applies_is_told() {
         ),
         (
             r#"principal in Group::"dev", action, resource"#,
-            "nobody is in Group::\"dev\": callers are in THVGroup::\"…\"".into(),
+            "no caller is in Group::\"dev\": callers are in THVGroup::\"…\"".into(),
         ),
         (
             r#"principal is Client in Group::"dev", action, resource"#,
-            "nobody is in Group::\"dev\": callers are in THVGroup::\"…\"".into(),
+            "no caller is in Group::\"dev\": callers are in THVGroup::\"…\"".into(),
         ),
         (
             r#"principal, action == Action::"call_tool", resource == Prompt::"p""#,
-            "it never applies: call_tool is done to a Tool, and not to a Prompt".into(),
+            "it never applies: call_tool acts on a Tool, not on a Prompt".into(),
         ),
         (
             r#"principal, action in [Action::"get_prompt", Action::"call_tool"], resource is Resource"#,
-            "it never applies: get_prompt is done to a Prompt, and not to a Resource".into(),
+            "it never applies: get_prompt acts on a Prompt, not on a Resource".into(),
         ),
     ] {
         assert_eq!(warning(&format!("permit({head});")), expected);
@@ -74,7 +74,7 @@ fn a_policy_that_never_applies_is_told() {
 }
 
 #[test]
-fn a_condition_that_cannot_hold_is_told() {
+fn a_condition_that_is_never_true_is_warned_about() {
     for (condition, expected) in [
         (
             "context has arg_n && context.arg_n < 5",
@@ -101,14 +101,14 @@ fn a_condition_that_cannot_hold_is_told() {
         ),
         (
             "action == Action::\"list_tools\"",
-            "Action::\"list_tools\" is never asked for: a list shows the items that call_tool is permitted for",
+            "Action::\"list_tools\" never occurs in a request: a list shows the items that call_tool is permitted for",
         ),
         (
             "[Action::\"x\"] == [] || action in [Action::\"x\"]",
-            "Action::\"x\" is never asked for: use call_tool, get_prompt or read_resource",
+            "Action::\"x\" never occurs in a request: use call_tool, get_prompt or read_resource",
         ),
         ("resource is File", "the resource is never a File: use Tool, Prompt, Resource"),
-        ("!(principal in Team::\"a\")", "nobody is in Team::\"a\": callers are in THVGroup::\"…\""),
+        ("!(principal in Team::\"a\")", "no caller is in Team::\"a\": callers are in THVGroup::\"…\""),
     ] {
         assert_eq!(
             warning(&format!("permit(principal, action, resource) when {{ {condition} }};")),
@@ -118,7 +118,7 @@ fn a_condition_that_cannot_hold_is_told() {
 }
 
 #[test]
-fn policies_that_mean_what_they_say_are_left_alone() {
+fn correct_policies_have_no_warnings() {
     for policy in [
         EVERYTHING,
         r#"permit(principal in THVGroup::"dev", action in [Action::"call_tool", Action::"get_prompt"], resource is Tool in MCP::"web");"#,
@@ -136,7 +136,7 @@ fn policies_that_mean_what_they_say_are_left_alone() {
 }
 
 #[test]
-fn what_entities_bring_along_is_known() {
+fn names_in_entities_are_known() {
     let entities = json!([
         {"uid": {"type": "Action", "id": "call_tool"}, "parents": [{"type": "Action", "id": "write"}]},
         {"uid": {"type": "Tool", "id": "search"}, "attrs": {"owner": "a"}, "parents": [{"type": "Folder", "id": "a"}]},
@@ -153,13 +153,13 @@ fn what_entities_bring_along_is_known() {
 }
 
 #[test]
-fn a_document_that_permits_nothing_is_told() {
+fn a_document_that_permits_nothing_is_warned_about() {
     let warnings = warnings(&cedar(["forbid(principal, action, resource);"]));
     assert_eq!(warnings, ["policies: none of them permits anything, so everything is denied"]);
 }
 
 #[test]
-fn warnings_come_in_order_with_the_place_of_their_policy() {
+fn warnings_have_the_order_and_the_path_of_their_policies() {
     let both = r#"permit(principal is A, action, resource); permit(principal is B, action, resource is C);"#;
     let warnings = warnings(&cedar([both, "permit(principal is D, action, resource);"]));
     let expected = [

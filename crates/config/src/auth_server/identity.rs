@@ -1,4 +1,4 @@
-//! How the authorization server learns from an upstream provider who a user is.
+//! How the authorization server gets a user's identity from an upstream provider.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_with::apply;
 
 use crate::zero::zero;
 
-/// An endpoint that says who a user is.
+/// A userinfo endpoint.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
@@ -15,28 +15,28 @@ pub struct UserInfo {
     /// Its address.
     #[serde_with(skip_apply)]
     pub endpoint_url: String,
-    /// How it is asked, `GET` or `POST`. The default is `GET`.
+    /// The method of the request, `GET` or `POST`. The default is `GET`.
     pub http_method: String,
     /// Headers for it.
     pub additional_headers: BTreeMap<String, String>,
-    /// Where its answer says what.
+    /// The fields of its response.
     pub field_mapping: Option<UserInfoFields>,
 }
 
-/// Where an answer says who a user is. The first field that is there counts.
+/// The fields of a response with the user's identity. The first that exists is used.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct UserInfoFields {
-    /// Who the user is, for machines.
+    /// The user's subject.
     pub subject_fields: Vec<String>,
-    /// What the user is called.
+    /// The user's name.
     pub name_fields: Vec<String>,
-    /// The user's address.
+    /// The user's email address.
     pub email_fields: Vec<String>,
 }
 
-/// Where the tokens are in an answer that is not as OAuth prescribes.
+/// The paths of tokens in a response that deviates from OAuth.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
@@ -52,16 +52,16 @@ pub struct TokenResponseMapping {
     pub expires_in_path: String,
 }
 
-/// Where an answer with tokens says who the user is.
+/// The paths of the user's identity in a token response.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct IdentityFromToken {
-    /// The path of who the user is, for machines.
+    /// The path of the user's subject.
     #[serde_with(skip_apply)]
     pub subject_path: String,
-    /// The path of what the user is called.
+    /// The path of the user's name.
     pub name_path: String,
-    /// The path of the user's address.
+    /// The path of the user's email address.
     pub email_path: String,
 }

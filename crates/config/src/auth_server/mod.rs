@@ -15,7 +15,7 @@ pub use storage::*;
 pub use trust::*;
 pub use upstream::*;
 
-/// An OAuth authorization server. Its fields stand in the order that they are written in.
+/// An OAuth authorization server. Its fields have the order of the file.
 #[apply(_ => #[serde(default, skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct AuthServer {
@@ -26,33 +26,33 @@ pub struct AuthServer {
     /// The issuer in its tokens, and the base of its endpoints.
     #[serde_with(skip_apply)]
     pub issuer: String,
-    /// The base address of the login page, if it is another one.
+    /// The base address of the authorization endpoint, if it differs from the issuer.
     pub authorization_endpoint_base_url: String,
-    /// The keys that sign tokens. Without them, it makes one that ends with the process.
+    /// The keys that sign tokens. Without them, it generates one for the life of the process.
     pub signing_key_config: Option<SigningKeys>,
-    /// Files with the secrets that codes and refresh tokens are sealed with. The first one seals.
+    /// Files with the secrets that authenticate codes and refresh tokens. The first one is current.
     pub hmac_secret_files: Vec<String>,
-    /// How long tokens and codes live.
+    /// The lifetimes of tokens and codes.
     pub token_lifespans: Option<TokenLifespans>,
-    /// How long the token of a delegate lives, as a Go duration. The default is 15 minutes.
+    /// The lifetime of a delegate's token, as a Go duration. The default is 15 minutes.
     pub delegation_token_lifespan: String,
-    /// Where users log in, in this order.
+    /// The identity providers where users log in, in this order.
     #[serde_with(skip_apply)]
     #[serde(default)]
     pub upstreams: Vec<Upstream>,
-    /// The scopes that clients may ask for. The default is openid, profile, email and offline_access.
+    /// The scopes that clients may request. The default is openid, profile, email and offline_access.
     pub scopes_supported: Vec<String>,
-    /// Scopes that each client which registers itself gets in any case.
+    /// Scopes that every dynamically registered client gets.
     pub baseline_client_scopes: Vec<String>,
-    /// Whom its tokens may be for.
+    /// The audiences that its tokens may have.
     #[serde_with(skip_apply)]
     #[serde(default)]
     pub allowed_audiences: Vec<String>,
-    /// Where clients, sessions and tokens are kept. Without it, in memory.
+    /// The store of clients, sessions and tokens. The default is memory.
     pub storage: Option<AuthServerStorage>,
-    /// Whether requests go on without a token of the upstream provider.
+    /// Whether requests are forwarded without a token of the upstream provider.
     pub disable_upstream_token_injection: bool,
-    /// Clients that are known by a document at their address.
+    /// Clients that are identified by a metadata document.
     pub cimd: Option<ClientDocuments>,
     /// Whether the issuer may use plain HTTP.
     pub insecure_allow_http: bool,
@@ -64,12 +64,12 @@ pub struct AuthServer {
     pub force_confidential_redirect_uris: Vec<String>,
     /// Whether clients with secrets may register themselves over plain HTTP on localhost.
     pub insecure_allow_confidential_over_loopback_http: bool,
-    /// Clients that act for users.
+    /// Clients that may act for users.
     pub delegate_clients: Vec<DelegateClient>,
 }
 
 impl AuthServer {
-    /// The text of the file in which a virtual MCP server finds it.
+    /// The text of the file for a virtual MCP server.
     pub fn render(&self) -> Result<String, yaml::Error> {
         yaml::render(self)
     }
@@ -84,11 +84,11 @@ pub struct SigningKeys {
     pub key_dir: String,
     /// The file of the key that signs.
     pub signing_key_file: String,
-    /// The files of keys that only verify what they signed earlier.
+    /// The files of former keys, which only verify signatures.
     pub fallback_key_files: Vec<String>,
 }
 
-/// How long tokens and codes live, as Go durations.
+/// The lifetimes of tokens and codes, as Go durations.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
@@ -101,17 +101,17 @@ pub struct TokenLifespans {
     pub auth_code_lifespan: String,
 }
 
-/// Clients that are known by a document at their address.
+/// Clients that are identified by a metadata document.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ClientDocuments {
-    /// Whether there are any.
+    /// Whether such clients are accepted.
     #[serde_with(skip_apply)]
     pub enabled: bool,
-    /// How many documents are kept. The default is 256.
+    /// How many documents are cached. The default is 256.
     pub cache_max_size: u32,
-    /// How long a document is kept, as a Go duration. The default is five minutes.
+    /// How long a document is cached, as a Go duration. The default is five minutes.
     pub cache_fallback_ttl: String,
 }
 

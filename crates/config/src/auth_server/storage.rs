@@ -1,23 +1,23 @@
-//! Where the authorization server keeps what it must remember.
+//! The store of the authorization server.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use crate::zero::zero;
 
-/// Where clients, sessions and tokens are kept.
+/// The store of clients, sessions and tokens.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AuthServerStorage {
-    /// Where they are kept. Without it, in memory.
+    /// The type of the store. The default is memory.
     #[serde(rename = "type")]
     pub type_: Option<AuthServerStorageType>,
-    /// How to reach Redis.
+    /// The connection to Redis.
     pub redis_config: Option<RedisStorage>,
 }
 
-/// Where the authorization server keeps its data.
+/// The type of the authorization server's store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthServerStorageType {
@@ -27,28 +27,28 @@ pub enum AuthServerStorageType {
     Redis,
 }
 
-/// A Redis to keep data in.
+/// A Redis store.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RedisStorage {
     /// Its address, as `host:port`.
     pub addr: String,
-    /// The Sentinels that know its address.
+    /// The Sentinels of the Redis.
     pub sentinel_config: Option<RedisSentinel>,
     /// Whether it is a cluster.
     pub cluster_mode: bool,
-    /// How to log in: always [`RedisStorage::ACL_USER`].
+    /// The type of authentication: always [`RedisStorage::ACL_USER`].
     pub auth_type: String,
     /// The user to log in as.
     pub acl_user_config: Option<RedisAclUser>,
     /// A prefix for every key.
     pub key_prefix: String,
-    /// How long to wait for a connection, as a Go duration.
+    /// The timeout of connecting, as a Go duration.
     pub dial_timeout: String,
-    /// How long to wait for an answer, as a Go duration.
+    /// The timeout of reading a response, as a Go duration.
     pub read_timeout: String,
-    /// How long to wait until a command is sent, as a Go duration.
+    /// The timeout of writing a command, as a Go duration.
     pub write_timeout: String,
     /// TLS to Redis itself.
     pub tls: Option<RedisTls>,
@@ -57,7 +57,7 @@ pub struct RedisStorage {
 }
 
 impl RedisStorage {
-    /// The only way to log in: as a user with a password.
+    /// The only type of authentication: a user with a password.
     pub const ACL_USER: &str = "aclUser";
 
     /// The prefix of the keys of a workload. The braces keep them on one node of a cluster.
@@ -66,12 +66,12 @@ impl RedisStorage {
     }
 }
 
-/// The Sentinels that know the address of a Redis.
+/// The Sentinels of a Redis.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RedisSentinel {
-    /// The name that they have for the primary.
+    /// The name of the primary.
     #[serde_with(skip_apply)]
     pub master_name: String,
     /// Their addresses, as `host:port`.
@@ -98,7 +98,7 @@ pub struct RedisAclUser {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RedisTls {
-    /// Whether the server's certificate goes unchecked.
+    /// Whether the server's certificate is not verified.
     pub insecure_skip_verify: bool,
     /// A file with the certificate authority.
     pub ca_cert_file: String,

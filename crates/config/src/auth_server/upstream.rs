@@ -1,4 +1,4 @@
-//! The identity providers that the authorization server sends users to.
+//! The upstream identity providers of the authorization server.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::zero::zero;
 #[apply(_ => #[serde(default, skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Upstream {
-    /// Its name, under which users' tokens are kept.
+    /// Its name, under which users' tokens are stored.
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     #[serde_with(skip_apply)]
     #[serde(rename = "type")]
     pub type_: UpstreamType,
-    /// How to log in by OpenID Connect.
+    /// The settings for OpenID Connect.
     pub oidc_config: Option<OidcUpstream>,
-    /// How to log in by OAuth 2.0.
+    /// The settings for OAuth 2.0.
     pub oauth2_config: Option<Oauth2Upstream>,
 }
 
-/// What an upstream provider speaks.
+/// The protocol of an upstream provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpstreamType {
@@ -42,22 +42,22 @@ pub struct OidcUpstream {
     /// Its issuer.
     #[serde_with(skip_apply)]
     pub issuer_url: String,
-    /// The client that the authorization server is there.
+    /// The authorization server's client id at the provider.
     #[serde_with(skip_apply)]
     pub client_id: String,
     /// A file with the secret of that client.
     pub client_secret_file: String,
     /// The variable with the secret of that client.
     pub client_secret_env_var: String,
-    /// Where users are sent back to.
+    /// The redirect URI.
     pub redirect_uri: String,
-    /// The scopes to ask for. The default is openid and offline_access.
+    /// The scopes to request. The default is openid and offline_access.
     pub scopes: Vec<String>,
-    /// Another way to ask about the user. It has no effect.
+    /// Another userinfo endpoint. It has no effect.
     pub userinfo_override: Option<UserInfo>,
-    /// Further parameters of the login request.
+    /// Further parameters of the authorization request.
     pub additional_authorization_params: BTreeMap<String, String>,
-    /// The claim that says who the user is. The default is `sub`.
+    /// The claim with the user's subject. The default is `sub`.
     pub subject_claim: String,
     /// Whether it may have a private address.
     pub allow_private_ips: bool,
@@ -70,31 +70,31 @@ pub struct OidcUpstream {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Oauth2Upstream {
-    /// The address of its login page.
+    /// Its authorization endpoint.
     #[serde_with(skip_apply)]
     pub authorization_endpoint: String,
-    /// The address where codes become tokens.
+    /// Its token endpoint.
     #[serde_with(skip_apply)]
     pub token_endpoint: String,
-    /// The client that the authorization server is there.
+    /// The authorization server's client id at the provider.
     pub client_id: String,
     /// A file with the secret of that client.
     pub client_secret_file: String,
     /// The variable with the secret of that client.
     pub client_secret_env_var: String,
-    /// Where users are sent back to.
+    /// The redirect URI.
     pub redirect_uri: String,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// How to ask who the user is.
+    /// Its userinfo endpoint.
     pub userinfo: Option<UserInfo>,
-    /// Where the tokens are in its answers.
+    /// The paths of tokens in its responses.
     pub token_response_mapping: Option<TokenResponseMapping>,
-    /// Where its answers say who the user is.
+    /// The paths of the user's identity in its token responses.
     pub identity_from_token: Option<IdentityFromToken>,
-    /// Further parameters of the login request.
+    /// Further parameters of the authorization request.
     pub additional_authorization_params: BTreeMap<String, String>,
-    /// How the authorization server registers itself, if it is no client there yet.
+    /// Dynamic registration, if the authorization server has no client id there.
     pub dcr_config: Option<DynamicRegistration>,
     /// Whether it may have a private address.
     pub allow_private_ips: bool,
@@ -102,7 +102,7 @@ pub struct Oauth2Upstream {
     pub insecure_allow_http: bool,
 }
 
-/// How the authorization server registers itself at a provider (RFC 7591).
+/// Dynamic client registration at a provider (RFC 7591).
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]

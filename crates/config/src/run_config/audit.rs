@@ -5,29 +5,29 @@ use serde_with::apply;
 
 use crate::zero::zero;
 
-/// What is written to the audit log, and where. If it is there, there is an audit log, whatever `enabled` says.
+/// The audit log. If this is set, there is an audit log; `enabled` has no effect.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Audit {
-    /// Whether there is an audit log. It has no effect.
+    /// Whether the audit log is enabled. It has no effect.
     pub enabled: bool,
-    /// The name that entries carry.
+    /// The component in entries.
     pub component: String,
     /// The types of events to write. Empty means all.
     pub event_types: Vec<String>,
-    /// The types of events to leave out, even those that `event_types` names.
+    /// The types of events to omit. It overrides `event_types`.
     pub exclude_event_types: Vec<String>,
     /// Whether the bodies of requests are written.
     pub include_request_data: bool,
-    /// Whether the bodies of answers are written.
+    /// Whether the bodies of responses are written.
     pub include_response_data: bool,
-    /// Whether answers are looked into for errors that the HTTP status does not tell: see
+    /// Whether responses are inspected for errors that the HTTP status does not show: see
     /// [`Audit::detect_application_errors`].
     pub detect_application_errors: Option<bool>,
     /// The largest body that is written, in bytes: see [`Audit::max_data_size`].
     pub max_data_size: u32,
-    /// How many of those who act for one another are written: see [`Audit::max_delegation_depth`].
+    /// How many actors of a delegation are written: see [`Audit::max_delegation_depth`].
     pub max_delegation_depth: u32,
     /// The file to append to. The default is standard output.
     pub log_file: String,
@@ -37,7 +37,7 @@ impl Audit {
     const DEFAULT_MAX_DATA_SIZE: u32 = 1024;
     const DEFAULT_MAX_DELEGATION_DEPTH: u32 = 10;
 
-    /// What the operator writes for a workload that just wants an audit log.
+    /// The operator's default for a workload with an audit log.
     pub fn standard() -> Self {
         Self {
             detect_application_errors: Some(true),
@@ -46,7 +46,7 @@ impl Audit {
         }
     }
 
-    /// Whether answers are looked into for errors that the HTTP status does not tell. The default is true.
+    /// Whether responses are inspected for errors that the HTTP status does not show. The default is true.
     pub fn detect_application_errors(&self) -> bool {
         self.detect_application_errors.unwrap_or(true)
     }
@@ -56,7 +56,7 @@ impl Audit {
         if self.max_data_size == 0 { Self::DEFAULT_MAX_DATA_SIZE } else { self.max_data_size }
     }
 
-    /// How many of those who act for one another are written. The default is 10.
+    /// How many actors of a delegation are written. The default is 10.
     pub fn max_delegation_depth(&self) -> u32 {
         if self.max_delegation_depth == 0 {
             Self::DEFAULT_MAX_DELEGATION_DEPTH

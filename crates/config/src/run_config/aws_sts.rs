@@ -1,11 +1,11 @@
-//! Signatures of AWS.
+//! AWS request signing.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use crate::zero::zero;
 
-/// How a caller's token becomes credentials of AWS, with which requests are signed.
+/// How a caller's token is exchanged for AWS credentials, which sign requests.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
@@ -19,7 +19,7 @@ pub struct AwsSts {
     pub fallback_role_arn: String,
     /// The roles of other callers.
     pub role_mappings: Vec<RoleMapping>,
-    /// The claim that mappings look at. The default is `groups`.
+    /// The claim that mappings match. The default is `groups`.
     pub role_claim: String,
     /// How long credentials are valid, in seconds. The default is an hour.
     pub session_duration: u32,

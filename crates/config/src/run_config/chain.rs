@@ -1,4 +1,4 @@
-//! What each request goes through, from what the rest of a RunConfig says.
+//! The middleware chain that follows from the other fields of a RunConfig.
 
 use serde_json::Value;
 
@@ -9,30 +9,30 @@ use super::{
 };
 use crate::{AuthServer, Json};
 
-/// Why nothing can be made of what a RunConfig says.
+/// Why a RunConfig has no valid middleware chain.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// Something is to be done with a token that is taken away before.
+    /// A middleware needs a token that is stripped before.
     #[error("embedded_auth_server_config.disable_upstream_token_injection: {0} needs a token")]
     NoToken(&'static str),
-    /// Requests to one's own server are not signed.
+    /// Only requests to a remote server are signed.
     #[error("aws_sts_config: it signs requests to a remote server, and remote_url is empty")]
     NotRemote,
-    /// There is nowhere to count.
+    /// Rate limits need Redis.
     #[error("rate_limit_config: calls are counted in Redis, and scaling_config.session_redis is missing")]
     NoRedis,
-    /// The authorization document is none.
+    /// The authorization document is malformed.
     #[error("authz_config: {0}")]
     Document(serde_json::Error),
 }
 
-/// The name of an upstream provider that has none.
+/// The default name of an upstream provider.
 const UNNAMED: &str = "default";
 
-/// What each request goes through, outermost first.
+/// The middleware chain, outermost first.
 ///
-/// The order is what makes it secure: who calls is known before anything is decided about the call, and what may be
-/// done is decided after all that changes the request. Calls are not counted for anyone else.
+/// The order matters for security: the caller is authenticated before any decision, and authorization comes after all
+/// that changes the request. Rate limits count only calls of authenticated callers.
 pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainError> {
     let mut chain = vec![Middleware::BodyLimit(BodyLimit::default())];
     chain.extend(config.audit_config.clone().map(|audit| {
@@ -75,7 +75,7 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
         chain.push(Middleware::AwsSts(AwsStsParameters { aws_sts_config, target_url }));
     }
     chain.extend(config.header_forward.as_ref().map(|headers| {
-        // Those from Secrets are added by the proxy, which can read their values.
+        // The proxy adds headers from Secrets, because it can read their values.
         let add_headers = headers.add_plaintext_headers.clone();
         Middleware::HeaderForward(HeaderForwardParameters { add_headers })
     }));
@@ -84,7 +84,7 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
     Ok(chain)
 }
 
-/// What becomes of the token that our own authorization server gave the caller: no server behind it would accept it.
+/// Replaces or strips the token of our own authorization server: no server behind the proxy would accept it.
 fn upstream_token(server: &AuthServer) -> Middleware {
     if server.disable_upstream_token_injection {
         return Middleware::StripAuth;
@@ -140,8 +140,8 @@ fn webhooks(config: &RunConfig, webhooks: &[Webhook]) -> Option<Webhooks> {
     })
 }
 
-/// Who may do what. Behind our own authorization server, policies look at the token that the upstream provider gave:
-/// ours says nothing of groups.
+/// Authorization. Behind our own authorization server, policies use the token of the upstream provider: ours has no
+/// groups.
 fn authorization(config: &RunConfig, document: &Json) -> Result<Authorization, ChainError> {
     let mut config_data = document.clone();
     if let Some(server) = &config.embedded_auth_server_config {
@@ -185,12 +185,12 @@ mod tests {
     }
 
     #[test]
-    fn the_least_knows_who_calls_and_what_is_asked() {
+    fn the_shortest_chain_authenticates_and_parses() {
         assert_eq!(types(json!({})), ["bodylimit", "auth", "mcp-parser", "recovery"]);
     }
 
     #[test]
-    fn everything_has_its_place() {
+    fn every_middleware_has_its_position() {
         let webhook = json!([{"name": "a", "url": "https://a.example"}]);
         let everything = json!({
             "remote_url": "https://r.example", "audit_config": {},

@@ -18,12 +18,12 @@ pub struct HeaderForward {
     pub add_headers_from_secret: BTreeMap<String, String>,
 }
 
-/// Where a token goes that is put in place of the caller's own.
+/// The header for a token that replaces the caller's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HeaderStrategy {
-    /// Into `Authorization`.
+    /// `Authorization`.
     Replace,
-    /// Into a header that is named beside it.
+    /// A header with a configured name.
     Custom,
 }

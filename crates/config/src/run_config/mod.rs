@@ -1,4 +1,4 @@
-//! The RunConfig file: all that a proxy is told about the server that it stands before.
+//! The RunConfig file: the configuration of a proxy.
 
 mod audit;
 mod authz;
@@ -21,8 +21,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
+use skep_gocompat::json;
 
-use crate::{AuthServer, Json, SchemaVersion, json, zero::zero};
+use crate::{AuthServer, Json, SchemaVersion, zero::zero};
 
 pub use audit::*;
 pub use authz::*;
@@ -41,9 +42,9 @@ pub use tools::*;
 pub use transport::*;
 pub use webhook::*;
 
-/// The RunConfig file. Its fields stand in the order that they are written in, which the checksum depends on.
+/// The RunConfig file. Its fields have the order of the file.
 ///
-/// Keys that it does not know are ignored when it is read.
+/// Unknown keys are ignored.
 #[apply(_ => #[serde(default, skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RunConfig {
@@ -59,24 +60,24 @@ pub struct RunConfig {
     pub image: String,
     /// The address of a remote server. If it is set, the proxy runs no server of its own.
     pub remote_url: String,
-    /// Where the server was found: the address of the registry's API. It has no effect.
+    /// The API address of the registry that lists the server. It has no effect.
     pub registry_api_url: String,
-    /// Where the server was found: the address of the registry. It has no effect.
+    /// The address of the registry that lists the server. It has no effect.
     pub registry_url: String,
-    /// Where the server was found: its name there. It has no effect.
+    /// The name of the server in the registry. It has no effect.
     pub registry_server_name: String,
-    /// How the proxy authenticates itself to a remote server.
+    /// How the proxy authenticates to a remote server.
     pub remote_auth_config: Option<RemoteAuth>,
     /// Arguments for the server's container.
     pub cmd_args: Vec<String>,
-    /// The name of the server, which policies, limits, webhooks and telemetry know it by.
+    /// The name of the server in policies, limits, webhooks and telemetry.
     #[serde_with(skip_apply)]
     pub name: String,
     /// The name of the server's StatefulSet.
     pub container_name: String,
     /// The name of the server, before any suffix.
     pub base_name: String,
-    /// How the server is spoken to.
+    /// The transport of the server.
     #[serde_with(skip_apply)]
     pub transport: Transport,
     /// The address that the proxy listens on.
@@ -85,7 +86,7 @@ pub struct RunConfig {
     pub port: u16,
     /// The port that the server listens on.
     pub target_port: u16,
-    /// The host that the server listens on. In a cluster, the proxy knows it.
+    /// The host that the server listens on. In a cluster, the proxy determines it.
     pub target_host: String,
     /// The web origins that may call. Others are refused, unless the list is empty.
     pub allowed_origins: Vec<String>,
@@ -100,51 +101,51 @@ pub struct RunConfig {
     pub env_vars: BTreeMap<String, String>,
     /// A folder of files with further environment variables, as the Vault Agent writes them.
     pub env_file_dir: String,
-    /// Whether the proxy logs more. The command line overrides it.
+    /// Whether the proxy logs at debug level. The command line overrides it.
     pub debug: bool,
     /// Folders of the host for the server, as `host:container[:ro]`. It has no effect in a cluster.
     pub volumes: Vec<String>,
     /// Labels for the server's StatefulSet, its pods and its Services.
     pub container_labels: BTreeMap<String, String>,
-    /// How callers' tokens are checked. Without it, every caller is accepted as one local user.
+    /// How callers' tokens are validated. Without it, every caller is accepted as one local user.
     pub oidc_config: Option<Oidc>,
     /// How callers' tokens are replaced by those of an upstream provider.
     pub upstream_swap_config: Option<UpstreamSwap>,
     /// How callers' tokens are exchanged for others.
     pub token_exchange_config: Option<TokenExchange>,
-    /// How callers' tokens are turned into signatures of AWS.
+    /// How requests are signed for AWS with callers' tokens.
     pub aws_sts_config: Option<AwsSts>,
-    /// Who may do what: an [`AuthzDocument`], kept as it was written for the authorizer that it names.
+    /// The authorization: an [`AuthzDocument`], passed to the authorizer unchanged.
     pub authz_config: Option<Json>,
-    /// A file with who may do what. It has no effect without `authz_config`.
+    /// A file with the authorization. It has no effect without `authz_config`.
     pub authz_config_path: String,
-    /// What is written to the audit log. Without it, there is none.
+    /// The audit log. Without it, there is none.
     pub audit_config: Option<Audit>,
-    /// A file with what is written to the audit log. It has no effect without `audit_config`.
+    /// A file with the settings of the audit log. It has no effect without `audit_config`.
     pub audit_config_path: String,
-    /// Which traces and metrics there are, and where they go.
+    /// Traces and metrics.
     pub telemetry_config: Option<Telemetry>,
-    /// How often tools may be called.
+    /// The rate limits of tool calls.
     pub rate_limit_config: Option<RateLimits>,
-    /// The namespace under which calls are counted.
+    /// The namespace of the rate limits.
     pub rate_limit_namespace: String,
     /// Secrets for the server, as `name,target=VARIABLE`.
     pub secrets: Vec<String>,
     /// A patch for the server's pod template, as JSON. The command line overrides it.
     pub k8s_pod_template_patch: String,
-    /// Whether the server's network is cut off. It has no effect in a cluster.
+    /// Whether the server's network is isolated. It has no effect in a cluster.
     pub isolate_network: bool,
     /// Whether the server may reach the host of its container. It has no effect in a cluster.
     pub allow_docker_gateway: bool,
-    /// Whether the `X-Forwarded-*` headers of requests are believed.
+    /// Whether the `X-Forwarded-*` headers of requests are trusted.
     pub trust_proxy_headers: bool,
-    /// Whether requests for revisions of the protocol are refused that the proxy does not know.
+    /// Whether requests with unknown protocol revisions are refused.
     pub strict_protocol_validation: bool,
-    /// Whether the server keeps no sessions.
+    /// Whether the server has no sessions.
     pub stateless: bool,
-    /// How long an idle session lives, as a Go duration. The default is two hours.
+    /// When an idle session expires, as a Go duration. The default is two hours.
     pub session_ttl: String,
-    /// How clients speak to the proxy of a stdio server: see [`RunConfig::proxy_mode`].
+    /// The transport between clients and the proxy of a stdio server: see [`RunConfig::proxy_mode`].
     pub proxy_mode: Option<ProxyMode>,
     /// A copy of the certificate authority in `oidc_config`. It has no effect.
     pub thv_ca_bundle: String,
@@ -154,24 +155,24 @@ pub struct RunConfig {
     pub group: String,
     /// The tools to offer, by the names that clients see. Empty means all.
     pub tools_filter: Vec<String>,
-    /// What clients are told about tools, by the names that the server gives them.
+    /// Overrides of tools' names and descriptions, by the names that the server gives them.
     pub tools_override: BTreeMap<String, ToolOverride>,
-    /// What each request goes through, outermost first. If it is not empty, it alone decides; if it is, the proxy
-    /// makes it from the fields above.
+    /// The middleware chain, outermost first. If it is empty, the proxy derives it from the fields above, which
+    /// otherwise have no effect on it.
     pub middleware_configs: Vec<Middleware>,
-    /// What requests also go through if the proxy makes the list itself.
+    /// Further middlewares of a chain that the proxy derives.
     pub additional_middleware_configs: Vec<Middleware>,
-    /// Who is asked whether a request may pass.
+    /// Webhooks that may refuse a request.
     pub validating_webhooks: Vec<Webhook>,
-    /// Who may change a request before it passes.
+    /// Webhooks that may change a request.
     pub mutating_webhooks: Vec<Webhook>,
-    /// A path to put before the endpoint that an SSE server announces.
+    /// A path prefix for the endpoint that an SSE server announces.
     pub endpoint_prefix: String,
     /// Headers to add to requests to a remote server.
     pub header_forward: Option<HeaderForward>,
     /// The authorization server to run within the proxy.
     pub embedded_auth_server_config: Option<AuthServer>,
-    /// How many servers there are, and where their sessions are kept.
+    /// The number of servers, and the store of their sessions.
     pub scaling_config: Option<Scaling>,
 }
 
@@ -186,7 +187,7 @@ impl RunConfig {
         json::render(self)
     }
 
-    /// What each request goes through, outermost first: what is listed, or what the rest says.
+    /// The middleware chain, outermost first: the configured one, or the one that follows from the other fields.
     pub fn middleware(&self) -> Result<Vec<Middleware>, ChainError> {
         if self.middleware_configs.is_empty() {
             chain::middleware(self)
@@ -195,7 +196,8 @@ impl RunConfig {
         }
     }
 
-    /// How clients speak to the proxy. Only for a stdio server is there a choice: others are spoken to as they speak.
+    /// The transport between clients and the proxy. Only a stdio server has a choice: for others it is that of the
+    /// server.
     pub fn proxy_mode(&self) -> ProxyMode {
         match self.transport {
             Transport::Stdio => self.proxy_mode.unwrap_or_default(),

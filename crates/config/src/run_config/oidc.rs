@@ -1,18 +1,18 @@
-//! How callers' tokens are checked.
+//! Validation of callers' tokens.
 
 use serde::{Deserialize, Serialize};
 
 use crate::zero::null;
 
-/// How callers' tokens are checked. Unlike the rest of the file, its keys are capitalised and never left out.
+/// How callers' tokens are validated. Unlike the rest of the file, its keys are capitalised and never omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub struct Oidc {
-    /// Who must have issued the token.
+    /// The issuer that a token must have.
     pub issuer: String,
-    /// Whom the token must be for.
+    /// The audience that a token must have.
     pub audience: String,
-    /// Where the issuer's keys are. Without it, they are discovered.
+    /// The address of the issuer's keys. Without it, they are discovered.
     #[serde(rename = "JWKSURL")]
     pub jwks_url: String,
     /// The client that introspects opaque tokens.
@@ -31,13 +31,13 @@ pub struct Oidc {
     /// Whether the issuer may be reached over plain HTTP.
     #[serde(rename = "InsecureAllowHTTP")]
     pub insecure_allow_http: bool,
-    /// Where opaque tokens are introspected.
+    /// The introspection endpoint for opaque tokens.
     #[serde(rename = "IntrospectionURL")]
     pub introspection_url: String,
-    /// The address that clients know the proxy by (RFC 9728).
+    /// The address of the proxy for clients (RFC 9728).
     #[serde(rename = "ResourceURL")]
     pub resource_url: String,
-    /// The scopes that clients are told to ask for.
+    /// The scopes that clients should request.
     #[serde(with = "null")]
     pub scopes: Vec<String>,
 }

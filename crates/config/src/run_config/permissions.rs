@@ -1,34 +1,34 @@
-//! What a server may read, write and reach. In a cluster it has no effect: pods and policies say it there.
+//! Permissions of a server. They have no effect in a cluster, where pods and network policies define them.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use crate::zero::zero;
 
-/// What a server may read, write and reach.
+/// The files and networks that a server may access.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct PermissionProfile {
     /// The name of the profile.
     pub name: String,
-    /// What it may read, as `host:container`.
+    /// The read-only mounts, as `host:container`.
     pub read: Vec<String>,
-    /// What it may read and write, as `host:container`.
+    /// The writable mounts, as `host:container`.
     pub write: Vec<String>,
-    /// What it may reach, and who may reach it.
+    /// The network permissions.
     pub network: Option<NetworkPermissions>,
-    /// Whether it has all the powers of its host.
+    /// Whether the container is privileged.
     pub privileged: bool,
 }
 
 impl PermissionProfile {
-    /// The profile of a server that may reach everything.
+    /// The profile of a server with full network access.
     pub fn network() -> Self {
         Self::named("network", OutboundPermissions { insecure_allow_all: true, ..Default::default() })
     }
 
-    /// The profile of a server that may reach nothing.
+    /// The profile of a server without network access.
     pub fn none() -> Self {
         Self::named("none", OutboundPermissions::default())
     }
@@ -40,38 +40,38 @@ impl PermissionProfile {
     }
 }
 
-/// What a server may reach, and who may reach it.
+/// The network permissions of a server.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct NetworkPermissions {
     /// The network of the container, as container engines name it.
     pub mode: String,
-    /// What it may reach.
+    /// Outbound connections.
     pub outbound: Option<OutboundPermissions>,
-    /// Who may reach it.
+    /// Inbound connections.
     pub inbound: Option<InboundPermissions>,
 }
 
-/// What a server may reach.
+/// The outbound connections of a server.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct OutboundPermissions {
-    /// Whether it may reach everything.
+    /// Whether all are allowed.
     pub insecure_allow_all: bool,
-    /// The hosts that it may reach.
+    /// The hosts that it may connect to.
     pub allow_host: Vec<String>,
-    /// The ports that it may reach.
+    /// The ports that it may connect to.
     pub allow_port: Vec<u16>,
 }
 
-/// Who may reach a server.
+/// The inbound connections of a server.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct InboundPermissions {
-    /// The hosts that may reach it.
+    /// The hosts that may connect to it.
     pub allow_host: Vec<String>,
 }
 

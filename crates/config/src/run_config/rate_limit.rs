@@ -1,4 +1,4 @@
-//! How often tools may be called.
+//! Rate limits of tool calls.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_with::apply;
 
 use crate::{duration, zero::zero};
 
-/// How often tools may be called. A call passes when every bucket that applies to it has a token left.
+/// Rate limits of tool calls. A call passes if every bucket that applies to it has a token left.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -20,13 +20,13 @@ pub struct RateLimits {
     pub tools: Vec<ToolRateLimit>,
 }
 
-/// A token bucket: a call takes one token, and tokens come back evenly over time.
+/// A token bucket: a call takes one token, and tokens are refilled evenly over time.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RateLimitBucket {
-    /// How many calls may be made at once from a full bucket.
+    /// The capacity of the bucket.
     pub max_tokens: u32,
-    /// How long an empty bucket takes to fill up.
+    /// The time in which an empty bucket is refilled.
     #[serde(with = "duration::text")]
     pub refill_period: Duration,
 }

@@ -1,4 +1,4 @@
-//! How a proxy authenticates itself to a remote server.
+//! Authentication of a proxy to a remote server.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,7 @@ use serde_with::apply;
 
 use crate::zero::zero;
 
-/// How a proxy authenticates itself to a remote server. What people click through in a browser is not here: a pod has
-/// none.
+/// How a proxy authenticates to a remote server. Logins in a browser are not supported: a pod has none.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
@@ -19,49 +18,49 @@ pub struct RemoteAuth {
     pub client_secret: String,
     /// A file with the secret of the client.
     pub client_secret_file: String,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// Whether the login page is only printed, not opened.
+    /// Whether the address of the login page is printed instead of opened in a browser.
     pub skip_browser: bool,
-    /// How long a login may take, in nanoseconds.
+    /// The timeout of a login, in nanoseconds.
     pub timeout: u64,
-    /// The port that a login comes back to.
+    /// The port of the redirect URI.
     pub callback_port: u16,
-    /// Whether codes are protected by PKCE.
+    /// Whether PKCE is used.
     #[serde_with(skip_apply)]
     pub use_pkce: bool,
-    /// The resource to ask for (RFC 8707).
+    /// The resource to request (RFC 8707).
     pub resource: String,
     /// The issuer of tokens.
     pub issuer: String,
-    /// The address of the login page.
+    /// The authorization endpoint.
     pub authorize_url: String,
-    /// The address where codes become tokens.
+    /// The token endpoint.
     pub token_url: String,
-    /// Further parameters of the login request.
+    /// Further parameters of the authorization request.
     pub oauth_params: BTreeMap<String, String>,
-    /// What the parameter for scopes is called. The default is `scope`.
+    /// The name of the parameter for scopes. The default is `scope`.
     pub scope_param_name: String,
-    /// A token that is sent as it is, as `name,target=bearer_token`.
+    /// A bearer token, as `name,target=bearer_token`.
     pub bearer_token: String,
-    /// A file with a token that is sent as it is.
+    /// A file with a bearer token.
     pub bearer_token_file: String,
-    /// When a token from an earlier login ends. Files from an operator hold none.
+    /// When a token from an earlier login expires. The operator does not set it.
     #[serde_with(skip_apply)]
     pub cached_token_expiry: Time,
-    /// When a client secret from an earlier registration ends. Files from an operator hold none.
+    /// When a client secret from an earlier registration expires. The operator does not set it.
     #[serde_with(skip_apply)]
     pub cached_secret_expiry: Time,
 }
 
 impl RemoteAuth {
-    /// Authentication by a token that is in the secret of that name.
+    /// Authentication by the bearer token in the secret of that name.
     pub fn with_bearer_token(secret: &str) -> Self {
         Self { bearer_token: format!("{secret},target=bearer_token"), ..Self::default() }
     }
 }
 
-/// A time (RFC 3339). That of nothing is Go's zero, in the year 1.
+/// A time (RFC 3339). The default is Go's zero, in the year 1.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Time(pub String);

@@ -1,22 +1,22 @@
-//! How many servers there are, and where their sessions are kept.
+//! The number of servers, and the store of their sessions.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use crate::zero::zero;
 
-/// How many servers there are, and where their sessions are kept.
+/// The number of servers, and the store of their sessions.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Scaling {
-    /// How many pods of the server there are. Without it, someone else decides, an autoscaler perhaps.
+    /// The number of the server's pods. Without it, the number is left to others, such as an autoscaler.
     pub backend_replicas: Option<i32>,
-    /// The Redis that keeps sessions. Without it, they are in the proxy's memory.
+    /// The Redis that stores sessions. Without it, they are in the proxy's memory.
     pub session_redis: Option<SessionRedis>,
 }
 
-/// The Redis that keeps sessions. Its password is in
+/// The Redis that stores sessions. Its password is in
 /// [`SESSION_REDIS_PASSWORD`](crate::env::SESSION_REDIS_PASSWORD).
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

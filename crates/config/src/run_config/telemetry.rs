@@ -7,12 +7,12 @@ use serde_with::apply;
 
 use crate::{ports, zero::zero};
 
-/// Which traces and metrics there are, and where they go.
+/// The traces and metrics, and their collector.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Telemetry {
-    /// The collector, as host and port without a scheme, with a path if need be.
+    /// The collector, as host and port without a scheme, and optionally a path.
     pub endpoint: String,
     /// The service name on traces and metrics.
     pub service_name: String,
@@ -24,11 +24,11 @@ pub struct Telemetry {
     /// Whether metrics are sent.
     #[serde_with(skip_apply)]
     pub metrics_enabled: bool,
-    /// Which part of the requests is traced, from `0` to `1`.
+    /// The fraction of requests that is traced, from `0` to `1`.
     pub sampling_rate: String,
     /// Headers for requests to the collector.
     pub headers: BTreeMap<String, String>,
-    /// Whether the collector is reached over plain HTTP.
+    /// Whether the connection to the collector is plain HTTP.
     pub insecure: bool,
     /// Whether Prometheus can scrape the metrics at `/metrics`.
     pub enable_prometheus_metrics_path: bool,
@@ -36,11 +36,11 @@ pub struct Telemetry {
     pub prometheus_port: u16,
     /// Whether `/metrics` is also on the port that clients use: see [`Telemetry::metrics_on_transport_port`].
     pub metrics_on_transport_port: Option<bool>,
-    /// The environment variables whose values are put on traces.
+    /// The environment variables whose values are attributes of traces.
     pub environment_variables: Vec<String>,
     /// Further attributes of the service, on all traces and metrics.
     pub custom_attributes: BTreeMap<String, String>,
-    /// Whether traces also carry the attribute names of older versions.
+    /// Whether traces also have the attribute names of older versions.
     #[serde_with(skip_apply)]
     pub use_legacy_attributes: bool,
     /// A file with the certificate authority of the collector.

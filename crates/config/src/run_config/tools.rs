@@ -1,11 +1,11 @@
-//! What clients are told about tools.
+//! Overrides of tools.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
 
 use crate::zero::zero;
 
-/// What clients are told about a tool instead of what its server says. What is empty stays as it is.
+/// Overrides of a tool's name and description. Empty fields override nothing.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]

@@ -1,22 +1,22 @@
-//! How servers and proxies are spoken to.
+//! Transports of MCP.
 
 use serde::{Deserialize, Serialize};
 
-/// How an MCP server is spoken to.
+/// The transport of an MCP server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
-    /// Over its standard input and output.
+    /// Standard input and output.
     #[default]
     Stdio,
-    /// Over HTTP with server-sent events, the way of 2024.
+    /// HTTP with server-sent events, of the revision 2024-11-05.
     Sse,
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     StreamableHttp,
 }
 
 impl Transport {
-    /// The word that files, labels and variables use.
+    /// Its name in files, labels and variables.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stdio => "stdio",
@@ -26,13 +26,13 @@ impl Transport {
     }
 }
 
-/// How clients speak to a proxy.
+/// The transport between clients and a proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProxyMode {
-    /// Over HTTP with server-sent events, the way of 2024.
+    /// HTTP with server-sent events, of the revision 2024-11-05.
     Sse,
-    /// Over streamable HTTP.
+    /// Streamable HTTP.
     #[default]
     StreamableHttp,
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transport_is_written_as_its_word() {
+    fn a_transport_is_serialised_as_its_name() {
         for transport in [Transport::Stdio, Transport::Sse, Transport::StreamableHttp] {
             assert_eq!(serde_json::to_value(transport).unwrap(), transport.as_str());
         }

@@ -1,4 +1,4 @@
-//! How the tools of several backends become one list.
+//! Aggregation of the backends' tools.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use serde_with::apply;
 
 use crate::zero::zero;
 
-/// How the tools of the backends are put together.
+/// How the tools of the backends are combined.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Aggregation {
-    /// What happens to tools of the same name: `prefix`, `priority` or `manual`.
+    /// How name conflicts are resolved: `prefix`, `priority` or `manual`.
     #[serde_with(skip_apply)]
     pub conflict_resolution: String,
-    /// The details of it. The process asks for them, even for `manual`.
+    /// The settings of the conflict resolution. The process requires them, even for `manual`.
     pub conflict_resolution_config: Option<ConflictResolution>,
-    /// Which tools of a backend are shown, and under what names.
+    /// The tools of single backends.
     pub tools: Vec<WorkloadTools>,
     /// Whether all tools are hidden from clients.
     pub exclude_all_tools: bool,
@@ -25,18 +25,18 @@ pub struct Aggregation {
     pub default_tool_visibility: String,
 }
 
-/// The details of how conflicts are resolved.
+/// The settings of the conflict resolution.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ConflictResolution {
-    /// What goes before the name of a tool.
+    /// The prefix of a tool's name.
     pub prefix_format: String,
-    /// The backends, the most important first.
+    /// The backends, by descending priority.
     pub priority_order: Vec<String>,
 }
 
-/// Which tools of one backend are shown, and under what names.
+/// The tools of one backend.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -44,11 +44,11 @@ pub struct WorkloadTools {
     /// The backend.
     #[serde_with(skip_apply)]
     pub workload: String,
-    /// An MCPToolConfig. The operator follows it, and the process ignores it.
+    /// An MCPToolConfig. The operator resolves it, and the process ignores it.
     pub tool_config_ref: Option<ToolConfigRef>,
     /// The tools to show. Empty means all.
     pub filter: Vec<String>,
-    /// What clients are told about tools.
+    /// Overrides of tools.
     pub overrides: BTreeMap<String, ToolChange>,
     /// Whether all tools of the backend are hidden.
     pub exclude_all: bool,
@@ -62,16 +62,16 @@ pub struct ToolConfigRef {
     pub name: String,
 }
 
-/// What clients are told about a tool instead of what its backend says.
+/// Overrides of a tool's name, description and hints.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ToolChange {
-    /// The name to offer the tool under.
+    /// The name for clients.
     pub name: String,
-    /// The description to offer the tool with.
+    /// The description for clients.
     pub description: String,
-    /// Hints to offer the tool with.
+    /// The hints for clients.
     pub annotations: Option<ToolHints>,
 }
 
@@ -80,14 +80,14 @@ pub struct ToolChange {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct ToolHints {
-    /// A title for people to read.
+    /// A human-readable title.
     pub title: Option<String>,
-    /// Whether it changes nothing.
+    /// Whether it only reads.
     pub read_only_hint: Option<bool>,
     /// Whether it may delete or overwrite something.
     pub destructive_hint: Option<bool>,
     /// Whether a second call has no further effect.
     pub idempotent_hint: Option<bool>,
-    /// Whether it reaches out to a world that it does not control.
+    /// Whether it interacts with external entities.
     pub open_world_hint: Option<bool>,
 }

@@ -1,4 +1,4 @@
-//! Tools that run a workflow of steps.
+//! Composite tools: tools that run a workflow.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{duration, zero::zero};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct CompositeTool {
-    /// The name that clients call it by.
+    /// Its name for clients.
     #[serde_with(skip_apply)]
     pub name: String,
     /// What it does.
@@ -22,13 +22,13 @@ pub struct CompositeTool {
     #[serde_with(skip_apply)]
     #[serde(skip_serializing_if = "Free::is_empty")]
     pub parameters: Free,
-    /// How long the whole workflow may take.
+    /// The timeout of the whole workflow.
     #[serde(with = "duration::text")]
     pub timeout: Duration,
     /// The steps.
     #[serde_with(skip_apply)]
     pub steps: Vec<Step>,
-    /// What it answers.
+    /// The output.
     pub output: Option<Output>,
     /// Hints about what it does.
     pub annotations: Option<ToolHints>,
@@ -51,77 +51,77 @@ pub struct Step {
     #[serde_with(skip_apply)]
     #[serde(skip_serializing_if = "Free::is_empty")]
     pub arguments: Free,
-    /// A template that says whether it is done.
+    /// A template that renders to true or false. On false the step is skipped.
     pub condition: String,
-    /// The steps that must be done before it.
+    /// The steps that must finish before it.
     pub depends_on: Vec<String>,
-    /// What happens when it fails.
+    /// What happens if it fails.
     pub on_error: Option<OnError>,
-    /// What to ask the user.
+    /// The message of an elicitation.
     pub message: String,
-    /// The answer to ask for, as a JSON Schema.
+    /// The JSON Schema of the user's response.
     #[serde_with(skip_apply)]
     #[serde(skip_serializing_if = "Free::is_empty")]
     pub schema: Free,
-    /// How long it may take.
+    /// The timeout of the step.
     #[serde(with = "duration::text")]
     pub timeout: Duration,
-    /// What happens when the user declines to answer.
+    /// What happens if the user declines.
     pub on_decline: Option<OnNoAnswer>,
-    /// What happens when the user does not answer.
+    /// What happens if the user cancels.
     pub on_cancel: Option<OnNoAnswer>,
-    /// Its result when it was not done.
+    /// Its result if it is skipped.
     #[serde_with(skip_apply)]
     #[serde(skip_serializing_if = "Free::is_empty")]
     pub default_results: Free,
-    /// A template that gives the items to go through.
+    /// A template for the items to iterate over.
     pub collection: String,
     /// The name of the current item.
     pub item_var: String,
-    /// How many items are worked on at the same time.
+    /// How many items are processed concurrently.
     pub max_parallel: i64,
-    /// How many items there may be.
+    /// The largest number of items.
     pub max_iterations: i64,
     /// The step to run for each item.
     pub step: Option<Box<Step>>,
 }
 
-/// What happens when a step fails.
+/// What happens if a step fails.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct OnError {
-    /// What to do: `abort`, `continue` or `retry`.
+    /// The action: `abort`, `continue` or `retry`.
     pub action: String,
-    /// How often to try again.
+    /// The number of retries.
     pub retry_count: i64,
-    /// How long to wait before that.
+    /// The delay before a retry.
     #[serde(with = "duration::text")]
     pub retry_delay: Duration,
 }
 
-/// What happens when the user does not answer.
+/// What happens if the user cancels.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct OnNoAnswer {
-    /// What to do: `skip_remaining`, `abort` or `continue`.
+    /// The action: `skip_remaining`, `abort` or `continue`.
     pub action: String,
 }
 
-/// What a composite tool answers.
+/// The output of a composite tool.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Output {
-    /// The fields of the answer.
+    /// Its fields.
     #[serde_with(skip_apply)]
     pub properties: BTreeMap<String, OutputProperty>,
-    /// The fields that it must have.
+    /// The required fields.
     pub required: Vec<String>,
 }
 
-/// One field of an answer.
+/// One field of an output.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -130,13 +130,13 @@ pub struct OutputProperty {
     #[serde_with(skip_apply)]
     #[serde(rename = "type")]
     pub type_: String,
-    /// What it means.
+    /// Its description.
     #[serde_with(skip_apply)]
     pub description: String,
     /// A template for its value.
     pub value: String,
     /// The fields of an object.
     pub properties: BTreeMap<String, OutputProperty>,
-    /// Its value when the template gives none.
+    /// Its value if the template renders to none.
     pub default: Option<Free>,
 }

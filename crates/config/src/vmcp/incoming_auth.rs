@@ -1,4 +1,4 @@
-//! How clients are authenticated, and what they may do.
+//! Authentication and authorization of clients.
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
@@ -10,48 +10,48 @@ use crate::zero::zero;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct IncomingAuth {
-    /// How: [`IncomingAuth::OIDC`], [`IncomingAuth::ANONYMOUS`], or `local` for the user who runs the process.
+    /// The type: [`IncomingAuth::OIDC`], [`IncomingAuth::ANONYMOUS`], or `local` for the user who runs the process.
     #[serde_with(skip_apply)]
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whose tokens are accepted.
+    /// The validation of tokens.
     pub oidc: Option<Oidc>,
-    /// Policies that decide which requests are let through.
+    /// Authorization policies.
     pub authz: Option<Authz>,
 }
 
 impl IncomingAuth {
-    /// By their tokens.
+    /// Clients present tokens.
     pub const OIDC: &str = "oidc";
-    /// Not at all.
+    /// Clients are not authenticated.
     pub const ANONYMOUS: &str = "anonymous";
 }
 
-/// Whose tokens are accepted, and how they are checked.
+/// How tokens are validated.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Oidc {
-    /// The issuer that tokens must come from.
+    /// The issuer that a token must have.
     #[serde_with(skip_apply)]
     pub issuer: String,
-    /// The client that opaque tokens are introspected as.
+    /// The client id for introspection.
     #[serde_with(skip_apply)]
     pub client_id: String,
     /// The variable with the secret of that client.
     pub client_secret_env: String,
-    /// Whom a token must be for.
+    /// The audience that a token must have.
     #[serde_with(skip_apply)]
     pub audience: String,
-    /// The address that clients know the server by.
+    /// The address of the server for clients.
     pub resource: String,
-    /// Where the issuer's keys are.
+    /// The address of the issuer's keys.
     pub jwks_url: String,
-    /// Where opaque tokens are introspected.
+    /// The introspection endpoint.
     pub introspection_url: String,
-    /// The scopes that clients are told of.
+    /// The scopes that clients should request.
     pub scopes: Vec<String>,
-    /// Whether what the issuer names may have a private address.
+    /// Whether endpoints of the issuer may have private addresses.
     pub protected_resource_allow_private_ip: bool,
     /// Whether the issuer's keys may be at a private address.
     pub jwks_allow_private_ip: bool,
@@ -61,7 +61,7 @@ pub struct Oidc {
     pub ca_bundle_path: String,
 }
 
-/// Policies that decide which requests are let through.
+/// Authorization policies.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -70,11 +70,11 @@ pub struct Authz {
     #[serde_with(skip_apply)]
     #[serde(rename = "type")]
     pub type_: String,
-    /// The policies, one in each text.
+    /// The policies.
     pub policies: Vec<String>,
     /// Entities that the policies refer to, as JSON.
     pub entities_json: String,
-    /// The upstream provider whose token is looked at instead of the caller's own.
+    /// The upstream provider whose token is used instead of the caller's own.
     pub primary_upstream_provider: String,
     /// The claim that holds the caller's groups.
     pub group_claim_name: String,

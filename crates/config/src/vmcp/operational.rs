@@ -1,4 +1,4 @@
-//! Timeouts, health checks and what happens when backends fail.
+//! Timeouts, health checks and failure handling.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,63 +7,63 @@ use serde_with::apply;
 
 use crate::{duration, zero::zero};
 
-/// How the server deals with slow and failing backends.
+/// How the server handles slow and failing backends.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Operational {
-    /// How much is logged: `debug`, or the usual amount.
+    /// The log level: `debug`, or the default.
     pub log_level: String,
-    /// How long calls to backends may take.
+    /// The timeouts of calls to backends.
     pub timeouts: Option<Timeouts>,
-    /// Health checks, and what happens when backends fail.
+    /// Health checks and failure handling.
     pub failure_handling: Option<FailureHandling>,
 }
 
-/// How long calls to backends may take.
+/// The timeouts of calls to backends.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Timeouts {
-    /// How long a call may take.
+    /// The default timeout.
     #[serde(with = "duration::text")]
     pub default: Duration,
-    /// How long calls to single backends may take.
+    /// The timeouts of single backends.
     pub per_workload: BTreeMap<String, duration::Text>,
 }
 
-/// Health checks, and what happens when backends fail.
+/// Health checks and failure handling.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct FailureHandling {
-    /// How often each backend is checked.
+    /// The interval of a backend's health checks.
     #[serde(with = "duration::text")]
     pub health_check_interval: Duration,
-    /// How many checks in a row must fail until a backend counts as unhealthy.
+    /// The number of failed checks in a row after which a backend is unhealthy.
     pub unhealthy_threshold: i64,
-    /// How long one check may take.
+    /// The timeout of a check.
     #[serde(with = "duration::text")]
     pub health_check_timeout: Duration,
-    /// How often the state of the backends is written to the object's status.
+    /// The interval at which the backends' health is written to the object's status.
     #[serde(with = "duration::text")]
     pub status_reporting_interval: Duration,
-    /// What happens to a request when some backends do not answer: `fail` or `best_effort`.
+    /// What happens to a request if some backends fail: `fail` or `best_effort`.
     pub partial_failure_mode: String,
-    /// When a failing backend is left alone.
+    /// The circuit breaker.
     pub circuit_breaker: Option<CircuitBreaker>,
 }
 
-/// When a failing backend is left alone, and for how long.
+/// The circuit breaker for failing backends.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct CircuitBreaker {
-    /// Whether failing backends are left alone for a while.
+    /// Whether it is enabled.
     pub enabled: bool,
-    /// How many checks in a row must fail until then.
+    /// The number of failures in a row that open it.
     pub failure_threshold: i64,
-    /// For how long.
+    /// How long it stays open.
     #[serde(with = "duration::text")]
     pub timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! How the server authenticates to its backends.
+//! Authentication to backends.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use crate::zero::zero;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct OutgoingAuth {
-    /// Where the ways come from: [`OutgoingAuth::INLINE`] or [`OutgoingAuth::DISCOVERED`].
+    /// The source of the strategies: [`OutgoingAuth::INLINE`] or [`OutgoingAuth::DISCOVERED`].
     #[serde_with(skip_apply)]
     pub source: String,
-    /// The way for backends that have none of their own.
+    /// The strategy for backends that have none of their own.
     pub default: Option<Strategy>,
-    /// The ways for single backends.
+    /// The strategies for single backends.
     pub backends: BTreeMap<String, Strategy>,
 }
 
@@ -28,18 +28,18 @@ impl OutgoingAuth {
     pub const DISCOVERED: &str = "discovered";
 }
 
-/// One way to authenticate. The type says which of the others counts.
+/// One strategy to authenticate. The type determines which of the other fields is used.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Strategy {
-    /// The way.
+    /// The type.
     #[serde_with(skip_apply)]
     #[serde(rename = "type")]
     pub type_: String,
     /// A header with a fixed value.
     pub header_injection: Option<HeaderInjection>,
-    /// The caller's token, exchanged for another (RFC 8693).
+    /// The exchange of the caller's token (RFC 8693).
     pub token_exchange: Option<StrategyTokenExchange>,
     /// The caller's token from an upstream provider.
     pub upstream_inject: Option<UpstreamInject>,
@@ -52,10 +52,10 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// None at all.
+    /// No authentication.
     pub const UNAUTHENTICATED: &str = "unauthenticated";
 
-    /// A way of that type.
+    /// A strategy of that type.
     pub fn of(type_: &str) -> Self {
         Self { type_: type_.into(), ..Self::default() }
     }
@@ -75,25 +75,25 @@ pub struct HeaderInjection {
     pub header_value_env: String,
 }
 
-/// How the caller's token is exchanged for another.
+/// How the caller's token is exchanged.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct StrategyTokenExchange {
-    /// Where tokens are exchanged.
+    /// The token endpoint.
     #[serde_with(skip_apply)]
     pub token_url: String,
-    /// The client that the server is there.
+    /// The server's client id there.
     pub client_id: String,
     /// The secret of that client.
     pub client_secret: String,
     /// The variable with the secret of that client.
     pub client_secret_env: String,
-    /// Whom the new token is for.
+    /// The audience of the new token.
     pub audience: String,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
-    /// What the caller's token is, in full.
+    /// The type of the caller's token, as a URN.
     pub subject_token_type: String,
     /// The upstream provider whose token is exchanged instead of the caller's own.
     pub subject_provider_name: String,
@@ -107,7 +107,7 @@ pub struct UpstreamInject {
     pub provider_name: String,
 }
 
-/// How the caller's token becomes credentials of AWS.
+/// How the caller's token is exchanged for AWS credentials.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -121,7 +121,7 @@ pub struct StrategyAwsSts {
     pub fallback_role_arn: String,
     /// The roles of other callers.
     pub role_mappings: Vec<StrategyRoleMapping>,
-    /// The claim that mappings look at.
+    /// The claim that mappings match.
     pub role_claim: String,
     /// How long credentials are valid, in seconds.
     pub session_duration: Option<i32>,
@@ -147,7 +147,7 @@ pub struct StrategyRoleMapping {
     pub priority: Option<i32>,
 }
 
-/// How a token on behalf of the caller is got from Microsoft Entra.
+/// How a token on behalf of the caller is requested from Microsoft Entra.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -155,19 +155,19 @@ pub struct Obo {
     /// The token endpoint of the tenant.
     #[serde_with(skip_apply)]
     pub token_url: String,
-    /// The client that the server is there.
+    /// The server's client id there.
     pub client_id: String,
     /// The secret of that client.
     pub client_secret: String,
     /// The variable with the secret of that client.
     pub client_secret_env: String,
-    /// Whom the new token is for.
+    /// The audience of the new token.
     pub audience: String,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
     /// The upstream provider whose token is presented instead of the caller's own.
     pub subject_token_provider_name: String,
-    /// How many seconds before its end a token is no longer used.
+    /// How many seconds before its expiry a token is no longer used.
     pub cache_skew_seconds: Option<i32>,
 }
 
@@ -179,7 +179,7 @@ pub struct Xaa {
     /// The token endpoint of the identity provider.
     #[serde_with(skip_apply)]
     pub idp_token_url: String,
-    /// The client that the server is there.
+    /// The server's client id there.
     pub idp_client_id: String,
     /// The secret of that client.
     pub idp_client_secret: String,
@@ -190,21 +190,21 @@ pub struct Xaa {
     pub target_token_url: String,
     /// Whether that may be plain HTTP.
     pub insecure_target_token_url: bool,
-    /// The client that the server is there.
+    /// The server's client id there.
     pub target_client_id: String,
     /// The secret of that client.
     pub target_client_secret: String,
     /// The variable with the secret of that client.
     pub target_client_secret_env: String,
-    /// Whom the assertion is for.
+    /// The audience of the assertion.
     #[serde_with(skip_apply)]
     pub target_audience: String,
-    /// What the token is for.
+    /// The resource of the token.
     pub target_resource: String,
-    /// The scopes to ask for.
+    /// The scopes to request.
     pub scopes: Vec<String>,
     /// The upstream provider whose ID token is exchanged.
     pub subject_provider_name: String,
-    /// What that token is, in full.
+    /// The type of that token, as a URN.
     pub subject_token_type: String,
 }

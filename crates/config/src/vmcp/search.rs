@@ -1,4 +1,4 @@
-//! What is offered in place of, or beside, the tools themselves.
+//! Tool search and code mode.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,27 +7,27 @@ use serde_with::apply;
 
 use crate::{duration, zero::zero};
 
-/// A search for tools.
+/// The search for tools.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Optimizer {
-    /// The service that turns texts into vectors.
+    /// The embedding service.
     pub embedding_service: String,
-    /// How long a request to it may take.
+    /// The timeout of a request to it.
     #[serde(with = "duration::text")]
     pub embedding_service_timeout: Duration,
-    /// What kind of service it is: `tei` or `openai`.
+    /// Its API: `tei` or `openai`.
     pub embedding_provider: String,
-    /// The model to ask for.
+    /// The model to request.
     pub embedding_model: String,
     /// Headers for requests to it.
     pub embedding_headers: BTreeMap<String, String>,
-    /// How many tools a search finds at most.
+    /// The largest number of tools that a search returns.
     pub max_tools_to_return: i64,
-    /// Which part of the tools found goes by meaning.
+    /// The fraction of results from the semantic search.
     pub hybrid_search_semantic_ratio: String,
-    /// How far in meaning a tool may be from what was searched for.
+    /// The largest semantic distance of a result.
     pub semantic_distance_threshold: String,
 }
 
@@ -38,11 +38,11 @@ pub struct Optimizer {
 pub struct CodeMode {
     /// Whether it is offered.
     pub enabled: bool,
-    /// How many steps of computation a script may take.
+    /// The limit of a script's computation steps.
     pub step_limit: i64,
-    /// How many tools a script may call at the same time.
+    /// The limit of a script's concurrent calls.
     pub parallel_max_concurrency: i64,
-    /// How long a single call may take.
+    /// The timeout of a single call.
     #[serde(with = "duration::text")]
     pub tool_call_timeout: Duration,
 }

@@ -1,4 +1,4 @@
-//! What the replicas share: sessions, and counts of calls.
+//! Sessions and rate limits, which replicas share.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use serde_with::apply;
 
 use crate::{duration, zero::zero};
 
-/// Where sessions are kept. The password is in the environment.
+/// The store of sessions. Its password is in the environment.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct SessionStorage {
-    /// Where: `memory` or `redis`.
+    /// The type: `memory` or `redis`.
     #[serde_with(skip_apply)]
     pub provider: String,
     /// The address of Redis, as `host:port`.
@@ -23,7 +23,7 @@ pub struct SessionStorage {
     pub key_prefix: String,
 }
 
-/// How often tools may be called.
+/// The rate limits of tool calls.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -40,13 +40,13 @@ pub struct RateLimits {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Bucket {
-    /// How many calls may be made at once from a full bucket.
+    /// The capacity of the bucket.
     pub max_tokens: i32,
-    /// How long an empty bucket takes to fill up.
+    /// The time in which an empty bucket is refilled.
     pub refill_period: RefillPeriod,
 }
 
-/// A duration that stands below a key of its own: so Go's YAML encoder writes a Kubernetes duration.
+/// A duration below a key of its own: Go's YAML encoder writes a Kubernetes duration so.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct RefillPeriod {

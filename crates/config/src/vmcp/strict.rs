@@ -1,4 +1,4 @@
-//! Parts that other files have too, where keys that are unknown are ignored. Here they are an error.
+//! Parts of other files, in which unknown keys are ignored. Here they are an error.
 
 use serde::{
     Deserialize, Deserializer,
@@ -7,7 +7,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
-/// Reads a part that may have known keys alone.
+/// Deserialises a part, and refuses unknown keys.
 pub(super) fn known<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     T: DeserializeOwned,
@@ -24,15 +24,15 @@ where
 /// The keys of a struct.
 fn fields<T: DeserializeOwned>() -> &'static [&'static str] {
     let mut fields: &[&str] = &[];
-    // It fails once it was asked for, and that is all it is for.
-    let _ = T::deserialize(Asked(&mut fields));
+    // It always fails after it has recorded the keys.
+    let _ = T::deserialize(FieldNames(&mut fields));
     fields
 }
 
-/// Remembers which keys it was asked for.
-struct Asked<'a>(&'a mut &'static [&'static str]);
+/// A deserializer that records the keys of the struct it is called for.
+struct FieldNames<'a>(&'a mut &'static [&'static str]);
 
-impl<'de> Deserializer<'de> for Asked<'_> {
+impl<'de> Deserializer<'de> for FieldNames<'_> {
     type Error = value::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Self::Error> {

@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use skep_config::{annotations, checksum, labels};
+use skep_converge::documents_digest;
 
 use super::Identity;
+use crate::facts::ConfigFacts;
 
 /// A ConfigMap with the configuration of the object's pods. Its checksum is what rolls them when the content changes.
 /// `component` is what it holds, and `owner_label` the label that names the object.
+///
+/// The checksum is that of the `live` texts if these are the same documents in another layout: an apply keeps them.
 pub(crate) fn config_map(
     identity: &Identity,
     name: String,
     component: &str,
     owner_label: &str,
     data: BTreeMap<String, String>,
+    live: Option<&ConfigFacts>,
 ) -> ConfigMap {
     let labels = [
         (labels::COMPONENT, component),
@@ -22,7 +27,11 @@ pub(crate) fn config_map(
         (labels::MANAGED_BY, labels::OPERATOR),
     ];
     let labels = BTreeMap::from(labels.map(|(key, value)| (key.to_owned(), value.to_owned())));
-    let checksum = checksum(&data, &labels, &BTreeMap::new());
+    let live = live.filter(|live| live.documents == documents_digest(&data));
+    let checksum = match live {
+        Some(live) => live.checksum.complete(&labels, &BTreeMap::new()),
+        None => checksum(&data, &labels, &BTreeMap::new()),
+    };
     let mut metadata = identity.metadata(name);
     metadata.labels = Some(labels);
     metadata.annotations = Some([(annotations::CONTENT_CHECKSUM.to_owned(), checksum)].into());

@@ -3,11 +3,6 @@
 mod config_map;
 mod deployment;
 mod env;
-#[cfg(test)]
-mod every_field;
-mod go_json;
-mod go_types;
-mod go_zeros;
 mod identity;
 mod pod_patch;
 mod pod_template;

@@ -2,13 +2,9 @@
 
 use serde_json::{Value, json};
 use skep_api::{RawObject, kinds::SecretEnv};
-use skep_config::{Json, objects::MCP_CONTAINER};
+use skep_config::objects::MCP_CONTAINER;
+use skep_gocompat::structs::{EncodeError, POD_TEMPLATE_SPEC, encode};
 use skep_strategic_merge::validate_pod_template;
-
-use super::{
-    go_json::{Misfit, object},
-    go_types::PodTemplateSpec,
-};
 
 /// A pod template that no patch can be made of.
 #[derive(Debug, thiserror::Error)]
@@ -16,9 +12,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Invalid(#[from] skep_strategic_merge::Error),
     #[error(transparent)]
-    Misfit(#[from] Misfit),
-    #[error("podTemplateSpec: {0}")]
-    Unwritable(#[from] serde_json::Error),
+    Encode(#[from] EncodeError),
 }
 
 /// The user's template with the pods' ServiceAccount and with variables for the secrets, as JSON.
@@ -41,8 +35,8 @@ pub(crate) fn pod_patch(
     if !secrets.is_empty() {
         edit(&mut spec["containers"], |containers| add_secrets(containers, secrets));
     }
-    let written = object(&PodTemplateSpec, &patch).map_err(|misfit| misfit.under("podTemplateSpec"))?;
-    Ok(Json::new(&written)?.as_str().to_owned())
+    let patch = encode(POD_TEMPLATE_SPEC, &patch).map_err(|error| error.under("podTemplateSpec"))?;
+    Ok(patch.as_str().to_owned())
 }
 
 fn add_secrets(containers: &mut Vec<Value>, secrets: &[SecretEnv]) {
@@ -75,10 +69,7 @@ fn edit(list: &mut Value, change: impl FnOnce(&mut Vec<Value>)) {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::core::v1;
-
     use super::*;
-    use crate::build::every_field::every_field;
 
     fn patch(template: Value, secrets: &[SecretEnv]) -> Result<String, Error> {
         let template = serde_json::from_value(template).unwrap();
@@ -246,15 +237,6 @@ mod tests {
         ] {
             assert_eq!(patch(template, &[]).unwrap_err().to_string(), message);
         }
-    }
-
-    #[test]
-    fn no_field_of_kubernetes_is_lost() {
-        let template = serde_json::to_value(every_field::<v1::PodTemplateSpec>()).unwrap();
-        let written: Value = serde_json::from_str(&patch(template.clone(), &[]).unwrap()).unwrap();
-        let mut expected = template;
-        expected["spec"]["serviceAccountName"] = "fetch-sa".into();
-        similar_asserts::assert_eq!(written, expected);
     }
 }
 

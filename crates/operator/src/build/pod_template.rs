@@ -8,16 +8,15 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 use skep_api::RawObject;
+use skep_gocompat::structs::{POD_TEMPLATE_SPEC, without_zeros};
 use skep_strategic_merge::merge_pod_template;
-
-use super::{go_types, go_zeros::without_zeros};
 
 /// The template with the patch laid over it, as the API server would.
 pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, String> {
     let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
     let merged = merge_pod_template(template, &Value::Object(patch.0.clone()));
     let merged = match merged.map_err(|error| error.to_string())? {
-        Value::Object(fields) => Value::Object(without_zeros(&go_types::PodTemplateSpec, fields)),
+        Value::Object(fields) => Value::Object(without_zeros(POD_TEMPLATE_SPEC, fields)),
         other => other,
     };
     let merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)

@@ -16,7 +16,6 @@ pub(crate) mod chain;
 mod checks;
 pub(crate) mod entry;
 pub(crate) mod external_auth;
-pub(crate) mod fnv;
 pub(crate) mod header_forward;
 pub(crate) mod oidc;
 pub(crate) mod remote_url;

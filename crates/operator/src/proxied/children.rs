@@ -22,7 +22,8 @@ impl Proxied {
     ) -> Result<ConfigMap, Blocked> {
         let text = run_config.render().map_err(Blocked::new)?;
         let data = BTreeMap::from([(paths::RUN_CONFIG_FILE.to_owned(), text)]);
-        Ok(config_map(&self.identity, self.run_config_name(), labels::RUN_CONFIG, owner_label, data))
+        let live = self.live_config.as_deref();
+        Ok(config_map(&self.identity, self.run_config_name(), labels::RUN_CONFIG, owner_label, data, live))
     }
 
     /// The ConfigMap with policies that the object itself carries.

@@ -20,7 +20,7 @@ use skep_world::{ReadError, Reader};
 use super::spec::{HasProxy, ProxySpec};
 use crate::{
     build::Identity,
-    facts::{DeploymentFacts, PodFacts, PodState},
+    facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
     parts,
     reference::{Reference, object},
     settings::Settings,
@@ -49,6 +49,8 @@ pub(crate) struct Proxied {
     /// The Secrets of these, with their keys. One that is not there has none.
     pub(crate) secrets: HashMap<String, Option<Arc<Vec<String>>>>,
     pub(crate) deployment: Option<DeploymentFacts>,
+    /// The ConfigMap with the RunConfig.
+    pub(crate) live_config: Option<Arc<ConfigFacts>>,
     /// The proxy's pods that are not being deleted.
     pub(crate) pods: Vec<LivePod>,
 }
@@ -99,6 +101,7 @@ impl Proxied {
             required_secrets: Vec::new(),
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
+            live_config: live_config(reader, &objects::run_config(&name)),
             pods: live_pods(reader, &PodFacts::proxy(app, &name)),
             owner: owner.clone(),
             identity,
@@ -178,6 +181,11 @@ impl Proxied {
 pub(crate) fn embedded_server(auth: &MCPExternalAuthConfig) -> Option<&EmbeddedAuthServer> {
     let server = auth.spec.embedded_auth_server.as_ref();
     server.filter(|_| auth.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
+}
+
+/// What is known of a live ConfigMap with the configuration of pods.
+pub(crate) fn live_config(reader: &mut Reader, name: &str) -> Option<Arc<ConfigFacts>> {
+    reader.get::<ConfigMaps>(name)?.kept.facts
 }
 
 /// The pods of a workload that are not being deleted.

@@ -13,7 +13,7 @@ mod status;
 
 pub(crate) use container::add_defaults;
 pub(crate) use findings::{Condition, Findings};
-pub(crate) use inputs::{LivePod, Proxied, live_pods};
+pub(crate) use inputs::{LivePod, Proxied, live_config, live_pods};
 pub(crate) use notices::notices;
 pub(crate) use run_config::AuthzProblem;
 pub(crate) use status::{NotReady, Pods, hash, not_ready, pods_together};

@@ -1,10 +1,10 @@
-//! Whatever the JSON is, there is an answer.
+//! Arbitrary JSON is merged or refused.
 
 use proptest::{collection, prelude::*};
 use serde_json::{Value, json};
 use skep_strategic_merge::{merge_pod_template, validate_pod_template};
 
-/// JSON whose keys are often ones that mean something.
+/// JSON whose keys are often those of pod templates or directives.
 fn arbitrary_json() -> impl Strategy<Value = Value> {
     let key = prop_oneof![
         prop::sample::select(vec![
@@ -44,7 +44,7 @@ fn arbitrary_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The same under a pod template's fields, so that it is looked at.
+/// The same under a pod template's fields, so that it is validated.
 fn arbitrary_template() -> impl Strategy<Value = Value> {
     let json = arbitrary_json;
     prop_oneof![
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_of_a_directive_stays(patch in arbitrary_template()) {
+    fn no_directive_stays(patch in arbitrary_template()) {
         if let Ok(merged) = merge_pod_template(json!({}), &patch) {
             prop_assert!(is_plain(&merged), "{merged}");
         }

@@ -1,4 +1,4 @@
-//! Templates, patches and what comes of them: the specification, which the API server has to follow as well.
+//! Templates, patches and results: the specification, which the API server has to satisfy as well.
 
 use serde_json::{Value, json};
 
@@ -166,12 +166,12 @@ pub(crate) fn scalars_and_order() -> Vec<Case> {
                 "finalizers": ["x/c"],
             }}
             = {"metadata": {"finalizers": ["x/c", "x/a"]}};
-        "$setElementOrder of a list that nobody has does nothing":
+        "$setElementOrder of a list that neither side has does nothing":
             {"spec": {}} + {"spec": {"$setElementOrder/volumes": [{"name": "a"}]}} = {"spec": {}};
     }
 }
 
-/// What a patch can get wrong, with the error that says so.
+/// Invalid patches, with their errors.
 pub(crate) fn refused() -> Vec<Case> {
     cases! {
         "an item of a merged list has its merge key":
@@ -193,11 +193,11 @@ pub(crate) fn refused() -> Vec<Case> {
         "objects can be deleted and replaced, and merge is not a word for it":
             {"spec": {"securityContext": {"runAsUser": 1}}}
             + {"spec": {"securityContext": {"$patch": "merge"}}}
-            = "podTemplateSpec.spec.securityContext.$patch: \"merge\" is not a directive that is known here: write delete or replace";
+            = "podTemplateSpec.spec.securityContext.$patch: \"merge\" is not a known directive: write delete or replace";
         "nor is it in lists":
             {"spec": {"imagePullSecrets": [{"name": "a"}]}}
             + {"spec": {"imagePullSecrets": [{"name": "a", "$patch": "merge"}]}}
-            = "podTemplateSpec.spec.imagePullSecrets[0].$patch: \"merge\" is not a directive that is known here: write delete or replace";
+            = "podTemplateSpec.spec.imagePullSecrets[0].$patch: \"merge\" is not a known directive: write delete or replace";
         "$retainKeys names all keys of the patch":
             {"spec": {"securityContext": {"runAsUser": 1}}}
             + {"spec": {"securityContext": {"$retainKeys": ["fsGroup"], "runAsUser": 2}}}

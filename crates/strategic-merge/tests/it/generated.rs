@@ -1,4 +1,4 @@
-//! Generated patches, on a real API server: it and we come to the same, be it a template or a refusal.
+//! Generated patches: a real API server has the same result, a template or a refusal.
 
 use std::cell::Cell;
 
@@ -16,7 +16,7 @@ use crate::{
 const CASES: u32 = 100;
 
 #[test]
-fn the_api_server_and_we_come_to_the_same() {
+fn the_api_server_has_the_same_result() {
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let workload = runtime.block_on(async {
         let test = skep_testkit::namespace().await;

@@ -27,7 +27,7 @@ struct List {
     items: Value,
 }
 
-/// From an object to one of its fields, and into an item there if it is a list that is merged by a key.
+/// From an object to one of its fields, and into an item if the field is a list that is merged by a key.
 #[derive(Clone)]
 struct Step {
     field: String,
@@ -84,7 +84,7 @@ impl Strategy {
 }
 
 impl List {
-    /// Merges two lists of one item each, here: any other strategy or key has another outcome.
+    /// Merges two lists of one item each: any other strategy or key has another result.
     fn hold(&self) {
         let [first, second] = [0, 1].map(|number| match &self.strategy {
             Strategy::Keyed(key) => json!({key: sample(&self.items["properties"][key], number)}),

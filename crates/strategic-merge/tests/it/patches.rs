@@ -42,12 +42,12 @@ pub(crate) fn patches() -> impl Strategy<Value = Value> {
 fn metadata() -> BoxedStrategy<Value> {
     let finalizers =
         || subsequence(vec!["x/a", "x/b", "x/d", "x/e"], 0..4).prop_shuffle().prop_map(Value::from);
-    // Not both: when one of them comes before the other is left to chance on the API server.
+    // Not both: their order is random on the API server.
     let finalizers = prop_oneof![
         finalizers().prop_map(|names| ("finalizers", names)),
         finalizers().prop_map(|names| ("$deleteFromPrimitiveList/finalizers", names)),
     ];
-    // No nulls in what replaces a map of strings: the API server takes them for empty strings there.
+    // No nulls in what replaces a map of strings: the API server decodes them as empty strings.
     let annotations = prop_oneof![
         object([("a", or_null(Just(json!("3")))), ("c", or_null(Just(json!("4"))))]),
         or_directive(object([("a", Just(json!("3")).boxed()), ("c", Just(json!("4")).boxed())])),

@@ -18,11 +18,11 @@ pub(crate) struct Workload {
     live: DynamicObject,
 }
 
-/// What a patch comes to: the template as the API server has it then, or why there is none.
+/// The result of a patch: the template as the API server then has it, or why it was refused.
 pub(crate) type Outcome = Result<Value, String>;
 
 impl Workload {
-    /// Creates it. A template without containers or labels gets some, for the API server insists.
+    /// Creates it. A template without containers or labels gets some, because the API server requires them.
     pub(crate) async fn create(test: &Namespace, name: &str, mut template: Value) -> kube::Result<Self> {
         template["metadata"]["labels"] = json!({"app": "web"});
         if template["spec"]["containers"].is_null() {
@@ -43,7 +43,7 @@ impl Workload {
         template(self.api.patch(self.name(), &params, &patch).await)
     }
 
-    /// The template, patched by us. The API server then fills in its defaults, which are of no concern here.
+    /// The template, patched by us. The API server then fills in its defaults, which do not matter here.
     pub(crate) async fn patched_here(&self, patch: &Value) -> Outcome {
         let template_now = self.live.data["spec"]["template"].clone();
         let merged = merge_pod_template(template_now, patch).map_err(|error| error.to_string())?;
@@ -63,7 +63,7 @@ fn template(answer: kube::Result<DynamicObject>) -> Outcome {
 }
 
 #[tokio::test]
-async fn the_api_server_merges_like_this() {
+async fn the_api_server_merges_the_same_way() {
     let test = skep_testkit::namespace().await;
     let cases = [cases::objects(), cases::lists(), cases::scalars_and_order()];
     for (index, Case { says, base, patch, .. }) in cases.into_iter().flatten().enumerate() {
@@ -75,7 +75,7 @@ async fn the_api_server_merges_like_this() {
 }
 
 #[tokio::test]
-async fn the_api_server_refuses_this() {
+async fn the_api_server_refuses_the_same_patches() {
     let test = skep_testkit::namespace().await;
     for (index, Case { says, base, patch, .. }) in cases::refused().into_iter().enumerate() {
         let workload = Workload::create(&test, &format!("refused-{index}"), base).await.expect(says);

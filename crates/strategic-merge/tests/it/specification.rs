@@ -24,12 +24,12 @@ fn lists_are_merged_by_key_or_replaced() {
 }
 
 #[test]
-fn scalars_are_united_and_orders_are_set() {
+fn scalars_are_merged_as_sets_and_orders_are_set() {
     hold(cases::scalars_and_order());
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_have_a_path_and_a_message() {
     for Case { says, base, patch, merged } in cases::refused() {
         let error = merge_pod_template(base, &patch).unwrap_err();
         assert_eq!(error.to_string(), merged.as_str().unwrap(), "{says}");
@@ -37,7 +37,7 @@ fn errors_say_where_and_what() {
     }
 }
 
-/// On the API server, either may come first: Go walks a map in random order.
+/// On the API server, either may come first: Go iterates over a map in random order.
 #[test]
 fn scalars_are_deleted_before_others_are_added() {
     let base = json!({"metadata": {"finalizers": ["x/a", "x/b"]}});
@@ -51,7 +51,7 @@ fn scalars_are_deleted_before_others_are_added() {
 
 /// On the API server, a limit of a new container that is null is a limit of zero.
 #[test]
-fn null_is_left_out_everywhere() {
+fn null_is_omitted_everywhere() {
     let base = json!({"spec": {"containers": [{"name": "web"}]}});
     let patch = json!({"spec": {"containers": [
         {"name": "log", "image": "log:1", "tty": null, "resources": {"limits": {"cpu": null, "memory": "1Gi"}}},

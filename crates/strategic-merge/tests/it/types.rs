@@ -1,4 +1,4 @@
-//! What `validate_pod_template` lets through and what it stops, and templates that are at fault themselves.
+//! What `validate_pod_template` accepts and refuses, and invalid templates.
 
 use serde_json::{Value, json};
 use skep_strategic_merge::{merge_pod_template, validate_pod_template};
@@ -44,7 +44,7 @@ fn a_wrong_type_is_named_with_its_path() {
 }
 
 #[test]
-fn a_template_at_fault_is_an_error_as_well() {
+fn an_invalid_template_is_an_error_as_well() {
     let patch = json!({"spec": {"containers": [{"name": "a"}], "securityContext": {"fsGroup": 1}}});
     for (template, message) in [
         (json!([]), "podTemplateSpec: an object that cannot be merged with a list of the template"),

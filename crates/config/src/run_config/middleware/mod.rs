@@ -1,4 +1,4 @@
-//! What each request goes through.
+//! Middlewares.
 
 mod parameters;
 
@@ -12,7 +12,7 @@ use crate::Json;
 
 pub use parameters::*;
 
-/// Declares [`Middleware`]: each type's word and what its parameters are stand in one place, for reading and writing.
+/// Declares [`Middleware`], with the name and the parameters of each type in one place for reading and writing.
 macro_rules! middleware {
     (
         $(#[$meta:meta])*
@@ -30,12 +30,12 @@ macro_rules! middleware {
         pub enum $name {
             $( $(#[$with_meta])* $with($parameters), )+
             $( $(#[$without_meta])* $without, )+
-            /// One that this version does not know. A proxy must refuse to run without it.
+            /// An unknown type. A proxy must not start without it.
             Unknown(UnknownMiddleware),
         }
 
         impl $name {
-            /// The word for its type.
+            /// The name of its type.
             pub fn type_(&self) -> &str {
                 match self {
                     $( Self::$with(_) => $with_word, )+
@@ -72,34 +72,34 @@ macro_rules! middleware {
 }
 
 middleware! {
-    /// One thing that each request goes through. In the file: an object with `type` and `parameters`.
+    /// One step of the middleware chain. In the file: an object with `type` and `parameters`.
     pub enum Middleware {
         parameters {
             /// Refuses bodies that are too large.
             BodyLimit(BodyLimit) = "bodylimit",
-            /// Refuses requests of foreign web pages.
+            /// Refuses requests of other web origins.
             Origin(Origin) = "origin",
             /// Writes the audit log.
             Audit(AuditParameters) = "audit",
-            /// Finds out who calls.
+            /// Authenticates the caller.
             Auth(Auth) = "auth",
             /// Replaces the caller's token by that of an upstream provider.
             UpstreamSwap(UpstreamSwapParameters) = "upstreamswap",
-            /// Exchanges the caller's token for another one.
+            /// Exchanges the caller's token.
             TokenExchange(TokenExchangeParameters) = "tokenexchange",
-            /// Leaves tools out of lists, and renames them there.
+            /// Omits tools from lists, and renames them there.
             ToolFilter(ToolFilter) = "tool-filter",
-            /// Refuses calls of tools that are left out, and undoes renames.
+            /// Refuses calls of omitted tools, and undoes renames.
             ToolCallFilter(ToolFilter) = "tool-call-filter",
-            /// Makes traces and metrics.
+            /// Records traces and metrics.
             Telemetry(TelemetryParameters) = "telemetry",
-            /// Refuses calls that come too often.
+            /// Enforces rate limits.
             RateLimit(RateLimit) = "ratelimit",
             /// Lets webhooks change the request.
             MutatingWebhook(Webhooks) = "mutating-webhook",
             /// Lets webhooks refuse the request.
             ValidatingWebhook(Webhooks) = "validating-webhook",
-            /// Refuses what the caller may not do.
+            /// Authorizes the request.
             Authorization(Authorization) = "authorization",
             /// Signs the request for AWS.
             AwsSts(AwsStsParameters) = "awssts",
@@ -107,26 +107,26 @@ middleware! {
             HeaderForward(HeaderForwardParameters) = "header-forward",
         }
         none {
-            /// Removes what the caller authenticated with.
+            /// Strips the caller's credentials.
             StripAuth = "strip-auth" => Empty {},
-            /// Reads the MCP request, for those further in.
+            /// Parses the MCP request, for the middlewares after it.
             McpParser = "mcp-parser" => Empty {},
             /// Counts calls of tools.
             UsageMetrics = "usagemetrics" => Empty {},
-            /// Turns a crash into an answer.
+            /// Turns a panic into an error response.
             Recovery = "recovery" => (),
         }
     }
 }
 
-/// What is written for parameters that could be there some day.
+/// The parameters of a type that has none.
 #[derive(Serialize)]
 struct Empty {}
 
-/// A middleware as it stands in the file.
+/// A middleware as it is in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UnknownMiddleware {
-    /// The word for its type.
+    /// The name of its type.
     #[serde(rename = "type")]
     pub type_: String,
     /// Its parameters.
@@ -163,14 +163,14 @@ mod tests {
     }
 
     #[test]
-    fn parameters_may_be_null_or_left_out() {
+    fn parameters_may_be_null_or_omitted() {
         for written in [json!({"type": "auth", "parameters": null}), json!({"type": "auth"})] {
             assert_eq!(read(written).unwrap(), Middleware::Auth(Auth::default()));
         }
     }
 
     #[test]
-    fn those_without_parameters_say_so_in_their_own_way() {
+    fn types_without_parameters_are_written_with_empty_ones_or_null() {
         for (middleware, parameters) in [
             (Middleware::McpParser, json!({})),
             (Middleware::StripAuth, json!({})),

@@ -1,4 +1,4 @@
-//! What single middlewares need to know. Most of it repeats a field of the RunConfig: a chain stands on its own.
+//! Parameters of middlewares. Most repeat a field of the RunConfig, because a chain is self-contained.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::{
     zero::{null, zero},
 };
 
-/// How large bodies may be.
+/// The limit of request bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct BodyLimit {
@@ -25,7 +25,7 @@ pub struct BodyLimit {
 impl BodyLimit {
     const DEFAULT_MAX_BYTES: u32 = 8 * 1024 * 1024;
 
-    /// The largest body that passes, in bytes. What is not positive stands for the default, 8 MiB.
+    /// The largest body that passes, in bytes. The default, also for a value that is not positive, is 8 MiB.
     pub fn max_bytes(&self) -> u64 {
         match u64::try_from(self.max_bytes) {
             Ok(0) | Err(_) => Self::DEFAULT_MAX_BYTES.into(),
@@ -40,7 +40,7 @@ impl Default for BodyLimit {
     }
 }
 
-/// Which web pages may call.
+/// The web origins that may send requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Origin {
@@ -49,27 +49,27 @@ pub struct Origin {
     pub allowed_origins: Vec<String>,
 }
 
-/// What is written to the audit log.
+/// The audit log.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AuditParameters {
-    /// A file that says it. It has no effect if `config_data` is there.
+    /// A file with the settings. It has no effect if `config_data` is set.
     pub config_path: String,
-    /// What is written.
+    /// The settings.
     pub config_data: Option<Audit>,
-    /// The name that entries carry.
+    /// The component in entries.
     pub component: String,
-    /// How the server is spoken to.
+    /// The transport of the server.
     pub transport_type: Option<Transport>,
 }
 
-/// How callers' tokens are checked.
+/// How callers' tokens are validated.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Auth {
-    /// How they are checked. Without it, every caller is accepted as one local user.
+    /// The settings. Without them, every caller is accepted as one local user.
     pub oidc_config: Option<Oidc>,
 }
 
@@ -77,7 +77,7 @@ pub struct Auth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct UpstreamSwapParameters {
-    /// How they are replaced.
+    /// The settings.
     pub config: UpstreamSwap,
 }
 
@@ -85,34 +85,34 @@ pub struct UpstreamSwapParameters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct TokenExchangeParameters {
-    /// How they are exchanged.
+    /// The settings.
     pub token_exchange_config: TokenExchange,
 }
 
-/// Which tools there are for clients.
+/// The tools that clients see.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct ToolFilter {
     /// The tools to offer, by the names that clients see. Empty means all.
     #[serde(with = "null")]
     pub filter_tools: Vec<String>,
-    /// What clients are told about tools, by the names that the server gives them.
+    /// Overrides of tools' names and descriptions, by the names that the server gives them.
     pub tools_override: BTreeMap<String, ToolOverride>,
 }
 
-/// Which traces and metrics there are.
+/// Traces and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct TelemetryParameters {
-    /// Which there are, and where they go.
+    /// The settings.
     pub config: Telemetry,
     /// The name of the server.
     pub server_name: String,
-    /// How the server is spoken to.
+    /// The transport of the server.
     pub transport: Transport,
 }
 
-/// How often tools may be called.
+/// Rate limits of tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct RateLimit {
@@ -120,54 +120,54 @@ pub struct RateLimit {
     pub namespace: String,
     /// The name of the server.
     pub server_name: String,
-    /// How often.
+    /// The limits.
     pub config: RateLimits,
-    /// The Redis where calls are counted, as `host:port`.
+    /// The Redis that counts calls, as `host:port`.
     pub redis_addr: String,
-    /// The number of the database there.
+    /// The number of its database.
     pub redis_db: i32,
 }
 
 impl RateLimit {
-    /// Stands where the address of a Redis does, for a proxy that shares its buckets with no other.
+    /// In place of the address of a Redis, for a proxy that shares its buckets with no other.
     pub const IN_MEMORY: &str = "memory://";
 }
 
-/// Who is asked about requests.
+/// Webhooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Webhooks {
-    /// The services, in the order in which they are asked.
+    /// The webhooks, in the order in which they are called.
     #[serde(with = "null")]
     pub webhooks: Vec<Webhook>,
     /// The name of the server.
     pub server_name: String,
-    /// How the server is spoken to.
+    /// The transport of the server.
     pub transport: Transport,
 }
 
-/// Who may do what.
+/// Authorization.
 #[apply(_ => #[serde(skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct Authorization {
-    /// A file that says it. It has no effect if `config_data` is there.
+    /// A file with the settings. It has no effect if `config_data` is set.
     pub config_path: String,
-    /// Who may do what: an [`AuthzDocument`](crate::run_config::AuthzDocument).
+    /// The settings: an [`AuthzDocument`](crate::run_config::AuthzDocument).
     pub config_data: Option<Json>,
 }
 
-/// How requests are signed for AWS.
+/// Signing of requests for AWS.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct AwsStsParameters {
-    /// How they are signed.
+    /// The settings.
     pub aws_sts_config: AwsSts,
     /// The address of the remote server.
     pub target_url: String,
 }
 
-/// Which headers are added.
+/// The headers that are added.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct HeaderForwardParameters {

@@ -11,7 +11,7 @@ use k8s_openapi::{
     apimachinery::pkg::{api::resource::Quantity, apis::meta::v1::ObjectMeta},
 };
 use skep_api::workload::MetadataOverrides;
-use skep_converge::quantity;
+use skep_gocompat::quantity;
 
 use super::inputs::Inputs;
 use crate::build::{Labels, added};
@@ -73,7 +73,7 @@ fn same(wanted: &PersistentVolumeClaim, live: &PersistentVolumeClaim, selector: 
         let spec = claim.spec.clone().unwrap_or_default();
         let requests = spec.resources.and_then(|resources| resources.requests);
         let size = requests.and_then(|requests| requests.get("storage").map(|size| size.0.clone()));
-        let size = size.map(|size| quantity(&size).unwrap_or(size));
+        let size = size.map(|size| quantity::canonical(&size).unwrap_or(size));
         let annotations = claim.metadata.annotations.clone().unwrap_or_default();
         (claim.metadata.name.clone(), annotations, spec.access_modes, spec.storage_class_name, size)
     };

@@ -3,13 +3,13 @@
 //! Pods roll when theirs is another. So it is the one that ToolHive computes, over the text in which Go dumps its structs:
 //! with another, every registry would restart when a cluster is taken over.
 
-use std::fmt::Write;
-
 use serde::Serialize;
 use skep_api::{RawValue, kinds::MCPRegistrySpec, refs::SecretKeySelector};
-use skep_config::Json;
-
-use crate::parts::fnv;
+use skep_gocompat::{
+    Json,
+    dump::{bytes, list, pointer},
+    fnv,
+};
 
 /// The hash of the whole spec.
 pub(super) fn of_spec(spec: &MCPRegistrySpec) -> String {
@@ -26,9 +26,9 @@ pub(super) fn of_spec(spec: &MCPRegistrySpec) -> String {
         spec.config_yaml,
         list(spec.volumes.iter().map(raw)),
         list(spec.volume_mounts.iter().map(raw)),
-        or_nil(spec.pgpass_secret_ref.as_ref().map(selector)),
+        pointer(spec.pgpass_secret_ref.as_ref().map(selector)),
         spec.display_name.as_deref().unwrap_or_default(),
-        or_nil(template),
+        pointer(template),
         list(secrets),
     ))
 }
@@ -43,7 +43,7 @@ fn selector(secret: &SecretKeySelector) -> String {
         "{{LocalObjectReference:(v1.LocalObjectReference){{Name:(string){}}} Key:(string){} Optional:(*bool){}}}",
         secret.name.as_deref().unwrap_or_default(),
         secret.key,
-        or_nil(secret.optional.map(|optional| optional.to_string())),
+        pointer(secret.optional.map(|optional| optional.to_string())),
     )
 }
 
@@ -56,28 +56,6 @@ fn json_bytes<T: Serialize>(value: &T) -> String {
     let mut value = serde_json::to_value(value).unwrap_or_default();
     value.sort_all_objects();
     Json::new(&value).map(|json| bytes(json.as_str())).unwrap_or_default()
-}
-
-fn bytes(text: &str) -> String {
-    let mut dump = String::from("([]uint8)[");
-    for (index, byte) in text.bytes().enumerate() {
-        let space = if index == 0 { "" } else { " " };
-        // Writing to a text does not fail.
-        write!(dump, "{space}{byte}").ok();
-    }
-    dump.push(']');
-    dump
-}
-
-fn list(items: impl ExactSizeIterator<Item = String>) -> String {
-    if items.len() == 0 {
-        return "<nil>".into();
-    }
-    format!("[{}]", items.collect::<Vec<_>>().join(" "))
-}
-
-fn or_nil(value: Option<String>) -> String {
-    value.unwrap_or_else(|| "<nil>".into())
 }
 
 #[cfg(test)]

@@ -64,7 +64,8 @@ fn files(inputs: &Inputs) -> Result<ConfigMap, Blocked> {
         data.insert(paths::VMCP_AUTH_SERVER_FILE.into(), server.render().map_err(Blocked::new)?);
     }
     let name = objects::vmcp_config(&inputs.identity.name);
-    Ok(config_map(&inputs.identity, name, labels::VMCP_CONFIG, labels::VIRTUAL_MCP_SERVER, data))
+    let live = inputs.live_config.as_deref();
+    Ok(config_map(&inputs.identity, name, labels::VMCP_CONFIG, labels::VIRTUAL_MCP_SERVER, data, live))
 }
 
 /// The Secret whose value binds sessions to who opened them. The value is made with it.

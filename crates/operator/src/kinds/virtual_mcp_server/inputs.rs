@@ -16,6 +16,7 @@ use skep_api::{
     vmcp,
     workload::SessionProvider,
 };
+use skep_config::objects;
 use skep_world::{ReadError, Reader, Watched};
 
 use super::{
@@ -25,9 +26,9 @@ use super::{
 };
 use crate::{
     build::Identity,
-    facts::{DeploymentFacts, PodFacts},
+    facts::{ConfigFacts, DeploymentFacts, PodFacts},
     parts,
-    proxied::{LivePod, live_pods},
+    proxied::{LivePod, live_config, live_pods},
     reference::{Reference, object},
     settings::Settings,
     watched::{
@@ -63,6 +64,8 @@ pub struct Inputs {
     /// The Secrets that the pods need, with their keys. One that is not there has none.
     secrets: HashMap<String, Option<Arc<Vec<String>>>>,
     pub(super) deployment: Option<DeploymentFacts>,
+    /// The ConfigMap with the server's configuration.
+    pub(super) live_config: Option<Arc<ConfigFacts>>,
     pub(super) pods: Vec<LivePod>,
     /// How the server authenticates to its backends.
     pub(super) ways: Ways,
@@ -99,6 +102,7 @@ impl Inputs {
             policies: None,
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
+            live_config: live_config(reader, &objects::vmcp_config(&name)),
             pods: live_pods(reader, &PodFacts::proxy(APP, &name)),
             ways: Ways::default(),
             found: Found::default(),

@@ -5,9 +5,9 @@ use skep_api::{
     refs::SecretKeyRef,
 };
 use skep_config::paths;
+use skep_gocompat::fnv::string_hash;
 
 use super::Stage;
-use crate::parts::fnv::name_hash;
 
 /// What a secret is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +73,14 @@ impl<'a> SecretFile<'a> {
     pub(super) fn of(stage: Stage, webhook: &'a Webhook, purpose: Purpose) -> Option<Self> {
         let secret = purpose.secret(webhook)?;
         // The hash keeps apart what another Secret or key is, though the webhook has the same name.
-        let hash = name_hash(&format!("{}/{}", secret.name, secret.key));
+        let hash = string_hash(&format!("{}/{}", secret.name, secret.key));
         let id = format!("webhook_{}_{}_{}_{hash}", stage.as_str(), webhook.name, purpose.word());
         let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
         Some(Self { id: id.chars().map(fits).collect(), purpose, secret })
     }
 
     pub(super) fn volume(&self) -> String {
-        format!("whsec-{}", name_hash(&self.id))
+        format!("whsec-{}", string_hash(&self.id))
     }
 
     pub(super) fn folder(&self) -> String {

@@ -8,7 +8,6 @@ mod output;
 mod problem;
 mod schema;
 mod steps;
-mod template;
 #[cfg(test)]
 mod tests;
 mod uses;

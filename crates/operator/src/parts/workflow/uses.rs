@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use skep_api::vmcp::{CompositeTool, ErrorAction, Step, StepType};
+use skep_gocompat::template;
 
 use super::{
     depends::{Order, place},
     problem::{Cause, Problems, quoted},
-    template,
 };
 
 /// Where a template stands, which decides what it can refer to.
@@ -45,7 +45,7 @@ impl<'a> Uses<'a> {
 
     /// Checks a template, and remembers what it refers to.
     pub(super) fn check(&mut self, at: Place<'_>, field: &str, text: &str, problems: &mut Problems) {
-        let paths = match template::paths(text) {
+        let paths = match template::references(text) {
             Ok(paths) => paths,
             Err(error) => return problems.add(Cause::Template, field, error),
         };

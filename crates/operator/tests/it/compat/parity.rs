@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
-use skep_config::annotations;
+use skep_config::{annotations, labels, paths};
 use skep_converge::Kind;
 use skep_operator::watched::{EmbeddingServers, Groups, Registries, VirtualServers};
 use skep_world::Watched;
@@ -44,10 +44,15 @@ fn comparable(mut object: Value, namespace: &str) -> Value {
     serde_json::from_str(&without_checksums(&text)).unwrap()
 }
 
-/// A run configuration is shown as a value, so that a difference can be seen.
-fn readable(mut object: Value) -> Value {
-    if let Some(text) = object["data"]["runconfig.json"].as_str() {
-        object["data"]["runconfig.json"] = serde_json::from_str(text).unwrap();
+/// Configuration files as values: their layout means nothing.
+fn with_parsed_files(mut object: Value) -> Value {
+    if object["metadata"]["labels"].get(labels::COMPONENT).is_none() {
+        return object;
+    }
+    for file in paths::CONFIG_FILES {
+        if let Some(text) = object["data"][file].as_str() {
+            object["data"][file] = serde_saphyr::from_str(text).unwrap();
+        }
     }
     object
 }
@@ -74,14 +79,10 @@ async fn differences(folder: &Path) -> Vec<String> {
             differences.push(format!("{what} is missing"));
             continue;
         };
-        let ours = comparable(serde_json::to_value(ours).unwrap(), &namespace);
+        let ours = with_parsed_files(comparable(serde_json::to_value(ours).unwrap(), &namespace));
         let theirs = golden::with_our_configuration(golden::without_duplicate_variables(theirs));
-        let theirs = comparable(golden::with_least_rights(theirs), &namespace);
-        if ours != theirs {
-            let shown = difference(&what, &readable(theirs), &readable(ours));
-            differences
-                .push(shown.unwrap_or_else(|| format!("{what}: the text of its configuration differs")));
-        }
+        let theirs = with_parsed_files(comparable(golden::with_least_rights(theirs), &namespace));
+        differences.extend(difference(&what, &theirs, &ours));
     }
     differences.extend(status_differences(&fixture, folder, &names).await);
     fixture.operator.stop().await;

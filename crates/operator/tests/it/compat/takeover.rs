@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use skep_config::{annotations::CONTENT_CHECKSUM, labels};
 use skep_converge::Kind;
 use skep_operator::watched::VirtualServers;
 use skep_world::Watched;
@@ -32,22 +33,21 @@ fn as_written(mut object: Value, owner_uid: &str, checksums: &BTreeMap<String, S
     serde_json::from_str(&text).unwrap()
 }
 
-/// The checksums of configurations, as they are carried and as they are of these.
-fn checksums(children: &[Value]) -> BTreeMap<String, String> {
+/// The ConfigMaps with the configuration of pods, each with the checksum in its annotation.
+fn config_maps(children: &[Value]) -> impl Iterator<Item = (String, &Value)> {
+    let is_config = |child: &&Value| child["metadata"]["labels"].get(labels::COMPONENT).is_some();
+    children.iter().filter(is_config).map(|config_map| {
+        let annotated = config_map["metadata"]["annotations"][CONTENT_CHECKSUM].as_str();
+        (annotated.unwrap().to_owned(), config_map)
+    })
+}
+
+/// The checksum of a ConfigMap as it is.
+fn checksum(config_map: &Value) -> String {
     let map =
         |value: &Value| serde_json::from_value::<BTreeMap<String, String>>(value.clone()).unwrap_or_default();
-    let is_config = |child: &&Value| {
-        child["data"]["runconfig.json"].is_string() || child["data"]["config.yaml"].is_string()
-    };
-    let config_maps = children.iter().filter(is_config);
-    config_maps
-        .map(|config_map| {
-            let golden =
-                config_map["metadata"]["annotations"]["toolhive.stacklok.dev/content-checksum"].as_str();
-            let (data, labels) = (map(&config_map["data"]), map(&config_map["metadata"]["labels"]));
-            (golden.unwrap().to_owned(), skep_config::checksum(&data, &labels, &BTreeMap::new()))
-        })
-        .collect()
+    let (data, labels) = (map(&config_map["data"]), map(&config_map["metadata"]["labels"]));
+    skep_config::checksum(&data, &labels, &BTreeMap::new())
 }
 
 /// A namespace as ToolHive's operator has left it, and no operator: the objects that it has worked on, and their children.
@@ -56,7 +56,8 @@ pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, Stri
     let names = golden::create_inputs(&fixture.test, folder).await;
     let mut children = golden::children(folder, fixture.test.name(), &names);
     // As they must be where a configuration names the namespace.
-    let checksums = checksums(&children);
+    let checksums: BTreeMap<String, String> =
+        config_maps(&children).map(|(annotated, child)| (annotated, checksum(child))).collect();
     for child in &mut children {
         let owner = &child["metadata"]["ownerReferences"][0];
         let kind = golden::kind_of(owner).unwrap();
@@ -86,13 +87,12 @@ async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
 
 async fn taken_over_as_it_is(folder: &Path) {
     let (fixture, names, children) = left_by_toolhive(folder).await;
-    let ours: Vec<Value> = children.iter().cloned().map(golden::with_our_configuration).collect();
-    let rolled = checksums(&ours);
     let fixture = fixture.restart().await;
     for (kind, name) in &names {
         let object = taken_over(&fixture, *kind, name).await;
         status_is_ours(&object, &format!("{}: {} {name}", folder.display(), kind.kind));
     }
+    let rolled = rolled(&fixture, &children).await;
     for child in &children {
         let (kind, name) = (child["kind"].as_str().unwrap(), child["metadata"]["name"].as_str().unwrap());
         let live = golden::api(&fixture.test, child).get(name).await.unwrap();
@@ -123,6 +123,23 @@ async fn taken_over_as_it_is(folder: &Path) {
     }
     later_removals_work(&fixture, &names).await;
     fixture.operator.stop().await;
+}
+
+/// The checksums of the configurations that differ here, by ToolHive's. All others still have ToolHive's text.
+async fn rolled(fixture: &Fixture, children: &[Value]) -> BTreeMap<String, String> {
+    let mut rolled = BTreeMap::new();
+    for (theirs, child) in config_maps(children) {
+        let name = child["metadata"]["name"].as_str().unwrap();
+        let live = golden::api(&fixture.test, child).get(name).await.unwrap();
+        let live = serde_json::to_value(live).unwrap();
+        assert_eq!(live["metadata"]["annotations"][CONTENT_CHECKSUM], *checksum(&live), "{name}");
+        if golden::with_our_configuration(child.clone()) == *child {
+            assert_eq!(live["data"], child["data"], "{name} has another text");
+        } else {
+            rolled.insert(theirs, checksum(&live));
+        }
+    }
+    rolled
 }
 
 /// Marks each object and writes its golden status as ToolHive's operator did.

@@ -1,38 +1,14 @@
-//! The Go structs below a PodTemplateSpec: `k8s.io/api/core/v1` and `meta/v1` of Kubernetes 1.34.
+//! The Go structs of a pod template: `k8s.io/api/core/v1` and `meta/v1` of Kubernetes 1.34.
 //!
-//! Go writes the fields of a struct in the order of their declaration, so that order has to be known here. Each field
-//! stands with its type: `*` is a pointer, `[]` a list, `{}` a map from names, and `?` the tag `omitempty`. The fields of
-//! embedded structs are listed where they are embedded, which is where Go writes them.
+//! Go encodes the fields of a struct in the order of their declaration, so the table has that order. Each field has its
+//! type: `*` is a pointer, `[]` a list, `{}` a map with strings as keys, and `?` the tag `omitempty`. The fields of an
+//! embedded struct are listed where it is embedded, which is where Go encodes them.
 //!
-//! `creationTimestamp` is a struct that Go leaves out when it is zero, which is how a pointer behaves.
+//! `creationTimestamp` is a struct that Go omits when it is zero, as if it were a pointer.
 
 #![allow(non_upper_case_globals, reason = "these are Go's names")]
 
-/// A struct, as its fields in order.
-pub(super) struct Struct(pub(super) &'static [Field]);
-
-/// A field of a struct.
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) omit_empty: bool,
-    pub(super) of: Type,
-}
-
-/// The type of a value.
-pub(super) enum Type {
-    Bool,
-    Int,
-    IntOrString,
-    Quantity,
-    /// JSON that Go does not look into.
-    Raw,
-    Text,
-    Time,
-    List(&'static Type),
-    Map(&'static Type),
-    Pointer(&'static Type),
-    Struct(&'static Struct),
-}
+use super::types::{Field, Struct, Type};
 
 macro_rules! structs {
     ($($name:ident { $($field:ident($($tag:tt)+))+ })+) => {

@@ -1,8 +1,8 @@
-//! What names mean at one place of a template.
+//! The dot and the variables at one position of a template.
 
 use super::Path;
 
-/// The functions of workflows, and those that Go's templates have anyway.
+/// The functions of workflows, and those of Go's templates.
 const FUNCTIONS: [&str; 21] = [
     "json", "quote", "fromJson", "and", "or", "not", "len", "index", "slice", "print", "printf", "println",
     "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt",
@@ -12,18 +12,18 @@ pub(super) fn is_function(name: &str) -> bool {
     FUNCTIONS.contains(&name) || name == "ge"
 }
 
-/// What the dot stands for, and the variables. What cannot be known has no path.
+/// The paths of the dot and the variables, as far as they are known.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) dot: Option<Path>,
     pub(super) variables: Vec<(String, Option<Path>)>,
-    /// Whether it is within a range, which can be left early.
+    /// Whether it is within a range, so that `break` and `continue` are allowed.
     pub(super) in_range: bool,
 }
 
 impl Scope {
     pub(super) fn root() -> Self {
-        // The variable without a name is the root.
+        // The variable `$`, without a name, is the root.
         Self { dot: Some(Vec::new()), variables: vec![(String::new(), Some(Vec::new()))], in_range: false }
     }
 
@@ -31,7 +31,7 @@ impl Scope {
         self.variables.push((name, path));
     }
 
-    /// A variable that is set anew is not followed any more: where it was set may never be run.
+    /// Forgets the path of a variable that is assigned again: the assignment may not be executed.
     pub(super) fn forget(&mut self, name: &str) {
         for (_, path) in self.variables.iter_mut().filter(|(other, _)| other == name) {
             *path = None;

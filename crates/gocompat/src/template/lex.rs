@@ -1,10 +1,10 @@
-//! Actions of a template, as tokens.
+//! The lexer: the actions of a template as tokens.
 
 use std::{iter::Peekable, str::CharIndices};
 
-use super::super::problem::quoted;
+use super::error::{TemplateError, quoted};
 
-/// What stands between `{{` and `}}`.
+/// An action: the text between `{{` and `}}`.
 pub(super) struct Action<'a> {
     /// The text, with its delimiters, for messages.
     pub(super) text: &'a str,
@@ -35,8 +35,8 @@ pub(super) enum Kind {
     Sign(&'static str),
 }
 
-/// The actions of a template, in their order. Comments are none.
-pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, String> {
+/// The actions of a template, in their order, without comments.
+pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
     let mut actions = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("{{") {
@@ -49,7 +49,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, String> {
             let after = &rest[comment..];
             let after = after.trim_start().trim_start_matches('-');
             if !after.starts_with("}}") {
-                return Err(format!("a comment must be all that stands in {}", quoted(rest)));
+                return Err(format!("a comment must be alone in {}", quoted(rest)).into());
             }
             rest.len() - after.len() + 2
         } else {
@@ -59,7 +59,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, String> {
             let end = rest.len() - inner.len() + end;
             let action = Action { text: &rest[..end], tokens: lexer.tokens };
             if action.tokens.is_empty() {
-                return Err(format!("there is nothing in {}", quoted(action.text)));
+                return Err(format!("{} is empty", quoted(action.text)).into());
             }
             actions.push(action);
             end
@@ -69,7 +69,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, String> {
     Ok(actions)
 }
 
-/// Without the sign that trims the text before the action.
+/// Without the trim marker.
 fn trimmed(inner: &str) -> &str {
     match inner.strip_prefix('-') {
         Some(rest) if rest.starts_with(char::is_whitespace) => rest,
@@ -85,12 +85,12 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reads tokens up to the end of the action, and says where that is.
-    fn run(&mut self) -> Result<usize, String> {
+    /// Reads tokens up to the end of the action. Returns its position.
+    fn run(&mut self) -> Result<usize, TemplateError> {
         let mut spaced = false;
         loop {
             let Some(&(at, c)) = self.chars.peek() else {
-                return Err(format!("{{{{ is never closed: {}", quoted(self.all)));
+                return Err(format!("{{{{ is never closed: {}", quoted(self.all)).into());
             };
             let rest = &self.inner[at..];
             if rest.starts_with("}}") {
@@ -110,7 +110,7 @@ impl Lexer<'_> {
         }
     }
 
-    fn token(&mut self, c: char) -> Result<Kind, String> {
+    fn token(&mut self, c: char) -> Result<Kind, TemplateError> {
         self.chars.next();
         let next = self.chars.peek().map(|(_, next)| *next);
         match c {
@@ -146,12 +146,12 @@ impl Lexer<'_> {
                 self.ends(&name)?;
                 Ok(Kind::Word(name))
             }
-            _ => Err(self.stray(c)),
+            _ => Err(self.stray(c).into()),
         }
     }
 
     fn stray(&self, c: char) -> String {
-        format!("{c:?} cannot stand here in {}", quoted(self.text_so_far()))
+        format!("unexpected {c:?} in {}", quoted(self.text_so_far()))
     }
 
     fn word(&mut self, mut word: String) -> String {
@@ -161,8 +161,8 @@ impl Lexer<'_> {
         word
     }
 
-    /// A name must end where Go lets it: `.my-step` is none.
-    fn ends(&mut self, name: &str) -> Result<(), String> {
+    /// Checks that a name ends where Go's lexer ends it: `.my-step` is not a name.
+    fn ends(&mut self, name: &str) -> Result<(), TemplateError> {
         let Some(&(at, c)) = self.chars.peek() else { return Ok(()) };
         if c.is_whitespace()
             || matches!(c, '.' | ',' | '|' | ':' | '(' | ')' | '=')
@@ -174,7 +174,7 @@ impl Lexer<'_> {
         let fields =
             self.tokens.iter().rev().take_while(|token| matches!(token.kind, Kind::Field(_))).count();
         if c != '-' || fields == 0 {
-            return Err(stray);
+            return Err(stray.into());
         }
         let whole: String = self.inner[at..].chars().take_while(|c| is_word(*c) || *c == '-').collect();
         let path: Vec<_> = self.tokens[self.tokens.len() - fields..]
@@ -184,11 +184,11 @@ impl Lexer<'_> {
                 _ => String::new(),
             })
             .collect();
-        Err(format!("{stray}: write index {} \"{name}{whole}\"", path.join("")))
+        Err(format!("{stray}: write index {} \"{name}{whole}\"", path.join("")).into())
     }
 
-    /// A text in quotes. Its escapes stay as they are: they matter to nobody here.
-    fn text(&mut self, quote: char) -> Result<Kind, String> {
+    /// A string in quotes. Its escapes stay, because only paths are used.
+    fn text(&mut self, quote: char) -> Result<Kind, TemplateError> {
         let mut text = String::new();
         loop {
             match self.chars.next() {
@@ -197,19 +197,19 @@ impl Lexer<'_> {
                     text.push('\\');
                     text.extend(self.chars.next().map(|(_, c)| c));
                 }
-                Some((_, '\n')) if quote != '`' => return Err(self.open_text()),
+                Some((_, '\n')) if quote != '`' => return Err(self.open_text().into()),
                 Some((_, c)) => text.push(c),
-                None => return Err(self.open_text()),
+                None => return Err(self.open_text().into()),
             }
         }
         Ok(if quote == '\'' { Kind::Literal(format!("'{text}'")) } else { Kind::Text(text) })
     }
 
     fn open_text(&self) -> String {
-        format!("a text is never closed: {}", quoted(self.all))
+        format!("a string is never closed: {}", quoted(self.all))
     }
 
-    fn number(&mut self, first: char) -> Result<Kind, String> {
+    fn number(&mut self, first: char) -> Result<Kind, TemplateError> {
         let mut text = String::from(first);
         while let Some(&(_, c)) = self.chars.peek() {
             let exponent = text.ends_with(['e', 'E', 'p', 'P']) && !text.starts_with("0x");
@@ -223,7 +223,7 @@ impl Lexer<'_> {
         if is_number(&text) {
             return Ok(Kind::Literal(text));
         }
-        Err(format!("{text} is not a number in {}", quoted(self.text_so_far())))
+        Err(format!("{text} is not a number in {}", quoted(self.text_so_far())).into())
     }
 
     /// The action, up to its end if it has one.

@@ -1,11 +1,13 @@
-//! Durations as Go writes them: `30s`, `1m30s`, `1h0m0s`.
+//! Durations in the format of Go's `time` package: `30s`, `1m30s`, `1h0m0s`.
+//!
+//! Needed for good: fields of the API and of configuration files have this format.
 
 use std::time::Duration;
 
-/// A text that is not a duration.
+/// The text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is not a duration: write numbers with units, such as 30s, 1m30s or 500ms")]
-pub struct NotADuration(String);
+pub struct DurationError(String);
 
 /// The units, with their lengths in nanoseconds.
 const UNITS: [(&str, u128); 8] = [
@@ -19,13 +21,13 @@ const UNITS: [(&str, u128); 8] = [
     ("h", 3_600_000_000_000),
 ];
 
-/// The time that a text stands for. None is negative, and none is longer than Go can tell (292 years).
-pub fn parse(text: &str) -> Result<Duration, NotADuration> {
+/// The duration that a text denotes. It is never negative, and never longer than Go's maximum (292 years).
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let nanoseconds = if text == "0" { Some(0) } else { sum(text) };
-    nanoseconds.map(Duration::from_nanos).ok_or_else(|| NotADuration(text.to_owned()))
+    nanoseconds.map(Duration::from_nanos).ok_or_else(|| DurationError(text.to_owned()))
 }
 
-/// The text for a time, as short as Go makes it.
+/// The text of a duration, as `Duration.String` formats it.
 pub fn format(time: Duration) -> String {
     let nanoseconds = time.as_nanos();
     match nanoseconds {
@@ -67,7 +69,7 @@ fn product(number: &str, unit: u128) -> Option<u128> {
     if whole.is_empty() && fraction.is_empty() || fraction.contains('.') {
         return None;
     }
-    // Digits beyond these are parts of a nanosecond, whatever the unit.
+    // Further digits are fractions of a nanosecond in every unit.
     let fraction = fraction.get(..18).unwrap_or(fraction);
     let scale = 10_u128.pow(u32::try_from(fraction.len()).ok()?);
     digits(whole)?.checked_mul(unit)?.checked_add(digits(fraction)? * unit / scale)
@@ -84,29 +86,34 @@ fn decimal(count: u128, places: u32) -> String {
     format!("{whole}.{}", part.trim_end_matches('0'))
 }
 
-/// A duration that is written as text, where it is not a field of its own.
+/// A duration that is serialised as text, for items of lists and maps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(transparent)]
 pub struct Text(#[serde(with = "text")] pub Duration);
 
-/// For fields that hold a duration as text.
-pub(crate) mod text {
-    use super::*;
+/// `#[serde(with = "duration::text")]`: a field with a duration as text.
+pub mod text {
+    use super::{format, parse};
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::time::Duration;
 
-    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the field.
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&format(*time))
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    /// Reads the field.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
     }
 }
 
-/// For fields that hold a duration as a number of nanoseconds. They may be read from text, too.
-pub(crate) mod nanoseconds {
-    use super::*;
+/// `#[serde(with = "duration::nanoseconds")]`: a field with a duration as a number of nanoseconds, or, when read, as
+/// text.
+pub mod nanoseconds {
+    use super::parse;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::time::Duration;
 
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a duration such as 10s or a number of nanoseconds")]
@@ -115,11 +122,13 @@ pub(crate) mod nanoseconds {
         Text(String),
     }
 
-    pub(crate) fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the field.
+    pub fn serialize<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u128(time.as_nanos())
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    /// Reads the field.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         match Option::deserialize(deserializer)? {
             None => Ok(Duration::ZERO),
             Some(Written::Nanoseconds(count)) => Ok(Duration::from_nanos(count)),
@@ -133,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_reads_what_go_reads() {
+    fn it_parses_what_go_parses() {
         for (text, nanoseconds) in [
             ("0", 0),
             ("30s", 30_000_000_000),
@@ -151,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn it_refuses_the_rest() {
+    fn other_texts_are_refused() {
         for text in [
             "",
             "30",
@@ -165,12 +174,12 @@ mod tests {
             "1h 30m",
             "1e3s",
         ] {
-            assert_eq!(parse(text), Err(NotADuration(text.to_owned())), "{text}");
+            assert_eq!(parse(text), Err(DurationError(text.to_owned())), "{text}");
         }
     }
 
     #[test]
-    fn it_writes_what_go_writes() {
+    fn it_formats_as_go_formats() {
         for (millis, text) in [
             (0, "0s"),
             (250, "250ms"),

@@ -1,22 +1,25 @@
-//! JSON as Go writes it, and JSON that is kept as someone else wrote it.
+//! JSON in the format of Go's `encoding/json`, and JSON that keeps its original text.
+//!
+//! Needed for as long as pods that ToolHive's operator started are taken over: they carry hashes of such texts, and an
+//! argument with one. A file needs only the value; [`render`] lays it out with the original text of its [`Json`] parts.
 
 use std::fmt::Write;
 
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 use serde_json::value::RawValue;
 
-/// A value as its writer wrote it: with the order of its keys and the digits of its numbers, without the white space.
+/// A JSON value that keeps the order of its keys and the digits of its numbers, and loses its white space.
 ///
-/// Some parts of a file are for programs that know more of them than this crate does, and must reach these unchanged.
+/// For parts of a file that are passed through to other programs.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// What a value is written as.
+    /// The JSON of a value.
     pub fn new<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Self> {
         let text = serde_json::to_string(value)?;
-        RawValue::from_string(laid_out(&text, None)).map(Self)
+        RawValue::from_string(formatted(&text, None)).map(Self)
     }
 
     /// The text.
@@ -24,7 +27,7 @@ impl Json {
         self.0.get()
     }
 
-    /// The value that the text stands for.
+    /// The text, deserialised.
     pub fn read<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
         serde_json::from_str(self.as_str())
     }
@@ -40,22 +43,21 @@ impl Eq for Json {}
 
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let written = Box::<RawValue>::deserialize(deserializer)?;
-        let compact = RawValue::from_string(laid_out(written.get(), None));
+        let original = Box::<RawValue>::deserialize(deserializer)?;
+        let compact = RawValue::from_string(formatted(original.get(), None));
         compact.map(Self).map_err(D::Error::custom)
     }
 }
 
-/// The text of a file, byte for byte as Go's encoder would write it with an indent of two spaces.
+/// The text of a file, as Go's encoder writes it with an indent of two spaces.
 ///
-/// The checksum of a file is over its bytes. Were they others, a cluster that is taken over would restart every proxy.
-/// Numbers stay as serde_json writes them, which is Go's way for integers: files have no others.
+/// Numbers are written by serde_json, which equals Go for integers: files have no others.
 pub fn render<T: Serialize>(document: &T) -> serde_json::Result<String> {
-    serde_json::to_string(document).map(|compact| laid_out(&compact, Some("  ")))
+    serde_json::to_string(document).map(|compact| formatted(&compact, Some("  ")))
 }
 
-/// Valid JSON with other white space, and with the characters escaped that mean something in HTML and JavaScript.
-fn laid_out(json: &str, indent: Option<&str>) -> String {
+/// Valid JSON with other white space, and with the characters escaped that are special in HTML and JavaScript.
+fn formatted(json: &str, indent: Option<&str>) -> String {
     let mut text = String::with_capacity(json.len() * 2);
     let break_line = |text: &mut String, depth: usize| {
         if let Some(indent) = indent {
@@ -64,7 +66,7 @@ fn laid_out(json: &str, indent: Option<&str>) -> String {
         }
     };
     let mut depth = 0_usize;
-    // An object or list that has nothing in it yet: it stays on one line if nothing comes.
+    // An object or list was just opened: if it is empty, it stays on one line.
     let mut opened = false;
     let mut chars = json.chars();
     while let Some(c) = chars.next() {
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_html_and_javascript_would_misread_is_escaped() {
+    fn characters_that_are_special_in_html_and_javascript_are_escaped() {
         let rendered =
             render(&json!(["<a href=\"x\">&</a>", "\u{2028}\u{2029}", "\u{7f}é\u{1}\u{8}"])).unwrap();
         let expected = r#"[
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_quotes_and_backslashes_in_strings_are_only_text() {
+    fn brackets_quotes_and_backslashes_in_strings_are_unchanged() {
         let rendered = render(&json!(["{[\"\\", ": ,"])).unwrap();
         assert_eq!(rendered, "[\n  \"{[\\\"\\\\\",\n  \": ,\"\n]");
     }

@@ -1,4 +1,4 @@
-//! A value of a type with all that it can hold, however deep, for tests that must not forget a field.
+//! A value with every field set at every depth, for tests that must not miss a field.
 
 use std::iter;
 
@@ -11,12 +11,12 @@ use serde::{
     forward_to_deserialize_any,
 };
 
-/// The value: each field is there, each list and map has one item, and each text is a one.
+/// The value: every field is set, every list and map has one item, and every string is `1`.
 pub(super) fn every_field<T: DeserializeOwned>() -> T {
     T::deserialize(Every("1")).unwrap()
 }
 
-/// Input that always has what it is asked for. For texts this is what it holds.
+/// Input that has a value for every type that is requested. For strings it is the one it holds.
 #[derive(Clone, Copy)]
 struct Every(&'static str);
 

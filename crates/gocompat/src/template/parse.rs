@@ -1,22 +1,22 @@
-//! The grammar of templates, and what they refer to.
+//! The grammar of templates, and the data that they refer to.
 
 use super::{
-    super::problem::quoted,
-    DEEPEST, Path,
+    MAX_DEPTH, Path,
+    error::{TemplateError, quoted},
     lex::{Action, Kind, Token},
     scope::{Scope, is_function},
 };
 
-pub(super) fn paths(actions: &[Action<'_>]) -> Result<Vec<Path>, String> {
+pub(super) fn references(actions: &[Action<'_>]) -> Result<Vec<Path>, TemplateError> {
     let mut blocks = Blocks { actions: actions.iter(), paths: Vec::new() };
     match blocks.list(&mut Scope::root(), 0)? {
         Stop::Text => Ok(blocks.paths),
         Stop::Else(_) => Err("{{else}} has no {{if}}".into()),
-        Stop::End => Err("{{end}} has nothing to end".into()),
+        Stop::End => Err("{{end}} has no {{if}}, {{with}} or {{range}}".into()),
     }
 }
 
-/// What a list of actions ends with.
+/// How a list of actions ends.
 enum Stop<'a> {
     Text,
     Else(&'a Action<'a>),
@@ -29,9 +29,9 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn list(&mut self, scope: &mut Scope, depth: usize) -> Result<Stop<'a>, String> {
-        if depth > DEEPEST {
-            return Err(format!("blocks can be {DEEPEST} levels deep"));
+    fn list(&mut self, scope: &mut Scope, depth: usize) -> Result<Stop<'a>, TemplateError> {
+        if depth > MAX_DEPTH {
+            return Err(format!("blocks can be {MAX_DEPTH} levels deep").into());
         }
         while let Some(action) = self.actions.next() {
             let word = match &action.tokens[0].kind {
@@ -43,9 +43,11 @@ impl<'a> Blocks<'a> {
                 "else" => return Ok(Stop::Else(action)),
                 "end" => return Ok(Stop::End),
                 "break" | "continue" if scope.in_range => {}
-                "break" | "continue" => return Err(format!("{{{{{word}}}}} is not within {{{{range}}}}")),
+                "break" | "continue" => {
+                    return Err(format!("{{{{{word}}}}} is not within {{{{range}}}}").into());
+                }
                 "define" | "block" | "template" => {
-                    return Err(format!("{word} is not supported: a template stands alone"));
+                    return Err(format!("{word} is not supported: a template is self-contained").into());
                 }
                 _ => drop(self.pipeline(action, 0, scope)?),
             }
@@ -53,7 +55,7 @@ impl<'a> Blocks<'a> {
         Ok(Stop::Text)
     }
 
-    /// An `if`, `with` or `range`, whose pipeline begins at a token, up to its end.
+    /// An `if`, `with` or `range` up to its end. Its pipeline starts at the token `from`.
     fn block(
         &mut self,
         word: &str,
@@ -61,10 +63,10 @@ impl<'a> Blocks<'a> {
         from: usize,
         outer: &Scope,
         depth: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), TemplateError> {
         let mut inner = outer.clone();
         let value = self.pipeline(action, from, &mut inner)?;
-        // The other branch sees the variables, and not what the dot is here.
+        // The other branch has the variables, and the outer dot.
         let mut other = Scope { dot: outer.dot.clone(), in_range: outer.in_range, ..inner.clone() };
         match word {
             "with" => inner.dot = value,
@@ -73,18 +75,18 @@ impl<'a> Blocks<'a> {
         }
         match self.list(&mut inner, depth + 1)? {
             Stop::End => Ok(()),
-            Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}")),
+            Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
             Stop::Else(action) => match action.tokens.get(1).map(|token| &token.kind) {
                 Some(Kind::Word(next)) if next == "if" || next == "with" && word == "with" => {
                     let next = next.clone();
-                    // What follows ends both.
+                    // The next {{end}} ends both.
                     self.block(&next, action, 2, &other, depth + 1)
                 }
-                Some(_) => Err(format!("nothing can stand after else in {}", quoted(action.text))),
+                Some(_) => Err(format!("else must be alone in {}", quoted(action.text)).into()),
                 None => match self.list(&mut other, depth + 1)? {
                     Stop::End => Ok(()),
-                    Stop::Else(_) => Err("{{else}} stands twice".into()),
-                    Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}")),
+                    Stop::Else(_) => Err("{{else}} occurs twice".into()),
+                    Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
                 },
             },
         }
@@ -95,18 +97,18 @@ impl<'a> Blocks<'a> {
         action: &Action<'_>,
         from: usize,
         scope: &mut Scope,
-    ) -> Result<Option<Path>, String> {
+    ) -> Result<Option<Path>, TemplateError> {
         let mut pipeline =
             Pipeline { text: action.text, tokens: &action.tokens, at: from, paths: &mut self.paths };
         let value = pipeline.declared(scope)?;
         match pipeline.tokens.get(pipeline.at) {
             None => Ok(value),
-            Some(_) => Err(format!(") closes nothing in {}", quoted(action.text))),
+            Some(_) => Err(format!(") has no ( in {}", quoted(action.text)).into()),
         }
     }
 }
 
-/// One pipeline, as far as it is read.
+/// The parser of one pipeline.
 struct Pipeline<'a> {
     text: &'a str,
     tokens: &'a [Token],
@@ -120,17 +122,17 @@ impl Pipeline<'_> {
     }
 
     fn takes(&mut self, sign: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token { kind: Kind::Sign(found), .. }) if *found == sign);
-        self.at += usize::from(found);
-        found
+        let is_next = matches!(self.peek(), Some(Token { kind: Kind::Sign(next), .. }) if *next == sign);
+        self.at += usize::from(is_next);
+        is_next
     }
 
     fn missing(&self) -> String {
-        format!("something is missing in {}", quoted(self.text))
+        format!("a value is missing in {}", quoted(self.text))
     }
 
     /// A pipeline that may set variables: `$x := …`, `$i, $x := …` or `$x = …`.
-    fn declared(&mut self, scope: &mut Scope) -> Result<Option<Path>, String> {
+    fn declared(&mut self, scope: &mut Scope) -> Result<Option<Path>, TemplateError> {
         let mut names = Vec::new();
         let start = self.at;
         while let Some(Token { kind: Kind::Variable(name), .. }) = self.peek() {
@@ -142,7 +144,7 @@ impl Pipeline<'_> {
         }
         if !names.is_empty() && self.takes(":=") {
             let value = self.commands(scope, 0)?;
-            // Two variables are for the items of a range, which nobody knows.
+            // Two variables are the key and the item of a range, whose paths are unknown.
             let path = value.clone().filter(|_| names.len() == 1);
             names.into_iter().for_each(|name| scope.declare(name, path.clone()));
             return Ok(value);
@@ -159,10 +161,10 @@ impl Pipeline<'_> {
         self.commands(scope, 0)
     }
 
-    /// Commands with `|` between them. The value is known if there is one command that only names it.
-    fn commands(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, String> {
-        if depth > DEEPEST {
-            return Err(format!("parentheses can be {DEEPEST} levels deep"));
+    /// Commands separated by `|`. The path is known if there is only one command that only names a value.
+    fn commands(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
+        if depth > MAX_DEPTH {
+            return Err(format!("parentheses can be {MAX_DEPTH} levels deep").into());
         }
         let mut value = self.command(scope, depth, true)?;
         while self.takes("|") {
@@ -172,7 +174,7 @@ impl Pipeline<'_> {
         Ok(value)
     }
 
-    fn command(&mut self, scope: &Scope, depth: usize, first: bool) -> Result<Option<Path>, String> {
+    fn command(&mut self, scope: &Scope, depth: usize, first: bool) -> Result<Option<Path>, TemplateError> {
         let start = self.at;
         let mut operands: Vec<Option<Path>> = Vec::new();
         let mut texts: Vec<Option<String>> = Vec::new();
@@ -187,12 +189,14 @@ impl Pipeline<'_> {
             operands.push(self.operand(scope, depth)?);
         }
         match &self.tokens.get(start).map(|token| &token.kind) {
-            _ if operands.is_empty() => return Err(self.missing()),
-            Some(Kind::Literal(text)) if !first || operands.len() > 1 => return Err(self.not_callable(text)),
-            Some(Kind::Text(text)) if !first || operands.len() > 1 => {
-                return Err(self.not_callable(&quoted(text)));
+            _ if operands.is_empty() => return Err(self.missing().into()),
+            Some(Kind::Literal(text)) if !first || operands.len() > 1 => {
+                return Err(self.not_callable(text).into());
             }
-            Some(Kind::Word(word)) if word == "nil" => return Err(self.not_callable(word)),
+            Some(Kind::Text(text)) if !first || operands.len() > 1 => {
+                return Err(self.not_callable(&quoted(text)).into());
+            }
+            Some(Kind::Word(word)) if word == "nil" => return Err(self.not_callable(word).into()),
             Some(Kind::Word(word)) if word == "index" => return Ok(self.indexed(&operands, &texts)),
             _ => {}
         }
@@ -209,12 +213,12 @@ impl Pipeline<'_> {
     }
 
     fn not_callable(&self, what: &str) -> String {
-        format!("{what} cannot be called in {}", quoted(self.text))
+        format!("{what} is not a function in {}", quoted(self.text))
     }
 
-    /// A value with the fields that are taken of it.
-    fn operand(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, String> {
-        let Some(token) = self.peek().cloned() else { return Err(self.missing()) };
+    /// A value with its fields.
+    fn operand(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
+        let Some(token) = self.peek().cloned() else { return Err(self.missing().into()) };
         self.at += 1;
         let mut path = match token.kind {
             Kind::Dot => scope.dot.clone(),
@@ -226,7 +230,7 @@ impl Pipeline<'_> {
             Kind::Sign("(") => {
                 let value = self.commands(scope, depth + 1)?;
                 if !self.takes(")") {
-                    return Err(format!("( is never closed in {}", quoted(self.text)));
+                    return Err(format!("( is never closed in {}", quoted(self.text)).into());
                 }
                 value
             }
@@ -236,10 +240,13 @@ impl Pipeline<'_> {
                 return Err(format!(
                     "there is no function {word} in {}: there are json, quote, fromJson and those of Go's templates",
                     quoted(self.text)
-                ));
+                )
+                .into());
             }
             Kind::Text(_) | Kind::Literal(_) => None,
-            Kind::Sign(sign) => return Err(format!("{sign} cannot stand here in {}", quoted(self.text))),
+            Kind::Sign(sign) => {
+                return Err(format!("unexpected {sign} in {}", quoted(self.text)).into());
+            }
         };
         while let Some(Token { kind: Kind::Field(name), spaced: false }) = self.peek() {
             if let Some(path) = &mut path {
@@ -251,8 +258,8 @@ impl Pipeline<'_> {
         Ok(path)
     }
 
-    fn variable(&self, name: &str, scope: &Scope) -> Result<Option<Path>, String> {
-        let found = scope.variable(name).cloned();
-        found.ok_or_else(|| format!("there is no variable ${name} in {}", quoted(self.text)))
+    fn variable(&self, name: &str, scope: &Scope) -> Result<Option<Path>, TemplateError> {
+        let path = scope.variable(name).cloned();
+        path.ok_or_else(|| format!("there is no variable ${name} in {}", quoted(self.text)).into())
     }
 }

@@ -1,8 +1,9 @@
-//! Amounts of CPU, memory and storage, as Kubernetes writes them.
+//! Quantities of CPU, memory and storage in the form in which Kubernetes stores them (`resource.Quantity`).
 //!
-//! Kubernetes reads a quantity into a number and writes the number anew: with the largest suffix of the same family that
-//! leaves it whole. But a text that its quick check takes for such a form already is kept to the letter, and the check
-//! is generous: `1.234`, `+5` and `007` stay as they are. What is compared with live objects has to do the same.
+//! Kubernetes parses a quantity into a number and formats the number again, with the largest suffix of the same
+//! family that leaves it whole. But a text that passes its fast path is stored unchanged, and the fast path is
+//! generous: `1.234`, `+5` and `007` stay. Needed for as long as the API server does this: a desired object is
+//! compared with what it stores.
 
 /// Suffixes for powers of ten.
 const DECIMAL: [(&str, i32); 10] = [
@@ -18,21 +19,21 @@ const DECIMAL: [(&str, i32); 10] = [
     ("E", 18),
 ];
 
-/// Suffixes for powers of 1024, and how many digits before them the quick check looks at: so many cannot overflow.
+/// Suffixes for powers of 1024, and how many digits before them the fast path accepts: so many cannot overflow.
 const BINARY: [(&str, u32, usize); 6] =
     [("Ki", 1, 11), ("Mi", 2, 8), ("Gi", 3, 5), ("Ti", 4, 2), ("Pi", 5, 0), ("Ei", 6, 0)];
 
-/// No quantity is finer: what is left over is rounded up.
+/// The finest unit: a remainder is rounded up.
 const NANO: i32 = -9;
 
-/// The most that a binary quantity may be. Kubernetes takes a larger one for this one.
-const MOST: u128 = i64::MAX as u128;
+/// The largest binary quantity. Kubernetes replaces a larger one by it.
+const LARGEST: u128 = i64::MAX as u128;
 
-/// The quantity as Kubernetes writes it; nothing if the text is none.
+/// The quantity as Kubernetes stores it, or `None` if the text is not a quantity.
 ///
-/// Kubernetes takes two more that nobody means, and that are none here: numbers of so many digits that 128 bits do not
-/// hold them, and some units without a number.
-pub fn quantity(text: &str) -> Option<String> {
+/// Kubernetes accepts two forms that are refused here because no user means them: numbers that do not fit into 128
+/// bits, and some units without a number.
+pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();
     if !text.trim_start_matches(['+', '-', '.']).starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -48,17 +49,17 @@ pub fn quantity(text: &str) -> Option<String> {
     number.decimal(exponent, |exponent| if exponent == 0 { String::new() } else { format!("e{exponent}") })
 }
 
-/// The suffix of a power of ten. One that is too large for all of them has none, so that `1000E` becomes `1`: a flaw of
-/// Kubernetes that stays.
+/// The suffix of a power of ten. One that exceeds all suffixes has none, so that `1000E` becomes `1`: a bug of
+/// Kubernetes that has to be followed.
 fn suffix(exponent: i32) -> String {
     DECIMAL.iter().find(|(_, of)| *of == exponent).map_or("", |(name, _)| name).into()
 }
 
-/// A quantity, taken apart.
+/// A quantity, split into its parts.
 struct Number<'a> {
     text: &'a str,
     negative: bool,
-    /// Without zeros before it, but one if there is nothing else.
+    /// Without leading zeros, but `0` if there are no other digits.
     whole: &'a str,
     fraction: &'a str,
     suffix: &'a str,
@@ -113,9 +114,9 @@ impl<'a> Number<'a> {
         Some(self.signed(amount, &suffix(scale - excess)))
     }
 
-    fn binary(&self, power: u32, quick: usize) -> Option<String> {
+    fn binary(&self, power: u32, fast: usize) -> Option<String> {
         let mantissa = self.mantissa()?;
-        if self.fraction.is_empty() && self.whole.len() <= quick && mantissa % 8 != 0 {
+        if self.fraction.is_empty() && self.whole.len() <= fast && mantissa % 8 != 0 {
             return Some(self.text.into());
         }
         let nanos = self.nanos(mantissa, 1024_u128.pow(power))?;
@@ -128,18 +129,18 @@ impl<'a> Number<'a> {
         Some(self.signed(bytes / unit, name))
     }
 
-    /// The quantity in billionths, rounded up, and no more than [`MOST`].
+    /// The quantity in billionths, rounded up, and no more than [`LARGEST`].
     fn nanos(&self, mantissa: u128, unit: u128) -> Option<u128> {
-        let most = MOST * 1_000_000_000;
+        let largest = LARGEST * 1_000_000_000;
         let finer = self.places()? + NANO;
         let power = 10_u128.checked_pow(finer.unsigned_abs())?;
         let nanos = if finer > 0 {
             mantissa.checked_mul(unit)?.div_ceil(power)
         } else {
-            // What does not fit here is far above the most.
-            mantissa.checked_mul(unit).and_then(|amount| amount.checked_mul(power)).unwrap_or(most)
+            // An overflow is far above the largest quantity.
+            mantissa.checked_mul(unit).and_then(|amount| amount.checked_mul(power)).unwrap_or(largest)
         };
-        Some(nanos.min(most))
+        Some(nanos.min(largest))
     }
 
     fn signed(&self, amount: u128, suffix: &str) -> String {
@@ -148,7 +149,7 @@ impl<'a> Number<'a> {
     }
 }
 
-/// The digits that a text begins with, and the rest.
+/// The digits at the start of a text, and the rest.
 fn digits(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }
@@ -157,9 +158,9 @@ fn digits(text: &str) -> (&str, &str) {
 mod tests {
     use super::*;
 
-    /// What an API server of Kubernetes 1.34 gives back.
+    /// As an API server of Kubernetes 1.34 returns them.
     #[test]
-    fn quantities_are_written_as_kubernetes_writes_them() {
+    fn quantities_equal_those_of_kubernetes() {
         for (given, written) in [
             ("0.5", "500m"),
             ("500m", "500m"),
@@ -180,36 +181,36 @@ mod tests {
             ("100Ti", "100Ti"),
             ("1Ei", "1Ei"),
         ] {
-            assert_eq!(quantity(given).as_deref(), Some(written), "{given}");
+            assert_eq!(canonical(given).as_deref(), Some(written), "{given}");
         }
     }
 
     #[test]
     fn zero_is_zero_in_every_unit() {
         for given in ["0", "0Mi", "0.000", "-0", "0e3", "0Ei"] {
-            assert_eq!(quantity(given).as_deref(), Some("0"), "{given}");
+            assert_eq!(canonical(given).as_deref(), Some("0"), "{given}");
         }
     }
 
     #[test]
-    fn what_the_quick_check_takes_for_the_shortest_form_is_kept_to_the_letter() {
+    fn what_passes_the_fast_path_is_unchanged() {
         for kept in ["1.234", "+5", "007", "1.500k", "1e3", "1E3", "12Ki", "05Gi"] {
-            assert_eq!(quantity(kept).as_deref(), Some(kept));
+            assert_eq!(canonical(kept).as_deref(), Some(kept));
         }
         for (given, written) in [("1.2340", "1234m"), ("10e2", "1e3"), ("8192Ki", "8Mi"), ("5.0Gi", "5Gi")] {
-            assert_eq!(quantity(given).as_deref(), Some(written), "{given}");
+            assert_eq!(canonical(given).as_deref(), Some(written), "{given}");
         }
     }
 
     #[test]
     fn binary_amounts_that_are_small_or_not_whole_are_written_in_decimal() {
         for (given, written) in [("0.5Ki", "512"), ("1.1Ki", "1126400m"), ("0.0000000001Ki", "103n")] {
-            assert_eq!(quantity(given).as_deref(), Some(written), "{given}");
+            assert_eq!(canonical(given).as_deref(), Some(written), "{given}");
         }
     }
 
     #[test]
-    fn what_is_too_fine_is_rounded_up_and_what_is_too_much_is_cut() {
+    fn what_is_too_fine_is_rounded_up_and_what_is_too_large_is_capped() {
         for (given, written) in [
             ("0.1n", "1n"),
             ("1.0000000001", "1000000001n"),
@@ -218,15 +219,15 @@ mod tests {
             ("99999999999999999999Ei", "9223372036854775807"),
             ("1000E", "1"),
         ] {
-            assert_eq!(quantity(given).as_deref(), Some(written), "{given}");
+            assert_eq!(canonical(given).as_deref(), Some(written), "{given}");
         }
     }
 
     #[test]
-    fn other_texts_are_no_quantities() {
+    fn other_texts_are_not_quantities() {
         for given in ["", " ", "lots", "1e3x", "1 Gi", "1.2.3", "1gi", "0x10", "1e", "--1", "1Kim", "m", "."]
         {
-            assert_eq!(quantity(given), None, "{given}");
+            assert_eq!(canonical(given), None, "{given}");
         }
     }
 }

@@ -1,19 +1,18 @@
-//! What is lost of an object that the API server reads into a struct and writes again.
+//! The fields that are left of a struct after a Go program decoded and encoded it.
 //!
-//! Under `omitempty` Go leaves out a zero: `hostNetwork: false` does not come back. If we asked for it all the same, the
-//! object would never be what we ask for. Where the field is a pointer, a zero is a value like any other and stays.
+//! With `omitempty` Go omits a zero: the API server does not return `hostNetwork: false`. A zero behind a pointer is a
+//! value like any other and stays.
 
 use serde_json::{Map, Value};
 
-use super::go_types::{Struct, Type};
+use super::types::{Struct, Type};
 
-/// The fields of a struct as they come back.
-pub(super) fn without_zeros(of: &Struct, fields: Map<String, Value>) -> Map<String, Value> {
+/// The fields of a struct that Go keeps. Fields that the table does not have stay: a newer Kubernetes may know them.
+pub fn without_zeros(of: &Struct, fields: Map<String, Value>) -> Map<String, Value> {
     let type_of = |name: &str| of.0.iter().find(|field| field.name == name);
     let kept = fields.into_iter().filter_map(|(name, value)| match type_of(&name) {
         Some(field) if field.omit_empty && is_zero(&field.of, &value) => None,
         Some(field) => Some((name, kept(&field.of, value))),
-        // Of a newer Kubernetes, which knows best.
         None => Some((name, value)),
     });
     kept.collect()
@@ -47,10 +46,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::build::go_types::PodTemplateSpec;
+    use crate::structs::POD_TEMPLATE_SPEC;
 
     #[test]
-    fn zeros_go_and_what_pointers_lead_to_stays() {
+    fn zeros_are_dropped_except_behind_pointers() {
         let template = json!({"metadata": {"labels": {}, "annotations": {"note": ""}}, "spec": {
             "hostNetwork": false, "shareProcessNamespace": false, "terminationGracePeriodSeconds": 0, "tolerations": [],
             "containers": [{
@@ -71,7 +70,7 @@ mod tests {
             "volumes": [{"name": "v", "emptyDir": {}}],
             "ofNewerKubernetes": false,
         }});
-        let kept = without_zeros(&PodTemplateSpec, template.as_object().unwrap().clone());
+        let kept = without_zeros(POD_TEMPLATE_SPEC, template.as_object().unwrap().clone());
         assert_eq!(Value::Object(kept), expected);
     }
 }

@@ -1,32 +1,36 @@
-//! Go's text/template, as far as workflows use it: whether a text is one, and which data it refers to.
+//! The subset of Go's `text/template` that workflows use: the grammar, and the data that a template refers to.
 //!
-//! `define`, `block` and `template` are not part of it: a template stands alone.
+//! `define`, `block` and `template` are not supported: a template is self-contained. Needed for good: fields of the
+//! API are such templates.
 
+mod error;
 mod lex;
 mod parse;
 mod scope;
 
 /// A path from the root of the data, such as `steps`, `search`, `output`.
-pub(super) type Path = Vec<String>;
+pub type Path = Vec<String>;
 
-/// How deep parentheses and blocks may be.
-const DEEPEST: usize = 50;
+pub use error::TemplateError;
 
-/// The paths that a template refers to, in their order, or what is wrong with it and where.
-pub(super) fn paths(text: &str) -> Result<Vec<Path>, String> {
-    parse::paths(&lex::actions(text)?)
+/// How deep parentheses and blocks may be nested.
+const MAX_DEPTH: usize = 50;
+
+/// The paths of the data that a template refers to, in order of appearance.
+pub fn references(text: &str) -> Result<Vec<Path>, TemplateError> {
+    parse::references(&lex::actions(text)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
-        paths(text).unwrap().iter().map(|path| path.join("/")).collect()
+    fn joined(text: &str) -> Vec<String> {
+        references(text).unwrap().iter().map(|path| path.join("/")).collect()
     }
 
     #[test]
-    fn data_is_found_wherever_it_is_referred_to() {
+    fn every_reference_to_data_is_listed() {
         for (text, expected) in [
             ("no template", vec![]),
             ("{{.params.a}} and {{ .steps.b.output.c }}", vec!["params/a", "steps/b/output/c"]),
@@ -56,59 +60,56 @@ mod tests {
             ("{{len .params.a | eq 3}}{{true}}{{'x'}}{{-1.5e3}}{{0x1F}}", vec!["params/a"]),
             ("{{.}}{{json $}}", vec!["", ""]),
         ] {
-            assert_eq!(found(text), expected, "{text}");
+            assert_eq!(joined(text), expected, "{text}");
         }
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_place() {
+    fn an_error_names_the_action() {
         for (text, message) in [
             ("a {{.params.a", r#"{{ is never closed: "{{.params.a""#),
             ("{{/* note }}", r#"a comment is never closed: "{{/* note }}""#),
-            ("{{}}", r#"there is nothing in "{{}}""#),
-            (
-                "{{.steps.my-step}}",
-                r#"'-' cannot stand here in "{{.steps.my-step}}": write index .steps "my-step""#,
-            ),
-            ("{{\"open}}", r#"a text is never closed: "{{\"open}}""#),
-            ("{{@}}", r#"'@' cannot stand here in "{{@}}""#),
+            ("{{}}", r#""{{}}" is empty"#),
+            ("{{.steps.my-step}}", r#"unexpected '-' in "{{.steps.my-step}}": write index .steps "my-step""#),
+            ("{{\"open}}", r#"a string is never closed: "{{\"open}}""#),
+            ("{{@}}", r#"unexpected '@' in "{{@}}""#),
             (
                 "{{lower .params.a}}",
                 r#"there is no function lower in "{{lower .params.a}}": there are json, quote, fromJson and those of Go's templates"#,
             ),
             ("{{$x}}", r#"there is no variable $x in "{{$x}}""#),
             ("{{if .params.a}}x", "{{if}} has no {{end}}"),
-            ("x{{end}}", "{{end}} has nothing to end"),
+            ("x{{end}}", "{{end}} has no {{if}}, {{with}} or {{range}}"),
             ("{{else}}", "{{else}} has no {{if}}"),
-            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} stands twice"),
-            ("{{if}}x{{end}}", r#"something is missing in "{{if}}""#),
+            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} occurs twice"),
+            ("{{if}}x{{end}}", r#"a value is missing in "{{if}}""#),
             ("{{(.a}}", r#"( is never closed in "{{(.a}}""#),
-            ("{{.a)}}", r#") closes nothing in "{{.a)}}""#),
-            ("{{.a |}}", r#"something is missing in "{{.a |}}""#),
-            ("{{.a | 5}}", r#"5 cannot be called in "{{.a | 5}}""#),
+            ("{{.a)}}", r#") has no ( in "{{.a)}}""#),
+            ("{{.a |}}", r#"a value is missing in "{{.a |}}""#),
+            ("{{.a | 5}}", r#"5 is not a function in "{{.a | 5}}""#),
             ("{{break}}", "{{break}} is not within {{range}}"),
-            ("{{define \"x\"}}y{{end}}", "define is not supported: a template stands alone"),
+            ("{{define \"x\"}}y{{end}}", "define is not supported: a template is self-contained"),
             (
                 "{{.a b}}",
                 r#"there is no function b in "{{.a b}}": there are json, quote, fromJson and those of Go's templates"#,
             ),
             ("{{1x}}", r#"1x is not a number in "{{1x}}""#),
-            ("{{nil}}", r#"nil cannot be called in "{{nil}}""#),
-            ("{{$x := }}", r#"something is missing in "{{$x := }}""#),
+            ("{{nil}}", r#"nil is not a function in "{{nil}}""#),
+            ("{{$x := }}", r#"a value is missing in "{{$x := }}""#),
         ] {
-            assert_eq!(paths(text), Err(message.to_owned()), "{text}");
+            assert_eq!(references(text).unwrap_err().to_string(), message, "{text}");
         }
         let deep = format!("{{{{{}.a{}}}}}", "(".repeat(200), ")".repeat(200));
-        assert_eq!(paths(&deep), Err("parentheses can be 50 levels deep".into()));
+        assert_eq!(references(&deep).unwrap_err().to_string(), "parentheses can be 50 levels deep");
         let deep = format!("{}{}", "{{if .a}}".repeat(200), "{{end}}".repeat(200));
-        assert_eq!(paths(&deep), Err("blocks can be 50 levels deep".into()));
+        assert_eq!(references(&deep).unwrap_err().to_string(), "blocks can be 50 levels deep");
     }
 
     #[test]
-    fn no_text_is_too_strange() {
+    fn no_text_panics() {
         use proptest::prelude::*;
         proptest!(|(text in "(\\{\\{|\\}\\}|[a-z .$|()\"`'/*:=,0-9-]|if |end|range |with |else)*")| {
-            paths(&text).ok();
+            references(&text).ok();
         });
     }
 }

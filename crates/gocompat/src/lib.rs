@@ -1,0 +1,27 @@
+//! The formats of Go programs that skep has to read and write.
+//!
+//! ToolHive and Kubernetes are written in Go. Where skep shares a file, a hash or a value with them, it follows the
+//! rules of Go's libraries, and these rules are all here. Each module says why it exists and for how long it is
+//! needed. Nothing here does I/O, and nothing knows a Kubernetes client.
+//!
+//! | module | follows | needed |
+//! | --- | --- | --- |
+//! | [`duration`] | `time.ParseDuration` and `Duration.String` | for good: the API has such fields |
+//! | [`quantity`] | `resource.Quantity` of Kubernetes | for good: the API server rewrites them |
+//! | [`template`] | `text/template` | for good: workflows have such fields |
+//! | [`structs`] | `encoding/json` with the types of pods | zeros: for good; encoding: for takeovers |
+//! | [`json`] | `encoding/json` | for takeovers |
+//! | [`dump`], [`fnv`] | `DeepHashObject` of Kubernetes | for takeovers |
+//!
+//! "For takeovers" means: until no cluster is left in which pods that ToolHive's operator started are taken over.
+//! Pods carry hashes of these texts, so another text would restart them.
+
+pub mod dump;
+pub mod duration;
+pub mod fnv;
+pub mod json;
+pub mod quantity;
+pub mod structs;
+pub mod template;
+
+pub use json::Json;
