@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use k8s_openapi::ByteString;
@@ -18,6 +19,8 @@ pub struct User {
     folder: PathBuf,
     kubeconfig: Value,
     config: Config,
+    /// What recordings of this user ask with.
+    admin: Arc<OnceLock<Client>>,
 }
 
 impl User {
@@ -46,7 +49,7 @@ impl User {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         });
-        Self { name: name.into(), folder: folder.into(), kubeconfig, config }
+        Self { name: name.into(), folder: folder.into(), kubeconfig, config, admin: Arc::default() }
     }
 
     /// The name that the API server and the audit log know.
@@ -73,6 +76,6 @@ impl User {
 
     /// Counts this user's requests from now on.
     pub fn record(&self) -> Recording {
-        Recording::start(&self.folder, &self.name)
+        Recording::start(&self.folder, &self.name, self.admin.clone())
     }
 }
