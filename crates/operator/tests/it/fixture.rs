@@ -1,6 +1,6 @@
 //! An operator in the test's own process, with one namespace to work in.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
 use kube::{api::ListParams, core::DynamicObject};
@@ -13,14 +13,21 @@ use skep_operator::{
     settings::Settings,
     watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services},
 };
-use skep_testkit::{Namespace, User, audit::Recording};
-use skep_world::Watched;
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use skep_testkit::{
+    Namespace, User,
+    audit::{LastWrite, LastWrites, Recording},
+};
+use skep_world::{Change, Watched, World};
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinHandle,
+    time::timeout,
+};
 
 /// How long anything may take before it counts as not happening.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long nothing must happen before it counts as settled.
-const SETTLED: Duration = Duration::from_millis(600);
+/// A retry within this time is waited for.
+const SOON: Duration = Duration::from_millis(600);
 
 /// What workloads are made of.
 pub(crate) const CHILDREN: [Kind; 6] = [
@@ -50,15 +57,36 @@ pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
 pub(crate) struct Operator {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
+    world: Arc<World>,
+    /// The writes to its namespaces since it was started.
+    writes: Mutex<LastWrites>,
 }
 
 impl Operator {
-    fn start(test: &Namespace, config: kube::Config, settings: Settings) -> Self {
+    /// Starts an operator for these namespaces.
+    pub(crate) fn start(namespaces: &[&Namespace], config: kube::Config, settings: Settings) -> Self {
+        let writes = Mutex::new(LastWrites::start(namespaces));
+        let names = namespaces.iter().map(|namespace| namespace.name().to_owned()).collect();
         let (stop, stopped) = watch::channel(false);
-        let options = options(vec![test.name().into()], settings);
-        let task =
-            tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });
-        Self { stop, task }
+        let operator = run::Operator::start(config, options(names, settings)).expect("a client");
+        let world = operator.world().clone();
+        let task = tokio::spawn(async move { operator.run(stopped).await.expect("the operator runs") });
+        Self { stop, task, world, writes }
+    }
+
+    /// Whether every write to its namespaces was delivered by the watches, and nothing is left to be reconciled.
+    pub(crate) async fn is_idle(&self) -> bool {
+        let queue = self.world.queue();
+        let Some(finished) = queue.idle(SOON).filter(|_| self.world.is_listed()) else { return false };
+        let received = self.writes.lock().await.read().await.all(|write| self.has_received(write));
+        // Whatever ran meanwhile may have written after the log was read.
+        received && queue.idle(SOON) == Some(finished)
+    }
+
+    fn has_received(&self, write: &LastWrite) -> bool {
+        let object = DynamicObject { types: None, metadata: write.metadata.clone(), data: Value::Null };
+        let change = if write.deleted { Change::Deleted } else { Change::Stored };
+        self.world.has_delivered(&write.group, &write.resource, &object, change)
     }
 
     pub(crate) async fn stop(self) {
@@ -96,7 +124,7 @@ impl Fixture {
 
     /// An operator that is this user and talks to the API server in this way.
     pub(crate) fn of(test: Namespace, user: User, config: kube::Config, settings: Settings) -> Self {
-        let operator = Operator::start(&test, config.clone(), settings.clone());
+        let operator = Operator::start(&[&test], config.clone(), settings.clone());
         Self { test, user, operator, config, settings }
     }
 
@@ -129,7 +157,7 @@ impl Fixture {
         self.settle(created.metadata.name.as_deref().unwrap()).await
     }
 
-    /// Waits until the server's status is about its spec and the operator writes no more.
+    /// Waits until the server's status is about its spec and the operator is idle.
     pub(crate) async fn settle(&self, name: &str) -> MCPServer {
         self.settle_any(Servers::KIND, name).await;
         self.test.api::<MCPServer>().get(name).await.unwrap()
@@ -141,19 +169,13 @@ impl Fixture {
             loop {
                 let object = self.object(kind, name).await.unwrap();
                 let observed = object.data["status"]["observedGeneration"].as_i64();
-                if observed == object.metadata.generation && self.record_is_quiet().await {
+                if observed == object.metadata.generation && self.operator.is_idle().await {
                     return self.object(kind, name).await.unwrap();
                 }
-                tokio::time::sleep(Duration::from_millis(30)).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{name} does not settle"))
-    }
-
-    async fn record_is_quiet(&self) -> bool {
-        let recording = self.record();
-        tokio::time::sleep(SETTLED).await;
-        recording.writes().await.is_empty()
     }
 
     /// Waits until the server's status is as asked.
