@@ -37,9 +37,11 @@ build: ## Build the release binary, target/release/skep
 	cargo build --release -p skep $(locked)
 
 .PHONY: image
-image: build ## Make the image, target/images/skep.tar, without a container engine
+image: ## Make the image, target/images/skep.tar, without a container engine
+	$(say) 'Building the binary of the image, which takes some ten minutes'
+	cargo build --profile image -p skep $(locked)
 	$(say) 'Making the image'
-	@hack/image skep $(released)/skep
+	@hack/image skep $(dir $(released))image/skep
 
 .PHONY: test
 test: programs ## Run all tests, on a real control plane
