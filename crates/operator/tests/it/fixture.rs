@@ -1,9 +1,17 @@
 //! An operator in the test's own process, with one namespace to work in.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
-use kube::{api::ListParams, core::DynamicObject};
+use kube::{
+    Api,
+    api::ListParams,
+    core::{ApiResource, DynamicObject},
+};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_converge::Kind;
@@ -14,7 +22,7 @@ use skep_operator::{
     watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services},
 };
 use skep_testkit::{
-    Namespace, User,
+    Handle, Namespace, PATIENCE, User,
     audit::{LastWrite, LastWrites, Recording},
 };
 use skep_world::{Change, Watched, World};
@@ -24,8 +32,6 @@ use tokio::{
     time::timeout,
 };
 
-/// How long anything may take before it counts as not happening.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// A retry within this time is waited for.
 const SOON: Duration = Duration::from_millis(600);
 
@@ -178,6 +184,20 @@ impl Fixture {
         timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{name} does not settle"))
     }
 
+    /// Waits until nothing is left to be reconciled, for as long as the queue moves: there may be many objects, and a small
+    /// machine.
+    pub(crate) async fn until_idle(&self) {
+        let queue = self.operator.world.queue();
+        let (mut depth, mut moved) = (queue.depth(), Instant::now());
+        while !self.operator.is_idle().await {
+            if queue.depth() != depth {
+                (depth, moved) = (queue.depth(), Instant::now());
+            }
+            assert!(moved.elapsed() < PATIENCE, "{depth} objects are queued, and none is reconciled");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
     /// Waits until the server's status is as asked.
     pub(crate) async fn until(
         &self,
@@ -201,21 +221,8 @@ impl Fixture {
         what: &str,
         is: impl Fn(&DynamicObject) -> bool,
     ) -> DynamicObject {
-        let reached = async {
-            loop {
-                let object = self.object(kind, name).await.unwrap();
-                if is(&object) {
-                    return object;
-                }
-                tokio::time::sleep(Duration::from_millis(30)).await;
-            }
-        };
-        match timeout(PATIENCE, reached).await {
-            Ok(object) => object,
-            Err(_) => {
-                panic!("{name} is never {what}: {:#}", self.object(kind, name).await.unwrap().data["status"])
-            }
-        }
+        let object = self.handle(kind, name).until(what, |object| object.is_some_and(&is)).await;
+        object.unwrap()
     }
 
     /// Creates an object of any kind.
@@ -232,10 +239,7 @@ impl Fixture {
 
     /// Changes an object of any kind by a merge patch.
     pub(crate) async fn patch_any(&self, kind: Kind, name: &str, patch: Value) {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
-        let request = request.body(patch.to_string().into_bytes()).unwrap();
-        self.test.client().request::<DynamicObject>(request).await.unwrap();
+        self.handle(kind, name).patch(&patch).await;
     }
 
     /// Reports a status as another program does, by a plain write of the whole.
@@ -269,25 +273,13 @@ impl Fixture {
 
     /// Deletes an object of any kind.
     pub(crate) async fn delete(&self, kind: Kind, name: &str) {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::delete(path).body(Vec::new()).unwrap();
-        self.test.client().request::<Value>(request).await.unwrap();
+        self.handle(kind, name).delete().await;
     }
 
     /// Waits until an object of any kind is as asked. One that is not there is null.
     pub(crate) async fn until_any(&self, kind: Kind, name: &str, what: &str, is: impl Fn(&Value) -> bool) {
-        let now = async || match self.object(kind, name).await {
-            Some(object) => serde_json::to_value(object).unwrap(),
-            None => Value::Null,
-        };
-        let reached = async {
-            while !is(&now().await) {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        if timeout(PATIENCE, reached).await.is_err() {
-            panic!("{} {name} is never {what}: {:#}", kind.kind, now().await);
-        }
+        let is = |object: Option<&DynamicObject>| is(&json!(object));
+        self.handle(kind, name).until(what, is).await;
     }
 
     /// All objects of a kind.
@@ -299,13 +291,18 @@ impl Fixture {
 
     /// An object of any kind.
     pub(crate) async fn object(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::get(path).body(Vec::new()).unwrap();
-        match self.test.client().request(request).await {
-            Ok(object) => Some(object),
-            Err(kube::Error::Api(status)) if status.is_not_found() => None,
-            Err(error) => panic!("{error}"),
-        }
+        self.handle(kind, name).find().await
+    }
+
+    fn handle(&self, kind: Kind, name: &str) -> Handle<DynamicObject> {
+        let resource = ApiResource {
+            group: kind.group.into(),
+            version: kind.version.into(),
+            api_version: kind.api_version(),
+            kind: kind.kind.into(),
+            plural: kind.plural.into(),
+        };
+        Handle::new(Api::namespaced_with(self.test.client(), self.test.name(), &resource), name)
     }
 
     /// What people were told, as reasons and notes, sorted.
@@ -334,15 +331,8 @@ pub(crate) fn conditions(object: &DynamicObject) -> BTreeMap<String, (String, St
 
 /// The status and reason of a condition.
 pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, String)> {
-    let conditions = server.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == type_);
-    found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
-}
-
-/// The condition of an object of any kind, or null.
-pub(crate) fn condition_of(object: &DynamicObject, type_: &str) -> Value {
-    let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().find(|condition| condition["type"] == type_).cloned().unwrap_or_default()
+    let condition = skep_testkit::json::condition(server, type_);
+    Some((condition["status"].as_str()?.to_owned(), condition["reason"].as_str()?.to_owned()))
 }
 
 /// A text without the checksums in it, which differ where the namespace does.
