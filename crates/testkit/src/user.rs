@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 
 use crate::{audit::Recording, pki::Authority};
 
-/// Somebody who talks to the API server with credentials of its own.
+/// A user of the API server with its own credentials.
 #[derive(Clone)]
 pub struct User {
     name: String,
     folder: PathBuf,
     kubeconfig: Value,
     config: Config,
-    /// What recordings of this user ask with.
+    /// The client of this user's recordings.
     admin: Arc<OnceLock<Client>>,
 }
 
@@ -52,7 +52,7 @@ impl User {
         Self { name: name.into(), folder: folder.into(), kubeconfig, config, admin: Arc::default() }
     }
 
-    /// The name that the API server and the audit log know.
+    /// The name in the API server and the audit log.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,5 +1,5 @@
-//! What was asked of the API server, from its own audit log: exact, complete, and the same for a client in the test
-//! and for a program beside it.
+//! Requests to the API server, from its own audit log: exact, complete, and the same for a client in the test and for a separate
+//! program.
 
 mod log;
 mod writes;
@@ -47,9 +47,9 @@ pub struct Request {
     pub name: String,
     /// The query, with the field manager of an apply.
     pub query: String,
-    /// The HTTP status of the answer; 0 for a watch that goes on.
+    /// The HTTP status of the response; 0 for an open watch.
     pub code: u16,
-    /// What was sent, for writes: an object, or the patch as it was on the wire.
+    /// The body of writes: an object, or the patch as it was on the wire.
     pub body: Option<Value>,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Request {
     }
 }
 
-/// The requests of one user since the recording began.
+/// The requests of one user since the recording started.
 pub struct Recording {
     log: Log,
     user: String,
@@ -143,10 +143,10 @@ struct ResponseStatus {
 }
 
 impl Event {
-    /// Each request is logged once when it ends, and a long one when it begins as well.
+    /// Each request is logged once when it ends, and a long-running one when it starts as well.
     fn counts(&self) -> bool {
-        let begins = self.stage == "ResponseStarted";
-        begins == (self.verb == "watch")
+        let starts = self.stage == "ResponseStarted";
+        starts == (self.verb == "watch")
     }
 
     fn object(&self) -> ObjectRef {
