@@ -1,24 +1,24 @@
-//! What a status would say that somebody should know of.
+//! Warnings from the status of an object.
 
 use serde_json::Value;
 
-/// What is odd about an object: conditions that should be otherwise. One that blocks it is told by its message already.
-pub(super) fn findings(status: &Value, blocked: bool) -> Vec<String> {
+/// Conditions with an unexpected status. The one that blocks the object is reported by its message already.
+pub(super) fn warnings(status: &Value, blocked: bool) -> Vec<String> {
     let message = status["message"].as_str().unwrap_or_default();
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    let told = conditions.filter(|condition| is_odd(condition)).filter_map(|condition| {
-        let (type_, said) = (condition["type"].as_str()?, condition["message"].as_str()?);
-        (!blocked || said != message).then(|| format!("{type_}: {said}"))
+    let warnings = conditions.filter(|condition| is_warning(condition)).filter_map(|condition| {
+        let (type_, text) = (condition["type"].as_str()?, condition["message"].as_str()?);
+        (!blocked || text != message).then(|| format!("{type_}: {text}"))
     });
-    told.collect()
+    warnings.collect()
 }
 
-/// Most conditions should be true. That it is not ready is what the table is for.
-fn is_odd(condition: &Value) -> bool {
+/// Most conditions should be true. Readiness is shown by the table.
+fn is_warning(condition: &Value) -> bool {
     let type_ = condition["type"].as_str().unwrap_or_default();
     let is_a_warning = ["Warning", "Ignored", "Capped"].iter().any(|end| type_.ends_with(end));
-    let odd = if is_a_warning { "True" } else { "False" };
-    type_ != "Ready" && condition["status"] == odd
+    let unexpected = if is_a_warning { "True" } else { "False" };
+    type_ != "Ready" && condition["status"] == unexpected
 }
 
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_somebody_should_look_at_is_told() {
+    fn only_unexpected_conditions_are_warnings() {
         let condition =
             |type_: &str, status: &str| json!({"type": type_, "status": status, "message": type_});
         let conditions = [
@@ -40,8 +40,8 @@ mod tests {
             condition("StdioReplicaCapped", "True"),
         ];
         let status = json!({"message": "GroupRefValidated", "conditions": conditions});
-        let warnings = ["PolicyWarning: PolicyWarning", "StdioReplicaCapped: StdioReplicaCapped"];
-        assert_eq!(findings(&status, true), warnings);
-        assert_eq!(findings(&status, false).len(), 3);
+        let expected = ["PolicyWarning: PolicyWarning", "StdioReplicaCapped: StdioReplicaCapped"];
+        assert_eq!(warnings(&status, true), expected);
+        assert_eq!(warnings(&status, false).len(), 3);
     }
 }
