@@ -5,7 +5,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf
 WORKDIR /src
 COPY . .
 # It is what it is called.
-RUN cargo build --release --locked -p skep && mkdir /image && cp target/release/skep /image/ \
+RUN cargo build --profile image --locked -p skep && mkdir /image && cp target/image/skep /image/ \
     && ln -s skep /image/thv-proxyrunner && ln -s skep /image/vmcp
 
 # libc, libgcc and certificates, and no shell.

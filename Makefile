@@ -1,19 +1,19 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-# cargo runs in parallel by itself, and what it prints should stay in order.
+# cargo runs in parallel itself, and its output should stay in order.
 .NOTPARALLEL:
 
 cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/skep
 export PATH := $(cache)/tools/bin:$(PATH)
 
-# In CI, a Cargo.lock that does not fit is an error.
+# In CI, an outdated Cargo.lock is an error.
 locked := $(if $(CI),--locked)
 built := $(or $(CARGO_TARGET_DIR),target)/debug
 released := $(or $(CARGO_TARGET_DIR),target)/release
 crds := charts/skep-crds/files
 rbac := charts/skep/files/rbac
-# What the compatibility tests compare with. It is no part of this repository.
+# The folder that the compatibility tests compare with. It is not part of this repository.
 SKEP_COMPAT ?= $(wildcard ../shared/compat)
 
 say = @printf '==> %s\n'
@@ -24,7 +24,7 @@ help: ## Show this list
 
 FILE ?= examples/quickstart.yaml
 .PHONY: run
-run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this machine, until Ctrl-C
+run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this machine until Ctrl-C
 	@command -v cargo >/dev/null || { echo 'error: skep is built with Rust: install it from https://rustup.rs, and try again' >&2; exit 1; }
 	$(say) 'Building skep, which takes some minutes the first time'
 	@cargo build -p skep $(locked)
@@ -37,9 +37,11 @@ build: ## Build the release binary, target/release/skep
 	cargo build --release -p skep $(locked)
 
 .PHONY: image
-image: build ## Make the image, target/images/skep.tar, without a container engine
-	$(say) 'Making the image'
-	@hack/image skep $(released)/skep
+image: ## Build the image, target/images/skep.tar, without a container engine
+	$(say) 'Building the binary of the image, which takes some ten minutes'
+	cargo build --profile image -p skep $(locked)
+	$(say) 'Building the image'
+	@hack/image skep $(dir $(released))image/skep
 
 .PHONY: test
 test: programs ## Run all tests, on a real control plane
@@ -48,12 +50,12 @@ test: programs ## Run all tests, on a real control plane
 	@hack/helm >/dev/null
 	$(say) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)
-	$(say) 'Trying the examples in the documentation'
+	$(say) 'Testing the examples in the documentation'
 	cargo test --workspace --doc --quiet $(locked)
 	$(say) 'Starting a control plane for all tests'
 	@KUBEBUILDER_ASSETS=$$(hack/programs) $(built)/skep-testkit $(MAKE) --no-print-directory tests compat
 
-# The next two are parts of `make test`, which runs them beside that control plane.
+# The next two are parts of `make test`, which runs them with that control plane.
 .PHONY: tests
 tests:
 	$(say) 'Running the tests'
@@ -66,7 +68,7 @@ ifneq ($(SKEP_COMPAT),)
 	SKEP_COMPAT='$(abspath $(SKEP_COMPAT))' cargo nextest run --workspace \
 		--run-ignored only --no-tests fail -E 'test(/compat::/)' $(locked)
 else
-	$(say) 'The compatibility tests were not run: SKEP_COMPAT names no folder of what they compare with'
+	$(say) 'The compatibility tests were not run: SKEP_COMPAT is not set'
 endif
 
 CASE ?=
@@ -84,27 +86,27 @@ node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$
 	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" \
 	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e)
 
-# What the two before need.
+# Prerequisites of the two targets above.
 .PHONY: for-node
 for-node:
-	$(say) 'Looking for what a node needs'
+	$(say) 'Checking the prerequisites of a node'
 	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null
 	$(say) 'Building skep and the cases'
 	cargo build -p skep -p skep-e2e $(locked)
-	$(say) 'Making the images'
+	$(say) 'Building the images'
 	@hack/image skep $(built)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
 
 .PHONY: fuzz
-fuzz: ## Try what the proxy reads of strangers with made-up input, for a minute (FUZZ_SECONDS=60)
+fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)
 	$(say) 'Fuzzing'
 	@fuzz/run
 
 .PHONY: conformance
-conformance: ## Run the official conformance suite, and clients and servers of others, through the proxy
+conformance: ## Run the official conformance suite, and third-party clients and servers, through the proxy
 	@hack/tools cargo-nextest >/dev/null
-	$(say) 'Trying the proxy with what others wrote'
+	$(say) 'Testing the proxy with third-party clients and servers'
 	cargo nextest run -p skep-interop $(locked)
 
 N ?= 200
@@ -119,7 +121,7 @@ bench-operator: build programs ## Measure the operator for N=200 servers; OPERAT
 
 OTHER ?=
 .PHONY: bench-proxy
-bench-proxy: build ## Measure the proxy beside calling the server directly; OTHER="NAME=command line" adds another
+bench-proxy: build ## Compare the proxy with direct calls to the server; OTHER="NAME=command line" adds another
 	$(say) 'Building the benchmark'
 	cargo build --release -p skep-bench-proxy $(locked)
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
@@ -138,7 +140,7 @@ lint: ## Check format, lints, dependencies and generated files
 	@if cargo deny fetch db 2>/dev/null; then \
 		cargo deny check --disable-fetch advisories; \
 	else \
-		echo '==> Advisories were not checked: their database, https://github.com/rustsec/advisory-db, cannot be reached'; \
+		echo '==> Advisories were not checked: their database, https://github.com/rustsec/advisory-db, is unreachable'; \
 	fi
 	cargo machete
 	$(say) 'Checking that the generated files are up to date'
@@ -148,13 +150,13 @@ lint: ## Check format, lints, dependencies and generated files
 	@$(MAKE) --no-print-directory charts
 
 .PHONY: charts
-charts: ## Check the charts: helm lint, and what they make of some values (hack/charts --renew after a change)
+charts: ## Check the charts: helm lint, and snapshots of rendered manifests (hack/charts --renew after a change)
 	$(say) 'Checking the charts'
 	@hack/charts
 
 .PHONY: crds rbac
 crds: target/crds ## Write the CRDs that the charts install
-rbac: target/rbac ## Write what the charts allow the operator
+rbac: target/rbac ## Write the RBAC rules that the charts install
 crds rbac:
 	$(say) 'Writing $($@)'
 	@rm -rf $($@)
@@ -173,11 +175,11 @@ target/rbac:
 	done
 
 .PHONY: programs
-programs: ## Get etcd, kube-apiserver and kube-controller-manager, which the tests need
-	$(say) 'Looking for the programs of the control plane'
+programs: ## Install etcd, kube-apiserver and kube-controller-manager for the tests, into the cache
+	$(say) 'Checking the programs of the control plane'
 	@hack/programs
 
 .PHONY: clean
-clean: ## Remove what was built here; programs and tools in the cache stay
-	$(say) 'Removing what was built'
+clean: ## Remove build outputs; programs and tools in the cache stay
+	$(say) 'Removing build outputs'
 	cargo clean

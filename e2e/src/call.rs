@@ -1,4 +1,4 @@
-//! Calling a server, with a client that others wrote.
+//! Calling a server with a third-party client.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 pub(crate) struct Caller<'a> {
     pub(crate) sdk: &'a Path,
     pub(crate) script: PathBuf,
-    /// Where it calls from, as `nsenter` is told: nothing is here.
+    /// The `nsenter` arguments of the namespace that it calls from; empty for this one.
     pub(crate) from: Vec<String>,
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct Calling {
 pub(crate) struct Load {
     /// Those with a session of their own each.
     pub(crate) fresh: Calls,
-    /// Those in one session, which is begun again only when it is lost.
+    /// Calls in one session, which is started again only when it is lost.
     pub(crate) kept: Calls,
 }
 
-/// How many calls were answered, and why others were not.
+/// How many calls succeeded, and why others failed.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Calls {
     pub(crate) calls: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Calls {
 }
 
 impl Caller<'_> {
-    /// Calls the tool that says what it is told, once, and checks that it does.
+    /// Calls the echo tool once, and checks its result.
     pub(crate) fn echo(&self, url: &str, transport: &str) -> Result<()> {
         self.start(&json!({"act": "echo", "url": url, "transport": transport}))?.answered().map(drop)
     }
@@ -53,7 +53,7 @@ impl Caller<'_> {
         self.start(&act)?.answered().map(drop)
     }
 
-    /// The same until there is an answer, from now on: what the client itself takes to start is over.
+    /// The same until there is a response, with a client that has already started.
     pub(crate) fn echo_until_answered(&self, url: &str, transport: &str) -> Result<Calling> {
         let mut calling =
             self.start(&json!({"act": "echo", "url": url, "transport": transport, "patient": true}))?;
@@ -61,18 +61,18 @@ impl Caller<'_> {
         Ok(calling)
     }
 
-    /// The same as somebody whom a token names, or as nobody.
+    /// The same with a token, or without.
     pub(crate) fn echo_as(&self, url: &str, token: Option<&str>) -> Result<()> {
         self.start(&json!({"act": "echo", "url": url, "token": token}))?.answered().map(drop)
     }
 
-    /// The names of the tools that somebody is told of.
+    /// The names of the tools that a caller sees.
     pub(crate) fn tools_as(&self, url: &str, token: &str) -> Result<Vec<String>> {
-        let mut said = self.start(&json!({"act": "tools", "url": url, "token": token}))?.said()?;
+        let mut said = self.start(&json!({"act": "tools", "url": url, "token": token}))?.output()?;
         Ok(serde_json::from_value(said["tools"].take())?)
     }
 
-    /// Calls again and again, until it is told to end.
+    /// Calls repeatedly until it is stopped.
     pub(crate) fn load(&self, url: &str) -> Result<Calling> {
         self.start(&json!({"act": "load", "url": url}))
     }
@@ -95,25 +95,25 @@ impl Caller<'_> {
 }
 
 impl Calling {
-    /// When the answer came.
+    /// When the response arrived.
     pub(crate) fn answered(self) -> Result<SystemTime> {
-        let at = self.said()?["at"].as_u64().context("the client does not say when it was answered")?;
+        let at = self.output()?["at"].as_u64().context("the client reports no time of the response")?;
         Ok(UNIX_EPOCH + Duration::from_millis(at))
     }
 
-    /// Tells it to end, and asks what came of its calls.
+    /// Stops it, and returns the results of its calls.
     pub(crate) fn ended(self) -> Result<Load> {
-        Ok(serde_json::from_value(self.said()?)?)
+        Ok(serde_json::from_value(self.output()?)?)
     }
 
-    /// What it says at its end. Its input ends now.
-    fn said(mut self) -> Result<Value> {
+    /// Its final report. Its input is closed now.
+    fn output(mut self) -> Result<Value> {
         drop(self.client.stdin.take());
         let mut said = String::new();
         self.says.read_to_string(&mut said)?;
         let output = self.client.wait_with_output()?;
         if !output.status.success() {
-            bail!("the client was not answered: {}", String::from_utf8_lossy(&output.stderr).trim());
+            bail!("the client got no response: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
         Ok(serde_json::from_str(&said)?)
     }

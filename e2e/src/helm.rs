@@ -31,7 +31,7 @@ impl Helm<'_> {
         self.run(&["uninstall", release, "--namespace", SYSTEM, "--wait", "--timeout", "180s"])
     }
 
-    /// Without these it would read and write the settings of whoever runs this.
+    /// Without these it would read and write the user's own settings.
     pub(crate) fn own_settings(&self) -> [(&'static str, PathBuf); 3] {
         ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"]
             .map(|name| (name, self.kubeconfig.with_extension("helm")))

@@ -71,7 +71,7 @@ impl Kubectl {
     }
 }
 
-/// Whether an object says of itself that it is ready.
+/// Whether an object reports that it is ready.
 pub(crate) fn ready(live: &Value) -> bool {
     let conditions = live["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|one| one["type"] == "Ready" && one["status"] == "True")

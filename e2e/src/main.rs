@@ -21,7 +21,7 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 
-/// Run the end-to-end cases. `make e2e` does, with everything that it needs.
+/// Run the end-to-end cases. `make e2e` passes everything that is needed.
 #[derive(Parser)]
 #[command(name = "skep-e2e")]
 struct Args {
@@ -49,10 +49,10 @@ struct Args {
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,
-    /// The folder of the node; made and removed by the program itself, which runs itself with it inside.
+    /// The folder of the node. The program creates and removes it, and starts itself again inside the namespaces.
     #[arg(long, hide = true)]
     inside: Option<PathBuf>,
-    /// No case, but a shell beside the node: make node.
+    /// Start a shell beside the node instead of running cases: make node.
     #[arg(long, conflicts_with = "only")]
     shell: bool,
     /// Only the cases whose name has this.

@@ -17,10 +17,10 @@ pub(crate) fn empty_pod() -> Value {
     })
 }
 
-/// The reference server behind a proxy. Its first argument says how it is spoken to.
+/// The reference server behind a proxy. Its first argument is the transport.
 pub(crate) fn server(name: &str, transport: &str) -> Value {
     let way = if transport == "streamable-http" { "streamableHttp" } else { transport };
-    // As the first process of a container, it does not end when it is asked to: nobody waits for that.
+    // As the first process of a container, it ignores SIGTERM, so the grace period is short.
     let pod = json!({"spec": {"terminationGracePeriodSeconds": 1}});
     let mut spec =
         json!({"image": EVERYTHING, "transport": transport, "args": [way], "podTemplateSpec": pod});
@@ -34,7 +34,7 @@ pub(crate) fn server(name: &str, transport: &str) -> Value {
     })
 }
 
-/// A proxy before a server that somebody else runs.
+/// A proxy in front of a remote server.
 pub(crate) fn remote(name: &str, url: &str) -> Value {
     json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPRemoteProxy",
@@ -64,7 +64,7 @@ pub(crate) fn autoscaler(name: &str, least: i32) -> Value {
     })
 }
 
-/// Objects as they stand in one file.
+/// Objects as one file.
 pub(crate) fn file(objects: &[Value]) -> String {
     objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }

@@ -64,7 +64,7 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// Fails if one of the programs has ended, with the last of what it said.
+    /// Fails if one of the programs exited, with the end of its log.
     pub(crate) fn check(&self) -> Result<()> {
         for (name, child) in &mut *self.running.borrow_mut() {
             if let Some(status) = child.try_wait()? {
@@ -99,7 +99,7 @@ impl<'a> Node<'a> {
             "link add node0 type bridge",
             &format!("addr add {address} dev node0"),
             "link set node0 up",
-            // A packet to a Service needs a way before the rules give it another address.
+            // A packet to a Service needs a route before the rules translate its address.
             "route add default dev node0",
         ] {
             tool("ip", line.split(' '))?;
@@ -113,7 +113,7 @@ impl<'a> Node<'a> {
         authority.sign("apiserver", "kube-apiserver", None, &hosts)?;
         authority.sign("kubelet", "system:node:node", Some("system:nodes"), &["node", NODE])?;
         authority.sign("admin", "admin", Some("system:masters"), &[])?;
-        // The pair that service account tokens are signed with: any will do.
+        // The key pair of service account tokens.
         authority.sign("tokens", "tokens", None, &[])?;
         for user in ["admin", "kubelet"] {
             let config = serde_json::json!({
@@ -174,7 +174,7 @@ impl<'a> Node<'a> {
             "--use-service-account-credentials".into(),
             format!("--root-ca-file={}", self.file("ca.crt")),
             format!("--service-account-private-key-file={}", self.file("tokens.key")),
-            // As often as it takes for nobody to wait for it.
+            // Often enough not to delay anything.
             "--horizontal-pod-autoscaler-sync-period=2s".into(),
         ];
         self.spawn("kube-controller-manager", &args)?;
@@ -247,7 +247,7 @@ SystemdCgroup = false
 
     fn import(&self, image: &str) -> Result<()> {
         let archive = self.args.images.join(format!("{image}.tar"));
-        ensure!(archive.is_file(), "{} is missing: make it with hack/image {image}", archive.display());
+        ensure!(archive.is_file(), "{} is missing: create it with hack/image {image}", archive.display());
         until("containerd", || {
             self.check()?;
             Ok(Path::new(SOCKET).exists().then_some(()))
@@ -281,7 +281,7 @@ SystemdCgroup = false
             "failSwapOn": false,
             // As in containerd's.
             "oomScoreAdj": 0,
-            // The disk is somebody's: how full it is, is not the node's business.
+            // The disk is shared with the machine, so its usage must not evict pods.
             "localStorageCapacityIsolation": false,
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
             "imageGCHighThresholdPercent": 100,
@@ -337,7 +337,7 @@ fn own_group(group: &str) -> Result<()> {
         let hierarchy = hierarchy?.path();
         if hierarchy.is_dir() && !hierarchy.is_symlink() {
             fs::create_dir_all(hierarchy.join(&group[1..]))
-                .with_context(|| format!("cannot make a control group in {}", hierarchy.display()))?;
+                .with_context(|| format!("cannot create a control group in {}", hierarchy.display()))?;
         }
     }
     Ok(())

@@ -36,9 +36,9 @@ const FIRST: &str = r#""$@"; exit $?"#;
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     can_run()?;
     let logs = &args.logs;
-    fs::create_dir_all(logs).with_context(|| format!("cannot make the folder {}", logs.display()))?;
+    fs::create_dir_all(logs).with_context(|| format!("cannot create the folder {}", logs.display()))?;
     let folder = env::temp_dir().join(format!("skep-e2e-{}", id()));
-    fs::create_dir(&folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    fs::create_dir(&folder).with_context(|| format!("cannot create the folder {}", folder.display()))?;
     let mut broom = Command::new("sh")
         .args(["-c", BROOM, "broom"])
         .arg(&folder)

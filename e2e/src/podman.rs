@@ -45,7 +45,7 @@ export own hierarchies
 exec unshare --cgroup --mount --net sh -c "$2" serve "$3"
 "#;
 
-/// Takes the machine's place for what Podman does not let itself be told, and waits for users.
+/// Mounts over the machine's paths that Podman's settings cannot change, and waits for users.
 const SERVE: &str = r#"
 set -e
 for hierarchy in $hierarchies; do mount --bind "$hierarchy/$own" "$hierarchy"; done
@@ -63,7 +63,7 @@ exec "$1" system service --time=0 unix:///run/podman/podman.sock
 /// A Podman that serves at its usual socket, for those who are within its namespaces.
 pub(crate) struct Podman<'a> {
     pub(crate) args: &'a Args,
-    /// For whatever is needed for as long as it is.
+    /// Values that must live as long as it does.
     pub(crate) folder: PathBuf,
     service: Child,
 }
@@ -119,7 +119,7 @@ impl<'a> Podman<'a> {
         command
     }
 
-    /// What tells `nsenter` where to go.
+    /// The arguments of `nsenter`.
     pub(crate) fn entrance(&self) -> Vec<String> {
         vec![format!("--target={}", self.service.id()), "--cgroup".into(), "--mount".into(), "--net".into()]
     }

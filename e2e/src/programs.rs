@@ -9,14 +9,14 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Where it finds others: in these folders before those of the machine.
+/// Its PATH: these folders before those of the machine.
 pub(crate) fn path<'a>(first: impl IntoIterator<Item = &'a Path>) -> Result<OsString> {
     let first = first.into_iter().map(Path::to_path_buf);
     let theirs: Vec<PathBuf> = env::var_os("PATH").iter().flat_map(env::split_paths).collect();
     Ok(env::join_paths(first.chain(theirs))?)
 }
 
-/// Where what it says stays.
+/// The file of its log.
 pub(crate) fn log(file: &Path) -> Result<File> {
     File::create(file).with_context(|| format!("cannot write {}", file.display()))
 }

@@ -1,4 +1,4 @@
-//! A shell beside the node, for whoever wants to try things by hand.
+//! A shell beside the node, for manual tests.
 
 use std::{
     env,
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     helm.upgrade("skep-crds", &[])?;
     helm.upgrade("skep", &[])?;
     eprintln!("The node runs until this shell ends. kubectl, helm and skep are those of this repository.");
-    // With the programs of a user before all others.
+    // The programs of a user come first.
     let here = env::current_exe()?;
     let own = [args.helm.parent(), here.parent(), Some(&args.programs)];
     let status = Command::new("bash")

@@ -1,4 +1,4 @@
-//! `skep run`, as somebody calls it who has Podman.
+//! `skep run` with Podman.
 
 use std::{
     env, fs,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{manifests, podman::Podman, programs, stopwatch::until};
 
-/// As somebody whose files are for nobody else.
+/// With a umask that hides files from other users.
 const CAREFUL: &str = r#"umask 077; exec "$@""#;
 
 /// One that runs.
@@ -63,15 +63,15 @@ impl SkepRun {
         .with_context(|| format!("{server} is not ready"))
     }
 
-    /// Waits until it says this.
+    /// Waits until it prints this.
     pub(crate) fn says(&mut self, what: &str) -> Result<()> {
         self.line(|line| line.contains(what).then_some(()))
-            .with_context(|| format!("it does not say {what:?}"))
+            .with_context(|| format!("it does not print {what:?}"))
     }
 
     fn line<T>(&mut self, wanted: impl Fn(&str) -> Option<T>) -> Result<T> {
         let found = until("a line of skep run", || {
-            let said = self.said();
+            let said = self.output();
             match said.lines().find_map(&wanted) {
                 None if self.process.try_wait()?.is_some() => Ok(Some(None)),
                 None => Ok(None),
@@ -80,13 +80,13 @@ impl SkepRun {
         });
         match found {
             Ok(Some(found)) => Ok(found),
-            Ok(None) => bail!("skep run has ended:\n{}", self.said()),
-            Err(error) => Err(error.context(self.said())),
+            Ok(None) => bail!("skep run exited:\n{}", self.output()),
+            Err(error) => Err(error.context(self.output())),
         }
     }
 
-    /// What it has said so far.
-    pub(crate) fn said(&self) -> String {
+    /// Its output so far.
+    pub(crate) fn output(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 

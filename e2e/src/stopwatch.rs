@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 /// How long anything may take. A loaded machine gets more than it needs.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Asks until there is an answer.
+/// Polls until there is a result.
 pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     let mut last = None;
@@ -28,7 +28,7 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -
     }
 }
 
-/// A line for whoever watches.
+/// Prints a line with the elapsed time.
 pub(crate) fn say(begin: Instant, what: &str) {
     println!("    {:5.1} s  {what}", begin.elapsed().as_secs_f64());
 }

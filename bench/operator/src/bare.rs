@@ -14,7 +14,7 @@ use crate::{patience, servers, writes::Writes};
 /// What the bare client did.
 #[derive(Clone, Copy)]
 pub(crate) struct Figures {
-    /// From the first request to the last answer.
+    /// From the first request to the last response.
     pub(crate) time: Duration,
     /// The writes beside the creation of the servers, from the audit log.
     pub(crate) writes: usize,

@@ -16,20 +16,20 @@ use skep_testkit::ControlPlane;
 use operator::Operator;
 use report::{Bare, Report};
 
-/// How many requests are under way at once: as many as `skep operator` has workers.
+/// How many requests are in flight at once: as many as `skep operator` has workers.
 const AT_ONCE: usize = 8;
 
-/// How many servers are made before anything is measured, so that nobody pays for a cold API server.
+/// How many servers are created as a warm-up of the API server.
 const WARM_UP: usize = 20;
 
 /// Measure `skep operator` against a bare client that writes the same objects.
 ///
 /// It starts a control plane of its own, which only this machine can reach, and ends it. For each operator it takes
-/// about 70 seconds and the time to make all servers twice, which may be 60 seconds and half a second per server at
+/// about 70 seconds and the time to create all servers twice, which may be 60 seconds and half a second per server at
 /// most. It measures and does not judge: it fails only if something does not run.
 #[derive(Parser)]
 struct Args {
-    /// How many MCPServers are made.
+    /// The number of MCPServers.
     #[arg(short, long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=15_000))]
     servers: u32,
 
@@ -55,7 +55,7 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> Result<()> {
-    ensure!(args.skep.is_file(), "there is no {}: run `make build`", args.skep.display());
+    ensure!(args.skep.is_file(), "{} does not exist: run `make build`", args.skep.display());
     let servers = usize::try_from(args.servers)?;
     let busy = usage::busy(Duration::from_secs(2)).await?;
     say("Starting a control plane");
@@ -63,7 +63,7 @@ async fn run(args: Args) -> Result<()> {
     bare::measure(&plane, WARM_UP.min(servers)).await?;
 
     // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.
-    say(&format!("The bare client makes {servers} servers"));
+    say(&format!("The bare client creates {servers} servers"));
     let before = bare::measure(&plane, servers).await?;
     say(&before.to_string());
     let mut operators = vec![Operator::new("skep", format!("{} operator", args.skep.display()))];
@@ -72,15 +72,15 @@ async fn run(args: Args) -> Result<()> {
     }
     let mut results = Vec::new();
     for operator in &operators {
-        say(&format!("{} makes {servers} servers", operator.name));
+        say(&format!("{} reconciles {servers} servers", operator.name));
         let result = operator.measure(&plane, servers).await;
-        // A long run that is cut off has told what it knew by then.
+        // A long run that is interrupted has printed its results so far.
         if let Ok(figures) = &result {
             say(&figures.to_string());
         }
         results.push((operator.name, result));
     }
-    say(&format!("The bare client makes {servers} servers again"));
+    say(&format!("The bare client creates {servers} servers again"));
     let after = bare::measure(&plane, servers).await?;
     say(&after.to_string());
 
@@ -96,12 +96,12 @@ async fn run(args: Args) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// Tells whoever waits what is going on.
+/// Prints the progress.
 fn say(text: &str) {
     eprintln!("==> {text}");
 }
 
-/// How long it may take until all servers are made. Long enough for slow operators, but not forever.
+/// How long it may take until all servers are reconciled. Long enough for slow operators, but not forever.
 fn patience(servers: usize) -> Duration {
     let servers = u32::try_from(servers).unwrap_or(u32::MAX);
     Duration::from_secs(60) + Duration::from_millis(500).saturating_mul(servers)

@@ -74,7 +74,7 @@ impl Operator {
         Self { name, command }
     }
 
-    /// Lets it make everything for so many servers, in a namespace of their own, and then lets it be.
+    /// Lets it reconcile that many servers in their own namespace, and then leaves it idle.
     pub(crate) async fn measure(&self, plane: &ControlPlane, count: usize) -> Result<Figures> {
         let test = plane.namespace().await;
         let user = test.admin("operator");
@@ -87,13 +87,13 @@ impl Operator {
         let writes: Vec<Request> = recording.requests().await.into_iter().filter(Request::is_write).collect();
         let cpu = Usage::of(process.pid())?.cpu;
 
-        say(&format!("{} is left alone for {STEADY:?}", self.name));
+        say(&format!("{} is left idle for {STEADY:?}", self.name));
         let recording = user.record();
         sleep(STEADY).await;
         let steady = recording.writes().await.len();
         let usage = Usage::of(process.pid())?;
 
-        say(&format!("{} is started again", self.name));
+        say(&format!("{} is restarted", self.name));
         process.stop()?;
         let recording = user.record();
         let process = self.start(&test, &user).await?;
@@ -104,7 +104,7 @@ impl Operator {
         Ok(Figures { time, writes, steady, restart, cpu, usage, restarted })
     }
 
-    /// Starts it, and waits until it says that it is ready.
+    /// Starts it, and waits until it is ready.
     async fn start(&self, test: &Namespace, user: &User) -> Result<Process> {
         let folder = test.folder().join(user.name());
         fs::create_dir_all(&folder)?;

@@ -28,9 +28,9 @@ impl Bare {
 
 /// Everything that was measured.
 pub(crate) struct Report {
-    /// How many servers each contender made.
+    /// The number of servers of each contender.
     pub(crate) servers: usize,
-    /// How busy others kept the processors before it began, in percent.
+    /// The load of the processors before the start, in percent.
     pub(crate) busy: u64,
     /// The bare client.
     pub(crate) bare: Bare,
@@ -62,7 +62,7 @@ impl Report {
             table.row(title, [bare].into_iter().chain(cells), goal.map(|goal| goal.to_string()));
         };
         let time = |figures: &operator::Figures| figures.time.as_secs_f64();
-        row("all is there after, s", Some(bare), &time, two_digits, None);
+        row("all created after, s", Some(bare), &time, two_digits, None);
         row("servers per second", Some(servers / bare), &|f| servers / time(f), one_digit, None);
         row(
             "throughput, bare client = 1",

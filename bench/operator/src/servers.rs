@@ -1,4 +1,4 @@
-//! The MCPServers that contenders make objects for: creating them, and seeing that all is there.
+//! The MCPServers that contenders reconcile: creating them, and waiting until all objects exist.
 
 use std::{
     collections::HashSet,
@@ -28,7 +28,7 @@ pub(crate) fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("server-{number:05}")).collect()
 }
 
-/// The MCPServers of a namespace, whatever an operator writes into them.
+/// The MCPServers of a namespace, with any status.
 pub(crate) fn api(client: Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client, namespace, &resource())
 }
@@ -49,11 +49,11 @@ pub(crate) async fn create(api: &Api<DynamicObject>, name: &str) -> Result<Dynam
     created.with_context(|| format!("cannot create the MCPServer {name}"))
 }
 
-/// What the API server would make of a plain server: it fills in defaults.
+/// A minimal server with the API server's defaults.
 pub(crate) async fn defaulted(api: &Api<DynamicObject>) -> Result<DynamicObject> {
     let params = PostParams { dry_run: true, ..PostParams::default() };
     let server = api.create(&params, &plain("defaulted")).await;
-    server.context("cannot ask for the defaults of an MCPServer")
+    server.context("cannot get the defaults of an MCPServer")
 }
 
 /// Does something for each item, with so many at once as an operator has workers.
@@ -70,7 +70,7 @@ pub(crate) async fn for_each<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()
 
 /// Waits until each server's status is about its spec, and each has its Deployment and its Service. Says since when.
 ///
-/// The statuses come by a watch, which costs the API server little, and the rest is looked at once they are all there.
+/// The statuses come from a watch, which is cheap for the API server, and the rest is checked once all have a status.
 pub(crate) async fn complete(client: Client, namespace: &str, count: usize) -> Result<Instant> {
     let mut reported = HashSet::new();
     let events = watcher(api(client.clone(), namespace), watcher::Config::default()).default_backoff();
@@ -100,5 +100,5 @@ pub(crate) async fn complete(client: Client, namespace: &str, count: usize) -> R
 async fn count_of(client: &Client, namespace: &str, kind: ApiResource) -> Result<usize> {
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
     let listed = api.list_metadata(&ListParams::default()).await;
-    Ok(listed.context("cannot list what was made")?.items.len())
+    Ok(listed.context("cannot list the objects")?.items.len())
 }

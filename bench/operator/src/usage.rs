@@ -27,12 +27,12 @@ impl Usage {
             let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
             number
                 .and_then(|number| number.parse::<u64>().ok())
-                .with_context(|| format!("/proc says no {name}"))
+                .with_context(|| format!("/proc has no {name}"))
         };
         Ok(Self {
             memory: kibibytes("VmRSS")? * 1024,
             most_memory: kibibytes("VmHWM")? * 1024,
-            cpu: cpu(&stat).context("/proc says no processor time")?,
+            cpu: cpu(&stat).context("/proc has no processor time")?,
         })
     }
 }
@@ -53,7 +53,7 @@ pub(crate) async fn busy(over: Duration) -> Result<u64> {
     Ok(all.saturating_sub(idle) * 100 / all)
 }
 
-/// The ticks that the processors have spent idle, and in any way.
+/// The idle ticks and all ticks of the processors.
 fn machine() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").context("/proc is missing: this needs Linux")?;
     let line = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What an operator writes for a server, made ready beforehand so that the bare client only has to send it.
+//! What an operator writes for a server, prepared so that the bare client only has to send it.
 
 use std::{env, sync::Arc};
 
@@ -18,7 +18,7 @@ use skep_operator::{
 };
 use skep_world::{Target, Watched, World};
 
-/// Stands for the uid of a server, which nobody knows before it is created.
+/// A placeholder for the uid of a server, which is known only after its creation.
 const UID: &str = "00000000-0000-0000-0000-000000000000";
 
 /// The objects and the status of one server, as an operator applies them.
@@ -65,7 +65,7 @@ fn apply(child: &Child, subresource: &str) -> (String, String) {
     (format!("{path}?fieldManager={}&force=true", McpServers::MANAGER), child.body().to_string())
 }
 
-/// The status that the operator reports once it has made all objects.
+/// The status that the operator reports once all objects exist.
 async fn status(server: DynamicObject, settings: Settings) -> Result<Child> {
     let target = Target {
         kind: Servers::KIND,

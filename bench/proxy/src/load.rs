@@ -44,14 +44,14 @@ impl Measured {
 }
 
 impl Load {
-    /// Calls a tool for as long as is asked, within a session of each connection's own.
+    /// Calls a tool for a given time, in one session per connection.
     pub(crate) async fn run(self, address: SocketAddr) -> Result<Measured> {
         let start = Instant::now();
         let mut callers = JoinSet::new();
         for _ in 0..self.connections {
             callers.spawn(async move {
                 let mut connection = connect(address).await?;
-                let session = begin(&mut connection, address).await?;
+                let session = start_session(&mut connection, address).await?;
                 let initialized = request(address, INITIALIZED, session.as_deref())?;
                 connection.send_request(initialized).await?.into_body().collect().await?;
                 let mut times = Vec::new();
@@ -60,7 +60,7 @@ impl Load {
                     let request = request(address, CALL, session.as_deref())?;
                     let response = connection.send_request(request).await?;
                     if !response.status().is_success() {
-                        bail!("a call was answered with {}", response.status());
+                        bail!("a call failed with {}", response.status());
                     }
                     response.into_body().collect().await?;
                     times.push(before.elapsed());
@@ -85,7 +85,7 @@ pub(crate) async fn sessions(address: SocketAddr, count: usize, connections: usi
         callers.spawn(async move {
             let mut connection = connect(address).await?;
             for _ in 0..count / connections {
-                begin(&mut connection, address).await?;
+                start_session(&mut connection, address).await?;
             }
             anyhow::Ok(())
         });
@@ -104,10 +104,13 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-async fn begin(connection: &mut SendRequest<Full<Bytes>>, address: SocketAddr) -> Result<Option<String>> {
+async fn start_session(
+    connection: &mut SendRequest<Full<Bytes>>,
+    address: SocketAddr,
+) -> Result<Option<String>> {
     let response = connection.send_request(request(address, INITIALIZE, None)?).await?;
     if !response.status().is_success() {
-        bail!("a session cannot begin: {}", response.status());
+        bail!("cannot start a session: {}", response.status());
     }
     let id = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(Into::into);
     response.into_body().collect().await?;

@@ -21,7 +21,7 @@ use table::{Row, Turn};
 /// Measure the proxy.
 ///
 /// Two small MCP servers are called directly, through skep, and through every other proxy that is given, in turns. A
-/// proxy is a command line in which {config} stands for its RunConfig file, and {target} and {port} for the server's port
+/// proxy is a command line in which {config} is replaced by its RunConfig file, and {target} and {port} by the server's port
 /// and the port to listen on.
 #[derive(Parser)]
 struct Args {
@@ -34,7 +34,7 @@ struct Args {
     /// How long a turn is, in seconds.
     #[arg(long, default_value_t = 3)]
     seconds: u64,
-    /// How many sessions are begun for the last measure.
+    /// How many sessions are started for the last measurement.
     #[arg(long, default_value_t = 30_000)]
     sessions: usize,
     /// The proxy to measure.
@@ -78,7 +78,7 @@ struct Proxy {
 async fn measured(args: &Args, server: Server, commands: &[(&str, &str)]) -> Result<Vec<Row>> {
     let server = Running::server(server).await?;
     let load = Load { connections: args.connections, time: Duration::from_secs(args.seconds) };
-    // The first seconds of a process are not like the others.
+    // Warm up first.
     let warm_up = Load { time: Duration::from_secs(1), ..load };
     warm_up.run(server.address).await?;
     let mut proxies = Vec::new();

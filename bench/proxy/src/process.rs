@@ -1,4 +1,4 @@
-//! Programs that are measured, and what the kernel says of them.
+//! Measured programs, and their resource usage.
 
 use std::{
     fs,
@@ -34,7 +34,8 @@ impl Running {
         let mut child =
             command.args(["--serve", server.name()]).stdout(Stdio::piped()).process_group(0).spawn()?;
         let output = child.stdout.take().context("the server has no output")?;
-        let line = BufReader::new(output).lines().next_line().await?.context("the server says no address")?;
+        let line =
+            BufReader::new(output).lines().next_line().await?.context("the server prints no address")?;
         Ok(Self { child, address: line.parse()? })
     }
 
@@ -92,7 +93,7 @@ impl Running {
     }
 }
 
-/// What the kernel says of a process, from its state on.
+/// The fields of /proc/PID/stat from the state on.
 fn stat(pid: u32) -> Result<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name before it may hold anything, and ends with the last parenthesis.
@@ -108,7 +109,7 @@ impl Drop for Running {
     }
 }
 
-/// A port that nobody listens on.
+/// A free port.
 pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

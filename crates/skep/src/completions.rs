@@ -1,10 +1,10 @@
-//! `skep completions`: what a shell needs to complete commands and flags.
+//! `skep completions`: completion scripts for shells.
 
 use std::io;
 
 use clap_complete::Shell;
 
-/// Print what your shell needs to complete commands and flags of skep.
+/// Print a completion script for your shell.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  skep completions bash > ~/.local/share/bash-completion/completions/skep\n  skep completions zsh > ~/.zfunc/_skep\n  skep completions fish > ~/.config/fish/completions/skep.fish"

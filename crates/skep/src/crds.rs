@@ -11,13 +11,13 @@ use crate::output::print;
 
 /// Print the CustomResourceDefinitions of all kinds.
 ///
-/// They are made from the types that this program uses, so they always fit it.
+/// They are generated from the types of this program, so they always match it.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  skep crds | kubectl apply --server-side -f -\n  skep crds --dir charts/skep-crds/files"
 )]
 pub(crate) struct Args {
-    /// How to print them.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Format::Yaml)]
     output: Format,
 
@@ -37,7 +37,7 @@ enum Format {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let crds = crd::crds()?.iter().map(crd::to_json).collect::<Result<Vec<_>, _>>()?;
     if let Some(dir) = &args.dir {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
         for crd in &crds {
             let file = dir.join(file_name(crd));
             fs::write(&file, yaml(crd)?).with_context(|| format!("cannot write {}", file.display()))?;

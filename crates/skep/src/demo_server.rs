@@ -1,4 +1,4 @@
-//! `skep demo-server`: a small MCP server on standard input and output, so that `skep run` has something to show.
+//! `skep demo-server`: a small MCP server on standard input and output, as a first example for `skep run`.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -15,27 +15,27 @@ use tokio::signal::unix::{SignalKind, signal};
 )]
 pub(crate) struct Args {}
 
-/// A message that is longer is not read.
+/// The maximum length of a message.
 const LONGEST: u64 = 1 << 20;
-/// What is spoken to a client that asks for something unknown.
+/// The revision for clients that request an unknown one.
 const NEWEST: &str = "2025-11-25";
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let ended = runtime.block_on(async {
-        // The first process of a container is ended by a signal only if it listens to it.
+        // Signals end the first process of a container only if it handles them.
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
             ended = tokio::task::spawn_blocking(serve) => ended?,
             _ = terminate.recv() => Ok(()),
         }
     });
-    // Nobody can end a read of standard input.
+    // A blocking read of standard input cannot be cancelled.
     runtime.shutdown_background();
     ended
 }
 
-/// Answers until its input ends.
+/// Responds until its input ends.
 fn serve() -> anyhow::Result<()> {
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     let mut line = Vec::new();
@@ -44,7 +44,7 @@ fn serve() -> anyhow::Result<()> {
         if (&mut input).take(LONGEST).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
-        // What is no message cannot be answered: it has no id.
+        // An invalid message has no id to respond to.
         if let Ok(message) = Envelope::parse(&line)
             && let Some(answer) = answer(&message)
         {
@@ -54,14 +54,14 @@ fn serve() -> anyhow::Result<()> {
     }
 }
 
-/// The answer to a request. Notifications have none.
+/// The response to a request. Notifications have none.
 fn answer(message: &Envelope<'_>) -> Option<String> {
     let id = message.id().filter(|_| message.method().is_some())?;
     let outcome = match message.method()? {
-        Method::Initialize => Ok(greeting(message)),
+        Method::Initialize => Ok(initialize_result(message)),
         Method::Ping => return String::from_utf8(empty_result(id)).ok(),
         Method::ToolsList => Ok(json!({"tools": tools()})),
-        Method::ToolsCall => called(message),
+        Method::ToolsCall => call_tool(message),
         _ => Err((-32601, "Method not found".to_owned())),
     };
     let id = id.raw().as_str();
@@ -74,11 +74,11 @@ fn answer(message: &Envelope<'_>) -> Option<String> {
     })
 }
 
-/// The revision that was asked for, if there is a handshake in it.
-fn greeting(message: &Envelope<'_>) -> Value {
-    let asked = message.requested_version().map(|version| version.decoded().into_owned());
-    let known = asked.filter(|asked| {
-        Revision::named(asked.as_bytes()).is_some_and(|revision| revision.era() == skep_mcp::Era::Legacy)
+/// The result of initialize, with the requested revision if that has a handshake.
+fn initialize_result(message: &Envelope<'_>) -> Value {
+    let requested = message.requested_version().map(|version| version.decoded().into_owned());
+    let known = requested.filter(|requested| {
+        Revision::named(requested.as_bytes()).is_some_and(|revision| revision.era() == skep_mcp::Era::Legacy)
     });
     json!({
         "protocolVersion": known.as_deref().unwrap_or(NEWEST),
@@ -92,7 +92,7 @@ fn tools() -> Value {
     json!([
         {
             "name": "echo",
-            "description": "Says what it is told",
+            "description": "Returns its message",
             "inputSchema": {
                 "type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"],
             },
@@ -106,20 +106,20 @@ fn tools() -> Value {
         },
         {
             "name": "time",
-            "description": "Tells the time, in UTC",
+            "description": "Returns the current time in UTC",
             "inputSchema": {"type": "object", "properties": {}},
         },
     ])
 }
 
-fn called(message: &Envelope<'_>) -> Result<Value, (i32, String)> {
+fn call_tool(message: &Envelope<'_>) -> Result<Value, (i32, String)> {
     let wrong = |message: String| (-32602, message);
     let arguments = message.arguments_to_judge().map_err(|fault| wrong(fault.to_string()))?;
     let arguments = arguments.unwrap_or_default();
     let text = match message.target().map(|tool| tool.name().into_owned()).unwrap_or_default().as_str() {
         "echo" => {
-            let said = arguments["message"].as_str();
-            said.ok_or_else(|| wrong("echo needs message, a string".into()))?.to_owned()
+            let message_text = arguments["message"].as_str();
+            message_text.ok_or_else(|| wrong("echo needs message, a string".into()))?.to_owned()
         }
         "add" => {
             let (Some(a), Some(b)) = (arguments["a"].as_f64(), arguments["b"].as_f64()) else {
@@ -137,7 +137,7 @@ fn called(message: &Envelope<'_>) -> Result<Value, (i32, String)> {
 mod tests {
     use super::*;
 
-    fn asked(method: &str, params: Value) -> Value {
+    fn requested(method: &str, params: Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": "a", "method": method, "params": params}).to_string();
         let answer = answer(&Envelope::parse(request.as_bytes()).unwrap()).unwrap();
         let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -146,28 +146,29 @@ mod tests {
     }
 
     #[test]
-    fn it_speaks_the_revision_that_the_client_does() {
+    fn it_speaks_the_revision_of_the_client() {
         for (wanted, spoken) in [
             ("2024-11-05", "2024-11-05"),
             ("2025-06-18", "2025-06-18"),
             ("1999", NEWEST),
             ("2026-07-28", NEWEST),
         ] {
-            let answer = asked("initialize", json!({"protocolVersion": wanted}));
+            let answer = requested("initialize", json!({"protocolVersion": wanted}));
             assert_eq!(answer["result"]["protocolVersion"], spoken, "{wanted}");
         }
     }
 
     #[test]
-    fn its_tools_do_what_they_say_or_tell_what_is_wrong() {
-        let call =
-            |name: &str, arguments: Value| asked("tools/call", json!({"name": name, "arguments": arguments}));
+    fn its_tools_return_results_or_errors() {
+        let call = |name: &str, arguments: Value| {
+            requested("tools/call", json!({"name": name, "arguments": arguments}))
+        };
         assert_eq!(call("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
         assert_eq!(call("add", json!({"a": 1.5, "b": 2}))["result"]["content"][0]["text"], "3.5");
         let time = call("time", json!({}))["result"]["content"][0]["text"].as_str().unwrap().to_owned();
         assert!(time.parse::<Timestamp>().is_ok(), "{time}");
         assert_eq!(call("add", json!({"a": 1}))["error"]["message"], "add needs a and b, two numbers");
         assert_eq!(call("fly", json!({}))["error"]["message"], "Unknown tool: fly");
-        assert_eq!(asked("tasks/list", json!({}))["error"]["code"], -32601);
+        assert_eq!(requested("tasks/list", json!({}))["error"]["code"], -32601);
     }
 }

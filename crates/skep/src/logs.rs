@@ -1,5 +1,4 @@
-//! What is logged: one JSON object for each line, of the proxy by the keys that collectors of ToolHive's logs look for, or
-//! lines for people.
+//! Logging: one JSON object for each line, with the keys of ToolHive's logs for the proxy, or plain text.
 
 use std::{env, fmt, io};
 
@@ -17,38 +16,38 @@ use tracing_subscriber::{
     registry::LookupSpan,
 };
 
-/// Whether more is to be told: because the command line says so, or the environment.
+/// Whether the log level is debug, by the command line or the environment.
 pub(crate) fn debug(flag: bool) -> bool {
     flag || is_on(env::var(DEBUG).ok().as_deref())
 }
 
-/// The proxy begins to log, to standard error.
+/// Initializes the log of the proxy, to standard error.
 pub(crate) fn init(debug: bool) {
     let level = if debug { "debug" } else { "info" };
     let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter(level));
-    if for_people() {
+    if is_plain_text() {
         logs.with_ansi(false).with_timer(TimeAndRequest).init();
     } else {
         logs.fmt_fields(JsonFields::new()).event_format(Lines).init();
     }
 }
 
-/// The operator begins to log, to standard error.
+/// Initializes the log of the operator, to standard error.
 pub(crate) fn init_operator() {
     let logs = tracing_subscriber::fmt().with_writer(io::stderr).with_env_filter(filter("info"));
-    if for_people() {
+    if is_plain_text() {
         logs.with_ansi(false).init();
     } else {
         logs.json().init();
     }
 }
 
-/// What is told. `RUST_LOG` goes over the level.
+/// The log filter. `RUST_LOG` overrides the level.
 fn filter(level: &str) -> EnvFilter {
     EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level))
 }
 
-fn for_people() -> bool {
+fn is_plain_text() -> bool {
     is_on(env::var(UNSTRUCTURED_LOGS).ok().as_deref())
 }
 
@@ -56,7 +55,7 @@ fn is_on(value: Option<&str>) -> bool {
     matches!(value, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
 }
 
-/// For people: when, and for which request.
+/// For plain text: the time and the request.
 struct TimeAndRequest;
 
 impl FormatTime for TimeAndRequest {
@@ -70,7 +69,7 @@ impl FormatTime for TimeAndRequest {
     }
 }
 
-/// `time`, `level`, `msg`, and then what is told: of the request that it is about, and of what happened.
+/// `time`, `level`, `msg`, and then the fields of the request and of the event.
 struct Lines;
 
 impl<S> FormatEvent<S, JsonFields> for Lines
@@ -83,13 +82,13 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut told = Told::default();
-        event.record(&mut told);
+        let mut recorded = Fields::default();
+        event.record(&mut recorded);
         let mut time = String::new();
         SystemTime.format_time(&mut Writer::new(&mut time))?;
         let level = event.metadata().level().to_string();
         let mut line = Map::new();
-        for (key, value) in [("time", time), ("level", level), ("msg", told.message)] {
+        for (key, value) in [("time", time), ("level", level), ("msg", recorded.message)] {
             line.insert(key.into(), value.into());
         }
         for span in context.event_scope().into_iter().flat_map(|scope| scope.from_root()) {
@@ -101,32 +100,32 @@ where
         if let Some(about) = skep_proxy::request_context() {
             line.extend(about.fields().map(|(key, value)| (key.to_owned(), value.into())));
         }
-        add(&mut line, told.fields);
+        add(&mut line, recorded.fields);
         line.insert("target".into(), event.metadata().target().into());
         writeln!(writer, "{}", Value::Object(line))
     }
 }
 
-/// Adds fields. The first three keys are the line's own.
+/// Adds fields. The first three keys are reserved.
 fn add(line: &mut Map<String, Value>, fields: Map<String, Value>) {
     let own = |key: &str| ["time", "level", "msg"].contains(&key);
     line.extend(fields.into_iter().filter(|(key, _)| !own(key)));
 }
 
-/// What an event tells.
+/// The message and fields of an event.
 #[derive(Default)]
-struct Told {
+struct Fields {
     message: String,
     fields: Map<String, Value>,
 }
 
-impl Told {
+impl Fields {
     fn put(&mut self, field: &Field, value: Value) {
         self.fields.insert(field.name().to_owned(), value);
     }
 }
 
-impl Visit for Told {
+impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         let text = format!("{value:?}");
         if field.name() == "message" { self.message = text } else { self.put(field, text.into()) }

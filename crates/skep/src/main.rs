@@ -18,9 +18,9 @@ use std::{env, ffi::OsString, path::Path, process::ExitCode};
 use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// What ToolHive's image of the proxy is started as.
+/// The name of the program in ToolHive's proxy image.
 const PROXY_RUNNER: &str = "thv-proxyrunner";
-/// The first word in a container of a VirtualMCPServer, which names no command.
+/// The first argument of a VirtualMCPServer's container, which sets no command.
 const VIRTUAL_SERVER: &str = "serve";
 
 /// Runs MCP servers on Kubernetes.
@@ -29,7 +29,7 @@ const VIRTUAL_SERVER: &str = "serve";
     name = "skep",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  skep run -f examples/quickstart.yaml       servers on this machine, with no cluster\n  skep run npx://PACKAGE                     one from npm, with no file\n  skep render -f server.yaml                 what the operator would create\n  skep crds | kubectl apply --server-side -f -"
+    after_help = "Examples:\n  skep run -f examples/quickstart.yaml       servers on this machine, without a cluster\n  skep run npx://PACKAGE                     a server from npm, without a file\n  skep render -f server.yaml                 what the operator would create\n  skep crds | kubectl apply --server-side -f -"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -49,9 +49,9 @@ enum Command {
     Run(run::Args),
 }
 
-/// The command line. Called by the name of the proxy that a Deployment starts, it is that program. So it is with that
-/// program's first word in a container of the operator's, which names no command: there the image's own is called.
-fn words(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
+/// The command line. Called by the name of ToolHive's proxy, skep is that program. The same holds for the first argument of
+/// that program in a container of the operator's, which sets no command and so runs the image's own.
+fn normalize_args(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
     let called = words.first().and_then(|path| Path::new(path).file_name());
     let runs = in_container && words.get(1).is_some_and(|word| word == "run");
     if runs || called.is_some_and(|name| name == PROXY_RUNNER) {
@@ -61,12 +61,12 @@ fn words(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
 }
 
 fn main() -> ExitCode {
-    // Every proxy of the operator's has this variable.
+    // The operator sets this variable for every proxy.
     let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
-    let words = words(env::args_os().collect(), in_container);
+    let words = normalize_args(env::args_os().collect(), in_container);
     if words.get(1).is_some_and(|word| word == VIRTUAL_SERVER) {
         return exit_code(Err(anyhow!(
-            "there is no virtual MCP server in skep yet: set operator.vmcpImage of the chart, which is VMCP_IMAGE of \
+            "skep has no virtual MCP server yet: set operator.vmcpImage of the chart, which is VMCP_IMAGE of \
              the operator, to ToolHive's image, such as ghcr.io/stacklok/toolhive/vmcp:v0.44.0"
         )));
     }
@@ -91,7 +91,7 @@ fn exit_code(result: anyhow::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            // One sentence for people; where in the program it came from helps nobody who reads it.
+            // One line for the user; a backtrace would not help.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
@@ -105,9 +105,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proxy_is_known_by_its_name_and_in_a_container_by_its_first_word() {
+    fn the_proxy_is_recognised_by_its_name_and_in_a_container_by_its_first_argument() {
         let read = |line: &str, in_container| {
-            words(line.split(' ').map(Into::into).collect(), in_container).join(OsStr::new(" "))
+            normalize_args(line.split(' ').map(Into::into).collect(), in_container).join(OsStr::new(" "))
         };
         assert_eq!(read("/usr/bin/thv-proxyrunner run image", false), "skep proxy run image");
         assert_eq!(read("/skep run image", true), "skep proxy run image");

@@ -25,74 +25,74 @@ Examples:
   skep operator --namespaces team-a,team-b --workers 4
   skep operator --observe";
 
-/// The variables that are read, as docs/operations.md has them.
+/// The environment variables that are read. docs/operations.md lists them, too.
 const ENVIRONMENT: &str = "\
 Environment:
-  WATCH_NAMESPACE                           as --namespaces
-  SKEP_OBSERVE                              true: as --observe
-  TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR  true: as --migrate-storage-versions
+  WATCH_NAMESPACE                           same as --namespaces
+  SKEP_OBSERVE                              true: same as --observe
+  TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR  true: same as --migrate-storage-versions
   POD_NAMESPACE                             the namespace of the Lease of --leader-elect
   TOOLHIVE_RUNNER_IMAGE                     the image of proxies
-  SKEP_QUICK_PROXIES                        true: that image starts at once, so ask it at once whether it is ready
+  SKEP_QUICK_PROXIES                        true: that image starts at once, so readiness probes start at once
   VMCP_IMAGE                                the image of virtual MCP servers
   TOOLHIVE_REGISTRY_API_IMAGE               the image of registry servers
   TOOLHIVE_PROXY_HOST                       the address that proxies listen on
-  TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS       Secrets for pulling every image, separated by commas
-  TOOLHIVE_DEFAULT_REDIS_ADDR               the Redis of servers that name none
+  TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS       pull Secrets for every image, separated by commas
+  TOOLHIVE_DEFAULT_REDIS_ADDR               the Redis of servers that configure none
   TOOLHIVE_DEFAULT_REDIS_SECRET_NAME        the Secret with its password
-  TOOLHIVE_DEFAULT_REDIS_SECRET_KEY         the key in that Secret: redis-password
-  OPERATOR_OPENSHIFT                        whether this is OpenShift; without it, the API server is asked
-  UNSTRUCTURED_LOGS                         true: a log for people instead of JSON
-  RUST_LOG                                  what is logged: info
+  TOOLHIVE_DEFAULT_REDIS_SECRET_KEY         the key in that Secret, default redis-password
+  OPERATOR_OPENSHIFT                        whether this is OpenShift; detected by default
+  UNSTRUCTURED_LOGS                         true: plain-text log instead of JSON
+  RUST_LOG                                  the log filter, default info
 ";
 
-/// Run the operator: turn custom resources into running MCP servers.
+/// Run the operator: reconcile custom resources into running MCP servers.
 ///
-/// It talks to the cluster that it runs in, or to the one of your kubeconfig. What holds for all objects comes from
-/// environment variables, by the names that ToolHive's chart sets where it has them; --help lists them.
+/// It connects to the cluster that it runs in, or to the one of your kubeconfig. Settings for all objects come from
+/// environment variables, with the names of ToolHive's chart where they exist; --help lists them.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{ENVIRONMENT}\n{EXAMPLES}"))]
 pub(crate) struct Args {
-    /// The namespaces to work in, separated by commas. Without it, all of them.
+    /// The namespaces to watch, separated by commas. Default: all.
     #[arg(long, env = "WATCH_NAMESPACE", value_delimiter = ',')]
     namespaces: Vec<String>,
 
-    /// How many objects are worked on at once.
+    /// How many objects are reconciled at the same time.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     workers: u16,
 
-    /// Where Prometheus collects metrics.
+    /// Address of the metrics endpoint for Prometheus.
     #[arg(long, value_name = "ADDRESS", default_value = ":8080", value_parser = address)]
     metrics_bind_address: SocketAddr,
 
-    /// Where the kubelet asks how it goes: /healthz and /readyz.
+    /// Address for health probes: /healthz and /readyz.
     #[arg(long, value_name = "ADDRESS", default_value = ":8081", value_parser = address)]
     health_probe_bind_address: SocketAddr,
 
-    /// Let several replicas agree on one that writes, by a Lease in POD_NAMESPACE.
+    /// Elect a leader among several replicas, through a Lease in POD_NAMESPACE. Only the leader writes.
     #[arg(long)]
     leader_elect: bool,
 
-    /// Let the API server store every object anew in the version that its CRD stores by now, and cut the CRD's
-    /// storedVersions down to it, so that an older version can be dropped. It needs rights in the whole cluster.
-    /// TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR=true does the same.
+    /// Rewrite stored objects in the storage version of their CRD, and reduce the CRD's storedVersions to it, so that an
+    /// older version can be removed. This needs cluster-wide permissions. TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR=true
+    /// does the same.
     #[arg(long)]
     migrate_storage_versions: bool,
 
-    /// Write nothing: tell by logs and metrics what would be written, beside the operator that is in charge. It takes no
-    /// Lease and migrates nothing. It must be allowed what the operator is, because it asks the API server to try each
-    /// write (dryRun=All). SKEP_OBSERVE=true does the same.
+    /// Write nothing: report by logs and metrics what would be written, beside the active operator. It acquires no Lease
+    /// and migrates nothing. It needs the operator's permissions, because it sends each write as a dry run
+    /// (dryRun=All). SKEP_OBSERVE=true does the same.
     #[arg(long)]
     observe: bool,
 }
 
-/// The Lease that replicas agree by: the one that the incumbent uses, so that the two never write at once.
+/// The Lease for leader election: the one that ToolHive's operator uses, so that the two never write at the same time.
 const LEASE: &str = "toolhive-operator-leader-election";
 
-/// The variable that charts for this API set.
+/// The variable that ToolHive's chart sets.
 const MIGRATE: &str = "TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR";
 
-/// The variable with which a chart for the operator can have it observe.
+/// The variable that turns --observe on, for charts that cannot add flags.
 const OBSERVE: &str = "SKEP_OBSERVE";
 
 pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
@@ -139,7 +139,7 @@ fn options(args: Args, config: &Config) -> Options {
     }
 }
 
-/// A variable that turns something on, as Go programs read it. One that is there must say yes or no.
+/// A boolean variable, parsed as Go's strconv.ParseBool does. Any other value is an error.
 fn switch(name: &str, value: Option<OsString>) -> anyhow::Result<bool> {
     let Some(value) = value else { return Ok(false) };
     match value.to_string_lossy().as_ref() {
@@ -149,20 +149,20 @@ fn switch(name: &str, value: Option<OsString>) -> anyhow::Result<bool> {
     }
 }
 
-/// A pod's host name is its own; the process tells two apart that share one.
+/// The host name of a pod is unique; the process id distinguishes two processes on one host.
 fn identity() -> String {
     let host = env::var("HOSTNAME").unwrap_or_else(|_| "skep".into());
     format!("{host}-{}", std::process::id())
 }
 
-/// An address as Go programs take it, where a port alone means every address.
+/// An address in Go's syntax, where a port alone means all addresses.
 fn address(text: &str) -> Result<SocketAddr, String> {
-    let full = if text.starts_with(':') { format!("{}{text}", everywhere()) } else { text.to_owned() };
+    let full = if text.starts_with(':') { format!("{}{text}", unspecified()) } else { text.to_owned() };
     full.parse().map_err(|_| "write host:port, or :port for all addresses".to_owned())
 }
 
-/// The host that stands for all addresses: of IPv6, which takes connections of IPv4 as well, where the machine has it.
-fn everywhere() -> &'static str {
+/// The unspecified address: IPv6, which accepts IPv4 connections as well, if the machine has it.
+fn unspecified() -> &'static str {
     if UdpSocket::bind("[::]:0").is_ok() { "[::]" } else { "0.0.0.0" }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_says_yes_or_no_or_is_not_there() {
+    fn a_boolean_variable_is_true_false_or_absent() {
         let read = |value: Option<&str>| switch("SWITCH", value.map(Into::into));
         assert!(!read(None).unwrap());
         assert!(["1", "t", "T", "true", "TRUE", "True"].into_iter().all(|yes| read(Some(yes)).unwrap()));

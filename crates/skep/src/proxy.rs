@@ -22,14 +22,14 @@ use tracing::info;
 
 use crate::logs;
 
-/// The kubelet gives it to every container.
+/// The kubelet sets it in every container.
 const IN_A_POD: &str = "KUBERNETES_SERVICE_HOST";
 
 /// Run the proxy in front of one MCP server.
 ///
-/// What it does stands in its RunConfig file, which the operator writes: /etc/runconfig/runconfig.json,
-/// /etc/toolhive/runconfig.json or ./runconfig.json, the first that exists. Flags that it does not know are ignored, so
-/// that a Deployment of another version starts all the same.
+/// It is configured by a RunConfig file, which the operator writes: /etc/runconfig/runconfig.json,
+/// /etc/toolhive/runconfig.json or ./runconfig.json, the first that exists. Unknown flags are ignored, so that a
+/// Deployment of another version starts as well.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  skep proxy run ghcr.io/example/mcp:1\n  skep proxy run --config=runconfig.json -"
@@ -51,7 +51,7 @@ struct Run {
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let args: Vec<String> = args.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let run = parsed(&args)?;
+    let run = parse_args(&args)?;
     let debug = logs::debug(run.debug);
     logs::init(debug);
     let overrides = Overrides {
@@ -73,7 +73,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let listener = TcpListener::bind((host, config.port))
             .await
             .with_context(|| format!("cannot listen on {host}:{}", config.port))?;
-        let asked_to_end = asked_to_end()?;
+        let shutdown = shutdown_signal()?;
         let time = request_time(overrides.env.get(REQUEST_TIMEOUT).map(String::as_str))?;
         let in_cluster = config.remote_url.is_empty() && in_a_cluster(&overrides.env);
         let server = in_cluster.then(|| Starting::new(&config));
@@ -82,14 +82,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             None => Proxy::new(&config)?,
         });
         info!(name = config.name, address = %listener.local_addr()?, "serving");
-        // It answers from here on, and requests wait for the server.
+        // It responds from here on, and requests wait for the server.
         let mut end: anyhow::Result<()> = Ok(());
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
-                () = left(asked_to_end, &proxy, &overrides.env) => {}
+                () = drain(shutdown, &proxy, &overrides.env) => {}
                 Err(error) = proxy.check() => end = Err(error.into()),
-                // Without its server there is nothing left to stand before.
-                ended = running(server, &overrides.env) => end = ended,
+                // Without its server, the proxy has no purpose.
+                ended = run_server(server, &overrides.env) => end = ended,
             }
         })
         .await?;
@@ -97,23 +97,23 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     })
 }
 
-/// Done when the process is to end: in a pod, some time after it is asked to.
-async fn left(asked_to_end: impl Future<Output = ()>, proxy: &Proxy, env: &BTreeMap<String, String>) {
-    asked_to_end.await;
+/// Completes when the process should exit: in a pod, some time after the signal.
+async fn drain(shutdown: impl Future<Output = ()>, proxy: &Proxy, env: &BTreeMap<String, String>) {
+    shutdown.await;
     if env.contains_key(IN_A_POD) {
-        info!("leaving: new connections are taken for a while, and none is kept");
+        info!("draining: connections are accepted for a while, without keep-alive");
         proxy.leave();
         tokio::time::sleep(limits::LEAVE_TIME).await;
     }
 }
 
-/// Ends some time after a server that runs in the cluster is gone. Others do not end before the proxy.
-async fn running(server: Option<Starting>, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
+/// Runs a server in the cluster, and completes some time after it is gone. Other servers do not end before the proxy.
+async fn run_server(server: Option<Starting>, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
     match server {
         Some(server) => {
             server.run(env).await?;
-            // Most often its object was deleted, and the proxy is about to be. One that ends by itself is started again,
-            // and would make a server that nobody owns.
+            // Usually its object was deleted, and the proxy is deleted next. A proxy that exits is restarted, and would create a
+            // server without an owner.
             info!("the server is gone");
             tokio::time::sleep(limits::GONE_TIME).await;
             Ok(())
@@ -122,7 +122,7 @@ async fn running(server: Option<Starting>, env: &BTreeMap<String, String>) -> an
     }
 }
 
-/// Whether the proxy runs its server in a cluster: because it is told to, or because it runs in one itself.
+/// Whether the proxy runs its server in a cluster: because it is configured to, or because it runs in a pod itself.
 fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
     match env.get(names::RUNTIME).map(String::as_str) {
         Some(runtime) => runtime == names::KUBERNETES,
@@ -130,8 +130,8 @@ fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
     }
 }
 
-/// Done when the process is asked to end.
-fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
+/// Completes when the process gets a signal to terminate.
+fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
     let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
         .map(signal)
         .into_iter()
@@ -142,9 +142,9 @@ fn asked_to_end() -> anyhow::Result<impl Future<Output = ()>> {
     })
 }
 
-/// What the command line says. A flag that is not known is left out, with the word after it unless that is a flag too:
-/// so a value of it is not taken for the image.
-fn parsed(args: &[String]) -> anyhow::Result<Run> {
+/// Parses the command line. An unknown flag is skipped together with the next word, unless that is a flag, too, so that the
+/// value of a flag is not taken for the image.
+fn parse_args(args: &[String]) -> anyhow::Result<Run> {
     let mut words = args.iter();
     match words.next().map(String::as_str) {
         Some("run") => {}
@@ -181,7 +181,7 @@ fn parsed(args: &[String]) -> anyhow::Result<Run> {
             _ => {}
         }
     }
-    // What comes after the image is not for us: the server's arguments stand in the file.
+    // Everything after the image is ignored: the server's arguments are in the file.
     run.image = images.into_iter().next().context("name the image: skep proxy run IMAGE")?;
     Ok(run)
 }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn run(line: &str) -> Run {
-        parsed(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap()
+        parse_args(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -208,15 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn unknown_flags_are_left_out_with_their_values() {
+    fn unknown_flags_are_skipped_with_their_values() {
         assert_eq!(run("run --new value image -x --other=1 ignored -- --also").image, "image");
         assert!(run("run --debug image").debug);
     }
 
     #[test]
-    fn without_an_image_one_is_told_what_to_write() {
+    fn the_error_for_a_missing_image_shows_the_usage() {
         let error = |line: &str| {
-            parsed(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap_err().to_string()
+            parse_args(&line.split(' ').map(Into::into).collect::<Vec<_>>()).unwrap_err().to_string()
         };
         assert_eq!(error("run --debug"), "name the image: skep proxy run IMAGE");
         assert!(error("start image").contains("use skep proxy run IMAGE"));

@@ -1,29 +1,28 @@
-//! `skep rbac`: what the operator must be allowed.
+//! `skep rbac`: the permissions that the operator needs.
 
 use clap::ValueEnum;
 use skep_operator::permissions;
 
 use crate::output::print;
 
-/// Print what the operator must be allowed, as the rules of a Role.
+/// Print the permissions that the operator needs, as the rules of a Role.
 ///
-/// They come from the program itself, whose tests run with these rules and nothing more. The charts' roles are made of
-/// them.
+/// They come from the program itself, whose tests run with exactly these rules. The charts' roles are generated from them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  skep rbac operator\n  skep rbac leader-election")]
 pub(crate) struct Args {
-    /// What for.
+    /// The purpose.
     #[arg(value_enum)]
     part: Part,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Part {
-    /// To work, in each namespace that it works in, or in the whole cluster.
+    /// To reconcile, in each watched namespace or in the whole cluster.
     Operator,
-    /// To agree with other replicas on one that writes, in their own namespace.
+    /// To elect a leader among replicas, in their own namespace.
     LeaderElection,
-    /// To move stored objects to another version of the API, in the whole cluster.
+    /// To migrate stored objects to the storage version, in the whole cluster.
     Migration,
 }
 

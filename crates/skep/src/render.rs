@@ -11,10 +11,9 @@ use skep_operator::{
 
 use crate::{manifests::Manifests, output::print};
 
-/// Print the objects that the operator would create for a file of manifests, with no cluster.
+/// Print the objects that the operator would create for a file of manifests, without a cluster.
 ///
-/// References to other objects are looked up in the same file. An object that cannot have its children as it is stops
-/// the command, and the error says what to change.
+/// References are resolved within the same file. An invalid object stops the command with an error that names the field.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  skep render -f server.yaml")]
 pub(crate) struct Args {
@@ -22,7 +21,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     file: PathBuf,
 
-    /// The namespace of objects that name none.
+    /// The namespace of objects without one.
     #[arg(short, long, default_value = "default")]
     namespace: String,
 }
@@ -35,7 +34,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .block_on(render(manifests.objects.clone(), settings))
         .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
     let file = manifests.file();
-    ensure!(!rendered.is_empty(), "{file}there is nothing to render: no MCPServer is in it");
+    ensure!(!rendered.is_empty(), "{file}nothing to render: it has no MCPServer");
     print(&yaml(&rendered, &manifests)?)
 }
 
@@ -54,7 +53,7 @@ fn yaml(rendered: &[Rendered], manifests: &Manifests) -> anyhow::Result<String> 
     Ok(text)
 }
 
-/// Only a cluster gives uids, so there is no owner to name by one. Keys are sorted, so that two outputs can be compared.
+/// Only a cluster assigns uids, so owner references have none. Keys are sorted, so that two outputs can be compared.
 fn without_uid(mut body: Value) -> Value {
     for owner in body["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
         if let Value::Object(owner) = owner {

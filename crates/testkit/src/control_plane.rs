@@ -59,13 +59,13 @@ impl ControlPlane {
         Self::try_start().await.unwrap_or_else(|error| panic!("cannot start a control plane: {error:#}"))
     }
 
-    /// The same for programs that are no tests, and that say themselves what went wrong.
+    /// The same for programs that report errors themselves.
     pub async fn try_start() -> Result<Self> {
         let scratch = Scratch::new()?;
         let ports = free_ports()?;
         let authority = Authority::create(scratch.path())?;
         write_identity(scratch.path(), "apiserver", &authority.server()?)?;
-        // The key of service account tokens: any pair will do.
+        // The key of service account tokens.
         write_identity(scratch.path(), "service-account", &authority.user("service-account", &[])?)?;
         fs::write(scratch.path().join("audit-policy.yaml"), audit::POLICY)?;
         fs::write(scratch.path().join(audit::LOG), "")?;
@@ -88,7 +88,7 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The folder that tells other processes how to reach this control plane.
+    /// The folder with the address and credentials for other processes.
     pub fn folder(&self) -> &Path {
         self.scratch.path()
     }
@@ -103,17 +103,17 @@ impl ControlPlane {
         Namespace::create(self.folder().to_owned()).await
     }
 
-    /// The wire between clients and the API server.
+    /// The connection between clients and the API server.
     pub fn api_link(&self) -> &Link {
         &self.api_link
     }
 
-    /// The wire between the API server and etcd.
+    /// The connection between the API server and etcd.
     pub fn etcd_link(&self) -> &Link {
         &self.etcd_link
     }
 
-    /// Stops the API server in good order.
+    /// Shuts the API server down gracefully.
     pub fn stop_api_server(&mut self) {
         if let Some(api_server) = self.api_server.take() {
             api_server.stop().expect("the API server stops");
@@ -130,7 +130,7 @@ impl ControlPlane {
         self.try_start_api_server().await.expect("the API server starts");
     }
 
-    /// Stops etcd in good order.
+    /// Shuts etcd down gracefully.
     pub fn stop_etcd(&mut self) {
         if let Some(etcd) = self.etcd.take() {
             etcd.stop().expect("etcd stops");
@@ -147,15 +147,15 @@ impl ControlPlane {
         self.try_start_etcd().expect("etcd starts");
     }
 
-    /// What etcd itself holds of custom resources under this part of their path, such as `mcpgroups/team/`: each as the
+    /// The custom resources in etcd under this part of their path, such as `mcpgroups/team/`: each as the
     /// API server stored it, by the end of its path.
     pub async fn stored(&self, path: &str) -> BTreeMap<String, Value> {
         let prefix = format!("/registry/{}/{path}", skep_api::GROUP);
-        self.try_stored(&prefix).await.expect("etcd tells what it holds")
+        self.try_stored(&prefix).await.expect("etcd returns its data")
     }
 
     async fn try_stored(&self, prefix: &str) -> Result<BTreeMap<String, Value>> {
-        // The first key that does not begin so: a path has no character that is the last of all.
+        // The first key after the prefix.
         let mut end = prefix.as_bytes().to_vec();
         *end.last_mut().context("no path")? += 1;
         let range = json!({"key": ByteString(prefix.into()), "range_end": ByteString(end)});
@@ -222,10 +222,10 @@ impl ControlPlane {
             format!("--service-account-signing-key-file={}", file("service-account.key")),
             "--authorization-mode=RBAC".into(),
             "--service-cluster-ip-range=10.96.0.0/16".into(),
-            // Nobody makes the default ServiceAccounts of namespaces, so pods could not be created.
+            // No controller creates the default ServiceAccounts of namespaces, so pods could not be created.
             "--disable-admission-plugins=ServiceAccount".into(),
             "--allow-privileged=true".into(),
-            // The address is on loopback, which must not stand in Endpoints: registering would fail, and stopping
+            // The address is on loopback, which is not allowed in Endpoints: registering would fail, and stopping
             // would wait twenty seconds for the removal.
             "--endpoint-reconciler-type=none".into(),
             format!("--audit-policy-file={}", file("audit-policy.yaml")),
@@ -258,7 +258,7 @@ impl ControlPlane {
     }
 }
 
-/// What etcd answers, in part.
+/// A part of etcd's response.
 #[derive(Deserialize)]
 struct Range {
     #[serde(default)]

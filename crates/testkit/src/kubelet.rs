@@ -1,4 +1,4 @@
-//! A stand-in for the kubelet and the workload controllers: it says in a status what they would find.
+//! A fake of the kubelet and the workload controllers: it writes the statuses that they would report.
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
@@ -40,7 +40,7 @@ impl Kubelet {
         patch_status(&api, name, &status).await;
     }
 
-    /// The StatefulSet has a pod, made from its template, which is not ready. Returns its name.
+    /// The StatefulSet has a pod, created from its template, which is not ready. Returns its name.
     pub async fn stateful_set_waiting(&self, name: &str) -> String {
         let api: Api<StatefulSet> = Api::namespaced(self.client.clone(), &self.namespace);
         let live = api.get(name).await.expect("the StatefulSet exists");
@@ -60,7 +60,7 @@ impl Kubelet {
         pod
     }
 
-    /// The API server does not let the Deployment's pods be made, for instance because of a quota.
+    /// The API server rejects the Deployment's pods, for instance because of a quota.
     pub async fn deployment_refused(&self, name: &str, message: &str) {
         let condition = json!({
             "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message,
@@ -68,7 +68,7 @@ impl Kubelet {
         self.deployment_conditions(name, &json!([condition])).await;
     }
 
-    /// The Deployment's pods can be made again.
+    /// The Deployment's pods can be created again.
     pub async fn deployment_let_through(&self, name: &str) {
         self.deployment_conditions(name, &json!([])).await;
     }
@@ -78,7 +78,7 @@ impl Kubelet {
         patch_status(&api, name, &json!({"conditions": conditions})).await;
     }
 
-    /// The Deployment has a pod, made from its template and running.
+    /// The Deployment has a pod, created from its template and running.
     pub async fn pod_of(&self, deployment: &str, pod: &str) {
         let deployments: Api<Deployment> = Api::namespaced(self.client.clone(), &self.namespace);
         let template =
@@ -131,7 +131,7 @@ impl Kubelet {
     }
 }
 
-/// The status of a workload whose pods are all of its newest template, and ready.
+/// The status of a workload whose pods are all up to date and ready.
 fn all_ready(generation: Option<i64>, replicas: i32) -> Value {
     json!({
         "observedGeneration": generation,

@@ -1,31 +1,33 @@
-//! A real control plane under every test.
+//! A real control plane for every test.
 //!
 //! ```no_run
 //! # async fn example() {
 //! let test = skep_testkit::namespace().await; // etcd and kube-apiserver run, with the CRDs installed
 //! let operator = test.user("operator"); // its own credentials, no permissions yet
 //! let recording = operator.record();
-//! // ... let it work ...
+//! // ... run it ...
 //! assert!(recording.writes().await.is_empty());
 //! # }
 //! ```
 //!
 //! [`namespace`] shares one control plane between all tests of a run; a test that wants to stop, slow down or cut off
-//! the API server starts a [`ControlPlane`] of its own. What the kubelet would do is done by [`kubelet`], which is a
-//! stand-in; everything else is the real thing.
+//! the API server starts a [`ControlPlane`] of its own. The kubelet is a fake, [`kubelet`]; everything
+//! else is real.
 //!
-//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. What proxies share is in a
-//! [`Redis`] of the test's own.
+//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. Proxies share state in a
+//! [`Redis`] of the test.
 //!
 //! Every process ends with the test process, however that ends: see [`process`].
 
-// Only tests use this crate: when a test cannot be arranged, it should stop at the spot and say why.
+// Only tests use this crate: if the setup of a test fails, it should stop there with the reason.
 #![allow(clippy::expect_used, clippy::panic)]
 
 pub mod audit;
 mod control_plane;
 pub mod fixtures;
+mod handle;
 mod identity_provider;
+pub mod json;
 pub mod kubelet;
 mod link;
 mod namespace;
@@ -36,11 +38,14 @@ mod redis;
 mod scratch;
 mod shared;
 mod user;
+mod wait;
 
 pub use control_plane::ControlPlane;
+pub use handle::Handle;
 pub use identity_provider::{IdentityProvider, Signing};
 pub use link::Link;
 pub use namespace::Namespace;
 pub use redis::Redis;
 pub use shared::{SHARED_DIR, namespace, share};
 pub use user::User;
+pub use wait::{PATIENCE, until, until_within};

@@ -1,4 +1,4 @@
-//! A wire that can be slowed down and cut.
+//! A connection that can be slowed down and cut.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -15,7 +15,7 @@ use tokio::{
     time::sleep,
 };
 
-/// A TCP relay on loopback between a client and a server of the control plane. It knows nothing of what it carries.
+/// A TCP relay on loopback between a client and a server of the control plane. It forwards bytes only.
 pub struct Link {
     address: SocketAddr,
     state: Arc<watch::Sender<State>>,

@@ -18,7 +18,7 @@ use kube::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{User, kubelet::Kubelet};
+use crate::{Handle, User, kubelet::Kubelet};
 
 /// A namespace of its own, and the test's access to it.
 pub struct Namespace {
@@ -63,6 +63,15 @@ impl Namespace {
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
         Api::namespaced(self.client.clone(), &self.name)
+    }
+
+    /// The object of this kind and name in this namespace.
+    pub fn object<K>(&self, name: &str) -> Handle<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug,
+        K: Serialize + DeserializeOwned,
+    {
+        Handle::new(self.api(), name)
     }
 
     /// Creates an object in this namespace.

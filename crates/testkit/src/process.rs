@@ -18,7 +18,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-/// Starts the program, says its process id, and kills it once standard input ends.
+/// Starts the program, prints its process id, and kills it once standard input ends.
 /// Signals from the terminal are for the test process; the shell follows it.
 const GUARD: &str = r#"
 trap '' INT TERM HUP
@@ -66,7 +66,7 @@ impl Process {
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line)?;
         let pid = line.trim().parse().ok().and_then(Pid::from_raw);
-        let pid = pid.with_context(|| format!("cannot start {name}: the shell said {line:?}"))?;
+        let pid = pid.with_context(|| format!("cannot start {name}: the shell printed {line:?}"))?;
         Ok(Self { name, pid, guard, log })
     }
 
@@ -75,12 +75,12 @@ impl Process {
         is_running(self.pid())
     }
 
-    /// The process id, for looking at it from outside.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Fails with the last lines of its output if the program has ended.
+    /// Fails with the last lines of its output if the program exited.
     pub fn check(&self) -> Result<()> {
         if self.is_running() {
             return Ok(());
@@ -90,7 +90,7 @@ impl Process {
         bail!("{} ended:\n{}", self.name, lines[lines.len().saturating_sub(15)..].join("\n"))
     }
 
-    /// Asks the program to end, and waits until it has.
+    /// Terminates the program, and waits until it has ended.
     pub fn stop(self) -> Result<()> {
         kill_process(self.pid, Signal::TERM).ok();
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -112,10 +112,10 @@ impl Drop for Process {
     }
 }
 
-/// Whether a process runs. One that has ended, but that its parent has not asked after, does not.
+/// Whether a process runs. A zombie does not.
 pub fn is_running(pid: u32) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
-        // The state comes after the name, which stands in brackets and may itself contain some.
+        // The state comes after the name, which is in parentheses and may itself contain some.
         Ok(stat) => !stat.rsplit(") ").next().unwrap_or_default().starts_with('Z'),
         // Not Linux.
         Err(_) if !Path::new("/proc/self").exists() => {

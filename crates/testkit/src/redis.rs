@@ -12,11 +12,11 @@ use tokio::{
 
 use crate::{process::Process, scratch::Scratch};
 
-/// How often another port is tried, when somebody else took the one that was free.
+/// How often another port is tried, if another process took the free one.
 const TRIES: usize = 5;
 const START_TIME: Duration = Duration::from_secs(30);
 
-/// A Redis on loopback, which keeps what it is told on disk. It ends with the test, however that ends.
+/// A Redis on loopback, which persists to disk. It ends with the test, however that ends.
 pub struct Redis {
     address: SocketAddr,
     password: Option<String>,
@@ -25,7 +25,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Starts one that asks nobody who they are.
+    /// Starts one without a password.
     pub async fn start() -> Self {
         Self::started(None).await.expect("Redis starts")
     }
@@ -49,7 +49,7 @@ impl Redis {
         Err(failed.context("no port was tried")?)
     }
 
-    /// Where it listens, as `host:port`.
+    /// Its address, as `host:port`.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -59,17 +59,17 @@ impl Redis {
         self.process = None;
     }
 
-    /// Starts it once more, where it was, with what it had.
+    /// Starts it again, with the same address and data.
     pub async fn start_again(&mut self) {
         self.try_start().await.expect("Redis starts once more");
     }
 
-    /// Lets it neither read nor answer, as a machine that is cut off, until [`resume`](Self::resume).
+    /// Stops it from reading and responding, as if disconnected, until [`resume`](Self::resume).
     pub fn suspend(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it go on.
+    /// Resumes it.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -94,17 +94,17 @@ impl Redis {
         while !self.answers().await.unwrap_or(false) {
             process.check()?;
             if Instant::now() > deadline {
-                bail!("Redis does not answer within {START_TIME:?}");
+                bail!("Redis does not respond within {START_TIME:?}");
             }
             sleep(Duration::from_millis(10)).await;
         }
-        // Somebody else may answer at that port, if ours could not have it.
+        // Another process may listen on that port, if ours could not bind it.
         process.check()?;
         self.process = Some(process);
         Ok(())
     }
 
-    /// Whether it answers, be it that it wants a password. While it reads its files, it does not do so.
+    /// Whether it responds, even with a request for a password. While it loads its files, it does not.
     async fn answers(&self) -> Result<bool> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(b"PING\r\n").await?;

@@ -1,4 +1,4 @@
-//! Folders that go away with the test.
+//! Temporary folders.
 
 use std::{
     env, fs,
@@ -27,7 +27,7 @@ impl Scratch {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = env::temp_dir().join(format!("skep-test-{}-{number}", id()));
-        fs::create_dir(&path).with_context(|| format!("cannot make the folder {path:?}"))?;
+        fs::create_dir(&path).with_context(|| format!("cannot create the folder {path:?}"))?;
         let janitor = Command::new("sh")
             .args(["-c", JANITOR, "janitor"])
             .arg(&path)

@@ -17,7 +17,7 @@ pub const SHARED_DIR: &str = "SKEP_TEST_CONTROL_PLANE";
 /// A namespace on the control plane that this run shares.
 ///
 /// `make test` starts that control plane once for all test processes. Without it, the first test of a process starts
-/// one, and it goes away with the process.
+/// one, which ends with the process.
 pub async fn namespace() -> Namespace {
     Namespace::create(folder().await).await
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
 };
 
 use k8s_openapi::ByteString;
@@ -11,13 +12,15 @@ use serde_json::{Value, json};
 
 use crate::{audit::Recording, pki::Authority};
 
-/// Somebody who talks to the API server with credentials of its own.
+/// A user of the API server with its own credentials.
 #[derive(Clone)]
 pub struct User {
     name: String,
     folder: PathBuf,
     kubeconfig: Value,
     config: Config,
+    /// The client of this user's recordings.
+    admin: Arc<OnceLock<Client>>,
 }
 
 impl User {
@@ -46,10 +49,10 @@ impl User {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         });
-        Self { name: name.into(), folder: folder.into(), kubeconfig, config }
+        Self { name: name.into(), folder: folder.into(), kubeconfig, config, admin: Arc::default() }
     }
 
-    /// The name that the API server and the audit log know.
+    /// The name in the API server and the audit log.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -73,6 +76,6 @@ impl User {
 
     /// Counts this user's requests from now on.
     pub fn record(&self) -> Recording {
-        Recording::start(&self.folder, &self.name)
+        Recording::start(&self.folder, &self.name, self.admin.clone())
     }
 }

@@ -20,4 +20,4 @@ pub use queue::{Job, Queue};
 pub use reader::Reader;
 pub use store::Entry;
 pub use watched::{Readable, Watched};
-pub use world::{Builder, Target, World};
+pub use world::{Builder, Change, Target, World};

@@ -35,6 +35,8 @@ struct State {
     /// Woken while running: to be run again.
     woken: HashSet<Arc<Target>>,
     later: BinaryHeap<Reverse<(Instant, Arc<Target>)>>,
+    /// How many jobs were given back.
+    finished: u64,
     failures: HashMap<Arc<Target>, u32>,
 }
 
@@ -101,6 +103,7 @@ impl Queue {
     pub fn finish(&self, job: Job, failed: bool) {
         let mut state = self.lock();
         state.running.remove(&job.target);
+        state.finished += 1;
         if failed {
             let failures = state.failures.entry(job.target.clone()).or_default();
             *failures = failures.saturating_add(1);
@@ -116,6 +119,15 @@ impl Queue {
         } else {
             self.arrived.notify_one();
         }
+    }
+
+    /// How many jobs have finished, if the queue is idle: nothing is queued or running, and nothing comes due within this
+    /// time. Two calls with the same result mean that nothing ran in between.
+    pub fn idle(&self, within: Duration) -> Option<u64> {
+        let state = self.lock();
+        let due = Instant::now() + within;
+        let waits = state.later.peek().is_some_and(|Reverse((at, _))| *at <= due);
+        (state.ready.is_empty() && state.running.is_empty() && !waits).then_some(state.finished)
     }
 
     /// How many targets wait to be worked on.
@@ -203,6 +215,26 @@ mod tests {
         let job = queue.next().await;
         queue.finish(job, false);
         assert!(is_idle(&queue).await, "a success ends it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_queue_is_idle_when_nothing_is_queued_running_or_due() {
+        let (queue, soon) = (Queue::default(), Duration::from_secs(1));
+        assert_eq!(queue.idle(soon), Some(0));
+        queue.add(target("a"));
+        assert_eq!(queue.idle(soon), None, "queued");
+        let job = queue.next().await;
+        assert_eq!(queue.idle(soon), None, "running");
+        queue.add(target("a"));
+        queue.finish(job, false);
+        assert_eq!(queue.idle(soon), None, "queued again");
+        let job = queue.next().await;
+        queue.finish(job, false);
+        assert_eq!(queue.idle(soon), Some(2));
+        queue.add_after(target("a"), soon * 2);
+        assert_eq!(queue.idle(soon), Some(2), "due later");
+        tokio::time::advance(soon).await;
+        assert_eq!(queue.idle(soon), None, "due soon");
     }
 
     #[tokio::test(start_paused = true)]

@@ -61,6 +61,12 @@ impl<W: Watched> Store<W> {
         known.is_some_and(|known| known.uid == meta.uid && !known.is_older_than(&meta))
     }
 
+    /// Whether an object is kept, in whatever state.
+    pub(crate) fn holds(&self, object: &DynamicObject) -> bool {
+        let known = self.entries.get(&name_of(object));
+        known.is_some_and(|known| Some(&known.meta.uid) == object.metadata.uid.as_ref())
+    }
+
     /// Whether the watch has told already that an object is gone. Lists and the answers to writes can be slower than it.
     pub(crate) fn is_gone(&self, object: &DynamicObject) -> bool {
         let (name, meta) = (name_of(object), Meta::of(&object.metadata));

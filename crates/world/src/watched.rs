@@ -20,6 +20,14 @@ pub trait Watched: Send + Sync + 'static {
     /// What to keep of the object.
     fn keep(object: &DynamicObject) -> Self::Kept;
 
+    /// Whether the watch delivers the object, by its labels.
+    fn selects(object: &DynamicObject) -> bool {
+        let Some((key, value)) = Self::SELECTOR.and_then(|selector| selector.split_once('=')) else {
+            return true;
+        };
+        object.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|label| label == value)
+    }
+
     /// The keys that the object can be found by within its namespace, beside its name.
     fn index(_kept: &Self::Kept) -> Vec<String> {
         Vec::new()

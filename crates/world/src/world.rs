@@ -34,6 +34,7 @@ pub struct Target {
 pub struct World {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     controlled: HashSet<Kind>,
+    delivered: Vec<(Kind, Delivered)>,
     dependencies: Mutex<Dependencies>,
     queue: Queue,
     pub(crate) client: Option<Client>,
@@ -50,12 +51,25 @@ type Watch = Box<dyn FnOnce(Arc<World>, Client, Option<String>) -> BoxFuture<'st
 
 type List = for<'a> fn(&'a World, Option<&'a str>) -> BoxFuture<'a, Result<(), ReadError>>;
 
+/// Whether one watch has delivered a change of an object.
+type Delivered = fn(&World, &DynamicObject, Change) -> bool;
+
+/// What a write did to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It exists in this state.
+    Stored,
+    /// It is gone.
+    Deleted,
+}
+
 /// Says what a world watches.
 #[derive(Default)]
 pub struct Builder {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     controlled: HashSet<Kind>,
     watches: Vec<fn() -> Watch>,
+    delivered: Vec<(Kind, Delivered)>,
     lists: Vec<List>,
 }
 
@@ -67,6 +81,7 @@ impl Builder {
         if self.stores.insert(TypeId::of::<W>(), Box::new(kept)).is_none() {
             self.watches
                 .push(|| Box::new(|world, client, namespace| Box::pin(run::<W>(world, client, namespace))));
+            self.delivered.push((W::KIND, World::watch_has_delivered::<W>));
             self.lists.push(|world, namespace| Box::pin(world.list::<W>(namespace)));
         }
         self
@@ -111,6 +126,7 @@ impl Builder {
         Arc::new(World {
             stores: self.stores,
             controlled: self.controlled,
+            delivered: self.delivered,
             dependencies: Mutex::default(),
             queue: Queue::default(),
             client,
@@ -152,6 +168,22 @@ impl World {
     /// Whether every watch has listed what there is.
     pub fn is_listed(&self) -> bool {
         *self.unlisted.borrow() == 0
+    }
+
+    /// Whether every watch of the kind with this group and plural has delivered a change, or a later one. Targets that the
+    /// change concerns are in the queue then. A test that writes waits for this before it waits for an idle queue.
+    pub fn has_delivered(&self, group: &str, plural: &str, object: &DynamicObject, change: Change) -> bool {
+        let of_kind = |(kind, _): &&(Kind, Delivered)| kind.group == group && kind.plural == plural;
+        self.delivered.iter().filter(of_kind).all(|(_, delivered)| delivered(self, object, change))
+    }
+
+    fn watch_has_delivered<W: Watched>(&self, object: &DynamicObject, change: Change) -> bool {
+        let Some(kept) = self.kept::<W>() else { return true };
+        let store = kept.store.read().unwrap_or_else(PoisonError::into_inner);
+        match change {
+            Change::Stored if W::selects(object) => store.knows(object),
+            Change::Stored | Change::Deleted => !store.holds(object),
+        }
     }
 
     /// Takes in the state of an object from elsewhere than its watch: from the answer to a write, or from a list. What

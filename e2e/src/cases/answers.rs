@@ -1,4 +1,4 @@
-//! Every transport, from `kubectl apply` to the first answer.
+//! Every transport, from `kubectl apply` to the first response.
 
 use std::time::{Instant, SystemTime};
 
@@ -22,7 +22,7 @@ pub(super) fn a_streamable_http_server_answers(cluster: &Cluster<'_>) -> Result<
     answers(cluster, "by-http", "streamable-http")
 }
 
-/// Applies a server, with a client that waits for it since before; both its first answer and its status are waited for.
+/// Applies a server while a client already waits for it, and waits for the first response and for the status.
 fn answers(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
     let url = url(name, transport);
     let calling = cluster.caller.echo_until_answered(&url, transport)?;
@@ -45,7 +45,7 @@ fn answers(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
 pub(super) fn a_remote_server_answers(cluster: &Cluster<'_>) -> Result<()> {
     let begin = Instant::now();
     made(cluster, "there", "streamable-http")?;
-    say(begin, "until the remote server answers");
+    say(begin, "until the remote server responds");
     cluster.kubectl.apply(&[manifests::remote("remote", &url("there", "streamable-http"))])?;
     let live = cluster
         .kubectl

@@ -12,7 +12,7 @@ pub(super) fn what_is_deleted_leaves_nothing(cluster: &Cluster<'_>) -> Result<()
         Ok((!before.iter().any(|name| name.contains("Pod"))).then_some(before))
     })?;
     made(cluster, "short", "stdio")?;
-    ensure!(names()? != before, "nothing was made");
+    ensure!(names()? != before, "nothing was created");
     cluster.kubectl.run(&["delete", "mcpserver", "short", "-n", USERS])?;
     until("what the server left", || {
         let after = names()?;

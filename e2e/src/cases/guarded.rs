@@ -11,7 +11,7 @@ use crate::{
 
 const TRANSPORT: &str = "streamable-http";
 
-/// The cluster's own API server issues the tokens, and the proxy asks it for its keys.
+/// The cluster's own API server issues the tokens, and the proxy fetches its keys.
 pub(super) fn only_a_token_for_the_server_opens_it(cluster: &Cluster<'_>) -> Result<()> {
     let url = guarded(cluster, "guarded", json!({}))?;
     let token = token(cluster, "guarded")?;
@@ -29,7 +29,7 @@ pub(super) fn a_policy_denies_what_it_does_not_permit(cluster: &Cluster<'_>) -> 
     let url = guarded(cluster, "policed", authz)?;
     let token = token(cluster, "policed")?;
     let tools = until("its tools", || cluster.caller.tools_as(&url, &token).map(Some))?;
-    ensure!(tools == ["get-sum"], "it tells of {tools:?}");
+    ensure!(tools == ["get-sum"], "it lists {tools:?}");
     refused(cluster.caller.echo_as(&url, Some(&token)), "403")
 }
 
@@ -53,7 +53,7 @@ fn token(cluster: &Cluster<'_>, audience: &str) -> Result<String> {
 }
 
 fn refused(result: Result<()>, code: &str) -> Result<()> {
-    let error = result.err().context("it was answered")?;
+    let error = result.err().context("it was not rejected")?;
     ensure!(format!("{error:#}").contains(code), "it was refused, but not with {code}: {error:#}");
     Ok(())
 }

@@ -42,7 +42,7 @@ pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result
     Ok(())
 }
 
-/// What users made goes first, then the operator, then the API.
+/// Objects of users are deleted first, then the operator, then the CRDs.
 pub(super) fn an_uninstall_leaves_nothing(cluster: &Cluster<'_>) -> Result<()> {
     made(cluster, "last", "stdio")?;
     cluster.kubectl.run(&["delete", "mcpservers,mcpremoteproxies", "--all", "-n", USERS, "--wait"])?;

@@ -50,7 +50,7 @@ macro_rules! cases {
     ($type:ty; $($file:ident: $($case:ident),+;)+) => { [$($((stringify!($case), $file::$case as $type),)+)+] };
 }
 
-/// In this order. The last takes away what the others need.
+/// In this order. The last removes what the others need.
 const CASES: [(&str, Case); 17] = cases! { Case;
     answers: a_stdio_server_answers, an_sse_server_answers, a_streamable_http_server_answers, a_remote_server_answers;
     guarded: only_a_token_for_the_server_opens_it, a_policy_denies_what_it_does_not_permit;
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let podman: Vec<_> = PODMAN_CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
     let cluster: Vec<_> = CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
     let all = podman.len() + cluster.len();
-    ensure!(all > 0, "there is no case with {part:?} in its name: see e2e/README.md");
+    ensure!(all > 0, "no case has {part:?} in its name: see e2e/README.md");
     let mut passed = 0;
     if !podman.is_empty() {
         passed += with_podman(args, folder, &podman)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
 }
 
 /// Says how a case ended, and whether it did well.
-fn told(name: &str, begin: Instant, result: &Result<()>) -> bool {
+fn print_result(name: &str, begin: Instant, result: &Result<()>) -> bool {
     let seconds = begin.elapsed().as_secs_f64();
     match result {
         Ok(()) => println!("ok      {seconds:5.1} s  {name}"),
@@ -98,31 +98,31 @@ fn told(name: &str, begin: Instant, result: &Result<()>) -> bool {
     result.is_ok()
 }
 
-/// Starts Podman for cases, and says how many passed.
+/// Starts Podman for cases, and returns how many passed.
 fn with_podman(args: &Args, folder: &Path, chosen: &[(&str, PodmanCase)]) -> Result<usize> {
     let begin = Instant::now();
     let podman = Podman::start(args, folder, "server-everything")?;
     say(begin, "Podman is ready, with its image");
     let passes = |(name, case): &&(&str, PodmanCase)| {
         let begin = Instant::now();
-        told(name, begin, &case(&podman))
+        print_result(name, begin, &case(&podman))
     };
     Ok(chosen.iter().filter(passes).count())
 }
 
-/// The client, from here or from where `nsenter` is told.
+/// The client, in this namespace or in that of the `nsenter` arguments.
 fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
     Caller { sdk: &args.sdk, script, from }
 }
 
-/// Starts the node for cases, and says how many passed.
+/// Starts the node for cases, and returns how many passed.
 fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<usize> {
     let begin = Instant::now();
     let node = Node::start(args, folder)?;
     say(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
-    // Both are made a moment after their namespace, and a pod is refused before.
+    // Both are created a moment after their namespace, and pods are rejected before.
     for what in ["serviceaccount/default", "configmap/kube-root-ca.crt"] {
         kubectl.wait(&[what, "-n", USERS], |_| true)?;
     }
@@ -143,12 +143,12 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
     for (name, case) in chosen {
         let begin = Instant::now();
         let result = case(&cluster).and_then(|()| node.check());
-        if told(name, begin, &result) {
+        if print_result(name, begin, &result) {
             passed += 1;
         } else {
             tell(kubectl);
         }
-        // The next begins with nothing. After the last there is no such kind any more.
+        // The next case starts with an empty cluster. After the last one, the kind no longer exists.
         let kinds = "mcpservers,mcpremoteproxies,mcpoidcconfigs";
         if kubectl.run(&["get", "crd", "mcpservers.toolhive.stacklok.dev"]).is_ok() {
             kubectl.run(&["delete", kinds, "--all", "-n", USERS, "--wait"])?;
@@ -166,7 +166,7 @@ fn install(cluster: &Cluster<'_>) -> Result<()> {
     cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
     cluster.helm.upgrade("skep-crds", &["crds.keep=false"])?;
     cluster.helm.upgrade("skep", &[])?;
-    // Nobody makes a server with the first command of all, which has kubectl learn what kinds there are.
+    // The first kubectl command is slow, because it discovers the API.
     cluster.kubectl.run(&["get", "mcpservers", "-A"]).map(drop)
 }
 
@@ -179,7 +179,7 @@ fn everything(cluster: &Cluster<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes a server and waits until it answers.
+/// Creates a server and waits until it responds.
 fn made(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<Value> {
     cluster.kubectl.apply(&[manifests::server(name, transport)])?;
     let live = server_ready(cluster, name)?;
@@ -191,7 +191,7 @@ fn server_ready(cluster: &Cluster<'_>, name: &str) -> Result<Value> {
     cluster.kubectl.wait(&["mcpserver", name, "-n", USERS], |live| live["status"]["phase"] == "Ready")
 }
 
-/// Where a client finds a server. One behind stdio is spoken to as `proxyMode` says, which is streamable HTTP.
+/// The URL of a server. A stdio server is offered with its `proxyMode`, which is streamable HTTP.
 fn url(name: &str, transport: &str) -> String {
     let path = if transport == "sse" { "sse" } else { "mcp" };
     format!("http://mcp-{name}-proxy.{USERS}.svc.cluster.local:8080/{path}")
@@ -214,7 +214,7 @@ fn proxy_pods(cluster: &Cluster<'_>, name: &str) -> Result<Vec<Value>> {
 
 fn only(mut pods: Vec<Value>) -> Result<Value> {
     ensure!(pods.len() == 1, "there are {} proxies", pods.len());
-    pods.pop().context("there is no proxy")
+    pods.pop().context("no proxy exists")
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {

@@ -12,7 +12,7 @@ pub(super) fn a_proxy_that_is_killed_comes_back(cluster: &Cluster<'_>) -> Result
     let name = text(&proxy, "/metadata/name")?;
     cluster.kubectl.run(&["delete", "pod", name, "-n", USERS, "--grace-period=0", "--force"])?;
     cluster.caller.echo_until_answered(&url("killed", "stdio"), "stdio")?.answered()?;
-    ensure!(uid(cluster, "killed-0")? == before, "the server was made anew with its proxy");
+    ensure!(uid(cluster, "killed-0")? == before, "the server was recreated with its proxy");
     Ok(())
 }
 

@@ -53,9 +53,9 @@ pub(super) fn an_older_proxy_does_not_undo_a_newer_one(cluster: &Cluster<'_>) ->
     cluster.caller.echo_until_answered(&url("rolls", "stdio"), "stdio")?.answered().map(drop)
 }
 
-/// Proxy and server are replaced while clients call. A client that starts a session waits for the new server, and its session
-/// is restored by the new proxy. The one call that the old server is at when it ends may be lost: it is unknown whether it was
-/// done.
+/// Proxy and server are replaced while clients call. A client that starts a session waits for the new server. A session in
+/// memory ends with its proxy; its client gets one error, as the protocol specifies, and starts another. The one call that the
+/// old server is handling when it ends may be lost: it is unknown whether it was executed.
 pub(super) fn a_change_under_load_loses_no_request(cluster: &Cluster<'_>) -> Result<()> {
     let transport = "streamable-http";
     made(cluster, "busy", transport)?;

@@ -55,7 +55,7 @@ pub(super) fn skep_run_runs_images_by_podman(podman: &Podman<'_>) -> Result<()> 
         "-p",
         "process.env.MCP_HOST + ':' + process.env.MCP_PORT",
     ])?;
-    ensure!(told == "0.0.0.0:3001", "it is told to listen at {told}");
+    ensure!(told == "0.0.0.0:3001", "it should listen on {told}");
     let published = podman.run(["port", &http])?;
     ensure!(published.starts_with("3001/tcp -> 127.0.0.1:"), "it is published as {published}");
     // Who is killed comes back.
@@ -74,13 +74,13 @@ pub(super) fn podman_keeps_nothing_of_a_skep_run_that_was_killed(podman: &Podman
     killed.end(Signal::KILL)?;
     ensure!(podman.containers()?.len() == 2, "what it ran is gone");
     let mut next = SkepRun::start(podman, &[stdio, settings])?;
-    next.says("Containers removed that a skep run before has left behind: 2")?;
+    next.says("Removed containers of an earlier skep run: 2")?;
     let now = running(podman, &mut next, 1)?;
     ensure!(!left.contains(&now[0]), "{} is left", now[0]);
     ended(podman, next)
 }
 
-/// All containers, once the stdio server has the one that is for clients. It had another before, which told its tools.
+/// All containers, once the stdio server has the one that is for clients. It had another one before, to list its tools.
 fn running(podman: &Podman<'_>, run: &mut SkepRun, count: usize) -> Result<Vec<String>> {
     run.url(STDIO)?;
     until("the containers", || {
@@ -94,7 +94,7 @@ fn running(podman: &Podman<'_>, run: &mut SkepRun, count: usize) -> Result<Vec<S
 /// Interrupts it, and looks for what it leaves.
 fn ended(podman: &Podman<'_>, mut run: SkepRun) -> Result<()> {
     let status = run.end(Signal::INT)?;
-    ensure!(status.success(), "it ended, {status}:\n{}", run.said());
+    ensure!(status.success(), "it ended, {status}:\n{}", run.output());
     let left = podman.containers()?;
     ensure!(left.is_empty(), "these containers are left: {left:?}");
     let left = run.files()?;

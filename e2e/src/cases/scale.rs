@@ -1,4 +1,4 @@
-//! How many proxies there are is for others to say.
+//! The number of proxies can be set from outside.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

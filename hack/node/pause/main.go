@@ -1,4 +1,4 @@
-// Command pause does nothing until it is told to end: it keeps the namespaces of a pod.
+// Command pause does nothing until it is terminated: it keeps the namespaces of a pod.
 package main
 
 import (

@@ -1,4 +1,4 @@
-//! A server that only answers, as fast as can be: what stands before it looks slower than before any real one.
+//! A server that only responds, as fast as possible: the worst case for a proxy.
 
 use std::{
     convert::Infallible,
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 
 const RESULT: &[u8] =
     br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"the answer to the question"}],"isError":false}}"#;
-const BEGUN: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}}"#;
+const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"bench","version":"1"}}}"#;
 
 /// Serves until the process ends.
 pub(super) async fn run(listener: TcpListener) -> Result<()> {
@@ -30,10 +30,11 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Inf
     static SESSIONS: AtomicU64 = AtomicU64::new(0);
     let body =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let begins = body.windows(12).any(|window| window == br#""initialize""#);
-    let mut response = Response::new(Full::new(Bytes::from_static(if begins { BEGUN } else { RESULT })));
+    let starts = body.windows(12).any(|window| window == br#""initialize""#);
+    let mut response =
+        Response::new(Full::new(Bytes::from_static(if starts { INITIALIZED } else { RESULT })));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
-    if begins {
+    if starts {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let id = format!("00000000-0000-4000-8000-{number:012x}");
         if let Ok(id) = id.parse() {

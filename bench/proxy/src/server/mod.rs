@@ -12,14 +12,14 @@ use tokio::net::TcpListener;
 pub(crate) enum Server {
     /// One of the Rust SDK.
     Sdk,
-    /// One that only answers.
+    /// A server that only responds.
     Bare,
 }
 
 impl Server {
     pub(crate) const ALL: [Self; 2] = [Self::Sdk, Self::Bare];
 
-    /// What the table says of it.
+    /// Its name in the table.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Sdk => "A server of the Rust SDK of MCP",
@@ -27,7 +27,7 @@ impl Server {
         }
     }
 
-    /// How it is asked for on a command line.
+    /// Its name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Sdk => "sdk",

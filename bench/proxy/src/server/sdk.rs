@@ -1,4 +1,4 @@
-//! A server as people write them with the Rust SDK of MCP: one tool, sessions, answers as events.
+//! A typical server with the Rust SDK of MCP: one tool, sessions, responses as events.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A client by the Rust SDK of MCP: `skep-fixture-client URL PLAN`. It does what the plan says, and prints what it saw.
+//! A client with the Rust SDK of MCP: `skep-fixture-client URL PLAN`. It executes the plan, and prints the results.
 
 use std::{
     cmp::Ordering,
@@ -16,12 +16,12 @@ use rmcp::{
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Remembers how far the server said it was.
+/// Records the server's progress notifications.
 #[derive(Clone, Default)]
 struct Client(Arc<Mutex<Vec<[Option<f64>; 2]>>>);
 
 impl Client {
-    /// In the order of what was told: the SDK lets each notification be handled by itself.
+    /// Sorted by progress: the SDK handles notifications concurrently.
     fn progress(&self) -> Vec<[Option<f64>; 2]> {
         let mut progress = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         progress.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
@@ -54,7 +54,7 @@ async fn main() -> Result<()> {
     tools.sort();
     let echoed = client.call_tool(of::<CallToolRequestParams>(&plan["echo"])?).await?.content;
     let done = client.call_tool(of::<CallToolRequestParams>(&plan["slow"])?).await?.content;
-    // The last one may come after the answer.
+    // The last one may arrive after the response.
     for _ in 0..500 {
         if handler.progress().len() as u64 >= plan["steps"].as_u64().unwrap_or_default() {
             break;

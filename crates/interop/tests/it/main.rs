@@ -1,4 +1,4 @@
-//! The proxy between clients and servers that others wrote.
+//! The proxy between third-party clients and servers.
 
 // A test stops at the spot when something is not as it should be.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

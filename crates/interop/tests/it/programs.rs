@@ -1,4 +1,4 @@
-//! Programs of others, which are installed once, and servers that run beside a test.
+//! Third-party programs, which are installed once, and servers that run beside a test.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use skep_testkit::process::Process;
 /// Our server, which is written with the Rust SDK of MCP.
 pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_skep-fixture-server");
 
-/// How long a program may take to say where it is.
+/// How long a program may take to print its URL.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where something is that a script under `hack/` installs, once.
@@ -63,7 +63,7 @@ impl HttpServer {
                 return Self { url: format!("http://{address}"), folder, _process: process };
             }
             process.check().unwrap();
-            assert!(Instant::now() < deadline, "{command:?} does not say where it is: {said}");
+            assert!(Instant::now() < deadline, "{command:?} does not print its URL: {said}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -7,7 +7,7 @@ use skep_config::RunConfig;
 use skep_proxy::{Proxy, Workers, serve};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
-/// A proxy that serves until it is told to stop.
+/// A proxy that serves until it is stopped.
 pub(crate) struct Proxied {
     pub(crate) address: SocketAddr,
     stop: oneshot::Sender<()>,

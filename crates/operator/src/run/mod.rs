@@ -70,13 +70,45 @@ pub async fn run(
     options: Options,
     stop: watch::Receiver<bool>,
 ) -> Result<(), RunError> {
-    let mut metrics = Metrics::default();
-    let observer = options.observe.then(|| Arc::new(Observer::new(&mut metrics.registry)));
-    let metrics = Arc::new(metrics);
-    let mode = if options.observe { Mode::Plan } else { Mode::Write };
-    let counts = metrics.clone();
-    let client = counted_client(config, mode, move |verb, resource| counts.requested(verb, resource))?;
-    let world = watches().start(&client, &options.namespaces);
+    Operator::start(config, options)?.run(stop).await
+}
+
+/// An operator whose watches have started.
+pub struct Operator {
+    options: Options,
+    mode: Mode,
+    client: Client,
+    world: Arc<World>,
+    metrics: Arc<Metrics>,
+    observer: Option<Arc<Observer>>,
+}
+
+impl Operator {
+    /// Starts the watches.
+    pub fn start(config: kube::Config, options: Options) -> Result<Self, RunError> {
+        let mut metrics = Metrics::default();
+        let observer = options.observe.then(|| Arc::new(Observer::new(&mut metrics.registry)));
+        let metrics = Arc::new(metrics);
+        let mode = if options.observe { Mode::Plan } else { Mode::Write };
+        let counts = metrics.clone();
+        let client = counted_client(config, mode, move |verb, resource| counts.requested(verb, resource))?;
+        let world = watches().start(&client, &options.namespaces);
+        Ok(Self { options, mode, client, world, metrics, observer })
+    }
+
+    /// The cluster as the operator sees it.
+    pub fn world(&self) -> &Arc<World> {
+        &self.world
+    }
+
+    /// Reconciles until `stop` says so, and then finishes what it is at.
+    pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
+        reconcile(self, stop).await
+    }
+}
+
+async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<(), RunError> {
+    let Operator { options, mode, client, world, metrics, observer } = operator;
     let mut serving = JoinSet::new();
     health::serve(&mut serving, options.health, world.clone(), None).await?;
     health::serve(&mut serving, options.metrics, world.clone(), Some(metrics.clone())).await?;

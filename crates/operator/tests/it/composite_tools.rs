@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 use skep_operator::watched::{CompositeTools, VirtualServers};
+use skep_testkit::json::condition;
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, condition_of};
+use crate::fixture::Fixture;
 
 const KIND: skep_converge::Kind = CompositeTools::KIND;
 
@@ -33,8 +34,8 @@ async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
     fixture.create(KIND, "look", workflow()).await;
     let object = fixture.settle_any(KIND, "look").await;
     assert_eq!(object.data["status"]["validationStatus"], "Valid");
-    assert_eq!(condition_of(&object, "WorkflowValidated")["reason"], "ValidationSuccess");
-    assert_eq!(condition_of(&object, "Ready")["reason"], "WorkflowReady");
+    assert_eq!(condition(&object, "WorkflowValidated")["reason"], "ValidationSuccess");
+    assert_eq!(condition(&object, "Ready")["reason"], "WorkflowReady");
     assert_eq!(object.metadata.finalizers, None);
 
     let mut steps = workflow()["steps"].clone();
@@ -48,8 +49,8 @@ async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
     ]);
     assert_eq!(object.data["status"]["validationStatus"], "Invalid");
     assert_eq!(object.data["status"]["validationErrors"], errors);
-    assert_eq!(condition_of(&object, "WorkflowValidated")["reason"], "DependencyCycle");
-    assert_eq!(condition_of(&object, "Ready")["status"], "False");
+    assert_eq!(condition(&object, "WorkflowValidated")["reason"], "DependencyCycle");
+    assert_eq!(condition(&object, "Ready")["status"], "False");
     fixture.patch_any(KIND, "look", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
     fixture.settle_any(KIND, "look").await;
 

@@ -13,9 +13,10 @@ use skep_operator::{
     settings::Settings,
     watched::{EmbeddingServers, Services, StatefulSets},
 };
+use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, condition_of};
+use crate::fixture::Fixture;
 
 const KIND: skep_converge::Kind = EmbeddingServers::KIND;
 
@@ -46,7 +47,7 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     fixture.create(KIND, "emb", spec).await;
     let object = fixture.settle_any(KIND, "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
-    assert_eq!(condition_of(&object, "Ready")["reason"], "Pending");
+    assert_eq!(condition(&object, "Ready")["reason"], "Pending");
     let live = stateful_set(&fixture).await;
     assert_eq!(live["metadata"]["labels"]["team"], "sky");
     let pods = &live["spec"]["template"];
@@ -105,7 +106,7 @@ async fn a_bad_pod_template_is_told_once_and_what_runs_goes_on() {
     fixture.patch_any(KIND, "emb", bad).await;
     let object = fixture.settle_any(KIND, "emb").await;
     assert_eq!(object.data["status"]["phase"], "Failed");
-    assert_eq!(condition_of(&object, "PodTemplateValid")["reason"], "InvalidPodTemplateSpec");
+    assert_eq!(condition(&object, "PodTemplateValid")["reason"], "InvalidPodTemplateSpec");
     assert_eq!(stateful_set(&fixture).await, before);
     fixture.patch_any(KIND, "emb", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
     fixture.settle_any(KIND, "emb").await;
@@ -116,7 +117,7 @@ async fn a_bad_pod_template_is_told_once_and_what_runs_goes_on() {
 
     fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": null}})).await;
     let object = fixture.settle_any(KIND, "emb").await;
-    assert_eq!(condition_of(&object, "PodTemplateValid")["status"], "True");
+    assert_eq!(condition(&object, "PodTemplateValid")["status"], "True");
     let live = stateful_set(&fixture).await;
     assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example/tei:2");
     fixture.operator.stop().await;
@@ -128,11 +129,11 @@ async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed(
     let recording = fixture.record();
     fixture.create(KIND, "emb", json!({"modelCache": {"size": "10240Mi"}})).await;
     let object = fixture.settle_any(KIND, "emb").await;
-    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+    assert_eq!(condition(&object, "VolumeReady"), Value::Null);
     // Another way to write the same size is no change.
     fixture.patch_any(KIND, "emb", json!({"spec": {"modelCache": {"size": "10Gi"}}})).await;
     let object = fixture.settle_any(KIND, "emb").await;
-    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+    assert_eq!(condition(&object, "VolumeReady"), Value::Null);
 
     let changes = [
         json!({"modelCache": {"size": "20Gi"}}),
@@ -146,7 +147,7 @@ async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed(
         let image = format!("registry.example/tei:{number}");
         fixture.patch_any(KIND, "emb", json!({"spec": {"image": image}})).await;
         let object = fixture.settle_any(KIND, "emb").await;
-        assert_eq!(condition_of(&object, "VolumeReady")["reason"], "ModelCacheImmutable", "change {number}");
+        assert_eq!(condition(&object, "VolumeReady")["reason"], "ModelCacheImmutable", "change {number}");
         assert_eq!(object.data["status"]["phase"], "Pending", "change {number}");
         let live = stateful_set(&fixture).await;
         let container = &live["spec"]["template"]["spec"]["containers"][0];
@@ -167,7 +168,7 @@ async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed(
         |object: &Value| object["spec"].is_object() && object["spec"]["volumeClaimTemplates"].is_null();
     fixture.until_any(StatefulSets::KIND, "emb", "made anew", anew).await;
     let object = fixture.settle_any(KIND, "emb").await;
-    assert_eq!(condition_of(&object, "VolumeReady"), Value::Null);
+    assert_eq!(condition(&object, "VolumeReady"), Value::Null);
     fixture.operator.stop().await;
 }
 
@@ -271,8 +272,7 @@ async fn it_has_no_more_rights_than_it_needs_unless_the_user_says_so() {
     fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": template}})).await;
     let object = fixture.settle_any(KIND, "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
-    least.as_object_mut().unwrap().extend(theirs.as_object().unwrap().clone());
-    assert_eq!(rights(&fixture).await, least);
+    assert_eq!(rights(&fixture).await, with_fields(least, theirs));
     fixture.operator.stop().await;
 }
 

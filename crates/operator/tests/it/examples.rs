@@ -16,16 +16,14 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 use skep_api::{GROUP, crd};
 use skep_converge::Kind;
-use skep_operator::{permissions, run, settings::Settings};
-use skep_testkit::{Namespace, User};
-use tokio::{sync::watch, time::timeout};
+use skep_operator::{permissions, settings::Settings};
+use skep_testkit::Namespace;
+use tokio::time::timeout;
 
-use crate::{documented::Documented, fixture::options};
+use crate::{documented::Documented, fixture::Operator};
 
 /// How long anything may take before it counts as not happening.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long nothing is written before it counts as settled.
-const SETTLED: Duration = Duration::from_secs(1);
 /// How long nothing may be written after that.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -142,25 +140,24 @@ fn path(object: &Value, namespace: &Namespace) -> String {
     known.unwrap_or_else(|| panic!("{api_version} {kind}")).path(Some(namespace.name()))
 }
 
-/// Waits until every status is about its spec, and nothing is written any more.
-async fn settle(examples: &[Example], user: &User) {
+/// Waits until every status is about its spec, and nothing is left to be reconciled.
+async fn settle(examples: &[Example], operator: &Operator) {
     let settled = async {
-        loop {
-            let recording = user.record();
-            tokio::time::sleep(SETTLED).await;
-            let mut reported = true;
-            for example in examples {
-                let objects = example.custom().await;
-                reported &= objects
-                    .iter()
-                    .all(|object| object["status"]["observedGeneration"] == object["metadata"]["generation"]);
-            }
-            if reported && recording.writes().await.is_empty() {
-                return;
-            }
+        while !operator.is_idle().await || !all_are_reported(examples).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
     timeout(PATIENCE, settled).await.expect("the examples settle");
+}
+
+async fn all_are_reported(examples: &[Example]) -> bool {
+    for example in examples {
+        let mut objects = example.custom().await.into_iter();
+        if objects.any(|object| object["status"]["observedGeneration"] != object["metadata"]["generation"]) {
+            return false;
+        }
+    }
+    true
 }
 
 #[tokio::test]
@@ -174,23 +171,21 @@ async fn every_example_is_accepted_runs_and_is_then_left_alone() {
     for example in &examples {
         example.namespace.grant(&user, permissions::rules()).await;
     }
-    let namespaces = examples.iter().map(|example| example.namespace.name().to_owned()).collect();
-    let (config, options) = (user.config(), options(namespaces, Settings::default()));
-    let (stop, stopped) = watch::channel(false);
-    let operator = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
+    let namespaces: Vec<_> = examples.iter().map(|example| &example.namespace).collect();
+    let operator = Operator::start(&namespaces, user.config(), Settings::default());
 
-    settle(&examples, &user).await;
+    settle(&examples, &operator).await;
     let mut running = Vec::new();
     for example in &examples {
         example.run_pods().await;
         example.run_proxies(&mut running).await;
     }
-    settle(&examples, &user).await;
+    settle(&examples, &operator).await;
     // What has waited for others has its Deployment by now.
     for example in &examples {
         example.run_proxies(&mut running).await;
     }
-    settle(&examples, &user).await;
+    settle(&examples, &operator).await;
 
     let documented = Documented::read();
     for example in &examples {
@@ -201,8 +196,7 @@ async fn every_example_is_accepted_runs_and_is_then_left_alone() {
     let recording = user.record();
     tokio::time::sleep(QUIET).await;
     assert_eq!(recording.writes().await, [] as [&str; 0]);
-    stop.send_replace(true);
-    timeout(PATIENCE, operator).await.expect("the operator stops").unwrap();
+    operator.stop().await;
 }
 
 /// All is well with an object, and what it says of itself can be looked up.

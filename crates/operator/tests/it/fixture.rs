@@ -1,9 +1,17 @@
 //! An operator in the test's own process, with one namespace to work in.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use k8s_openapi::api::{apps::v1::Deployment, events::v1::Event};
-use kube::{api::ListParams, core::DynamicObject};
+use kube::{
+    Api,
+    api::ListParams,
+    core::{ApiResource, DynamicObject},
+};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_converge::Kind;
@@ -13,14 +21,19 @@ use skep_operator::{
     settings::Settings,
     watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services},
 };
-use skep_testkit::{Namespace, User, audit::Recording};
-use skep_world::Watched;
-use tokio::{sync::watch, task::JoinHandle, time::timeout};
+use skep_testkit::{
+    Handle, Namespace, PATIENCE, User,
+    audit::{LastWrite, LastWrites, Recording},
+};
+use skep_world::{Change, Watched, World};
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinHandle,
+    time::timeout,
+};
 
-/// How long anything may take before it counts as not happening.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How long nothing must happen before it counts as settled.
-const SETTLED: Duration = Duration::from_millis(600);
+/// A retry within this time is waited for.
+const SOON: Duration = Duration::from_millis(600);
 
 /// What workloads are made of.
 pub(crate) const CHILDREN: [Kind; 6] = [
@@ -50,15 +63,36 @@ pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
 pub(crate) struct Operator {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
+    world: Arc<World>,
+    /// The writes to its namespaces since it was started.
+    writes: Mutex<LastWrites>,
 }
 
 impl Operator {
-    fn start(test: &Namespace, config: kube::Config, settings: Settings) -> Self {
+    /// Starts an operator for these namespaces.
+    pub(crate) fn start(namespaces: &[&Namespace], config: kube::Config, settings: Settings) -> Self {
+        let writes = Mutex::new(LastWrites::start(namespaces));
+        let names = namespaces.iter().map(|namespace| namespace.name().to_owned()).collect();
         let (stop, stopped) = watch::channel(false);
-        let options = options(vec![test.name().into()], settings);
-        let task =
-            tokio::spawn(async move { run::run(config, options, stopped).await.expect("the operator runs") });
-        Self { stop, task }
+        let operator = run::Operator::start(config, options(names, settings)).expect("a client");
+        let world = operator.world().clone();
+        let task = tokio::spawn(async move { operator.run(stopped).await.expect("the operator runs") });
+        Self { stop, task, world, writes }
+    }
+
+    /// Whether every write to its namespaces was delivered by the watches, and nothing is left to be reconciled.
+    pub(crate) async fn is_idle(&self) -> bool {
+        let queue = self.world.queue();
+        let Some(finished) = queue.idle(SOON).filter(|_| self.world.is_listed()) else { return false };
+        let received = self.writes.lock().await.read().await.all(|write| self.has_received(write));
+        // Whatever ran meanwhile may have written after the log was read.
+        received && queue.idle(SOON) == Some(finished)
+    }
+
+    fn has_received(&self, write: &LastWrite) -> bool {
+        let object = DynamicObject { types: None, metadata: write.metadata.clone(), data: Value::Null };
+        let change = if write.deleted { Change::Deleted } else { Change::Stored };
+        self.world.has_delivered(&write.group, &write.resource, &object, change)
     }
 
     pub(crate) async fn stop(self) {
@@ -96,7 +130,7 @@ impl Fixture {
 
     /// An operator that is this user and talks to the API server in this way.
     pub(crate) fn of(test: Namespace, user: User, config: kube::Config, settings: Settings) -> Self {
-        let operator = Operator::start(&test, config.clone(), settings.clone());
+        let operator = Operator::start(&[&test], config.clone(), settings.clone());
         Self { test, user, operator, config, settings }
     }
 
@@ -129,7 +163,7 @@ impl Fixture {
         self.settle(created.metadata.name.as_deref().unwrap()).await
     }
 
-    /// Waits until the server's status is about its spec and the operator writes no more.
+    /// Waits until the server's status is about its spec and the operator is idle.
     pub(crate) async fn settle(&self, name: &str) -> MCPServer {
         self.settle_any(Servers::KIND, name).await;
         self.test.api::<MCPServer>().get(name).await.unwrap()
@@ -141,19 +175,27 @@ impl Fixture {
             loop {
                 let object = self.object(kind, name).await.unwrap();
                 let observed = object.data["status"]["observedGeneration"].as_i64();
-                if observed == object.metadata.generation && self.record_is_quiet().await {
+                if observed == object.metadata.generation && self.operator.is_idle().await {
                     return self.object(kind, name).await.unwrap();
                 }
-                tokio::time::sleep(Duration::from_millis(30)).await;
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
         timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{name} does not settle"))
     }
 
-    async fn record_is_quiet(&self) -> bool {
-        let recording = self.record();
-        tokio::time::sleep(SETTLED).await;
-        recording.writes().await.is_empty()
+    /// Waits until nothing is left to be reconciled, for as long as the queue moves: there may be many objects, and a small
+    /// machine.
+    pub(crate) async fn until_idle(&self) {
+        let queue = self.operator.world.queue();
+        let (mut depth, mut moved) = (queue.depth(), Instant::now());
+        while !self.operator.is_idle().await {
+            if queue.depth() != depth {
+                (depth, moved) = (queue.depth(), Instant::now());
+            }
+            assert!(moved.elapsed() < PATIENCE, "{depth} objects are queued, and none is reconciled");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     /// Waits until the server's status is as asked.
@@ -179,21 +221,8 @@ impl Fixture {
         what: &str,
         is: impl Fn(&DynamicObject) -> bool,
     ) -> DynamicObject {
-        let reached = async {
-            loop {
-                let object = self.object(kind, name).await.unwrap();
-                if is(&object) {
-                    return object;
-                }
-                tokio::time::sleep(Duration::from_millis(30)).await;
-            }
-        };
-        match timeout(PATIENCE, reached).await {
-            Ok(object) => object,
-            Err(_) => {
-                panic!("{name} is never {what}: {:#}", self.object(kind, name).await.unwrap().data["status"])
-            }
-        }
+        let object = self.handle(kind, name).until(what, |object| object.is_some_and(&is)).await;
+        object.unwrap()
     }
 
     /// Creates an object of any kind.
@@ -210,10 +239,7 @@ impl Fixture {
 
     /// Changes an object of any kind by a merge patch.
     pub(crate) async fn patch_any(&self, kind: Kind, name: &str, patch: Value) {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
-        let request = request.body(patch.to_string().into_bytes()).unwrap();
-        self.test.client().request::<DynamicObject>(request).await.unwrap();
+        self.handle(kind, name).patch(&patch).await;
     }
 
     /// Reports a status as another program does, by a plain write of the whole.
@@ -247,25 +273,13 @@ impl Fixture {
 
     /// Deletes an object of any kind.
     pub(crate) async fn delete(&self, kind: Kind, name: &str) {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::delete(path).body(Vec::new()).unwrap();
-        self.test.client().request::<Value>(request).await.unwrap();
+        self.handle(kind, name).delete().await;
     }
 
     /// Waits until an object of any kind is as asked. One that is not there is null.
     pub(crate) async fn until_any(&self, kind: Kind, name: &str, what: &str, is: impl Fn(&Value) -> bool) {
-        let now = async || match self.object(kind, name).await {
-            Some(object) => serde_json::to_value(object).unwrap(),
-            None => Value::Null,
-        };
-        let reached = async {
-            while !is(&now().await) {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
-        if timeout(PATIENCE, reached).await.is_err() {
-            panic!("{} {name} is never {what}: {:#}", kind.kind, now().await);
-        }
+        let is = |object: Option<&DynamicObject>| is(&json!(object));
+        self.handle(kind, name).until(what, is).await;
     }
 
     /// All objects of a kind.
@@ -277,13 +291,18 @@ impl Fixture {
 
     /// An object of any kind.
     pub(crate) async fn object(&self, kind: Kind, name: &str) -> Option<DynamicObject> {
-        let path = format!("{}/{name}", kind.path(Some(self.test.name())));
-        let request = http::Request::get(path).body(Vec::new()).unwrap();
-        match self.test.client().request(request).await {
-            Ok(object) => Some(object),
-            Err(kube::Error::Api(status)) if status.is_not_found() => None,
-            Err(error) => panic!("{error}"),
-        }
+        self.handle(kind, name).find().await
+    }
+
+    fn handle(&self, kind: Kind, name: &str) -> Handle<DynamicObject> {
+        let resource = ApiResource {
+            group: kind.group.into(),
+            version: kind.version.into(),
+            api_version: kind.api_version(),
+            kind: kind.kind.into(),
+            plural: kind.plural.into(),
+        };
+        Handle::new(Api::namespaced_with(self.test.client(), self.test.name(), &resource), name)
     }
 
     /// What people were told, as reasons and notes, sorted.
@@ -312,15 +331,8 @@ pub(crate) fn conditions(object: &DynamicObject) -> BTreeMap<String, (String, St
 
 /// The status and reason of a condition.
 pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, String)> {
-    let conditions = server.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == type_);
-    found.next().map(|condition| (condition.status.clone(), condition.reason.clone()))
-}
-
-/// The condition of an object of any kind, or null.
-pub(crate) fn condition_of(object: &DynamicObject, type_: &str) -> Value {
-    let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().find(|condition| condition["type"] == type_).cloned().unwrap_or_default()
+    let condition = skep_testkit::json::condition(server, type_);
+    Some((condition["status"].as_str()?.to_owned(), condition["reason"].as_str()?.to_owned()))
 }
 
 /// A text without the checksums in it, which differ where the namespace does.

@@ -1,6 +1,5 @@
 //! Nothing moves when nothing changes, for generated VirtualMCPServers.
 
-use kube::core::DynamicObject;
 use proptest::{
     prelude::*,
     sample::select,
@@ -13,13 +12,11 @@ use skep_api::kinds::{
     MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, VirtualMCPCompositeToolDefinition, VirtualMCPServer,
     VirtualMCPServerPhase,
 };
-use skep_operator::watched::VirtualServers;
 use skep_testkit::fixtures::{TestGroup, TestServer, TestToolConfig};
-use skep_world::Watched;
 
 use crate::{
     fixture::Fixture,
-    virtual_server::{certificates, object, secret, settled},
+    virtual_server::{certificates, object, secret},
 };
 
 /// How many specs are tried in one run.
@@ -212,13 +209,10 @@ async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
     let api = fixture.test.api::<VirtualMCPServer>();
     let all = async || api.list(&kube::api::ListParams::default()).await.unwrap().items;
     // Each has its time: there are many, and they share the machine.
-    for number in 0..SPECS {
-        let observed = |object: &DynamicObject| object.data["status"]["observedGeneration"].is_i64();
-        let name = format!("v-{number}");
-        fixture.until_object(VirtualServers::KIND, &name, "reported on", observed).await;
-    }
-    settled(&fixture, "v-0").await;
-    let statuses = all().await.into_iter().filter_map(|server| server.status);
+    fixture.until_idle().await;
+    let statuses: Vec<_> = all().await.into_iter().filter_map(|server| server.status).collect();
+    assert!(statuses.len() == SPECS && statuses.iter().all(|status| status.observed_generation == Some(1)));
+    let statuses = statuses.into_iter();
     let failed = statuses.filter(|status| status.phase == Some(VirtualMCPServerPhase::Failed));
     let failed: Vec<String> = failed.filter_map(|status| status.message).collect();
     assert!(failed.len() < SPECS / 2, "most generated servers cannot run: {failed:#?}");
@@ -229,8 +223,7 @@ async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    settled(&fixture, "v-0").await;
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    fixture.until_idle().await;
     let writes = recording.requests().await;
     let rewritten: Vec<String> =
         writes.iter().filter(|request| request.is_write()).map(ToString::to_string).collect();

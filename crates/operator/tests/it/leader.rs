@@ -37,17 +37,10 @@ async fn replica(test: &Namespace, name: &str) -> (User, JoinHandle<()>, watch::
 }
 
 async fn until_applied(test: &Namespace, name: &str, generation: i64) {
-    let api = test.api::<MCPServer>();
-    let applied = async {
-        loop {
-            let status = api.get(name).await.unwrap().status.unwrap_or_default();
-            if status.observed_generation == Some(generation) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+    let observed = |server: Option<&MCPServer>| {
+        server.and_then(|server| server.status.as_ref()?.observed_generation) == Some(generation)
     };
-    timeout(Duration::from_secs(60), applied).await.unwrap_or_else(|_| panic!("nobody works on {name}"));
+    test.object(name).until("reconciled", observed).await;
 }
 
 /// The children that a user has written, without leases and events.

@@ -9,9 +9,10 @@ use skep_operator::{
     settings::Settings,
     watched::{ConfigMaps, Deployments, Registries, Services},
 };
+use skep_testkit::json::condition;
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, condition_of};
+use crate::fixture::Fixture;
 
 const KIND: skep_converge::Kind = Registries::KIND;
 const DEPRECATED: &str = "MCPRegistryDeprecated";
@@ -47,7 +48,7 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
     let message = "the registry's pod is on its way: if it takes long, kubectl describe pod -l app.kubernetes.io/name=reg-api";
     assert_eq!(object.data["status"]["message"], message);
     assert_eq!(object.data["status"]["url"], Value::Null);
-    assert_eq!(condition_of(&object, "Ready")["reason"], "NotReady");
+    assert_eq!(condition(&object, "Ready")["reason"], "NotReady");
     assert_eq!(object.metadata.finalizers, None);
     let first = pod(&fixture).await;
     assert_eq!(names(&first["spec"]["imagePullSecrets"]), ["mine", "theirs"]);
@@ -121,7 +122,7 @@ async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
     });
     fixture.create(KIND, "reg", json!({"configYAML": "a: 1\n", "podTemplateSpec": template})).await;
     let object = fixture.settle_any(KIND, "reg").await;
-    assert_eq!(condition_of(&object, "PodTemplateValid")["reason"], "ValidPodTemplateSpec");
+    assert_eq!(condition(&object, "PodTemplateValid")["reason"], "ValidPodTemplateSpec");
     let pod = pod(&fixture).await;
     let labels = &pod["metadata"]["labels"];
     assert_eq!((&labels["team"], &labels["app.kubernetes.io/name"]), (&json!("sky"), &json!("reg-api")));
@@ -142,7 +143,7 @@ async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
 
     fixture.patch_any(KIND, "reg", json!({"spec": {"podTemplateSpec": null}})).await;
     let object = fixture.settle_any(KIND, "reg").await;
-    assert_eq!(condition_of(&object, "PodTemplateValid"), Value::Null);
+    assert_eq!(condition(&object, "PodTemplateValid"), Value::Null);
     let deployment = fixture.deployment("reg-api").await;
     let hash = "toolhive.stacklok.io/podtemplatespec-hash";
     assert!(!deployment.metadata.annotations.unwrap_or_default().contains_key(hash));
@@ -295,7 +296,7 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
         let object = fixture.object(KIND, "reg").await.unwrap();
         assert_eq!(object.data["status"]["message"], message);
         assert_eq!(object.data["status"]["phase"], "Failed", "{message}");
-        assert_eq!(condition_of(&object, "Ready")["reason"], reason, "{message}");
+        assert_eq!(condition(&object, "Ready")["reason"], reason, "{message}");
         let events = fixture.events().await;
         // Those of one reason are counted in the first of them.
         assert!(events.iter().any(|(reason, _)| reason == event), "{message}: {events:#?}");

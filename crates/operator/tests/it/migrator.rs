@@ -33,6 +33,7 @@ use skep_operator::{
 use skep_testkit::{
     ControlPlane, Namespace, User,
     fixtures::{TestGroup, TestServer, TestToolConfig},
+    until,
 };
 use skep_world::Watched;
 use tokio::{sync::watch, time::timeout};
@@ -85,12 +86,8 @@ impl Cluster {
         for (kind, spec) in
             [(Groups::KIND, json!({})), (ToolConfigs::KIND, json!({})), (Servers::KIND, server)]
         {
-            let switched = async {
-                while self.probe(kind, &spec).await != format!("{}/{version}", skep_api::GROUP) {
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                }
-            };
-            timeout(PATIENCE, switched).await.unwrap_or_else(|_| panic!("{} are not stored so", kind.plural));
+            let stored_in = format!("{}/{version}", skep_api::GROUP);
+            until(&stored_in, async || self.probe(kind, &spec).await == stored_in).await;
         }
     }
 
@@ -119,20 +116,14 @@ impl Cluster {
     }
 
     async fn until_migrated(&self) {
-        let migrated = async {
-            loop {
-                let list = crds(self.test.client()).list(&ListParams::default()).await.unwrap();
-                let done = |crd: &CustomResourceDefinition| {
-                    let storage = crd.spec.versions.iter().find(|version| version.storage).unwrap();
-                    crd.status.as_ref().unwrap().stored_versions.iter().flatten().eq([&storage.name])
-                };
-                if list.items.iter().all(done) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+        let done = |crd: &CustomResourceDefinition| {
+            let storage = crd.spec.versions.iter().find(|version| version.storage).unwrap();
+            crd.status.as_ref().unwrap().stored_versions.iter().flatten().eq([&storage.name])
         };
-        timeout(PATIENCE, migrated).await.expect("all CRDs have one stored version");
+        until("all CRDs have one stored version", async || {
+            crds(self.test.client()).list(&ListParams::default()).await.unwrap().items.iter().all(done)
+        })
+        .await;
     }
 
     /// Every object as the API shows it, in the order of their names.
@@ -222,12 +213,7 @@ async fn every_object_is_stored_in_the_storage_version_and_nothing_else_changes(
     let told = ("Normal".to_owned(), "StorageVersionMigrationSucceeded".to_owned(), "Migrate".to_owned());
     let kinds = skep_api::crd::crds().unwrap().iter().filter(|crd| crd.spec.versions.len() > 1).count();
     // The last event comes after what it tells of.
-    let all_told = async {
-        while cluster.events().await != vec![told.clone(); kinds] {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(PATIENCE, all_told).await.expect("each CRD has its event");
+    until("each CRD has its event", async || cluster.events().await == vec![told.clone(); kinds]).await;
     // One write for each object, and one for each CRD that has two versions.
     let writes = recording.writes().await;
     let events = writes.iter().filter(|write| write.contains("events")).count();
@@ -315,13 +301,8 @@ async fn an_operator_for_all_namespaces_does_it_if_asked_and_one_for_some_never(
     };
     let recording = user.record();
     let (stop, task) = start(vec![cluster.test.name().into()]);
-    let groups = cluster.test.api::<MCPGroup>();
-    let works = async {
-        while groups.get("group-0").await.unwrap().status.is_none() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    };
-    timeout(PATIENCE, works).await.expect("it works on groups");
+    let has_status = |group: Option<&MCPGroup>| group.is_some_and(|group| group.status.is_some());
+    cluster.test.object("group-0").until("reconciled", has_status).await;
     stop.send_replace(true);
     timeout(PATIENCE, task).await.unwrap().unwrap();
     let requests = recording.requests().await;

@@ -6,6 +6,7 @@ use skep_operator::watched::{
     AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
     TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
 };
+use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
@@ -84,30 +85,20 @@ fn referrers() -> Vec<Referrer> {
     ]
 }
 
-fn with(mut base: Value, fields: Value) -> Value {
-    base.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    base
-}
-
 fn server(fields: Value) -> Value {
-    with(json!({"image": "registry.example/mcp:1"}), fields)
+    with_fields(json!({"image": "registry.example/mcp:1"}), fields)
 }
 
 fn remote(fields: Value) -> Value {
-    with(json!({"remoteUrl": "https://mcp.example/mcp"}), fields)
+    with_fields(json!({"remoteUrl": "https://mcp.example/mcp"}), fields)
 }
 
 fn virtual_server(fields: Value) -> Value {
-    with(json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}}), fields)
+    with_fields(json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}}), fields)
 }
 
 fn listed(object: &Value) -> Value {
     object["status"]["referencingWorkloads"].clone()
-}
-
-fn condition<'a>(object: &'a Value, type_: &str) -> &'a Value {
-    let conditions = object["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().find(|condition| condition["type"] == type_).unwrap_or(&Value::Null)
 }
 
 #[tokio::test]
@@ -357,7 +348,7 @@ async fn each_controller_writes_the_status_of_its_own_kind_alone() {
     for (number, (_, workload, spec)) in referrers().into_iter().enumerate() {
         let spec = match workload {
             kind if kind == Servers::KIND || kind == RemoteProxies::KIND => {
-                with(spec("shared"), json!({"groupRef": {"name": "g"}}))
+                with_fields(spec("shared"), json!({"groupRef": {"name": "g"}}))
             }
             _ => spec("shared"),
         };

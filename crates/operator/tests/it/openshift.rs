@@ -1,6 +1,6 @@
 //! An OpenShift is known by its API, unless the installation says what the cluster is.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use http::Request;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use skep_operator::{
     settings::{Platform, Settings},
     watched::Deployments,
 };
-use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer};
+use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, until};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
@@ -31,12 +31,8 @@ async fn serve_routes(test: &Namespace) {
     let request = Request::post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions");
     let request = request.body(definition.to_string().into_bytes()).unwrap();
     test.client().request::<Value>(request).await.unwrap();
-    let served = async {
-        while test.client().list_api_group_resources("route.openshift.io/v1").await.is_err() {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), served).await.expect("routes are served");
+    let is_served = async || test.client().list_api_group_resources("route.openshift.io/v1").await.is_ok();
+    until("routes are served", is_served).await;
 }
 
 /// The user of the pods of a server's proxy.

@@ -22,13 +22,13 @@ use skep_operator::{
     settings::Settings,
     watched::{Deployments, Entries, OidcConfigs, TelemetryConfigs, VirtualServers, watches},
 };
-use skep_testkit::{User, fixtures::TestGroup};
+use skep_testkit::{User, fixtures::TestGroup, until};
 use skep_world::{Target, Watched};
 use tower::{BoxError, filter::FilterLayer};
 
 use crate::{
     fixture::Fixture,
-    virtual_server::{certificates, object, patch, secret, settled, until},
+    virtual_server::{certificates, object, patch, secret, settled},
 };
 
 const HASH: &str = "toolhive.stacklok.io/podvolumes-hash";

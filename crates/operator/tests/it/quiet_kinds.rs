@@ -97,20 +97,18 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
         }
     }
     assert!(names.values().map(Vec::len).sum::<usize>() >= 200, "too few: {names:?}");
+    fixture.until_idle().await;
     for (kind, names) in &names {
         for name in names {
-            let reported = |object: &Value| object["status"]["observedGeneration"] == 1;
-            fixture.until_any(*kind, name, "reported on", reported).await;
+            let object = fixture.object(*kind, name).await.unwrap();
+            assert_eq!(object.data["status"]["observedGeneration"], 1, "{} {name}", kind.kind);
         }
     }
-    let (kind, first) = names.first_key_value().unwrap();
-    fixture.settle_any(*kind, &first[0]).await;
     let before = versions(&fixture).await;
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    fixture.settle_any(*kind, &first[0]).await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    fixture.until_idle().await;
     assert_eq!(recording.writes().await, [] as [&str; 0]);
     assert_eq!(versions(&fixture).await, before);
     fixture.operator.stop().await;

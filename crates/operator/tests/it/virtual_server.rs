@@ -1,7 +1,5 @@
 //! The life of a VirtualMCPServer.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::{
     api::{Patch, PatchParams},
@@ -19,9 +17,12 @@ use skep_operator::{
     settings::Settings,
     watched::{Entries, TelemetryConfigs, VirtualServers},
 };
-use skep_testkit::fixtures::{TestGroup, TestOidcConfig, TestServer};
+use skep_testkit::{
+    fixtures::{TestGroup, TestOidcConfig, TestServer},
+    json::with_fields,
+    until,
+};
 use skep_world::Watched;
-use tokio::time::timeout;
 
 use crate::fixture::Fixture;
 
@@ -55,20 +56,10 @@ pub(crate) async fn patch(fixture: &Fixture, name: &str, spec: Value) -> Virtual
     settled(fixture, name).await
 }
 
-/// Waits until something is so.
-pub(crate) async fn until(what: &str, is: impl AsyncFn() -> bool) {
-    let reached = async {
-        while !is().await {
-            tokio::time::sleep(Duration::from_millis(30)).await;
-        }
-    };
-    timeout(Duration::from_secs(30), reached).await.unwrap_or_else(|_| panic!("it is never so: {what}"));
-}
-
 /// A server of the group `all` that takes everybody, with further fields.
 async fn server(fixture: &Fixture, name: &str, fields: Value) -> VirtualMCPServer {
-    let mut spec = json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}});
-    spec.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let spec =
+        with_fields(json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}}), fields);
     fixture.test.create_object(&object::<VirtualMCPServer>(name, spec)).await;
     settled(fixture, name).await
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use skep_api::{GROUP, crd};
 use skep_operator::render::RenderError;
 
-/// The objects of a file, and where each of them is.
+/// The objects of a file, with their positions.
 #[derive(Default)]
 pub(crate) struct Manifests {
     name: String,
@@ -28,7 +28,7 @@ impl Manifests {
         Self::of(&text, &file.display().to_string(), namespace)
     }
 
-    /// The objects of a text, which is called `name` in errors. Those that name no namespace are in the one that is given.
+    /// The objects of a text, which errors refer to as `name`. Objects without a namespace get the given one.
     pub(crate) fn of(text: &str, name: &str, namespace: &str) -> anyhow::Result<Self> {
         let documents: Vec<Value> =
             serde_saphyr::from_multiple(text).map_err(|error| not_yaml(name, &error))?;
@@ -50,7 +50,7 @@ impl Manifests {
             if let Some(first) = manifests.objects.iter().position(|other| is_same(other, &object)) {
                 let first = lines::line(text, manifests.documents[first], "").unwrap_or_default();
                 let place = manifests.line(number, "");
-                bail!("{place}{who}it is there already, in line {first}: give it another name");
+                bail!("{place}{who}already defined in line {first}: use another name");
             }
             manifests.objects.push(object);
             manifests.documents.push(number);
@@ -58,7 +58,7 @@ impl Manifests {
         Ok(manifests)
     }
 
-    /// The place of an object as `file:line: `: that of the field which the message begins with, if it does.
+    /// The position of an object as `file:line: `, or of the field at the start of the message.
     pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, message: &str) -> String {
         let found = self.objects.iter().position(|object| {
             object.types.as_ref().is_some_and(|types| types.kind == kind)
@@ -71,7 +71,7 @@ impl Manifests {
         }
     }
 
-    /// The place of an object that is not what its kind says. It names no namespace, so the first by its name is taken.
+    /// The position of an unreadable object. The error has no namespace, so the first object of that name is used.
     pub(crate) fn place_of(&self, error: &RenderError) -> String {
         let RenderError::Unreadable { kind, name, error } = error;
         let namespaces = self.objects.iter().filter(|object| object.metadata.name.as_ref() == Some(name));
@@ -79,7 +79,7 @@ impl Manifests {
         self.place(kind, namespace.unwrap_or_default(), name, error)
     }
 
-    /// The file as `file: `, or nothing where there is none.
+    /// The file as `file: `, or an empty string without a file.
     pub(crate) fn file(&self) -> String {
         if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
     }
@@ -92,7 +92,7 @@ impl Manifests {
     }
 }
 
-/// The kind and name of an object as `kind name: `, as far as it has them.
+/// The kind and name of an object as `kind name: `, as far as they exist.
 fn who(document: &Value) -> String {
     let (kind, name) = (document["kind"].as_str(), document["metadata"]["name"].as_str());
     let known: Vec<&str> = [kind, name].into_iter().flatten().collect();
@@ -105,7 +105,7 @@ fn is_same(one: &DynamicObject, other: &DynamicObject) -> bool {
         && one.metadata.namespace == other.metadata.namespace
 }
 
-/// The first line says what; the rest of the text draws a picture of it.
+/// Only the first line is kept; the rest of the message is a drawing of the source.
 fn not_yaml(name: &str, error: &serde_saphyr::Error) -> anyhow::Error {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
@@ -113,15 +113,15 @@ fn not_yaml(name: &str, error: &serde_saphyr::Error) -> anyhow::Error {
         .split_once(": ")
         .filter(|(place, _)| place.starts_with("line "))
         .map_or(first, |(_, what)| what);
-    // What a program that calls the parser could do is not for people.
+    // This hint is for programs that call the parser.
     let what = what.split(", set DuplicateKeyPolicy").next().unwrap_or(what);
     match error.location() {
-        Some(place) => anyhow::anyhow!("{name}:{}: this is not YAML: {what}", place.line()),
-        None => anyhow::anyhow!("{name}: this is not YAML: {what}"),
+        Some(place) => anyhow::anyhow!("{name}:{}: not valid YAML: {what}", place.line()),
+        None => anyhow::anyhow!("{name}: not valid YAML: {what}"),
     }
 }
 
-/// A document as an object that the API server would have given a generation.
+/// A document as an object, with the namespace and generation that the API server would set.
 fn object(mut document: Value, namespace: &str, crds: &[Value]) -> anyhow::Result<DynamicObject> {
     let (api_version, kind) = (document["apiVersion"].as_str(), document["kind"].as_str());
     let (Some(api_version), Some(kind)) = (api_version, kind) else {
@@ -148,7 +148,7 @@ fn kind_is(document: &Value, kind: &str) -> bool {
     document["apiVersion"] == "v1" && document["kind"] == kind
 }
 
-/// Moves plain text to where a Secret keeps its values, as the API server does.
+/// Encodes stringData into data, as the API server does.
 fn encode(secret: &mut Value) {
     let Value::Object(plain) = secret["stringData"].take() else { return };
     for (key, value) in plain {

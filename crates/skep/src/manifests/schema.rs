@@ -1,26 +1,26 @@
-//! What an object must be by the schema of its kind, as far as that is plain: fields, types, values and bounds. The rules in CEL
-//! are for the API server alone.
+//! Validation of an object by the schema of its kind: fields, types, values and bounds. Only the API server evaluates the rules in
+//! CEL.
 
 use anyhow::{bail, ensure};
 use regex::Regex;
 use serde_json::Value;
 use skep_api::GROUP;
 
-/// How alike two names must be for one to be a slip of the other.
+/// The similarity from which on a name is suggested for another.
 const ALIKE: f64 = 0.75;
 
-/// The first thing that is wrong, as a sentence that begins with the field.
+/// The first error, as a message that starts with the field.
 pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value]) -> anyhow::Result<()> {
     let name = |crd: &Value| crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let Some(crd) = crds.iter().find(|crd| name(crd) == kind) else {
         let all: Vec<String> = crds.iter().map(name).collect();
-        bail!("kind: there is no kind {kind} in {GROUP}{}", meant(kind, all.iter().map(String::as_str)));
+        bail!("kind: unknown kind {kind} in {GROUP}{}", meant(kind, all.iter().map(String::as_str)));
     };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let served: Vec<&Value> = versions.filter(|version| version["served"] == true).collect();
     let names = || served.iter().filter_map(|version| version["name"].as_str()).collect::<Vec<_>>();
     let Some(found) = served.iter().find(|served| served["name"] == version) else {
-        bail!("apiVersion: there is no version {version} of {kind}: use {}", names().join(" or "));
+        bail!("apiVersion: unknown version {version} of {kind}: use {}", names().join(" or "));
     };
     let schema = &found["schema"]["openAPIV3Schema"];
     let Value::Object(fields) = document else { bail!("{kind} must be an object") };
@@ -30,7 +30,7 @@ pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value])
             _ => match schema["properties"].get(field) {
                 Some(schema) => checked(value, schema, field)?,
                 None => {
-                    bail!("{field}: there is no such field{}", meant(field, names_of(&schema["properties"])))
+                    bail!("{field}: unknown field{}", meant(field, names_of(&schema["properties"])))
                 }
             },
         }
@@ -40,8 +40,8 @@ pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value])
 
 fn checked(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
     let is_empty_list = value.is_null() && schema["type"] == "array";
-    ensure!(!is_empty_list, "{path}: there is nothing in it: leave it out, or write []");
-    // Nothing is what is left out, or the types say that it must not be.
+    ensure!(!is_empty_list, "{path}: is empty: leave it out, or write []");
+    // Null is the same as absent; the types reject it where that is not allowed.
     if value.is_null() || schema["x-kubernetes-int-or-string"] == true {
         return Ok(());
     }
@@ -55,17 +55,17 @@ fn checked(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
         _ => true,
     };
     let wanted = schema["type"].as_str().unwrap_or_default();
-    ensure!(fits, "{path}: it must be {}, and is {}", article(wanted), article(type_of(value)));
+    ensure!(fits, "{path}: must be {}, is {}", article(wanted), article(type_of(value)));
     match value {
         Value::Object(_) => object(value, schema, path),
         Value::Array(items) => {
             ensure!(
                 bound(schema, "minItems").is_none_or(|least| items.len() as f64 >= least),
-                "{path}: there are too few"
+                "{path}: too few items"
             );
             ensure!(
                 bound(schema, "maxItems").is_none_or(|most| items.len() as f64 <= most),
-                "{path}: there are too many"
+                "{path}: too many items"
             );
             let mut items = items.iter().enumerate();
             items.try_for_each(|(number, item)| checked(item, &schema["items"], &format!("{path}[{number}]")))
@@ -76,12 +76,12 @@ fn checked(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
             let (least, most) = (bound(schema, "minimum"), bound(schema, "maximum"));
             ensure!(
                 least.is_none_or(|least| number >= least),
-                "{path}: {number} is too small: the least is {}",
+                "{path}: {number} is too small: the minimum is {}",
                 least.unwrap_or_default()
             );
             ensure!(
                 most.is_none_or(|most| number <= most),
-                "{path}: {number} is too large: the most is {}",
+                "{path}: {number} is too large: the maximum is {}",
                 most.unwrap_or_default()
             );
             Ok(())
@@ -100,7 +100,7 @@ fn object(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
             (Some(schema), _) => checked(value, schema, &path)?,
             (None, Some(schema)) if schema.is_object() => checked(value, schema, &path)?,
             _ if takes_any => {}
-            _ => bail!("{path}: there is no such field{}", meant(field, names_of(&schema["properties"]))),
+            _ => bail!("{path}: unknown field{}", meant(field, names_of(&schema["properties"]))),
         }
     }
     required(value, schema, path)
@@ -119,12 +119,12 @@ fn string(text: &str, schema: &Value, path: &str) -> anyhow::Result<()> {
         ensure!(known.contains(&text), "{path}: {text:?} is not one of {}", known.join(", "));
     }
     let length = text.chars().count() as f64;
-    ensure!(bound(schema, "minLength").is_none_or(|least| length >= least), "{path}: it is too short");
-    ensure!(bound(schema, "maxLength").is_none_or(|most| length <= most), "{path}: it is too long");
+    ensure!(bound(schema, "minLength").is_none_or(|least| length >= least), "{path}: too short");
+    ensure!(bound(schema, "maxLength").is_none_or(|most| length <= most), "{path}: too long");
     let pattern = schema["pattern"].as_str();
-    // What is only written otherwise here than in the API server's language is left to that.
+    // A pattern that this library does not support is left to the API server.
     if let Some(pattern) = pattern.and_then(|pattern| Regex::new(pattern).ok()) {
-        ensure!(pattern.is_match(text), "{path}: it must be of the form {pattern}");
+        ensure!(pattern.is_match(text), "{path}: must match {pattern}");
     }
     Ok(())
 }
@@ -137,12 +137,12 @@ fn names_of(properties: &Value) -> impl Iterator<Item = &str> {
     properties.as_object().into_iter().flatten().map(|(name, _)| name.as_str())
 }
 
-/// The name that was meant, if one is alike.
+/// A suggestion, if a known name is similar.
 fn meant<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
     let alike = |name: &&str| strsim::jaro_winkler(&written.to_lowercase(), &name.to_lowercase());
     let best = names.map(|name| (alike(&name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
     match best {
-        Some((likeness, name)) if likeness >= ALIKE => format!(": is it {name}?"),
+        Some((likeness, name)) if likeness >= ALIKE => format!("; did you mean {name}?"),
         _ => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! A plan for programs.
+//! Plans as JSON.
 
 use serde_json::{Value, json};
 use skep_converge::{Change, Planned as Write};
@@ -66,7 +66,7 @@ fn event(notice: &Notice) -> Value {
     json!({"type": severity, "reason": notice.reason, "note": notice.note})
 }
 
-/// What keeps an object from what its spec says.
+/// Why an object cannot be reconciled.
 pub(super) fn problem(plan: &Plan) -> Option<&str> {
     match &plan.found {
         Found::Unreadable(error) => Some(error),

@@ -1,7 +1,7 @@
 //! `skep plan`: what the operator would change in a cluster.
 
-mod chosen;
 mod json;
+mod selector;
 mod text;
 
 use std::{env, process::ExitCode};
@@ -17,21 +17,21 @@ use skep_operator::{
 use skep_world::Target;
 
 use crate::output::print;
-use chosen::Chosen;
+use selector::ObjectSelector;
 
 /// Print what the operator would change in the cluster, and why, for each object. Nothing is written.
 ///
-/// The API server is asked to try each write without making it (dryRun=All), so that its defaults and everybody's webhooks
-/// are part of the answer; you must be allowed what the operator is. Settings come from the variables that the operator
-/// has: set TOOLHIVE_RUNNER_IMAGE and VMCP_IMAGE as your installation does.
+/// Each write is sent to the API server as a dry run (dryRun=All), so that defaults and admission webhooks are included; you
+/// need the operator's permissions. Settings come from the operator's environment variables: set TOOLHIVE_RUNNER_IMAGE
+/// and VMCP_IMAGE as in your installation.
 ///
-/// The exit code is 0 if there is nothing to do, 2 if there is something, and 1 if that cannot be said.
+/// The exit code is 0 if there is nothing to do, 2 if there are changes, and 1 on an error.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  skep plan\n  skep plan -n team-a MCPServer/fetch\n  skep plan -A --output json"
 )]
 pub(crate) struct Args {
-    /// The namespace. Without it, the one of the context.
+    /// The namespace. Default: that of the context.
     #[arg(short, long)]
     namespace: Option<String>,
 
@@ -39,28 +39,28 @@ pub(crate) struct Args {
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
 
-    /// The context of the kubeconfig. Without it, the current one.
+    /// The context of the kubeconfig. Default: the current one.
     #[arg(long)]
     context: Option<String>,
 
-    /// How to print it.
+    /// The output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 
-    /// The objects, as NAME or KIND/NAME. Without any, all of them.
+    /// The objects, as NAME or KIND/NAME. Default: all.
     #[arg(value_name = "OBJECT")]
-    objects: Vec<Chosen>,
+    objects: Vec<ObjectSelector>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Plain text.
     Text,
-    /// For programs.
+    /// JSON.
     Json,
 }
 
-/// There is something to do.
+/// The exit code for changes.
 const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -74,11 +74,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if settled { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
 }
 
-/// An object, and what would be done for it.
+/// An object and its plan.
 type Planned = (Target, Plan);
 
 async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
-    // Errors of these say what their causes say.
+    // These errors include their causes.
     let config = match &args.context {
         Some(context) => {
             let options =
@@ -94,34 +94,36 @@ async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
         (None, _) => vec![config.default_namespace.clone()],
     };
     let settings = Settings::from_env(&env::vars().collect());
-    let is_chosen =
-        |target: &Target| args.objects.is_empty() || args.objects.iter().any(|chosen| chosen.is(target));
-    // The sentence says what its causes say.
-    let planned = plan(config, &namespaces, settings, is_chosen).await.map_err(|error| anyhow!("{error}"))?;
-    for chosen in &args.objects {
-        if !planned.iter().any(|(target, _)| chosen.is(target)) {
+    let is_selected = |target: &Target| {
+        args.objects.is_empty() || args.objects.iter().any(|selector| selector.matches(target))
+    };
+    // The error includes its causes.
+    let planned =
+        plan(config, &namespaces, settings, is_selected).await.map_err(|error| anyhow!("{error}"))?;
+    for selector in &args.objects {
+        if !planned.iter().any(|(target, _)| selector.matches(target)) {
             let place = if args.all_namespaces {
                 "the cluster".into()
             } else {
                 format!("namespace {}", namespaces[0])
             };
-            bail!("{chosen}: there is no such object in {place}");
+            bail!("{selector}: not found in {place}");
         }
     }
     planned.into_iter().map(finished).collect()
 }
 
-const RIGHTS: &str = "a plan writes nothing, but the API server lets only those try a write who may make it: plan as somebody \
-                      who is allowed what the operator is";
+const RIGHTS: &str = "a plan writes nothing, but the API server accepts a dry run only from users who may make the \
+                      write: run it with the operator's permissions";
 
-/// A plan that is not whole is none.
+/// A partial plan is an error.
 fn finished((target, result): Planning) -> anyhow::Result<Planned> {
     let object = || format!("{} {}/{}", target.kind.kind, target.namespace, target.name);
     match result {
         Ok(plan) => Ok((target.as_ref().clone(), plan)),
         Err(Failure::Write(error)) if error.is_forbidden() => bail!("{}: {error}; {RIGHTS}", object()),
         Err(Failure::Write(error)) if error.is_stale() => {
-            bail!("{} changed while it was looked at: ask again ({error})", object())
+            bail!("{} changed while it was planned: run the command again ({error})", object())
         }
         Err(failure) => bail!("{}: {failure}", object()),
     }

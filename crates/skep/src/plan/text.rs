@@ -1,14 +1,14 @@
-//! A plan for people.
+//! Plans as plain text.
 
 use skep_converge::{Change, Planned as Write};
 use skep_operator::plan::{Plan, Verdict};
 
 use super::{Planned, json::problem};
 
-/// How many differences of a status are shown. All are in the JSON.
+/// How many differences of a status are shown. The JSON has all.
 const OF_STATUS: usize = 6;
 
-/// The plans, and a line that sums them up.
+/// The plans, with a summary.
 pub(super) fn text(plans: &[Planned]) -> String {
     let mut lines = Vec::new();
     for (target, plan) in plans {
@@ -16,7 +16,7 @@ pub(super) fn text(plans: &[Planned]) -> String {
         for planned in &plan.writes {
             lines.extend(write(planned));
         }
-        // A takeover is told by an event as well, which gives a reason for a change that there is not.
+        // The event of a takeover would give a reason for a change that does not happen.
         if plan.verdict() != Verdict::TakeOver {
             lines.extend(
                 plan.notices.iter().map(|notice| format!("  event {}: {}", notice.reason, notice.note)),
@@ -73,7 +73,7 @@ fn summary(plans: &[Planned]) -> String {
         number => format!("The pods of {number} objects are replaced."),
     };
     match plans.len() {
-        0 => "There are no objects to plan for.".into(),
+        0 => "There are no objects to plan.".into(),
         1 => format!("1 object, {}. {rolled} Nothing was written.", parts.join(", ")),
         all => format!("{all} objects: {}. {rolled} Nothing was written.", parts.join(", ")),
     }

@@ -1,4 +1,4 @@
-//! The ways in which a server of one's own is started here.
+//! How local servers are started.
 
 use std::{
     io,
@@ -11,36 +11,36 @@ use std::{
 use skep_config::RunConfig;
 use skep_proxy::runtime::{Attach, BoxRead, BoxWrite, Local};
 
-use super::engine::{Container, Recipe};
+use super::engine::{Container, ContainerSpec};
 
-/// How a server is started, again and again.
+/// How a server is started each time.
 #[derive(Clone)]
 pub(super) struct Start {
-    /// How to make its container, if it has one.
-    recipe: Option<Arc<Recipe>>,
+    /// The specification of its container, if it has one.
+    spec: Option<Arc<ContainerSpec>>,
     starts: Arc<Starts>,
 }
 
-/// What came of all starts of a server.
+/// The results of all starts of a server.
 #[derive(Default)]
 struct Starts {
     times: AtomicU32,
-    /// Why the last one did not succeed.
+    /// Why the last start failed.
     problem: Mutex<Option<String>>,
 }
 
 impl Start {
-    /// By the command line in its RunConfig. A server elsewhere has none, and is never started.
+    /// By the command line in its RunConfig. A remote server has none, and is never started.
     pub(super) fn process() -> Self {
-        Self { recipe: None, starts: Arc::default() }
+        Self { spec: None, starts: Arc::default() }
     }
 
-    pub(super) fn container(recipe: Arc<Recipe>) -> Self {
-        Self { recipe: Some(recipe), ..Self::process() }
+    pub(super) fn container(spec: Arc<ContainerSpec>) -> Self {
+        Self { spec: Some(spec), ..Self::process() }
     }
 
-    pub(super) fn recipe(&self) -> Option<&Recipe> {
-        self.recipe.as_deref()
+    pub(super) fn spec(&self) -> Option<&ContainerSpec> {
+        self.spec.as_deref()
     }
 
     /// How often it was started.
@@ -48,27 +48,27 @@ impl Start {
         self.starts.times.load(Ordering::Relaxed)
     }
 
-    /// Why it was not started the last time, if it was not.
+    /// Why the last start failed, if it did.
     pub(super) fn problem(&self) -> Option<String> {
         self.starts.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn attachment(&self, config: &RunConfig) -> Result<Attachment, String> {
-        let way = match &self.recipe {
-            None => Way::Process(Local::new(config).map_err(|error| error.to_string())?),
-            Some(recipe) => Way::Container(Container::new(recipe.clone())),
+        let runtime = match &self.spec {
+            None => Runtime::Process(Local::new(config).map_err(|error| error.to_string())?),
+            Some(spec) => Runtime::Container(Container::new(spec.clone())),
         };
-        Ok(Attachment { way, starts: self.starts.clone() })
+        Ok(Attachment { runtime, starts: self.starts.clone() })
     }
 }
 
-/// A server that is started when somebody speaks to it.
+/// A server that is started when a client connects.
 pub(super) struct Attachment {
-    way: Way,
+    runtime: Runtime,
     starts: Arc<Starts>,
 }
 
-enum Way {
+enum Runtime {
     Process(Local),
     Container(Container),
 }
@@ -76,9 +76,9 @@ enum Way {
 impl Attach for Attachment {
     async fn attach(&self) -> io::Result<(BoxRead, BoxWrite)> {
         self.starts.times.fetch_add(1, Ordering::Relaxed);
-        let attached = match &self.way {
-            Way::Process(process) => process.attach().await,
-            Way::Container(container) => container.attach().await,
+        let attached = match &self.runtime {
+            Runtime::Process(process) => process.attach().await,
+            Runtime::Container(container) => container.attach().await,
         };
         let problem = attached.as_ref().err().map(ToString::to_string);
         *self.starts.problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;

@@ -1,4 +1,4 @@
-//! A small client of our own proxies, which finds out what tools a server offers.
+//! A small MCP client for skep's own proxies, which lists the tools of a server.
 
 use std::net::SocketAddr;
 
@@ -11,45 +11,45 @@ use serde_json::{Value, json};
 use skep_mcp::{header::MCP_SESSION_ID, sse};
 use tokio::net::TcpStream;
 
-/// How much of an answer is read.
+/// The maximum size of a response.
 const LONGEST: usize = 8 << 20;
-/// How many pages of a list are asked for.
+/// The maximum number of pages of a list.
 const PAGES: usize = 50;
 
-/// Why there is no answer.
+/// Why a request failed.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// The server is not there, which may pass.
-    Away(String),
-    /// It is there, and does not want to.
-    Refused(String),
+pub(super) enum ClientError {
+    /// The server is unavailable, which may be temporary.
+    Unavailable(String),
+    /// The server rejects the request.
+    Rejected(String),
 }
 
-/// Whether the server is there, as the proxy at this address sees it; nothing if it does not look.
+/// Whether the proxy at this address considers the server available; none if it does not check.
 pub(super) async fn health(proxy: SocketAddr) -> Option<Result<(), String>> {
-    let (_, _, body) = sent(proxy, Method::GET, "/health", &HeaderMap::new(), None).await.ok()?;
+    let (_, _, body) = send(proxy, Method::GET, "/health", &HeaderMap::new(), None).await.ok()?;
     let health: Value = serde_json::from_slice(&body).ok()?;
     let available = health["mcp"]["available"].as_bool()?;
     Some(if available { Ok(()) } else { Err(health["mcp"]["error"].as_str().unwrap_or_default().into()) })
 }
 
-/// The names of the tools that are offered at this address, by streamable HTTP.
-pub(super) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, Failure> {
+/// The names of the tools at this address, over streamable HTTP.
+pub(super) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, ClientError> {
     let mut headers = HeaderMap::new();
     let client = json!({"name": "skep-run", "version": env!("CARGO_PKG_VERSION")});
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    let (answered, greeting) = asked(proxy, &headers, "initialize", params).await?;
-    if let Some(session) = answered.get(MCP_SESSION_ID) {
+    let (response_headers, initialized) = call(proxy, &headers, "initialize", params).await?;
+    if let Some(session) = response_headers.get(MCP_SESSION_ID) {
         headers.insert(MCP_SESSION_ID, session.clone());
     }
-    let version = greeting["protocolVersion"].as_str().and_then(|version| version.parse().ok());
+    let version = initialized["protocolVersion"].as_str().and_then(|version| version.parse().ok());
     headers.extend(version.map(|version| (http::HeaderName::from_static("mcp-protocol-version"), version)));
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    sent(proxy, Method::POST, "/mcp", &headers, Some(&ready)).await?;
+    send(proxy, Method::POST, "/mcp", &headers, Some(&ready)).await?;
     let mut names = Vec::new();
     let mut params = json!({});
     for _ in 0..PAGES {
-        let (_, page) = asked(proxy, &headers, "tools/list", params).await?;
+        let (_, page) = call(proxy, &headers, "tools/list", params).await?;
         let tools = page["tools"].as_array().into_iter().flatten();
         names.extend(tools.filter_map(|tool| tool["name"].as_str()).map(ToOwned::to_owned));
         match page["nextCursor"].as_str() {
@@ -58,48 +58,48 @@ pub(super) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, Failure> {
         }
     }
     if headers.contains_key(MCP_SESSION_ID) {
-        // A server may keep its sessions to itself.
-        sent(proxy, Method::DELETE, "/mcp", &headers, None).await.ok();
+        // A server may not support this.
+        send(proxy, Method::DELETE, "/mcp", &headers, None).await.ok();
     }
     Ok(names)
 }
 
-/// The result of a request.
-async fn asked(
+/// Calls a method, and returns the result.
+async fn call(
     proxy: SocketAddr,
     headers: &HeaderMap,
     method: &str,
     params: Value,
-) -> Result<(HeaderMap, Value), Failure> {
+) -> Result<(HeaderMap, Value), ClientError> {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let (status, headers, body) = sent(proxy, Method::POST, "/mcp", headers, Some(&request)).await?;
+    let (status, headers, body) = send(proxy, Method::POST, "/mcp", headers, Some(&request)).await?;
     let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
     if answer["result"].is_object() {
         return Ok((headers, answer["result"].clone()));
     }
     let why = answer["error"]["message"].as_str().unwrap_or("it does not speak MCP");
-    let why = format!("{method} is answered with {status}: {why}");
-    let away = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
-    Err(if away { Failure::Away(why) } else { Failure::Refused(why) })
+    let why = format!("{method} is response_headers with {status}: {why}");
+    let unavailable = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
+    Err(if unavailable { ClientError::Unavailable(why) } else { ClientError::Rejected(why) })
 }
 
-/// Sends one request over a connection of its own.
-async fn sent(
+/// Sends one request over a new connection.
+async fn send(
     proxy: SocketAddr,
     method: Method,
     path: &str,
     headers: &HeaderMap,
     body: Option<&Value>,
-) -> Result<(StatusCode, HeaderMap, Bytes), Failure> {
-    let away = |error: &dyn std::fmt::Display| Failure::Away(error.to_string());
-    let stream = TcpStream::connect(proxy).await.map_err(|error| away(&error))?;
+) -> Result<(StatusCode, HeaderMap, Bytes), ClientError> {
+    let unavailable = |error: &dyn std::fmt::Display| ClientError::Unavailable(error.to_string());
+    let stream = TcpStream::connect(proxy).await.map_err(|error| unavailable(&error))?;
     let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(|error| away(&error))?;
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| unavailable(&error))?;
     let connection = tokio::spawn(connection);
     let body = body.map(Value::to_string).unwrap_or_default();
     let mut request = Request::new(Full::new(Bytes::from(body)));
     *request.method_mut() = method;
-    *request.uri_mut() = path.parse().map_err(|error| away(&error))?;
+    *request.uri_mut() = path.parse().map_err(|error| unavailable(&error))?;
     let own = [
         (header::HOST, proxy.to_string()),
         (header::ACCEPT, "application/json, text/event-stream".into()),
@@ -107,9 +107,9 @@ async fn sent(
     ];
     *request.headers_mut() = headers.clone();
     for (name, value) in own {
-        request.headers_mut().insert(name, value.parse().map_err(|error| away(&error))?);
+        request.headers_mut().insert(name, value.parse().map_err(|error| unavailable(&error))?);
     }
-    let response = sender.send_request(request).await.map_err(|error| away(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| unavailable(&error))?;
     let (parts, body) = response.into_parts();
     let streams = parts
         .headers
@@ -120,16 +120,16 @@ async fn sent(
     Ok((parts.status, parts.headers, body?))
 }
 
-async fn whole(body: Incoming) -> Result<Bytes, Failure> {
+async fn whole(body: Incoming) -> Result<Bytes, ClientError> {
     let limited = http_body_util::Limited::new(body, LONGEST);
-    let whole = limited.collect().await.map_err(|error| Failure::Away(error.to_string()))?;
+    let whole = limited.collect().await.map_err(|error| ClientError::Unavailable(error.to_string()))?;
     Ok(whole.to_bytes())
 }
 
-/// The answer in a stream: whatever else comes before it is not for us.
-async fn event(mut body: Incoming) -> Result<Bytes, Failure> {
+/// The response in a stream. Other messages before it are skipped.
+async fn event(mut body: Incoming) -> Result<Bytes, ClientError> {
     let mut decoder = sse::Decoder::new(LONGEST);
-    let broken = || Failure::Away("its stream ends without an answer".into());
+    let broken = || ClientError::Unavailable("the stream ends without a response".into());
     loop {
         while let Some(frame) = decoder.frame().map_err(|_| broken())? {
             let sse::Frame::Event(event) = frame else { continue };

@@ -1,7 +1,7 @@
-//! A folder of one's own for as long as it is needed.
+//! Private temporary folders.
 //!
-//! In each is a file that is locked for as long as the folder is wanted. One whose file nobody holds any more was left behind by
-//! a process that was killed, and the next one removes it.
+//! Each contains a file that is locked while the folder is in use. A folder whose file is not locked belongs to a process that was
+//! killed, and the next process removes it.
 
 use std::{
     fs::{self, DirBuilder, File, Permissions, TryLockError},
@@ -11,12 +11,12 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// What the names of all folders begin with.
+/// The prefix of the names of all folders.
 const PREFIX: &str = "skep-run-";
-/// The file that is locked. It has this name once it is.
+/// The name of the locked file. It gets this name once it is locked.
 const LOCK: &str = "lock";
 
-/// The folder, which only its user can look into, and which goes with this value.
+/// A folder that only its user can read. It is removed when this value is dropped.
 pub(super) struct Folder {
     path: PathBuf,
     _lock: File,
@@ -33,7 +33,7 @@ impl Folder {
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = parent.join(format!("{PREFIX}{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
-                // Somebody else's, or of a process that had the same number and was killed.
+                // Of another user, or of a killed process with the same id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
@@ -45,7 +45,7 @@ impl Folder {
         }
     }
 
-    /// The file that is locked.
+    /// The locked file.
     pub(super) fn lock(&self) -> PathBuf {
         self.path.join(LOCK)
     }
@@ -54,7 +54,7 @@ impl Folder {
         &self.path
     }
 
-    /// Where a file is here that has this absolute path in a pod.
+    /// The local path of a file with this absolute path in a pod.
     pub(super) fn place(&self, path: &str) -> PathBuf {
         let names =
             Path::new(path).components().filter(|name| matches!(name, std::path::Component::Normal(_)));
@@ -69,7 +69,7 @@ impl Folder {
         fs::write(place, content)
     }
 
-    /// Writes what somebody else is to read to whom this very file is given: nobody comes to it through the folder.
+    /// Writes a file that another user may read if it is bind-mounted: the folder itself is not accessible.
     pub(super) fn write_for_others(&self, path: &str, content: &[u8]) -> io::Result<()> {
         self.write(path, content)?;
         fs::set_permissions(self.place(path), Permissions::from_mode(0o644))
@@ -82,8 +82,8 @@ impl Drop for Folder {
     }
 }
 
-/// Whether nobody holds the file of a folder any more. One that cannot be looked at is somebody else's.
-pub(super) fn is_left(lock: &Path) -> bool {
+/// Whether no process holds the lock of a folder any more. A lock that cannot be opened belongs to another user.
+pub(super) fn is_abandoned(lock: &Path) -> bool {
     match File::open(lock) {
         Ok(file) => !matches!(file.try_lock(), Err(TryLockError::WouldBlock)),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
@@ -99,8 +99,8 @@ fn remove_leftovers_within(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let lock = entry.path().join(LOCK);
-        // One without the file is just being made, or is something else.
-        if is_ours && lock.exists() && is_left(&lock) {
+        // A folder without the file is being created, or is something else.
+        if is_ours && lock.exists() && is_abandoned(&lock) {
             fs::remove_dir_all(entry.path()).ok();
         }
     }
@@ -111,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_left_when_its_process_is_gone_and_is_then_removed() {
+    fn an_abandoned_folder_is_removed() {
         let parent = Folder::new().unwrap();
         let (held, gone) = (Folder::within(parent.path()).unwrap(), Folder::within(parent.path()).unwrap());
         let lock = gone.lock();
-        assert!(!is_left(&lock), "it is held");
+        assert!(!is_abandoned(&lock), "it is held");
         drop(gone);
-        assert!(is_left(&lock), "it is gone");
-        // As when a process is killed: the folder stays, and nobody holds the file. The others have no such file, or name.
+        assert!(is_abandoned(&lock), "it is gone");
+        // After a kill, the folder stays and the file is not locked. The other folders have no such file or name.
         let folder = |name: &str, file: &str| {
             let path = parent.path().join(name);
             fs::create_dir(&path).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         };
         let killed = folder("skep-run-1-0", LOCK);
         let (new, other) = (folder("skep-run-1-1", "new-lock"), folder("other", LOCK));
-        assert!(is_left(&killed.join(LOCK)));
+        assert!(is_abandoned(&killed.join(LOCK)));
         remove_leftovers_within(parent.path());
         let there = [held.path(), &killed, &new, &other].map(Path::exists);
         assert_eq!(there, [true, false, true, true]);

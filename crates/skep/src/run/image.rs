@@ -1,21 +1,21 @@
-//! The container of a server, from what its manifest says of its pod.
+//! The container of a server, from the pod template of its manifest.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::found::Found;
+use super::config_sources::ConfigSources;
 
-/// The user and the group that servers run as, unless they say otherwise.
+/// The default user and group of servers.
 const ID: i64 = 1000;
 
-/// What a container is started with, beside what stands in the RunConfig.
+/// The settings of a container that are not in the RunConfig.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Image {
-    /// What is started instead of what the image says.
+    /// The entrypoint, if it overrides the image's.
     pub(super) command: Vec<String>,
     pub(super) user: String,
-    /// Whether nothing can be written beside its volumes.
+    /// Whether the root file system is read-only.
     pub(super) read_only: bool,
     /// The port that the server listens on.
     pub(super) port: u16,
@@ -28,19 +28,19 @@ pub(super) struct Image {
 }
 
 impl Image {
-    /// `patch` is what the manifest says of the pod, and `container` what it says there of the server's own container.
+    /// `patch` is the pod template of the manifest, and `container` the server's own container in it.
     pub(super) fn new(
         patch: &Value,
         container: &Value,
         port: u16,
-        found: &Found<'_>,
+        sources: &ConfigSources<'_>,
     ) -> Result<Self, String> {
         let words = |value: &Value| {
             let words = value.as_array().into_iter().flatten();
             words.filter_map(|word| word.as_str().map(ToOwned::to_owned)).collect()
         };
         let volumes = &patch["spec"]["volumes"];
-        let files = found.files(&json!({"containers": [container], "volumes": volumes}))?;
+        let files = sources.files(&json!({"containers": [container], "volumes": volumes}))?;
         let (mut binds, mut scratch) = (Vec::new(), Vec::new());
         for mount in container["volumeMounts"].as_array().into_iter().flatten() {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -55,21 +55,21 @@ impl Image {
             } else if volume.get("configMap").or(volume.get("secret")).is_none() {
                 let name = text(&mount["name"]);
                 return Err(format!(
-                    "spec.podTemplateSpec: the volume {name} is for a cluster only: here it can be a hostPath, an \
-                     emptyDir, a configMap or a secret"
+                    "spec.podTemplateSpec: the volume {name} works only in a cluster: use a hostPath, an emptyDir, a \
+                     configMap or a secret"
                 ));
             }
         }
-        let said = |field: &str| {
+        let setting = |field: &str| {
             let pod = &patch["spec"]["securityContext"][field];
             let own = &container["securityContext"][field];
             if own.is_null() { pod.clone() } else { own.clone() }
         };
-        let id = |field: &str| said(field).as_i64().unwrap_or(ID);
+        let id = |field: &str| setting(field).as_i64().unwrap_or(ID);
         Ok(Self {
             command: words(&container["command"]),
             user: format!("{}:{}", id("runAsUser"), id("runAsGroup")),
-            read_only: said("readOnlyRootFilesystem").as_bool().unwrap_or(true),
+            read_only: setting("readOnlyRootFilesystem").as_bool().unwrap_or(true),
             port,
             binds,
             scratch,
@@ -94,7 +94,7 @@ mod tests {
         let of = |mounts: Value| {
             let container =
                 json!({"volumeMounts": mounts, "securityContext": {"readOnlyRootFilesystem": false}});
-            Image::new(&patch, &container, 80, &Found::new(&[], "default"))
+            Image::new(&patch, &container, 80, &ConfigSources::new(&[], "default"))
         };
         let mounts = json!([
             {"name": "data", "mountPath": "/data", "readOnly": true}, {"name": "tmp", "mountPath": "/tmp"},
@@ -103,6 +103,9 @@ mod tests {
         assert_eq!((image.user.as_str(), image.read_only, image.port), ("7:1000", false, 80));
         assert_eq!((image.binds, image.scratch), (vec!["/srv:/data:ro".to_owned()], vec!["/tmp".to_owned()]));
         let error = of(json!([{"name": "disk", "mountPath": "/disk"}])).err().unwrap();
-        assert!(error.starts_with("spec.podTemplateSpec: the volume disk is for a cluster only"), "{error}");
+        assert!(
+            error.starts_with("spec.podTemplateSpec: the volume disk works only in a cluster"),
+            "{error}"
+        );
     }
 }

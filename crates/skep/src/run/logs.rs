@@ -1,4 +1,4 @@
-//! What is logged: lines for people, each with the server that it is about.
+//! Logging: plain-text lines, each with the name of its server.
 
 use std::fmt;
 
@@ -20,24 +20,24 @@ use super::screen::Screen;
 
 /// The span of everything that a server and its proxy do. Its message is the server's name.
 pub(super) const SERVER: &str = "server";
-/// The span of finding out what a server offers. What goes wrong there is told by the table.
-pub(super) const TRIAL: &str = "trial";
+/// The span of tool discovery. Its errors are shown by the table.
+pub(super) const DISCOVERY: &str = "discovery";
 
-/// Begins to log to the screen. `RUST_LOG` goes over the level.
+/// Initializes the log. `RUST_LOG` overrides the level.
 pub(super) fn init(verbose: bool, screen: &Screen) {
-    // What a server complains about is what its user looks for.
+    // The output of servers is what users look for.
     let level = if verbose { "info" } else { "warn,server=info" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let screen = screen.clone();
     let lines = layer().event_format(Lines).with_ansi(false).with_writer(move || screen.clone());
-    let told_elsewhere = dynamic_filter_fn(move |event, context| {
+    let is_shown = dynamic_filter_fn(move |event, context| {
         let mut spans = context.lookup_current().into_iter().flat_map(|span| span.scope());
-        verbose || event.is_span() || event.target() == SERVER || spans.all(|span| span.name() != TRIAL)
+        verbose || event.is_span() || event.target() == SERVER || spans.all(|span| span.name() != DISCOVERY)
     });
-    tracing_subscriber::registry().with(filter).with(lines.with_filter(told_elsewhere)).init();
+    tracing_subscriber::registry().with(filter).with(lines.with_filter(is_shown)).init();
 }
 
-/// `[server] what happened`, with the level where it is no line of the server's own.
+/// `[server] message`, with the level unless it is output of the server.
 struct Lines;
 
 impl<S> FormatEvent<S, DefaultFields> for Lines

@@ -1,29 +1,29 @@
-//! `skep run`: MCP servers from manifests on this machine, with no cluster.
+//! `skep run`: MCP servers from manifests on this machine, without a cluster.
 //!
-//! The objects are the operator's, and so is what is computed from them: the RunConfig of each proxy, and the variables
-//! and files that its pod would have ([`plan`]). What differs is who runs the servers: processes of this machine, or
-//! containers of its engine ([`engine`]), and a proxy for each within this one ([`running`]).
+//! The operator's own code computes the RunConfig of each proxy, and the variables and files that its pod would have
+//! ([`plan`]). Only the runtime differs: servers are processes of this machine or containers of its engine ([`engine`]), and
+//! each has a proxy within this process ([`running`]).
 
 mod attachment;
 mod client;
+mod config_sources;
+mod discovery;
 mod engine;
-mod findings;
 mod folder;
-mod found;
 mod image;
-mod life;
+mod lifecycle;
+mod local;
 mod logs;
-mod place;
 mod plan;
 mod prepare;
 mod process;
-mod reach;
+mod reachability;
 mod running;
 mod screen;
 mod servers;
 mod source;
 mod table;
-mod trial;
+mod warnings;
 
 use std::{env, io, path::PathBuf, sync::Arc, time::Duration};
 
@@ -40,12 +40,11 @@ use self::{
     table::{Row, Table},
 };
 
-/// Run MCPServers and MCPRemoteProxies from a file of manifests on this machine, with no cluster.
+/// Run MCPServers and MCPRemoteProxies from a file of manifests on this machine, without a cluster.
 ///
-/// Each server runs as a process, by the command line in its annotation skep.dev/local-command, or in a container where
-/// Docker or Podman is there, behind a proxy on 127.0.0.1 that does what it would do in a cluster. References to other
-/// objects are looked up in the same file. When the file changes, what has changed in it is started again. Ctrl-C ends
-/// everything.
+/// Each server runs as a process, with the command line in its annotation skep.dev/local-command, or in a container of Docker
+/// or Podman, behind a proxy on 127.0.0.1 that does the same as in a cluster. References to other objects are resolved within
+/// the file. When the file changes, the servers that changed are restarted. Ctrl-C stops everything.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  skep run -f examples/quickstart.yaml\n  skep run npx://@modelcontextprotocol/server-everything\n  skep run uvx://mcp-server-time -- --local-timezone=Europe/Zurich"
@@ -63,67 +62,67 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "ARGS")]
     args: Vec<String>,
 
-    /// The namespace of objects that name none.
+    /// The namespace of objects without one.
     #[arg(short, long, default_value = "default")]
     namespace: String,
 
-    /// Log more of what the proxies do. What servers write to their standard error is always logged.
+    /// Log more about the proxies. The standard error of servers is always logged.
     #[arg(short, long)]
     verbose: bool,
 }
 
-/// How often it is looked for news.
+/// How often states are polled.
 const LOOK: Duration = Duration::from_millis(200);
-/// How often the file is read, in looks.
+/// How often the file is read, in polls.
 const READ: u32 = 5;
-/// How long the end may take before it is made short.
+/// The timeout of a graceful shutdown.
 const END: Duration = Duration::from_secs(10);
-/// How long a line for clients waits for servers that take their time, once one of them is there, in looks.
+/// How long the line for clients waits for slow servers once one is ready, in polls.
 const ENOUGH: u32 = 25;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let screen = Screen::new();
     logs::init(args.verbose, &screen);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(running(args, screen));
-    // Whatever still runs is killed with its task.
+    let result = runtime.block_on(run_servers(args, screen));
+    // Processes that still run are killed with their tasks.
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }
 
-async fn running(args: &Args, screen: Screen) -> anyhow::Result<()> {
+async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
     let mut source = Source::new(args.file.clone(), &args.packages, &args.args, &args.namespace)?;
     let text = source.news()?;
     let machine = machine()?;
-    let planned = planned(&source, text.as_deref(), &machine).await?;
+    let planned = load_plan(&source, text.as_deref(), &machine).await?;
     ensure!(
         !planned.servers.is_empty(),
-        "{}there is nothing to run: no MCPServer and no MCPRemoteProxy is in it",
+        "{}nothing to run: it has no MCPServer and no MCPRemoteProxy",
         source.place()
     );
-    let mut end = Box::pin(asked_to_end()?);
+    let mut end = Box::pin(shutdown_signal()?);
     folder::remove_leftovers();
     let mut session = Session { source, machine, screen, servers: Servers::default() };
-    let lived = tokio::select! {
-        lived = session.live(planned) => lived,
+    let result = tokio::select! {
+        result = session.run(planned) => result,
         () = &mut end => {
-            // A terminal that was closed cannot be told.
+            // The terminal may be closed.
             session.screen.wait_for("");
-            session.screen.print("\nEnding. Ctrl-C once more ends it at once.\n").ok();
+            session.screen.print("\nStopping. Press Ctrl-C again to stop at once.\n").ok();
             Ok(())
         }
     };
     tokio::select! {
         () = session.servers.end_all() => {}
         () = tokio::time::sleep(END) => {}
-        // Somebody is in a hurry.
-        () = asked_to_end()? => {}
+        // A second signal.
+        () = shutdown_signal()? => {}
     }
     session.servers.remove_containers().await;
-    lived
+    result
 }
 
-/// Everything between the beginning and the end.
+/// The running servers, and where they come from.
 struct Session {
     source: Source,
     machine: Machine,
@@ -132,25 +131,25 @@ struct Session {
 }
 
 impl Session {
-    /// Runs the servers, and tells how they are.
-    async fn live(&mut self, planned: Plan) -> anyhow::Result<()> {
-        self.turn_into(planned).await?;
+    /// Runs the servers, and prints their states.
+    async fn run(&mut self, planned: Plan) -> anyhow::Result<()> {
+        self.apply(planned).await?;
         if self.servers.is_empty() {
             bail!("{}", self.servers.problems().join("; "));
         }
         loop {
             let rows = self.servers.rows();
             let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-            self.screen.print(&format!("Starting {}. Ctrl-C ends everything.\n\n", names.join(", ")))?;
+            self.screen.print(&format!("Starting {}. Press Ctrl-C to stop.\n\n", names.join(", ")))?;
             let table = Table::new(&rows, self.screen.width());
             self.screen.print(&table.head())?;
             self.watch(&table).await?;
         }
     }
 
-    /// Adds to the table until the file changes.
+    /// Adds rows to the table until the file changes.
     async fn watch(&mut self, table: &Table) -> anyhow::Result<()> {
-        let (mut told, mut enough) = (false, 0);
+        let (mut printed, mut enough) = (false, 0);
         for turn in 1u32.. {
             tokio::time::sleep(LOOK).await;
             for row in self.servers.news() {
@@ -159,9 +158,9 @@ impl Session {
             let pending = self.servers.pending();
             self.screen.wait_for(&waiting(&pending, LOOK * turn));
             enough = if pending.len() < self.servers.rows().len() { enough + 1 } else { 0 };
-            if !told && (pending.is_empty() || enough >= ENOUGH) {
+            if !printed && (pending.is_empty() || enough >= ENOUGH) {
                 self.screen.print(&table::for_clients(&self.servers.rows()))?;
-                told = true;
+                printed = true;
             }
             if turn % READ == 0 && self.reload().await? {
                 break;
@@ -170,46 +169,44 @@ impl Session {
         Ok(())
     }
 
-    /// Takes in a file that has changed. One that cannot be read or understood changes nothing.
+    /// Reloads the file if it changed. An unreadable or invalid file changes nothing.
     async fn reload(&mut self) -> anyhow::Result<bool> {
-        // An editor may be about to put it back.
+        // An editor may be replacing it.
         let Ok(Some(text)) = self.source.news() else { return Ok(false) };
-        match planned(&self.source, Some(&text), &self.machine).await {
+        match load_plan(&self.source, Some(&text), &self.machine).await {
             Ok(planned) => {
-                self.screen.print(&format!("\n{}it has changed\n", self.source.place()))?;
-                self.turn_into(planned).await?;
+                self.screen.print(&format!("\n{}changed, reloading\n", self.source.place()))?;
+                self.apply(planned).await?;
                 Ok(true)
             }
             Err(error) => {
-                self.screen.print(&format!("{error:#}; what runs goes on as it is\n"))?;
+                self.screen.print(&format!("{error:#}; running servers are not changed\n"))?;
                 Ok(false)
             }
         }
     }
 
-    /// Makes what runs what is planned, and says what is odd about objects.
-    async fn turn_into(&mut self, Plan { servers: planned, left_out }: Plan) -> anyhow::Result<()> {
+    /// Applies a plan, and prints warnings about its objects.
+    async fn apply(&mut self, Plan { servers: planned, left_out }: Plan) -> anyhow::Result<()> {
         for line in left_out {
             self.screen.print(&format!("{line}\n"))?;
         }
-        for Planned { owner, findings, .. } in &planned {
-            for finding in findings {
-                self.screen.print(&format!("{owner}: {finding}\n"))?;
+        for Planned { owner, warnings, .. } in &planned {
+            for warning in warnings {
+                self.screen.print(&format!("{owner}: {warning}\n"))?;
             }
         }
         let engines = self.machine.engines.as_deref().unwrap_or_default();
-        self.servers.become_(planned, engines).await;
+        self.servers.apply(planned, engines).await;
         let leftovers = std::mem::take(&mut self.servers.leftovers);
         if leftovers > 0 {
-            self.screen.print(&format!(
-                "Containers removed that a skep run before has left behind: {leftovers}\n"
-            ))?;
+            self.screen.print(&format!("Removed containers of an earlier skep run: {leftovers}\n"))?;
         }
         Ok(())
     }
 }
 
-/// A line for people who wait.
+/// The line that shows what is waited for.
 fn waiting(pending: &[Row], time: Duration) -> String {
     let names: Vec<&str> = pending.iter().map(|row| row.name.as_str()).collect();
     if names.is_empty() {
@@ -225,14 +222,14 @@ fn machine() -> anyhow::Result<Machine> {
     Ok(Machine { program: program.to_string_lossy().into_owned(), engines })
 }
 
-/// What a file asks for.
+/// The servers of a file.
 struct Plan {
     servers: Vec<Planned>,
-    /// What is said of objects that do not run here.
+    /// Messages about objects that do not run here.
     left_out: Vec<String>,
 }
 
-async fn planned(source: &Source, text: Option<&str>, machine: &Machine) -> anyhow::Result<Plan> {
+async fn load_plan(source: &Source, text: Option<&str>, machine: &Machine) -> anyhow::Result<Plan> {
     let manifests = Arc::new(source.manifests(text)?);
     let settings = Settings { proxy_host: "127.0.0.1".into(), ..Settings::default() };
     let rendered = render(manifests.objects.clone(), settings)
@@ -241,8 +238,8 @@ async fn planned(source: &Source, text: Option<&str>, machine: &Machine) -> anyh
     Ok(Plan { servers: plan(&manifests, &rendered, machine), left_out: left_out(&rendered) })
 }
 
-/// Done when the process is asked to end.
-fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+/// Completes when the process gets a signal to terminate.
+fn shutdown_signal() -> io::Result<impl Future<Output = ()>> {
     let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
     let mut signals = signals.into_iter().collect::<io::Result<Vec<_>>>()?;
     Ok(async move {

@@ -1,4 +1,4 @@
-//! What is to run, computed from objects: the operator's own children, read as a pod would find them.
+//! The servers to run, computed from the operator's children as their pods would see them.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -9,32 +9,32 @@ use skep_converge::Child;
 use skep_operator::render::Rendered;
 
 use super::{
-    findings::findings,
-    found::{Found, Place},
+    config_sources::{ConfigSources, Usage},
     image::Image,
+    warnings::warnings,
 };
 use crate::manifests::Manifests;
 
 /// The annotation with the command line of an MCPServer on this machine.
 pub(super) const COMMAND: &str = "skep.dev/local-command";
 
-/// The word of a command line that stands for this program.
+/// The word of a command line that means this program.
 const SELF: &str = "skep";
 
 /// One server, or why it cannot run.
 pub(super) struct Planned {
-    /// Its kind and name, for people.
+    /// Its kind and name, for messages.
     pub(super) owner: String,
     pub(super) name: String,
-    /// What it needs, or a sentence that says what to change.
+    /// What it needs, or an error that says what to change.
     pub(super) server: Result<Box<Server>, String>,
-    /// Where a problem with it is seen, as `file:line: `.
+    /// The position of a problem, as `file:line: `.
     pub(super) place: Box<dyn Fn(&str) -> String + Send + Sync>,
-    /// What is odd about it, though it runs.
-    pub(super) findings: Vec<String>,
+    /// Warnings that do not keep it from running.
+    pub(super) warnings: Vec<String>,
 }
 
-/// All that is needed to start a server with its proxy. It holds secrets, so it is not for printing.
+/// Everything that is needed to start a server with its proxy. It contains secrets, so it is not printable.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Server {
     /// The RunConfig. Its `cmd_args` are the command line, if no image runs; its variables are those of the server.
@@ -43,40 +43,36 @@ pub(super) struct Server {
     pub(super) image: Option<Image>,
     /// The variables that the proxy's own container would have.
     pub(super) env: BTreeMap<String, String>,
-    /// The files that it would have, by the paths that they would have there.
+    /// The files that it would have, by their paths there.
     pub(super) files: BTreeMap<String, Vec<u8>>,
-    /// The port that the manifest asks for.
+    /// The port of the proxy in the manifest.
     pub(super) port: Option<u16>,
-    /// The port that the manifest says the server itself listens on.
+    /// The port of the server in the manifest.
     pub(super) target_port: Option<u16>,
-    /// What the address of the proxy is in a cluster, where that is written into the RunConfig.
+    /// The URL of the proxy in a cluster, which the RunConfig may contain.
     pub(super) cluster_origin: String,
 }
 
 impl Server {
-    /// Whether there is a server to run that speaks HTTP.
+    /// Whether it is a local server that speaks HTTP.
     pub(super) fn listens(&self) -> bool {
         self.config.remote_url.is_empty() && self.config.transport != Transport::Stdio
     }
 }
 
-/// What there is on this machine to run servers with.
+/// What this machine can run servers with.
 pub(super) struct Machine {
     /// This program, for commands that name it.
     pub(super) program: String,
-    /// The sockets of container engines, or where they were looked for in vain.
+    /// The sockets of container engines, or where they were searched.
     pub(super) engines: Result<Vec<PathBuf>, String>,
 }
 
-/// The objects that would run in a cluster, and do not here.
+/// The objects that run only in a cluster.
 pub(super) fn left_out(rendered: &[Rendered]) -> Vec<String> {
     let needs_a_cluster = ["VirtualMCPServer", "EmbeddingServer", "MCPRegistry"];
     let left_out = rendered.iter().filter(|rendered| needs_a_cluster.contains(&rendered.target.kind.kind));
-    left_out
-        .map(|rendered| {
-            format!("{}: it is for a cluster only, for now, and does not run here", rendered.owner)
-        })
-        .collect()
+    left_out.map(|rendered| format!("{}: not supported without a cluster yet", rendered.owner)).collect()
 }
 
 /// The servers among the rendered objects, in their order.
@@ -85,7 +81,7 @@ pub(super) fn plan(manifests: &Arc<Manifests>, rendered: &[Rendered], machine: &
     let kinds_and_names: Vec<&str> = servers.clone().map(|rendered| rendered.owner.as_str()).collect();
     let one = |rendered: &Rendered| {
         let mut planned = planned(manifests, rendered, machine);
-        // Two namespaces may use one name.
+        // Two namespaces may use the same name.
         if kinds_and_names.iter().filter(|owner| **owner == rendered.owner).count() > 1 {
             planned.name = format!("{}/{}", rendered.target.namespace, planned.name);
             planned.owner = format!("{} {}", rendered.target.kind.kind, planned.name);
@@ -107,7 +103,7 @@ fn planned(manifests: &Arc<Manifests>, rendered: &Rendered, machine: &Machine) -
         name: target.name.to_string(),
         server: server(&manifests.objects, rendered, machine).map(Box::new),
         place: Box::new(move |problem| all.place(whose.kind.kind, &whose.namespace, &whose.name, problem)),
-        findings: findings(&rendered.status, rendered.children.is_err()),
+        warnings: warnings(&rendered.status, rendered.children.is_err()),
     }
 }
 
@@ -123,7 +119,7 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
                 && object.types.as_ref().is_some_and(|types| types.kind == target.kind.kind)
         })
         .ok_or("it is not among the objects")?;
-    let found = Found::new(objects, &target.namespace);
+    let sources = ConfigSources::new(objects, &target.namespace);
     let mut config = run_config(children, &target.name)?;
     let pod = deployment(children)?;
     let spec = &object.data["spec"];
@@ -133,22 +129,22 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
         let container = server_container(&patch);
         if container["envFrom"].is_array() {
             return Err(
-                "spec.podTemplateSpec: envFrom is for a cluster only: list the variables in env".into()
+                "spec.podTemplateSpec: envFrom works only in a cluster: list the variables in env".into()
             );
         }
-        config.env_vars.extend(found.variables(&container["env"], |name| place_of(spec, name))?);
+        config.env_vars.extend(sources.variables(&container["env"], |name| usage_of(spec, name))?);
         match command(object, &machine.program)? {
             Some(words) => {
                 config.cmd_args = words;
                 config.image.clear();
             }
             None if machine.engines.is_ok() => {
-                image = Some(Image::new(&patch, &container, config.target_port, &found)?);
+                image = Some(Image::new(&patch, &container, config.target_port, &sources)?);
             }
-            None => return Err(nothing_to_run_it_with(machine)),
+            None => return Err(no_runtime(machine)),
         }
         if config.transport != Transport::Stdio {
-            // In a container, it is reached from outside.
+            // A container must listen on all addresses.
             let host = if image.is_some() { "0.0.0.0" } else { "127.0.0.1" };
             config.env_vars.insert(env::MCP_HOST.into(), host.into());
         }
@@ -156,8 +152,8 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
     let name = &target.name;
     let port = config.port;
     Ok(Server {
-        env: found.variables(&pod["containers"][0]["env"], |_| Place::Proxy)?,
-        files: found.files(&pod)?,
+        env: sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?,
+        files: sources.files(&pod)?,
         port: number(&spec["proxyPort"]),
         target_port: number(&spec["mcpPort"]),
         cluster_origin: format!("http://{name}.{}.svc.cluster.local:{port}", target.namespace),
@@ -182,35 +178,35 @@ fn deployment(children: &[Child]) -> Result<Value, String> {
     let deployment = children.iter().find(|child| child.kind.kind == "Deployment");
     let pod = deployment.map(|child| child.body()["spec"]["template"]["spec"].clone());
     let mut pod = pod.ok_or("it has no Deployment")?;
-    // The proxy's container first, whatever a user has put beside it.
+    // The proxy's container first, before those that a user added.
     if let Some(containers) = pod["containers"].as_array_mut() {
         containers.sort_by_key(|container| container["name"] != objects::PROXY_CONTAINER);
     }
     Ok(pod)
 }
 
-/// The patch for the server's own pod, which its proxy gets as an argument.
+/// The patch of the server's own pod, which is an argument of its proxy.
 fn pod_patch(pod: &Value) -> Result<Value, String> {
     let args = pod["containers"][0]["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut patches = args.filter_map(|arg| arg.strip_prefix(objects::POD_PATCH_FLAG)?.strip_prefix('='));
     serde_json::from_str(patches.next().unwrap_or("{}")).map_err(|error| format!("podTemplateSpec: {error}"))
 }
 
-/// What the patch says of the server's own container.
+/// The server's own container in the patch.
 fn server_container(patch: &Value) -> Value {
     let containers = patch["spec"]["containers"].as_array().into_iter().flatten();
     let mut servers = containers.filter(|container| container["name"] == objects::MCP_CONTAINER);
     servers.next().cloned().unwrap_or_default()
 }
 
-/// Where a variable of the server is asked for.
-fn place_of(spec: &Value, variable: &str) -> Place {
+/// Where a variable of the server is configured.
+fn usage_of(spec: &Value, variable: &str) -> Usage {
     let secrets = spec["secrets"].as_array().into_iter().flatten();
     let mut names = secrets.map(|secret| secret["targetEnvName"].as_str().or(secret["key"].as_str()));
-    if names.any(|name| name == Some(variable)) { Place::Secrets } else { Place::PodTemplate }
+    if names.any(|name| name == Some(variable)) { Usage::Secrets } else { Usage::PodTemplate }
 }
 
-/// The command line of a server, as words, if it has one. No shell reads it.
+/// The command line of a server, split into words, if it has one. No shell runs it.
 fn command(object: &DynamicObject, program: &str) -> Result<Option<Vec<String>>, String> {
     let annotations = object.metadata.annotations.as_ref();
     let Some(line) = annotations.and_then(|annotations| annotations.get(COMMAND)) else { return Ok(None) };
@@ -226,10 +222,10 @@ fn command(object: &DynamicObject, program: &str) -> Result<Option<Vec<String>>,
     }
 }
 
-fn nothing_to_run_it_with(machine: &Machine) -> String {
+fn no_runtime(machine: &Machine) -> String {
     let looked = machine.engines.as_ref().err().map_or("", String::as_str);
     format!(
-        "there is no command to run it with, and no container engine for its image: add the annotation {COMMAND}, for \
+        "it has no command, and there is no container engine for its image: add the annotation {COMMAND}, for \
          example \"npx -y @modelcontextprotocol/server-everything stdio\", or start Docker or Podman ({looked})"
     )
 }

@@ -1,4 +1,4 @@
-//! From what is planned to a RunConfig for this machine.
+//! From a plan to a RunConfig for this machine.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::{folder::Folder, plan::Server};
 /// The name of the RunConfig within its folder.
 const FILE: &str = "/runconfig.json";
 
-/// The RunConfig with what a pod would have around it: files in the folder, secrets from the variables of its proxy.
-pub(super) fn prepared(
+/// The RunConfig as in a pod: with its files in the folder, and secrets from the variables of its proxy.
+pub(super) fn prepare(
     server: &Server,
     folder: &Folder,
     port: u16,
@@ -35,7 +35,7 @@ pub(super) fn prepared(
     move_here(&mut value, &|text| moved(text, server, folder, port));
     folder.write(FILE, value.to_string().as_bytes()).map_err(unwritable)?;
     let env = known(&server.env)?;
-    // The image of a command line goes over that of the file.
+    // The image of the command line overrides that of the file.
     let overrides = Overrides { env, image: server.config.image.clone(), ..Overrides::default() };
     let mut config = load(&[&folder.place(FILE)], &overrides).map_err(|error| error.to_string())?;
     add_secrets(&mut config, &overrides.env);
@@ -43,7 +43,7 @@ pub(super) fn prepared(
     if server.listens() {
         config.target_host = "127.0.0.1".into();
         config.target_port = target_port;
-        // A container has ports of its own.
+        // A container has its own ports.
         let own_port = server.image.as_ref().map_or(target_port, |image| image.port);
         for name in [env::MCP_PORT, env::FASTMCP_PORT] {
             config.env_vars.insert(name.into(), own_port.to_string());
@@ -52,12 +52,12 @@ pub(super) fn prepared(
     Ok(config)
 }
 
-/// Where a file of the server's container is within the folder, apart from those of the proxy.
+/// The path of a file of the server's container within the folder, separate from those of the proxy.
 pub(super) fn of_container(path: &str) -> String {
     format!("/container{path}")
 }
 
-/// What a text is here that means a file of the pod, or the address of the proxy in the cluster.
+/// The local equivalent of a path of the pod, or of the proxy's URL in the cluster.
 fn moved(text: &str, server: &Server, folder: &Folder, port: u16) -> Option<String> {
     if server.files.contains_key(text) {
         return Some(folder.place(text).to_string_lossy().into_owned());
@@ -79,7 +79,7 @@ fn move_here(value: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
     }
 }
 
-/// The proxies share one environment here, so a secret that a proxy would look for in its own cannot be given to it.
+/// The proxies share one environment here, so a proxy cannot read secrets from its own.
 fn known(variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let lost = |name: &str| {
         name.starts_with(env::OTEL_HEADER_PREFIX)
@@ -87,12 +87,14 @@ fn known(variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, String
             || name.starts_with("TOOLHIVE_UPSTREAM_")
     };
     match variables.keys().find(|name| lost(name)) {
-        Some(name) => Err(format!("the secret that its proxy gets as {name} is for a cluster only, for now")),
+        Some(name) => {
+            Err(format!("the secret in the proxy's variable {name} works only in a cluster, for now"))
+        }
         None => Ok(variables.clone()),
     }
 }
 
-/// There is one proxy for each server, which shares sessions and counts of calls with no other. So no Redis is needed.
+/// Each server has one proxy, which shares sessions and rate limits with no other. So no Redis is needed.
 fn keep_in_memory(config: &mut RunConfig) {
     config.scaling_config = None;
     for middleware in &mut config.middleware_configs {
@@ -102,7 +104,7 @@ fn keep_in_memory(config: &mut RunConfig) {
     }
 }
 
-/// Secrets that a pod has in its environment, and that a file may hold as well.
+/// Adds secrets that a pod has in its environment.
 fn add_secrets(config: &mut RunConfig, env: &BTreeMap<String, String>) {
     let value = |name: &str| env.get(name).cloned().unwrap_or_default();
     let (oidc, exchange) = (value(env::OIDC_CLIENT_SECRET), value(env::TOKEN_EXCHANGE_CLIENT_SECRET));

@@ -1,4 +1,4 @@
-//! A server that speaks HTTP, which is kept running.
+//! Keeping a server that speaks HTTP running.
 
 use skep_proxy::{limits, runtime::Attach};
 use tokio::{
@@ -8,16 +8,16 @@ use tokio::{
 };
 use tracing::warn;
 
-use super::trial::stopped;
+use super::discovery::stopped;
 
-/// Keeps it running until it is to stop, and then ends it.
+/// Keeps it running until it should stop, and then ends it.
 pub(super) async fn keep(server: impl Attach, stop: watch::Receiver<bool>) {
     let mut wait = limits::RESTART_FIRST;
     loop {
         let start = Instant::now();
         match server.attach().await {
             Ok((mut output, mut input)) => {
-                // What it prints is not for anybody, but must be read for it to go on.
+                // Its output is discarded, but must be read so that it does not block.
                 let mut nowhere = tokio::io::sink();
                 let ended = tokio::select! {
                     _ = tokio::io::copy(&mut output, &mut nowhere) => true,
@@ -27,7 +27,7 @@ pub(super) async fn keep(server: impl Attach, stop: watch::Receiver<bool>) {
                 if !ended {
                     return;
                 }
-                warn!("the server has ended");
+                warn!("the server exited");
             }
             Err(error) => warn!(%error, "the server cannot be started"),
         }

@@ -1,4 +1,4 @@
-//! One server that runs, with its proxy.
+//! A running server with its proxy.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -8,26 +8,26 @@ use tracing::{Instrument, error_span};
 
 use super::{
     attachment::Start,
-    engine::{Engine, Recipe},
+    discovery,
+    engine::{ContainerSpec, Engine},
     folder::Folder,
-    life::Life,
+    lifecycle::Lifecycle,
+    local::{check_program, free_port, listener},
     logs,
-    place::{findable, free_port, listener},
     plan::Server,
-    prepare::{of_container, prepared},
-    trial,
+    prepare::{of_container, prepare},
 };
 
-/// How a server is.
+/// The state of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) phase: Phase,
     pub(super) url: String,
-    /// How clients speak to it.
+    /// The transport for clients.
     pub(super) transport: &'static str,
-    /// What it offers, if that is known.
+    /// Its tools, if known.
     pub(super) tools: Option<Vec<String>>,
-    /// What is the matter.
+    /// The reason of a problem.
     pub(super) message: String,
 }
 
@@ -50,7 +50,7 @@ impl Phase {
     }
 }
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Running {
     pub(super) server: Server,
     pub(super) port: u16,
@@ -60,7 +60,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts it under this name. `port` is the one that it had before.
+    /// Starts it with this name. `port` is its previous port.
     pub(super) async fn start(
         name: &str,
         server: &Server,
@@ -69,39 +69,46 @@ impl Running {
     ) -> Result<Self, String> {
         let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         if let Some(program) = server.config.cmd_args.first().filter(|_| is_process) {
-            findable(program)?;
+            check_program(program)?;
         }
         let listener = listener(server.port, port).await?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
-        let folder = Folder::new().map_err(|error| format!("cannot make a folder: {error}"))?;
+        let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
         let target_port = match server.target_port.filter(|_| is_process) {
             Some(port) => port,
-            None => free_port().await.map_err(|error| format!("there is no free port: {error}"))?,
+            None => free_port().await.map_err(|error| format!("no free port: {error}"))?,
         };
-        let config = prepared(server, &folder, address.port(), target_port)?;
-        let recipe = engine.zip(server.image.as_ref()).map(|(engine, image)| {
-            Arc::new(Recipe::new(engine, &config, image, |path| folder.place(&of_container(path))))
+        let config = prepare(server, &folder, address.port(), target_port)?;
+        let spec = engine.zip(server.image.as_ref()).map(|(engine, image)| {
+            Arc::new(ContainerSpec::new(engine, &config, image, |path| folder.place(&of_container(path))))
         });
-        let start = recipe.map_or_else(Start::process, Start::container);
-        let proxy = Arc::new(trial::proxy(&config, server, &start)?);
-        let (state, watched) = watch::channel(beginning(&config, address));
+        let start = spec.map_or_else(Start::process, Start::container);
+        let proxy = Arc::new(discovery::proxy(&config, server, &start)?);
+        let (state, watched) = watch::channel(initial_state(&config, address));
         let (stop, is_stopped) = watch::channel(false);
-        let life =
-            Life { server: server.clone(), config, start, proxy, state, stop: is_stopped, _folder: folder };
+        let life = Lifecycle {
+            server: server.clone(),
+            config,
+            start,
+            proxy,
+            state,
+            stop: is_stopped,
+            _folder: folder,
+        };
         let span = error_span!(logs::SERVER, message = name);
         let task = tokio::spawn(life.run(listener, address).instrument(span));
         Ok(Self { server: server.clone(), port: address.port(), state: watched, stop, task })
     }
 
-    /// Ends it, and waits until it has.
+    /// Stops it, and waits until it has ended.
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
         self.task.await.ok();
     }
 }
 
-/// A server that is to be said of nothing yet.
-fn beginning(config: &RunConfig, address: SocketAddr) -> State {
+/// The state of a server that was just started.
+fn initial_state(config: &RunConfig, address: SocketAddr) -> State {
     let (transport, path) = match config.proxy_mode() {
         ProxyMode::StreamableHttp => ("streamable-http", "mcp"),
         ProxyMode::Sse => ("sse", "sse"),

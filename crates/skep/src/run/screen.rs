@@ -1,5 +1,4 @@
-//! What is printed: the table to standard output, the log to standard error, and on a terminal a line below both that says what
-//! is waited for.
+//! Output: the table to standard output, the log to standard error, and on a terminal a last line that shows what is waited for.
 
 use std::{
     io::{self, IsTerminal, Write, stderr, stdout},
@@ -8,12 +7,12 @@ use std::{
 
 use rustix::termios::tcgetwinsize;
 
-/// Takes the cursor to the beginning of its line, and clears that.
+/// Moves the cursor to the start of its line, and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
 #[derive(Clone)]
 pub(super) struct Screen {
-    /// The line that is there now.
+    /// The current last line.
     waiting: Arc<Mutex<String>>,
     is_terminal: bool,
 }
@@ -25,13 +24,13 @@ impl Screen {
         Self { waiting: Arc::default(), is_terminal }
     }
 
-    /// How many columns there are, if it is a terminal.
+    /// The width of the terminal, if it is one.
     pub(super) fn width(&self) -> Option<usize> {
         let size = self.is_terminal.then(|| tcgetwinsize(stdout()).ok()).flatten();
         size.map(|size| size.ws_col.into()).filter(|width| *width > 0)
     }
 
-    /// Prints a text. A reader that has had enough, as in `skep run | head`, is no error.
+    /// Prints a text. A closed pipe, as in `skep run | head`, is no error.
     pub(super) fn print(&self, text: &str) -> io::Result<()> {
         match self.above_the_line(|| stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush())) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -39,7 +38,7 @@ impl Screen {
         }
     }
 
-    /// Says what is waited for, where that can be taken back again.
+    /// Shows what is waited for, on a terminal only.
     pub(super) fn wait_for(&self, text: &str) {
         let width = self.width().unwrap_or(0);
         if width == 0 {
@@ -69,7 +68,7 @@ impl Screen {
     }
 }
 
-/// The log.
+/// Log lines are printed above the last line.
 impl Write for Screen {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.above_the_line(|| stderr().write_all(bytes)).map(|()| bytes.len())

@@ -1,4 +1,4 @@
-//! All servers: from what is planned to what runs.
+//! All servers: from a plan to running servers.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -9,32 +9,32 @@ use super::{
     table::Row,
 };
 
-/// The servers by kind and name, and what keeps others from running.
+/// The servers by kind and name, and the problems of those that cannot run.
 #[derive(Default)]
 pub(super) struct Servers {
     order: Vec<(String, String)>,
     running: BTreeMap<String, Running>,
     problems: BTreeMap<String, Problem>,
-    told: BTreeMap<String, State>,
+    shown: BTreeMap<String, State>,
     engine: Option<Arc<Engine>>,
-    /// How many containers were removed that others left behind.
+    /// How many containers of earlier processes were removed.
     pub(super) leftovers: usize,
 }
 
-/// What keeps a server from running.
+/// Why a server cannot run.
 struct Problem {
-    /// Where that is seen, as `file:line: `.
+    /// Its position, as `file:line: `.
     place: String,
     problem: String,
 }
 
 impl Servers {
-    /// Makes what runs what is planned. What has not changed goes on, and so does what cannot run as it is planned now.
-    pub(super) async fn become_(&mut self, planned: Vec<Planned>, engines: &[PathBuf]) {
+    /// Applies a plan. Servers that did not change keep running, and so do servers whose new plan is invalid.
+    pub(super) async fn apply(&mut self, planned: Vec<Planned>, engines: &[PathBuf]) {
         self.order = planned.iter().map(|planned| (planned.owner.clone(), planned.name.clone())).collect();
         self.problems.clear();
-        // Whoever looks at it wants to see all of it.
-        self.told.clear();
+        // Show all rows again.
+        self.shown.clear();
         let gone: Vec<String> = self
             .running
             .keys()
@@ -72,7 +72,7 @@ impl Servers {
         }
     }
 
-    /// The engine that runs images, which is looked for when the first is to run.
+    /// The container engine. It is connected when the first image is to run.
     async fn engine(&mut self, sockets: &[PathBuf]) -> Result<Arc<Engine>, String> {
         if let Some(engine) = &self.engine {
             return Ok(engine.clone());
@@ -83,22 +83,22 @@ impl Servers {
         Ok(engine)
     }
 
-    /// Ends one, and says which port it had.
+    /// Stops one, and returns its port.
     async fn end(&mut self, owner: &str) -> Option<u16> {
         let running = self.running.remove(owner)?;
-        self.told.remove(owner);
+        self.shown.remove(owner);
         let port = running.port;
         running.stop().await;
         Some(port)
     }
 
-    /// Ends all at once.
+    /// Stops all at the same time.
     pub(super) async fn end_all(&mut self) {
         let all = std::mem::take(&mut self.running).into_values().map(Running::stop);
         futures::future::join_all(all).await;
     }
 
-    /// Removes containers that are still there, because somebody was in a hurry or they would not end.
+    /// Removes remaining containers, after a second signal or a timeout.
     pub(super) async fn remove_containers(&self) {
         if let Some(engine) = &self.engine {
             engine.remove_own().await;
@@ -109,24 +109,24 @@ impl Servers {
         self.running.is_empty()
     }
 
-    /// What keeps objects from running as they are, with their names.
+    /// The problems, with the names of the objects.
     pub(super) fn problems(&self) -> Vec<String> {
-        let said =
+        let text =
             |(owner, Problem { place, problem }): (&String, &Problem)| format!("{place}{owner}: {problem}");
-        self.problems.iter().map(said).collect()
+        self.problems.iter().map(text).collect()
     }
 
-    /// Those of which it is not known yet how they are.
+    /// The servers whose state is not known yet.
     pub(super) fn pending(&self) -> Vec<Row> {
         self.rows().into_iter().filter(|row| row.state.phase == Phase::Pending).collect()
     }
 
-    /// Those of which something is new since the last time. That one has begun is nothing new.
+    /// The rows that changed since the last call. A server that just started is not included.
     pub(super) fn news(&mut self) -> Vec<Row> {
         let is_news = |row: &Row| row.state.phase != Phase::Pending || !row.state.message.is_empty();
         let rows = self.rows().into_iter().filter(is_news);
-        let rows: Vec<Row> = rows.filter(|row| self.told.get(&row.owner) != Some(&row.state)).collect();
-        self.told.extend(rows.iter().map(|row| (row.owner.clone(), row.state.clone())));
+        let rows: Vec<Row> = rows.filter(|row| self.shown.get(&row.owner) != Some(&row.state)).collect();
+        self.shown.extend(rows.iter().map(|row| (row.owner.clone(), row.state.clone())));
         rows
     }
 
@@ -135,9 +135,9 @@ impl Servers {
         let row = |(owner, name): &(String, String)| {
             let (place, state) = match (self.running.get(owner), self.problems.get(owner)) {
                 (Some(running), None) => (String::new(), running.state.borrow().clone()),
-                // It goes on as it was.
+                // The old one keeps running.
                 (Some(running), Some(Problem { place, problem })) => {
-                    let message = format!("{problem}; what runs goes on as it is");
+                    let message = format!("{problem}; running servers are not changed");
                     (place.clone(), State { message, ..running.state.borrow().clone() })
                 }
                 (None, Some(Problem { place, problem })) => (

@@ -1,4 +1,4 @@
-//! Where servers come from: a file of manifests, or packages that are named on the command line.
+//! Where servers come from: a file of manifests, or packages on the command line.
 
 use std::{fs, path::PathBuf};
 
@@ -12,7 +12,7 @@ use crate::manifests::Manifests;
 /// The kinds of packages, with the command that runs one.
 const RUNNERS: [(&str, &[&str]); 2] = [("npx://", &["npx", "-y"]), ("uvx://", &["uvx"])];
 
-/// A file, with what was last read of it, and packages.
+/// A file with its last content, and packages.
 pub(super) struct Source {
     file: Option<PathBuf>,
     packages: Vec<DynamicObject>,
@@ -29,7 +29,7 @@ impl Source {
     ) -> anyhow::Result<Self> {
         ensure!(
             file.is_some() || !packages.is_empty(),
-            "there is nothing to run: name a file, as in skep run -f server.yaml, or a package, as in skep run npx://PACKAGE"
+            "nothing to run: name a file, as in skep run -f server.yaml, or a package, as in skep run npx://PACKAGE"
         );
         ensure!(args.is_empty() || packages.len() == 1, "arguments after -- need one package before them");
         let packages = packages.iter().map(|package| of_package(package, args, namespace));
@@ -37,12 +37,12 @@ impl Source {
         Ok(Self { file, packages, namespace: namespace.into(), text: String::new() })
     }
 
-    /// What the file is called in what is said about it.
+    /// The prefix of messages about the file.
     pub(super) fn place(&self) -> String {
         self.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default()
     }
 
-    /// The text of the file if it is not the one that was read last.
+    /// The text of the file, if it changed since the last call.
     pub(super) fn news(&mut self) -> anyhow::Result<Option<String>> {
         let Some(file) = &self.file else { return Ok(None) };
         let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -64,7 +64,7 @@ impl Source {
     }
 }
 
-/// A package as the MCPServer that it would be.
+/// A package as an MCPServer.
 fn of_package(package: &str, args: &[String], namespace: &str) -> anyhow::Result<DynamicObject> {
     let found = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
     let Some((wanted, runner)) = found.filter(|(wanted, _)| !wanted.is_empty()) else {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_package_is_told_with_what_to_write() {
+    fn the_error_for_an_unknown_package_shows_the_usage() {
         for wrong in ["ghcr.io/a/b:1", "npx://", "server.yaml"] {
             let error = of_package(wrong, &[], "default").unwrap_err().to_string();
             assert!(error.contains("write npx://PACKAGE or uvx://PACKAGE, or -f and a file"), "{error}");

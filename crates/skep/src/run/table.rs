@@ -1,22 +1,22 @@
-//! What is printed of the servers.
+//! The table of servers.
 
 use serde_json::{Map, Value, json};
 
 use super::running::State;
 
-/// How many names of tools are printed at most.
+/// The maximum number of tool names.
 const NAMES: usize = 6;
-/// How long a name of a tool may be to be printed whole.
+/// The maximum length of a tool name.
 const NAME: usize = 40;
 /// The longest of the phases.
 const PHASE: usize = "Pending".len();
-/// A table with less room for tools is not worth its columns.
+/// The minimum width of the last column.
 const LEAST: usize = 12;
 
 /// A server in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// Where that is told what keeps it from running.
+    /// The position of its problem.
     pub(super) place: String,
     /// Its kind and name.
     pub(super) owner: String,
@@ -24,11 +24,11 @@ pub(super) struct Row {
     pub(super) state: State,
 }
 
-/// The columns of a table, to which a row is added whenever there is news of a server.
+/// The columns of a table, to which a row is added whenever a server changes.
 pub(super) struct Table {
-    /// How wide the first three are, or nothing if there is no room for columns.
+    /// The widths of the first three, or none if the terminal is too narrow.
     widths: Option<[usize; 3]>,
-    /// How much room there is for tools.
+    /// The width of the tools column.
     room: usize,
 }
 
@@ -53,7 +53,7 @@ impl Table {
             .map_or_else(String::new, |widths| line(widths, ["NAME", "URL", "TRANSPORT"], "PHASE", "TOOLS"))
     }
 
-    /// A server, and below it what is the matter with it.
+    /// A server, and below it its problem.
     pub(super) fn row(&self, row: &Row) -> String {
         let State { phase, message, url, transport, .. } = &row.state;
         let offer = tools(&row.state, self.room);
@@ -80,13 +80,13 @@ fn line(widths: [usize; 3], cells: [&str; 3], phase: &str, tools: &str) -> Strin
     text
 }
 
-/// What is known of a server from the beginning.
+/// The cells that are known from the start.
 fn known(row: &Row) -> [&str; 3] {
     let or_nothing = |text| if str::is_empty(text) { "-" } else { text };
     [&row.name, or_nothing(&row.state.url), or_nothing(row.state.transport)]
 }
 
-/// What to paste into a client, for the servers that have an address.
+/// The configuration of a client, for the servers that have a URL.
 pub(super) fn for_clients(rows: &[Row]) -> String {
     let reachable = rows.iter().filter(|row| !row.state.url.is_empty());
     let entries = reachable.map(|row| {
@@ -97,7 +97,7 @@ pub(super) fn for_clients(rows: &[Row]) -> String {
     format!("\nFor an MCP client:\n{}\n\n", json!({"mcpServers": clients}))
 }
 
-/// What it offers: as many names as there is room for.
+/// The tools: as many names as fit.
 fn tools(state: &State, room: usize) -> String {
     let Some(tools) = &state.tools else { return "-".into() };
     if tools.is_empty() {
@@ -114,7 +114,7 @@ fn tools(state: &State, room: usize) -> String {
     (0..=names.len()).rev().map(some).find(fits).unwrap_or_else(|| some(0))
 }
 
-/// A text of others without what a terminal would obey.
+/// An untrusted text without control characters.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn rows() -> [Row; 2] {
-        [row("demo", Phase::Ready, 8, ""), row("a-b", Phase::Failed, 0, "there is no program x")]
+        [row("demo", Phase::Ready, 8, ""), row("a-b", Phase::Failed, 0, "program x not found")]
     }
 
     fn printed(columns: Option<usize>) -> String {
@@ -145,12 +145,12 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_where_each_server_is_and_what_it_offers() {
+    fn the_table_shows_the_url_and_the_tools_of_each_server() {
         let expected = "\
 NAME  URL                     TRANSPORT        PHASE    TOOLS
 demo  http://127.0.0.1:1/mcp  streamable-http  Ready    t0, t1, t2, t3, t4, t5 and 2 more
 a-b   -                       -                Failed   -
-  MCPServer a-b: there is no program x
+  MCPServer a-b: program x not found
 ";
         assert_eq!(printed(None), expected);
         let pasted = "\nFor an MCP client:\n{\"mcpServers\":{\"demo\":{\"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}\n\n";
@@ -169,14 +169,14 @@ demo: Ready
   t0, t1, t2, t3, t4, t5 and 2 more
 a-b: Failed
   -
-  MCPServer a-b: there is no program x
+  MCPServer a-b: program x not found
 ";
         assert_eq!(printed(Some(40)), very_narrow);
         assert!(printed(Some(10)).contains("\n  8 tools\n"));
     }
 
     #[test]
-    fn a_server_elsewhere_cannot_steer_the_terminal_by_the_names_of_its_tools() {
+    fn tool_names_cannot_control_the_terminal() {
         let mut stranger = row("demo", Phase::Ready, 1, "");
         stranger.state.tools = Some(vec!["\u{1b}[2Jx\n".into(), "y".repeat(100)]);
         let printed = Table::new(&[], None).row(&stranger);

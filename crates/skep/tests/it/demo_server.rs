@@ -6,7 +6,7 @@ use std::{
 };
 
 #[test]
-fn it_ends_when_it_is_asked_to_though_its_input_does_not() {
+fn it_exits_on_sigterm_while_its_input_is_open() {
     let mut server = Command::new(env!("CARGO_BIN_EXE_skep"))
         .arg("demo-server")
         .stdin(Stdio::piped())

@@ -39,7 +39,7 @@ fn without_a_command_one_is_shown_what_there_is() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     assert_eq!(skep(&["--version"]), (Some(0), format!("skep {}\n", env!("CARGO_PKG_VERSION"))));
 }
 
@@ -52,10 +52,7 @@ fn a_word_that_is_wrong_is_named_with_what_was_meant() {
         (&["operator", "--leader-elct"], "error: unexpected argument '--leader-elct' found"),
         (&["operator", "--workers", "0"], "error: invalid value '0' for '--workers <WORKERS>'"),
         (&["crds", "-o", "xml"], "error: invalid value 'xml' for '--output <OUTPUT>'"),
-        (
-            &["serve", "--config=/x"],
-            "error: there is no virtual MCP server in skep yet: set operator.vmcpImage",
-        ),
+        (&["serve", "--config=/x"], "error: skep has no virtual MCP server yet: set operator.vmcpImage"),
         (&["proxy", "rnu"], "error: \"rnu\" is not a command of skep proxy: use skep proxy run IMAGE"),
     ] {
         let (code, said) = skep(args);
@@ -76,7 +73,7 @@ fn a_shell_can_be_taught_the_commands() {
 }
 
 #[test]
-fn who_has_no_cluster_is_told_once_where_one_was_looked_for() {
+fn the_error_without_a_cluster_is_one_line_with_what_was_searched() {
     for args in [&["plan"][..], &["plan", "--context", "work"]] {
         let mut skep = Command::new(env!("CARGO_BIN_EXE_skep"));
         let output = skep.args(args).env_clear().env("KUBECONFIG", "/no/such/file").output().unwrap();

@@ -22,7 +22,7 @@ impl Proxy {
         Ok(String::from_utf8_lossy(&answer[..read]).into_owned())
     }
 
-    fn asked_to_end(&self) {
+    fn terminate(&self) {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").arg(id).status().unwrap().success());
     }
@@ -32,7 +32,7 @@ impl Proxy {
 fn in_a_pod_a_proxy_goes_on_for_a_while_and_keeps_no_connection() {
     let mut proxy = Proxy::start("pod", &[("KUBERNETES_SERVICE_HOST", "192.0.2.1")]);
     assert!(!proxy.health().unwrap().contains("connection: close"));
-    proxy.asked_to_end();
+    proxy.terminate();
     let start = Instant::now();
     let answered = loop {
         let answer = proxy.health().expect("it goes on");
@@ -49,7 +49,7 @@ fn in_a_pod_a_proxy_goes_on_for_a_while_and_keeps_no_connection() {
 #[test]
 fn elsewhere_it_ends_at_once() {
     let mut proxy = Proxy::start("process", &[]);
-    proxy.asked_to_end();
+    proxy.terminate();
     assert!(proxy.process.wait().unwrap().success());
     assert!(!proxy.log().contains("leaving"), "{}", proxy.log());
 }

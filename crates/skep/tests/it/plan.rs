@@ -94,7 +94,7 @@ async fn the_exit_code_says_whether_there_is_something_to_do_and_the_text_says_w
     let user = operator(&test, permissions::rules()).await;
     assert_eq!(
         planned(&test, &user, &[]),
-        (Some(0), "There are no objects to plan for.\n".into(), String::new())
+        (Some(0), "There are no objects to plan.\n".into(), String::new())
     );
     test.create_object(&MCPServer::test("fetch").streamable_http()).await;
     test.create_object(&MCPGroup::test("tools")).await;
@@ -133,7 +133,7 @@ async fn mistakes_and_missing_rights_are_one_sentence() {
     let test = skep_testkit::namespace().await;
     let user = operator(&test, permissions::rules()).await;
     test.create_object(&MCPServer::test("fetch").streamable_http()).await;
-    let expected = "error: MCPServer/other: there is no such object in namespace NS\n";
+    let expected = "error: MCPServer/other: not found in namespace NS\n";
     assert_eq!(planned(&test, &user, &["MCPServer/other"]), (Some(1), String::new(), expected.into()));
 
     let reads = json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]});
@@ -142,7 +142,7 @@ async fn mistakes_and_missing_rights_are_one_sentence() {
     let (code, text, error) = planned(&test, &reader, &[]);
     assert_eq!((code, text.as_str(), error.lines().count()), (Some(1), "", 1), "{error}");
     assert!(error.starts_with("error: MCPServer NS/fetch: cannot "), "{error}");
-    assert!(error.ends_with("plan as somebody who is allowed what the operator is\n"), "{error}");
+    assert!(error.ends_with("run it with the operator's permissions\n"), "{error}");
 
     let (code, text, error) = planned(&test, &test.user("nobody"), &[]);
     assert_eq!((code, text.as_str(), error.lines().count()), (Some(1), "", 1), "{error}");

@@ -191,33 +191,33 @@ impl Client {
         let who = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
         let (head, answer) =
-            client.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
+            client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
         assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{head}{answer}");
         let session = head.lines().find_map(|line| {
             line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(|_| line[16..].to_owned())
         });
         client.session = session.unwrap_or_default();
-        client.sent(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         client
     }
 
     /// The answer to a request.
-    fn asked(&self, method: &str, params: Value) -> Value {
-        self.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).1
+    fn call(&self, method: &str, params: Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).1
     }
 
-    fn called(&self, tool: &str, arguments: Value) -> Value {
-        self.asked("tools/call", json!({"name": tool, "arguments": arguments}))
+    fn call_tool(&self, tool: &str, arguments: Value) -> Value {
+        self.call("tools/call", json!({"name": tool, "arguments": arguments}))
     }
 
     fn tools(&self) -> Vec<String> {
-        let answer = self.asked("tools/list", json!({}));
+        let answer = self.call("tools/list", json!({}));
         let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
     /// The head and the message of an answer, which may stand in a stream.
-    fn sent(&self, message: &Value) -> (String, Value) {
+    fn send(&self, message: &Value) -> (String, Value) {
         let body = message.to_string();
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

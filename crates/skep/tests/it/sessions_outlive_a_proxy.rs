@@ -104,7 +104,7 @@ impl Pod {
     }
 
     /// The answer to a call, once somebody listens.
-    fn called(&self, method: &str, session: &str) -> String {
+    fn call(&self, method: &str, session: &str) -> String {
         let start = Instant::now();
         let mut stream = loop {
             match TcpStream::connect(("127.0.0.1", self.port)) {
@@ -151,15 +151,15 @@ async fn a_client_goes_on_when_its_proxy_is_killed() {
     let (redis, server) = (Redis::with_password(PASSWORD).await, server());
     let one = Pod::start("one", server, &redis, PASSWORD);
     let two = Pod::start("two", server, &redis, PASSWORD);
-    let begun = one.called("initialize", "");
-    assert!(begun.starts_with("http/1.1 200") && begun.contains(ID), "{begun}\n{}", one.log());
+    let started = one.call("initialize", "");
+    assert!(started.starts_with("http/1.1 200") && started.contains(ID), "{started}\n{}", one.log());
     let within = format!("mcp-session-id: {ID}\r\n");
-    let answer = one.called("tools/call", &within);
+    let answer = one.call("tools/call", &within);
     assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", one.log());
     let logged = one.log();
     // As SIGKILL does: it cannot tell anybody.
     drop(one);
-    let answer = two.called("tools/call", &within);
+    let answer = two.call("tools/call", &within);
     assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", two.log());
     for log in [logged, two.log()] {
         assert!(log.contains("connected to Redis"), "{log}");

@@ -13,7 +13,7 @@ pub struct Signing {
     key: EncodingKey,
 }
 
-/// What stands before an RSA key of 2048 bits in PKCS #8. Without it, it is PKCS #1.
+/// The PKCS #8 prefix of an RSA key of 2048 bits. The rest is PKCS #1.
 const PKCS8_HEAD: usize = 26;
 
 impl Signing {
@@ -45,7 +45,7 @@ impl Signing {
         json!({"alg": format!("{:?}", self.algorithm), "typ": "JWT", "kid": self.id})
     }
 
-    /// A token with these parts, whatever they say, signed with this key.
+    /// A token with these parts, signed with this key.
     pub fn token(&self, header: &Value, claims: &Value) -> String {
         let message = format!("{}.{}", part(header), part(claims));
         let signature = crypto::sign(message.as_bytes(), &self.key, self.algorithm).expect("a signature");

@@ -1,5 +1,5 @@
-//! An identity provider, as small as it can be and still be one: it describes itself, publishes its keys, changes
-//! them, signs, answers about opaque tokens, and exchanges tokens. What it is asked is counted.
+//! A minimal identity provider: discovery, keys that rotate, signed tokens, introspection of opaque tokens, and token exchange. It
+//! records its requests.
 
 mod keys;
 mod pages;
@@ -39,7 +39,7 @@ pub struct IdentityProvider {
     _stop: oneshot::Sender<()>,
 }
 
-/// What it was asked, once.
+/// One request.
 #[derive(Clone, Debug)]
 pub struct Asked {
     /// The path.
@@ -74,12 +74,12 @@ impl Shared {
 }
 
 impl IdentityProvider {
-    /// One that is reached without encryption.
+    /// Starts one without TLS.
     pub async fn start() -> Self {
         Self::serving("http", None).await
     }
 
-    /// One that is reached by TLS, with a certificate authority of its own.
+    /// Starts one with TLS, with its own certificate authority.
     pub async fn start_with_tls() -> Self {
         let scratch = Scratch::new().expect("a folder");
         let authority = Authority::create(scratch.path()).expect("an authority");
@@ -129,7 +129,7 @@ impl IdentityProvider {
         provider
     }
 
-    /// The `oidc_config` of a proxy that trusts it, for callers of `crm`. Entries of `changes` go over it.
+    /// The `oidc_config` of a proxy that trusts it, for callers of `crm`. Entries of `changes` override it.
     pub fn oidc(&self, changes: Value) -> Value {
         let mut oidc = json!({
             "Issuer": self.issuer, "Audience": "crm", "ResourceURL": "https://crm.example/mcp",
@@ -140,7 +140,7 @@ impl IdentityProvider {
         oidc
     }
 
-    /// Begins to sign with a new key, and says its id. The keys before stay published.
+    /// Rotates to a new key, and returns its id. Earlier keys stay published.
     pub fn rotate(&self) -> String {
         let mut state = self.shared.state();
         state.made += 1;
@@ -149,14 +149,14 @@ impl IdentityProvider {
         id
     }
 
-    /// Takes back all keys but the one that it signs with.
+    /// Removes all keys but the one that it signs with.
     pub fn retire(&self) {
         let mut state = self.shared.state();
         let old = state.keys.len() - 1;
         state.keys.drain(..old);
     }
 
-    /// Begins to sign with this key.
+    /// Signs with this key from now on.
     pub fn adopt(&self, key: Signing) {
         self.shared.state().keys.push(key);
     }
@@ -166,7 +166,7 @@ impl IdentityProvider {
         self.shared.state().keys.last().expect("a key").public()
     }
 
-    /// A token for a caller of `crm` that is good for an hour. Entries of `changes` go over its claims; null removes.
+    /// A token for a caller of `crm` that is valid for an hour. Entries of `changes` override its claims; null removes one.
     pub fn token(&self, changes: Value) -> String {
         self.token_with(json!({}), changes)
     }
@@ -199,33 +199,33 @@ impl IdentityProvider {
         self.shared.state().tokens.remove(token);
     }
 
-    /// Answers with this at a path, whatever it would say. `{"status": 500}` is a status; null undoes it.
+    /// Overrides the response at a path. `{"status": 500}` is a status; null removes the override.
     pub fn answer(&self, path: &str, answer: Value) {
         self.shared.state().overrides.insert(path.to_owned(), answer);
     }
 
-    /// Breaks off every request from now on.
+    /// Aborts every request from now on.
     pub fn down(&self) {
         self.shared.state().down = true;
     }
 
-    /// Answers again.
+    /// Responds again.
     pub fn up(&self) {
         self.shared.state().down = false;
     }
 
-    /// Takes this long for every answer.
+    /// Delays every response.
     pub fn slow(&self, delay: Duration) {
         self.shared.state().delay = delay;
     }
 
-    /// What it was asked at a path.
+    /// The requests to a path.
     pub fn asked(&self, path: &str) -> Vec<Asked> {
         self.shared.state().asked.iter().filter(|asked| asked.path == path).cloned().collect()
     }
 }
 
-/// Entries go over those of the same name; null removes.
+/// Entries override those of the same name; null removes one.
 fn overlay(base: &mut Value, changes: Value) {
     let (Value::Object(base), Value::Object(changes)) = (base, changes) else { return };
     for (key, value) in changes {
@@ -254,7 +254,7 @@ where
                 (if state.down { None } else { Some(pages::page(&state, &asked)) }, state.delay)
             };
             tokio::time::sleep(delay).await;
-            // An error here ends the connection without an answer.
+            // An error here closes the connection without a response.
             page.map(|page| page.map(|body| Full::new(Bytes::from(body)))).ok_or("it is down")
         }
     });

@@ -1,11 +1,11 @@
-//! What an identity provider answers.
+//! The responses of an identity provider.
 
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::{Asked, Signing, State};
 
-/// The answer at a path.
+/// The response at a path.
 pub(super) fn page(state: &State, asked: &Asked) -> Response<String> {
     if let Some(answer) = state.overrides.get(&asked.path).filter(|answer| !answer.is_null()) {
         return match answer.get("status").and_then(Value::as_u64) {
@@ -37,7 +37,7 @@ fn introspected(state: &State, asked: &Asked) -> Value {
     }
 }
 
-/// Each exchange gives another token.
+/// Each exchange returns a different token.
 fn exchanged(state: &State, asked: &Asked) -> Value {
     let number = state.asked.iter().filter(|asked| asked.path == "/token").count();
     json!({
@@ -52,7 +52,7 @@ fn json_page(body: &Value) -> Response<String> {
     response
 }
 
-/// A status, and where it leads if it leads anywhere.
+/// A status, with a location if it is a redirect.
 fn plain(status: u64, answer: &Value) -> Response<String> {
     let mut response = Response::new(String::new());
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());

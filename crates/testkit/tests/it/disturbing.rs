@@ -1,4 +1,4 @@
-//! A control plane of one's own can be stopped, slowed down and cut off.
+//! A test's own control plane can be stopped, slowed down and disconnected.
 
 use std::time::{Duration, Instant};
 
@@ -18,27 +18,27 @@ fn config_map(name: &str) -> ConfigMap {
 }
 
 #[tokio::test]
-async fn the_api_server_restarts_in_the_middle_and_the_test_goes_on() {
+async fn the_api_server_can_restart_during_a_test() {
     let mut plane = ControlPlane::start().await;
     let test = plane.namespace().await;
     let api = test.api::<ConfigMap>();
     let before = test.create_object(&config_map("before")).await;
 
     plane.stop_api_server();
-    api.get("before").await.expect_err("nobody answers while it is stopped");
+    api.get("before").await.expect_err("no response while it is stopped");
     plane.start_api_server().await;
-    assert_eq!(api.get("before").await.unwrap(), before, "what was stored is there, unchanged");
+    assert_eq!(api.get("before").await.unwrap(), before, "stored objects are unchanged");
 
     plane.kill_api_server();
     plane.kill_etcd();
     plane.start_etcd();
     plane.start_api_server().await;
-    assert_eq!(api.get("before").await.unwrap(), before, "a crash loses nothing that was answered");
+    assert_eq!(api.get("before").await.unwrap(), before, "a crash loses no acknowledged write");
     test.create_object(&config_map("after")).await;
 
     let recording = test.admin("watcher").record();
     drop_watches_and_delay(&plane, &test).await;
-    assert_eq!(recording.writes().await, [] as [&str; 0], "the audit log goes on across restarts");
+    assert_eq!(recording.writes().await, [] as [&str; 0], "the audit log continues across restarts");
 }
 
 /// In the same test, because a control plane takes seconds to start.
@@ -57,7 +57,7 @@ async fn drop_watches_and_delay(plane: &ControlPlane, test: &skep_testkit::Names
     plane.api_link().delay(Duration::ZERO);
 
     plane.api_link().cut();
-    api.list(&ListParams::default()).await.expect_err("the wire is cut");
+    api.list(&ListParams::default()).await.expect_err("the link is cut");
     plane.api_link().mend();
     api.list(&ListParams::default()).await.unwrap();
 

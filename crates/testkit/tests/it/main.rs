@@ -1,6 +1,6 @@
-//! The test kit, tried out.
+//! Tests of the test kit.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod counting;

@@ -37,7 +37,7 @@ fn a_dropped_process_is_gone() {
 }
 
 #[test]
-fn a_process_that_ends_by_itself_is_noticed_with_what_it_said() {
+fn a_process_that_exits_is_reported_with_its_output() {
     let folder = scratch("ended");
     let process = Process::start(Path::new("sh"), ["-c", "echo no such flag >&2; exit 3"], &folder).unwrap();
     assert!(ends_soon(process.pid()));

@@ -1,4 +1,4 @@
-//! Workloads get statuses: from real controllers, or from the stand-in for the kubelet.
+//! Workloads get statuses: from real controllers, or from the fake kubelet.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn deployment(replicas: i32) -> Deployment {
 }
 
 #[tokio::test]
-async fn the_stand_in_for_the_kubelet_makes_a_deployment_ready() {
+async fn the_fake_kubelet_makes_a_deployment_ready() {
     let test = skep_testkit::namespace().await;
     test.create_object(&deployment(2)).await;
     test.kubelet().deployment_ready("web").await;
@@ -40,7 +40,7 @@ async fn the_stand_in_for_the_kubelet_makes_a_deployment_ready() {
 }
 
 #[tokio::test]
-async fn real_controllers_make_the_pods_of_a_deployment() {
+async fn real_controllers_create_the_pods_of_a_deployment() {
     let mut plane = ControlPlane::start().await;
     plane.start_controller_manager(&["deployment", "replicaset"]);
     let test = plane.namespace().await;

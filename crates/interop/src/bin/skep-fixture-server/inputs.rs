@@ -1,4 +1,4 @@
-//! Tools that need something of the client first, as since 2026-07-28: they answer with what they need, and are called
+//! Tools that need input of the client first, as specified in 2026-07-28: they respond with what they need, and are called
 //! again with it.
 
 use rmcp::{ErrorData, RoleServer, model::*, service::RequestContext};
@@ -92,7 +92,7 @@ pub(crate) fn tool(
     required(shared, needed, step).map(Into::into)
 }
 
-/// What is asked in the next round.
+/// The request of the next round.
 fn again(
     shared: &Shared,
     request: &CallToolRequestParams,

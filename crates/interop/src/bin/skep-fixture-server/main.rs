@@ -1,5 +1,5 @@
-//! A server that has what the official conformance suite of MCP asks for, under the names that the suite uses. It is
-//! written with the Rust SDK of MCP, so that what the proxy stands before is not of our own making.
+//! A server with everything that the official conformance suite of MCP requires, under the suite's names. It uses the Rust SDK
+//! of MCP, so that the proxy is tested with a third-party implementation.
 
 mod inputs;
 mod prompts;
@@ -32,11 +32,11 @@ async fn main() -> Result<()> {
             Ok(())
         }
         Some("http") => http(shared).await,
-        _ => bail!("say stdio or http"),
+        _ => bail!("the argument is stdio or http"),
     }
 }
 
-/// Serves streamable HTTP on a port that is free, and says which.
+/// Serves streamable HTTP on a free port, and prints its URL.
 async fn http(shared: Arc<Shared>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free")?;
     println!("http://{}/mcp", listener.local_addr()?);

@@ -1,6 +1,6 @@
-//! What the server answers to each request.
+//! The server's responses.
 
-// Sampling, roots and logging go away one day; until then the suite asks for them.
+// Sampling, roots and logging are deprecated; the suite still tests them.
 #![allow(deprecated)]
 
 use std::{
@@ -21,11 +21,11 @@ use crate::{inputs, prompts, resources, tools};
 pub(crate) struct Shared {
     /// Seals what clients keep for the server.
     pub(crate) seal: RequestStateCodec,
-    /// Whoever listens hears which list is said to have changed.
+    /// Subscribers get the list that changed.
     pub(crate) changed: broadcast::Sender<List>,
 }
 
-/// A list that clients can be told about.
+/// A list whose changes clients are notified of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum List {
     Tools,
@@ -42,7 +42,7 @@ impl Shared {
 /// The server, for one session, or for one request that is in none.
 pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
-    /// From where on the client wants to read logs.
+    /// The log level of the client.
     level: Mutex<LoggingLevel>,
     /// What those hear who are about to listen: a client may change a list as soon as it is told that it listens, which
     /// is before [`listen`](ServerHandler::listen) is called.
@@ -54,7 +54,7 @@ impl Fixture {
         Self { shared, level: Mutex::new(LoggingLevel::Debug), about_to_listen: Mutex::default() }
     }
 
-    /// Logs what a client wants to read: since 2026-07-28 each request says what it wants.
+    /// Logs at the client's level: since 2026-07-28 each request sets it.
     pub(crate) async fn log(&self, context: &RequestContext<RoleServer>, text: &str) {
         let least = if is_modern(context) {
             context.meta.log_level()
@@ -204,7 +204,7 @@ impl ServerHandler for Fixture {
                 () = context.cancelled() => return Ok(()),
                 list = changed.recv() => list,
             };
-            // What the client did not ask for is kept from it by the SDK.
+            // The SDK filters what the client did not subscribe to.
             match list {
                 Ok(List::Tools) => context.sink().notify_tool_list_changed().await.ok(),
                 Ok(List::Prompts) => context.sink().notify_prompt_list_changed().await.ok(),
@@ -215,12 +215,12 @@ impl ServerHandler for Fixture {
     }
 }
 
-/// A value of the SDK from its JSON, which is how the suite describes what it wants.
+/// A value of the SDK from its JSON, which is how the suite describes it.
 pub(crate) fn of<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value).map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
-/// A result that is complete. Who speaks an older revision is not told so, which is up to the SDK.
+/// A complete result. For older revisions, the SDK omits that field.
 pub(crate) fn result<T: serde::de::DeserializeOwned>(mut value: Value) -> Result<T, ErrorData> {
     value["resultType"] = "complete".into();
     of(value)

@@ -83,7 +83,7 @@ pub(crate) fn all() -> Vec<Value> {
     tools
 }
 
-/// What a tool answers.
+/// The result of a tool.
 pub(crate) async fn call(
     server: &Fixture,
     request: &CallToolRequestParams,
@@ -164,14 +164,14 @@ pub(crate) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// The suite wants to see that messages come one after the other, but where it waits for half a second only.
+/// The suite checks that messages arrive one after the other, except where its timeout is half a second.
 async fn pause(tool: &str) {
     if tool.starts_with("test_tool_with_") {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// Tells those who listen. The list stays as it is: another check wants that.
+/// Notifies subscribers. The list itself does not change, as another check requires.
 fn changed(server: &Fixture, list: List) -> Value {
     server.shared.changed.send(list).ok();
     json!([text("told")])

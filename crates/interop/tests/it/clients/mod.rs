@@ -1,4 +1,4 @@
-//! Clients and servers of others, with the proxy in between: each client sees through it what it sees without it.
+//! Third-party clients and servers, with the proxy in between: each client gets the same results as without it.
 
 use std::path::Path;
 
@@ -143,11 +143,11 @@ async fn seen(front: Front, url: &str, plan: &Value) -> Vec<(Client, Value)> {
     seen
 }
 
-/// Every client sees what it sees at the server itself, whichever way the proxy takes.
+/// Every client gets the server's own results, over every transport.
 async fn the_same_on_every_way(server: Server) {
     let plan = server.plan();
     let running = server.over_http(Front::Streamable).await;
-    // The reference server says where it is, but not at which path it serves.
+    // The reference server prints its port, but not its path.
     let url = format!("http://127.0.0.1:{}/mcp", running.port());
     let direct = seen(Front::Streamable, &url, &plan).await;
     for (client, seen) in &direct {
@@ -172,7 +172,7 @@ async fn the_same_on_every_way(server: Server) {
         for (client, mut through) in seen(front, &format!("http://{}/{path}", proxy.address), &plan).await {
             let (_, expected) = direct.iter().find(|(other, _)| *other == client).unwrap();
             if way.starts_with("stdio") {
-                // Many servers speak over their one stream as the first client did, and others follow.
+                // Many servers adopt the protocol of the first client for their one stream.
                 through["protocol"] = expected["protocol"].clone();
             }
             assert_eq!(&through, expected, "{client:?} by {way}");

@@ -19,7 +19,7 @@ const TASKS: &str = "the tasks extension: the server has no tasks";
 
 /// Checks that end otherwise through the proxy than without it.
 pub(crate) struct Known {
-    /// The way to the server.
+    /// The setup.
     pub(crate) way: &'static str,
     pub(crate) scenario: &'static str,
     /// The names of the checks.

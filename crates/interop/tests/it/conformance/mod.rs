@@ -1,4 +1,4 @@
-//! What the official conformance suite says of a server, and that it says the same when skep is in between.
+//! The results of the official conformance suite for a server, which must be the same through the proxy.
 
 mod known;
 mod suite;
@@ -33,7 +33,7 @@ async fn over_http(suite: &Suite, revision: &str, middleware: Value) -> Findings
     through(suite, revision, proxy.await).await
 }
 
-/// In front of a server that is somebody else's.
+/// In front of a remote server.
 async fn remotely(suite: &Suite, revision: &str) -> Findings {
     let server = fixture().await;
     let proxy = Proxied::new(

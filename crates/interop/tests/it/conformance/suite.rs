@@ -1,4 +1,4 @@
-//! The official conformance suite of MCP, and what it says.
+//! The official conformance suite of MCP, and its results.
 
 use std::{collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -31,7 +31,7 @@ impl Suite {
         Self(installed("npm", "conformance"))
     }
 
-    /// Runs all that a revision asks of servers against the one at this address.
+    /// Runs all server scenarios of a revision against the server at this URL.
     pub(crate) async fn run(&self, revision: &str, url: &str) -> Findings {
         let output = folder();
         // Its Node.js is beside it.
@@ -48,7 +48,11 @@ impl Suite {
             .unwrap();
         let found = findings(&output);
         let said = String::from_utf8_lossy(&ran.stdout);
-        assert!(!found.is_empty(), "the suite found nothing: {said}{}", String::from_utf8_lossy(&ran.stderr));
+        assert!(
+            !found.is_empty(),
+            "the suite reported nothing: {said}{}",
+            String::from_utf8_lossy(&ran.stderr)
+        );
         fs::remove_dir_all(&output).ok();
         found
     }

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use skep_config::{annotations, labels, paths};
 use skep_converge::Kind;
 use skep_operator::watched::{EmbeddingServers, Groups, Registries, VirtualServers};
+use skep_testkit::json::condition;
 use skep_world::Watched;
 
 use super::golden;
-use crate::fixture::{Fixture, condition_of, without_checksums};
+use crate::fixture::{Fixture, without_checksums};
 
 /// What is not for us to say: identities, times, and what the cluster assigns.
 fn comparable(mut object: Value, namespace: &str) -> Value {
@@ -103,7 +104,7 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
             assert_eq!(json!(finalizers), theirs["finalizers"], "{kind} {name}");
         }
         if kind == VirtualServers::KIND.kind && is_refused_at_start(&ours.data["spec"]) {
-            assert_eq!(condition_of(&ours, "Valid")["status"], "False", "{name}");
+            assert_eq!(condition(&ours, "Valid")["status"], "False", "{name}");
             continue;
         }
         let what = format!("the status of {kind} {name}");

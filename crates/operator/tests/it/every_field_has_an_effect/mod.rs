@@ -10,6 +10,7 @@ use skep_operator::{
     settings::Settings,
     watched::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers},
 };
+use skep_testkit::json::with_fields;
 use skep_world::Watched;
 
 use crate::references::{PERMIT, references};
@@ -65,9 +66,9 @@ fn specs(own: &Value, required: &Value) -> Vec<Value> {
     });
     let config_map = json!({"name": "policies", "key": "authz.json"});
     vec![
-        with(everything, own),
-        with(json!({"authzConfig": {"type": "configMap", "configMap": config_map}}), required),
-        with(json!({"authzConfigRef": {"name": "authz"}}), required),
+        with_fields(everything, own),
+        with_fields(json!({"authzConfig": {"type": "configMap", "configMap": config_map}}), required),
+        with_fields(json!({"authzConfigRef": {"name": "authz"}}), required),
     ]
 }
 
@@ -121,7 +122,7 @@ fn embedding_servers() -> Vec<Value> {
         "modelCache": {"enabled": true, "storageClassName": "fast", "size": "20Gi", "accessMode": "ReadWriteMany"},
         "podTemplateSpec": {"spec": {"nodeSelector": {"disk": "ssd"}}},
         "resourceOverrides": {
-            "statefulSet": with(pods, &metadata), "service": metadata, "persistentVolumeClaim": metadata,
+            "statefulSet": with_fields(pods, &metadata), "service": metadata, "persistentVolumeClaim": metadata,
         },
     })]
 }
@@ -136,11 +137,6 @@ fn registries() -> Vec<Value> {
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         "podTemplateSpec": {"spec": {"nodeSelector": {"disk": "ssd"}}},
     })]
-}
-
-fn with(mut spec: Value, more: &Value) -> Value {
-    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    spec
 }
 
 /// What becomes of an object: its children, or why it has none.

@@ -1,8 +1,8 @@
 //! The specs in which the fields of a VirtualMCPServer are tried.
 
 use serde_json::{Value, json};
+use skep_testkit::json::with_fields;
 
-use super::with;
 use crate::references::PERMIT;
 
 /// Parts of `config` that the operator writes itself, whatever is said there, each with something to say.
@@ -36,7 +36,7 @@ pub(super) fn virtual_servers() -> Vec<Value> {
 
 /// A spec with what there must be, and more.
 fn minimal(more: &Value) -> Value {
-    with(json!({"groupRef": {"name": "group"}, "incomingAuth": {"type": "anonymous"}}), more)
+    with_fields(json!({"groupRef": {"name": "group"}, "incomingAuth": {"type": "anonymous"}}), more)
 }
 
 fn oidc() -> Value {
@@ -196,7 +196,7 @@ fn auth_servers() -> Vec<Value> {
         "softwareStatement": "s",
     }});
     let told = json!({"dcrConfig": {"registrationEndpoint": "https://forge.example/register"}});
-    let oauth2 = |more: &Value| json!({"name": "company", "type": "oauth2", "oauth2Config": with(endpoints.clone(), more)});
+    let oauth2 = |more: &Value| json!({"name": "company", "type": "oauth2", "oauth2Config": with_fields(endpoints.clone(), more)});
     let tls = json!({"insecureSkipVerify": false, "caCertSecretRef": secret()});
     let redis = json!({
         "addr": "redis.example:6379", "clusterMode": true, "tls": tls,
@@ -251,7 +251,7 @@ fn auth_servers() -> Vec<Value> {
         json!({"type": "inline", "inline": {"policies": [PERMIT], "primaryUpstreamProvider": "company"}});
     let auth = json!({"type": "oidc", "oidcConfigRef": oidc(), "authzConfig": inline});
     let of = |server: &Value| {
-        let server = with(json!({"issuer": "https://login.example"}), server);
+        let server = with_fields(json!({"issuer": "https://login.example"}), server);
         minimal(&json!({"incomingAuth": auth, "authServerConfig": server}))
     };
     std::iter::once(&everything).chain(&others).map(of).collect()

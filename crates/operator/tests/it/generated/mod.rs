@@ -3,8 +3,6 @@
 mod fields;
 mod pod_templates;
 
-use std::time::Duration;
-
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::TestRunner,
@@ -60,25 +58,16 @@ async fn a_generated_object_that_is_settled_is_never_written_again() {
         create(&fixture, Servers::KIND, SERVERS),
         create(&fixture, RemoteProxies::KIND, REMOTE_PROXIES),
     );
-    let reported_on = async {
-        for kind in KINDS {
-            while list(&fixture, kind)
-                .await
-                .iter()
-                .any(|object| object["status"]["observedGeneration"].is_null())
-            {
-                tokio::time::sleep(Duration::from_millis(200)).await;
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(180), reported_on).await.expect("all are reported on");
-    fixture.settle("mcpserver-0").await;
+    fixture.until_idle().await;
+    for kind in KINDS {
+        let objects = list(&fixture, kind).await;
+        assert!(objects.iter().all(|object| object["status"]["observedGeneration"] == 1), "{objects:#?}");
+    }
     most_can_run(&fixture).await;
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    fixture.settle("mcpserver-0").await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    fixture.until_idle().await;
     let mut rewritten = Vec::new();
     for request in recording.requests().await.iter().filter(|request| request.is_write()) {
         let kind = CHILDREN.into_iter().find(|kind| kind.plural == request.resource);

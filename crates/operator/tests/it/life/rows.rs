@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use skep_converge::Kind;
+use skep_testkit::json::with_fields;
 
 /// The condition that goes when there is nothing to authenticate any more.
 pub(super) const AUTH: (&str, &str) = ("AuthConfigured", "AuthInvalid");
@@ -54,7 +55,6 @@ impl Row {
 }
 
 pub(super) fn object(kind: Kind, name: &str, content: Value) -> Value {
-    let mut object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}});
-    object.as_object_mut().unwrap().extend(content.as_object().unwrap().clone());
-    object
+    let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}});
+    with_fields(object, content)
 }

@@ -5,13 +5,11 @@ use skep_operator::watched::{
     AuthzConfigs, CompositeTools, ConfigMaps, EmbeddingServers, ExternalAuthConfigs, Groups, OidcConfigs,
     Secrets, TelemetryConfigs, ToolConfigs, VirtualServers,
 };
+use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
 use super::rows::{NOT_APPLIED, Row, row};
-use crate::{
-    fixture::{Fixture, condition_of},
-    references::PERMIT,
-};
+use crate::{fixture::Fixture, references::PERMIT};
 
 fn workflow(name: &str) -> Value {
     json!({"name": name, "description": "d", "steps": [{"id": "a", "tool": "one.x"}]})
@@ -31,11 +29,7 @@ fn policies() -> Value {
 pub(super) fn of_the_spec() -> Vec<Row> {
     let invalid = |wrong: Value| row(wrong, &[("Valid", "ValidationFailed")], Some("ValidationFailed"));
     let config = |config: Value| invalid(json!({"config": config}));
-    let search = |fields: Value| {
-        let mut optimizer = json!({"embeddingService": "http://embed.example"});
-        optimizer.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        json!({"optimizer": optimizer})
-    };
+    let search = |fields: Value| json!({"optimizer": with_fields(json!({"embeddingService": "http://embed.example"}), fields)});
     let handling = |handling: Value| config(json!({"operational": {"failureHandling": handling}}));
     let hidden = json!({
         "conflictResolution": "priority", "conflictResolutionConfig": {"priorityOrder": ["a", "b"]},
@@ -88,9 +82,7 @@ pub(super) fn of_authentication() -> Vec<Row> {
         json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": [PERMIT], "entities_json": "[]"}});
     let provider = json!({"name": "corp", "type": "oidc", "oidcConfig": {"issuerUrl": "https://idp.example", "clientId": "c"}});
     let server = |fields: Value| {
-        let mut server = json!({"issuer": "https://login.example", "upstreamProviders": [provider]});
-        server.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        server
+        with_fields(json!({"issuer": "https://login.example", "upstreamProviders": [provider]}), fields)
     };
     let of_server = |reason, auth: Value, fields: Value| {
         let wrong = json!({"incomingAuth": auth, "authServerConfig": server(fields)});
@@ -246,7 +238,7 @@ async fn what_could_be_said_better_is_told_once_for_each_spec() {
     fixture.create(VirtualServers::KIND, "front", front).await;
     let object = fixture.settle_any(VirtualServers::KIND, "front").await;
     let reason = "AuthzPrimaryProviderRequiresAuthServer";
-    assert_eq!(condition_of(&object, "AuthServerConfigValidated")["reason"], reason);
+    assert_eq!(condition(&object, "AuthServerConfigValidated")["reason"], reason);
     let search = json!({
         "incomingAuth": {"authzConfig": null}, "embeddingServerRef": {"name": "starting"},
         "config": {"optimizer": {"embeddingService": "http://embed.example"}},

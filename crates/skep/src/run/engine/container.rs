@@ -18,23 +18,24 @@ use tokio::{
 use tracing::{Instrument, info};
 
 use super::{
-    Recipe, streams,
-    wire::{Problem, query},
+    ContainerSpec,
+    api::{EngineError, query},
+    streams,
 };
 
-/// How much of what it writes is held for who reads it.
+/// How much of its output is buffered.
 const BUFFER: usize = 64 << 10;
 
 /// A server that runs in a container, one at a time.
 pub(in super::super) struct Container {
-    recipe: Arc<Recipe>,
-    /// The end of the container that was started last.
+    spec: Arc<ContainerSpec>,
+    /// The removal of the previous container.
     last: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Container {
-    pub(in super::super) fn new(recipe: Arc<Recipe>) -> Self {
-        Self { recipe, last: Mutex::new(None) }
+    pub(in super::super) fn new(spec: Arc<ContainerSpec>) -> Self {
+        Self { spec, last: Mutex::new(None) }
     }
 }
 
@@ -44,11 +45,11 @@ impl Attach for Container {
         if let Some(end) = last.take() {
             end.await.ok();
         }
-        let id = created(&self.recipe).await?;
-        let stream = match started(&self.recipe, &id).await {
+        let id = create(&self.spec).await?;
+        let stream = match start(&self.spec, &id).await {
             Ok(stream) => stream,
             Err(problem) => {
-                self.recipe.engine.remove(&id).await;
+                self.spec.engine.remove(&id).await;
                 return Err(problem.into());
             }
         };
@@ -58,14 +59,14 @@ impl Attach for Container {
         tokio::spawn(log(errors).in_current_span());
         let (done, is_done) = oneshot::channel::<()>();
         let (ended, is_ended) = oneshot::channel::<()>();
-        let recipe = self.recipe.clone();
+        let spec = self.spec.clone();
         let life = async move {
-            // Done with, or ended by itself. Nobody is attached any more after that, and its input is closed.
+            // No longer needed, or exited. After that it is detached, and its input is closed.
             tokio::select! {
                 _ = is_done => {}
-                _ = streams::apart(from, output_end, errors_end) => {}
+                _ = streams::demultiplex(from, output_end, errors_end) => {}
             }
-            end(&recipe, &id).await;
+            end(&spec, &id).await;
             drop(ended);
         };
         *last = Some(tokio::spawn(life.in_current_span()));
@@ -73,36 +74,36 @@ impl Attach for Container {
     }
 }
 
-async fn created(recipe: &Recipe) -> Result<String, Problem> {
-    let path = format!("/containers/create?{}", query(&[("name", &recipe.name())]));
-    let created = recipe.engine.wire.asked(Method::POST, &path, Some(recipe.body())).await?;
+async fn create(spec: &ContainerSpec) -> Result<String, EngineError> {
+    let path = format!("/containers/create?{}", query(&[("name", &spec.name())]));
+    let created = spec.engine.api.request(Method::POST, &path, Some(spec.body())).await?;
     let id = created["Id"].as_str().filter(|id| !id.is_empty());
-    id.map(ToOwned::to_owned).ok_or_else(|| Problem::new("the container engine does not name the container"))
+    id.map(ToOwned::to_owned).ok_or_else(|| EngineError::new("the container engine returned no container id"))
 }
 
-/// Starts it. Who is attached before that misses nothing.
-async fn started(recipe: &Recipe, id: &str) -> Result<TokioIo<Upgraded>, Problem> {
-    let wire = &recipe.engine.wire;
+/// Attaches to it and then starts it, so that no output is lost.
+async fn start(spec: &ContainerSpec, id: &str) -> Result<TokioIo<Upgraded>, EngineError> {
+    let api = &spec.engine.api;
     let all = "stream=true&stdin=true&stdout=true&stderr=true";
-    let stream = wire.upgraded(&format!("/containers/{id}/attach?{all}")).await?;
-    wire.asked(Method::POST, &format!("/containers/{id}/start"), None).await?;
+    let stream = api.upgrade(&format!("/containers/{id}/attach?{all}")).await?;
+    api.request(Method::POST, &format!("/containers/{id}/start"), None).await?;
     Ok(stream)
 }
 
-/// Ends it as MCP wants it: it may end by itself when its input is closed, is asked to, and then is killed. Then it is removed.
-async fn end(recipe: &Recipe, id: &str) {
-    let wire = &recipe.engine.wire;
-    // One that speaks HTTP does not look at its input.
-    let patience = if recipe.is_stdio { limits::STDIO_END_TIME } else { Duration::ZERO };
+/// Shuts it down as MCP specifies: its input is closed, then it gets SIGTERM, then SIGKILL. Then it is removed.
+async fn end(spec: &ContainerSpec, id: &str) {
+    let api = &spec.engine.api;
+    // A server that speaks HTTP does not read its input.
+    let patience = if spec.is_stdio { limits::STDIO_END_TIME } else { Duration::ZERO };
     let path = format!("/containers/{id}/wait");
-    let ended = timeout(patience, wire.asked(Method::POST, &path, None)).await;
+    let ended = timeout(patience, api.request(Method::POST, &path, None)).await;
     match ended {
-        Ok(Ok(ended)) => info!(status = ended["StatusCode"].as_i64(), "the server's container has ended"),
+        Ok(Ok(ended)) => info!(status = ended["StatusCode"].as_i64(), "the server's container exited"),
         Ok(Err(_)) => {}
         Err(_) => {
             let seconds = limits::STDIO_END_TIME.as_secs();
-            wire.asked(Method::POST, &format!("/containers/{id}/stop?t={seconds}"), None).await.ok();
+            api.request(Method::POST, &format!("/containers/{id}/stop?t={seconds}"), None).await.ok();
         }
     }
-    recipe.engine.remove(id).await;
+    spec.engine.remove(id).await;
 }

@@ -1,4 +1,4 @@
-//! Getting an image that is not there yet.
+//! Pulling a missing image.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,31 +9,35 @@ use tokio::time::timeout;
 
 use super::{
     Engine,
-    wire::{Answer, Problem, query},
+    api::{EngineError, EngineResponse, query},
 };
 
 /// The longest line of progress that is read.
 const LONGEST: usize = 64 << 10;
-/// How long an engine may say nothing while it gets an image.
+/// How long a pull may make no progress.
 const SILENCE: Duration = Duration::from_secs(300);
 
 impl Engine {
-    /// Sees to it that the engine has an image. `tell` hears how far it is.
-    pub(in super::super) async fn have(&self, image: &str, tell: impl Fn(String)) -> Result<(), String> {
-        let known = self.wire.sent(Method::GET, &format!("/images/{image}/json"), None).await;
+    /// Pulls an image if the engine does not have it. `report` gets the progress.
+    pub(in super::super) async fn pull_if_missing(
+        &self,
+        image: &str,
+        report: impl Fn(String),
+    ) -> Result<(), String> {
+        let known = self.api.send(Method::GET, &format!("/images/{image}/json"), None).await;
         match known {
             Ok(_) => return Ok(()),
-            Err(Problem { status: Some(StatusCode::NOT_FOUND), .. }) => {}
-            Err(problem) => return Err(format!("the container engine cannot look for {image}: {problem}")),
+            Err(EngineError { status: Some(StatusCode::NOT_FOUND), .. }) => {}
+            Err(problem) => return Err(format!("cannot inspect the image {image}: {problem}")),
         }
-        tell(format!("getting the image {image}"));
+        report(format!("pulling the image {image}"));
         let (name, tag) = parts(image);
         let path = format!("/images/create?{}", query(&[("fromImage", name), ("tag", tag)]));
         let got = async {
-            let answer = self.wire.sent(Method::POST, &path, None).await?;
-            followed(answer, |share| tell(format!("getting the image {image}: {share} %"))).await
+            let answer = self.api.send(Method::POST, &path, None).await?;
+            follow_progress(answer, |share| report(format!("pulling the image {image}: {share} %"))).await
         };
-        got.await.map_err(|problem| format!("the container engine cannot get the image {image}: {problem}"))
+        got.await.map_err(|problem| format!("cannot pull the image {image}: {problem}"))
     }
 }
 
@@ -48,13 +52,13 @@ fn parts(image: &str) -> (&str, &str) {
     }
 }
 
-/// Reads to the end what is told while an image is got.
-async fn followed(mut answer: Answer, tell: impl Fn(u64)) -> Result<(), Problem> {
+/// Reads the progress of a pull to its end.
+async fn follow_progress(mut answer: EngineResponse, report: impl Fn(u64)) -> Result<(), EngineError> {
     let (mut lines, mut layers) = (Lines::new(LONGEST), Layers::default());
-    let mut told = 0;
+    let mut reported = 0;
     loop {
         let next = timeout(SILENCE, answer.next()).await;
-        match next.map_err(|_| Problem::new("it says nothing for too long"))?? {
+        match next.map_err(|_| EngineError::new("no progress for too long"))?? {
             Some(bytes) => lines.feed(&bytes),
             None => return Ok(()),
         }
@@ -62,24 +66,24 @@ async fn followed(mut answer: Answer, tell: impl Fn(u64)) -> Result<(), Problem>
             let Line::Message(line) = line else { continue };
             let Ok(news) = serde_json::from_slice::<Value>(&line) else { continue };
             if let Some(error) = news["error"].as_str().or(news["errorDetail"]["message"].as_str()) {
-                return Err(Problem::new(error));
+                return Err(EngineError::new(error));
             }
-            // In steps of ten, as each is told.
+            // In steps of ten percent.
             let share = layers.share(&news) / 10 * 10;
-            if share > told {
-                told = share;
-                tell(share);
+            if share > reported {
+                reported = share;
+                report(share);
             }
         }
     }
 }
 
-/// How far each layer of the image is, and how large it is.
+/// The progress and size of each layer of the image.
 #[derive(Default)]
 struct Layers(BTreeMap<String, (u64, u64)>);
 
 impl Layers {
-    /// The share of what is known of all layers that is there, in hundredths.
+    /// The downloaded share of all known layers, in percent.
     fn share(&mut self, news: &Value) -> u64 {
         let detail = &news["progressDetail"];
         let is_download = news["status"] == "Downloading";

@@ -1,15 +1,15 @@
-//! What tells the containers of this process from those of others, and from those that nobody wants any more.
+//! Labels that identify the containers of this process, and abandoned ones.
 
 use std::{io, path::Path};
 
 use super::super::folder::{self, Folder};
 
-/// The label with the machine that a container was started from.
+/// The label with the host that started a container.
 pub(super) const HOST: &str = "dev.skep.run.host";
-/// The label with the file that is locked for as long as the container is wanted.
+/// The label with the file that is locked while the container is in use.
 pub(super) const LOCK: &str = "dev.skep.run.lock";
 
-/// The locked file of a folder. It goes with this value, and the lock goes with the process in any case.
+/// The locked file of a folder. It is removed with this value, and the lock ends with the process in any case.
 pub(super) struct Mark {
     lock: String,
     host: String,
@@ -32,9 +32,9 @@ impl Mark {
         &self.host
     }
 
-    /// Whether nobody wants the containers with this file any more.
-    pub(super) fn is_left(&self, lock: &str) -> bool {
-        !lock.is_empty() && lock != self.lock && folder::is_left(Path::new(lock))
+    /// Whether the containers with this file are abandoned.
+    pub(super) fn is_abandoned(&self, lock: &str) -> bool {
+        !lock.is_empty() && lock != self.lock && folder::is_abandoned(Path::new(lock))
     }
 }
 
@@ -43,13 +43,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_left_when_it_is_gone() {
+    fn a_mark_is_abandoned_when_it_is_dropped() {
         let (mine, other) = (Mark::new().unwrap(), Mark::new().unwrap());
         let lock = other.lock().to_owned();
-        assert!(!mine.is_left(mine.lock()), "its own");
-        assert!(!mine.is_left(""), "none");
-        assert!(!mine.is_left(&lock), "it is held");
+        assert!(!mine.is_abandoned(mine.lock()), "its own");
+        assert!(!mine.is_abandoned(""), "none");
+        assert!(!mine.is_abandoned(&lock), "it is held");
         drop(other);
-        assert!(mine.is_left(&lock));
+        assert!(mine.is_abandoned(&lock));
     }
 }

@@ -1,16 +1,16 @@
-//! Images through a container engine of this machine, Docker or Podman: the few parts of Docker's Engine API that it takes to
-//! run a server, which Podman speaks as well.
+//! Containers of a local engine, Docker or Podman: the few parts of Docker's Engine API that are needed to run a server, which
+//! Podman implements as well.
 //!
-//! The containers carry a label with a file that is locked for as long as this process lives. Those whose file nobody holds
-//! any more were left behind by a process that was killed, and the next one removes them.
+//! The containers have a label with a file that is locked while this process lives. Containers whose file is not locked belong to
+//! a process that was killed, and the next process removes them.
 
+mod api;
 mod container;
+mod container_spec;
 mod image;
 mod mark;
-mod recipe;
 mod socket;
 mod streams;
-mod wire;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -20,81 +20,88 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 use tracing::warn;
 
-pub(super) use self::{container::Container, recipe::Recipe, socket::sockets};
 use self::{
+    api::{EngineApi, EngineError},
     mark::{HOST, LOCK, Mark},
-    wire::{Problem, Wire},
 };
+pub(super) use self::{container::Container, container_spec::ContainerSpec, socket::sockets};
 
-/// How often a container is tried to be removed.
+/// The maximum number of attempts to remove a container.
 const TRIES: u32 = 10;
-/// How long it takes from one time to the next.
+/// The delay between attempts.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// An engine that answers.
+/// A connected engine.
 pub(super) struct Engine {
-    wire: Wire,
+    api: EngineApi,
     mark: Mark,
 }
 
 impl Engine {
-    /// The first of these that answers, and how many containers that others left behind were removed.
+    /// Connects to the first engine that responds, and removes abandoned containers. Returns how many were removed.
     pub(super) async fn connect(sockets: &[PathBuf]) -> Result<(Arc<Self>, usize), String> {
         let mut problems = Vec::new();
         for socket in sockets {
-            match Wire::connect(socket).await {
-                Ok(wire) => {
+            match EngineApi::connect(socket).await {
+                Ok(api) => {
                     let mark = Mark::new().map_err(|error| format!("cannot mark containers: {error}"))?;
-                    let engine = Self { wire, mark };
+                    let engine = Self { api, mark };
                     let removed = engine.remove_leftovers().await;
                     return Ok((Arc::new(engine), removed));
                 }
-                Err(problem) => problems
-                    .push(format!("the container engine at {} does not answer: {problem}", socket.display())),
+                Err(problem) => problems.push(format!(
+                    "the container engine at {} does not respond: {problem}",
+                    socket.display()
+                )),
             }
         }
-        Err(format!("{}: start it, and see that you may use it", problems.join("; ")))
+        Err(format!("{}: start it, and check your permissions", problems.join("; ")))
     }
 
-    /// Removes every container of this process, however it is.
+    /// Removes every container of this process, in any state.
     pub(super) async fn remove_own(&self) {
         let ids = self.containers(&format!("{LOCK}={}", self.mark.lock())).await;
         join_all(ids.iter().map(|container| self.remove(&container.id))).await;
     }
 
-    /// Removes the containers of processes that are gone, and says how many it has removed.
+    /// Removes the containers of processes that are gone, and returns how many.
     async fn remove_leftovers(&self) -> usize {
         let containers = self.containers(&format!("{HOST}={}", self.mark.host())).await;
-        let left: Vec<_> = containers.iter().filter(|container| self.mark.is_left(&container.lock)).collect();
+        let left: Vec<_> =
+            containers.iter().filter(|container| self.mark.is_abandoned(&container.lock)).collect();
         let removed = join_all(left.iter().map(|container| self.remove(&container.id))).await;
         removed.into_iter().filter(|removed| *removed).count()
     }
 
-    async fn containers(&self, label: &str) -> Vec<Found> {
+    async fn containers(&self, label: &str) -> Vec<OwnedContainer> {
         let filters = json!({"label": [label]}).to_string();
-        let query = wire::query(&[("all", "true"), ("filters", &filters)]);
-        let found = self.wire.asked(Method::GET, &format!("/containers/json?{query}"), None).await;
+        let query = api::query(&[("all", "true"), ("filters", &filters)]);
+        let found = self.api.request(Method::GET, &format!("/containers/json?{query}"), None).await;
         let Ok(Value::Array(found)) = found else { return Vec::new() };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        found.iter().map(|one| Found { id: text(&one["Id"]), lock: text(&one["Labels"][LOCK]) }).collect()
+        found
+            .iter()
+            .map(|one| OwnedContainer { id: text(&one["Id"]), lock: text(&one["Labels"][LOCK]) })
+            .collect()
     }
 
-    /// Removes a container, with the volumes that it alone has, and says whether it did. One that is gone already will do.
+    /// Removes a container with its anonymous volumes, and returns whether it is gone.
     async fn remove(&self, id: &str) -> bool {
         let path = format!("/containers/{id}?force=true&v=true");
         let mut tries = 1;
         loop {
-            match self.wire.asked(Method::DELETE, &path, None).await {
-                Ok(_) | Err(Problem { status: Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT), .. }) => {
+            match self.api.request(Method::DELETE, &path, None).await {
+                Ok(_)
+                | Err(EngineError { status: Some(StatusCode::NOT_FOUND | StatusCode::CONFLICT), .. }) => {
                     return true;
                 }
-                // Podman fails to stop a container that ends by itself at that moment, and then leaves it.
-                Err(Problem { status: Some(StatusCode::INTERNAL_SERVER_ERROR), .. }) if tries < TRIES => {
+                // Podman fails to stop a container that exits at that moment, and then keeps it.
+                Err(EngineError { status: Some(StatusCode::INTERNAL_SERVER_ERROR), .. }) if tries < TRIES => {
                     tries += 1;
                     sleep(PAUSE).await;
                 }
                 Err(problem) => {
-                    warn!(%problem, container = id, "a container cannot be removed");
+                    warn!(%problem, container = id, "cannot remove a container");
                     return false;
                 }
             }
@@ -102,8 +109,8 @@ impl Engine {
     }
 }
 
-/// A container of a skep.
-struct Found {
+/// A container of some skep run.
+struct OwnedContainer {
     id: String,
     lock: String,
 }

@@ -1,10 +1,10 @@
-//! Where engines listen.
+//! Sockets of container engines.
 
 use std::path::{Path, PathBuf};
 
-/// The sockets of engines that are there, or where they were looked for.
+/// The existing sockets, or an error with the searched paths.
 ///
-/// `DOCKER_HOST` decides if it is set.
+/// `DOCKER_HOST` takes precedence if it is set.
 pub(in super::super) fn sockets(env: impl Fn(&str) -> Option<String>) -> Result<Vec<PathBuf>, String> {
     let places = places(&env)?;
     let found: Vec<PathBuf> = places.iter().filter(|place| place.exists()).cloned().collect();
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn docker_and_podman_are_looked_for_where_they_usually_are() {
+    fn the_usual_sockets_of_docker_and_podman_are_searched() {
         let home = [("HOME", "/home/me"), ("XDG_RUNTIME_DIR", "/run/user/7"), ("DOCKER_HOST", "")];
         let expected = [
             "/var/run/docker.sock",
@@ -55,14 +55,14 @@ mod tests {
     }
 
     #[test]
-    fn docker_host_decides() {
+    fn docker_host_takes_precedence() {
         assert_eq!(of(&[("DOCKER_HOST", "unix:///a/b")]).unwrap(), [PathBuf::from("/a/b")]);
         let wrong = of(&[("DOCKER_HOST", "tcp://10.0.0.1:2375")]).unwrap_err();
         assert_eq!(wrong, "DOCKER_HOST is tcp://10.0.0.1:2375, and only unix:///PATH can be used");
     }
 
     #[test]
-    fn where_none_is_it_is_told_where_it_was_looked_for() {
+    fn the_error_lists_the_searched_sockets() {
         let none = sockets(|name| (name == "DOCKER_HOST").then(|| "unix:///nowhere/at.all".into()));
         assert_eq!(none.unwrap_err(), "looked for its socket at /nowhere/at.all");
     }

@@ -1,14 +1,14 @@
-//! What a container writes, standard output and standard error in one stream.
+//! The output of a container: standard output and standard error in one stream.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, copy};
 
-/// The kind of a frame that holds standard error. All others are for who reads the output.
+/// The kind of a frame with standard error. All others are standard output.
 const ERRORS: u8 = 2;
 
-/// Takes them apart: each frame has its kind in the first byte of its head, and its length in the last four.
-pub(super) async fn apart(
+/// Splits the stream: each frame has its kind in the first byte of its header, and its length in the last four.
+pub(super) async fn demultiplex(
     mut stream: impl AsyncRead + Unpin,
     mut output: impl AsyncWrite + Unpin,
     mut errors: impl AsyncWrite + Unpin,
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn output_and_errors_come_apart_wherever_frames_end() {
+    async fn output_and_errors_are_split_wherever_frames_end() {
         let frame = |kind: u8, text: &str| {
             let length = u32::try_from(text.len()).unwrap().to_be_bytes();
             [&[kind, 0, 0, 0][..], &length, text.as_bytes()].concat()
@@ -42,7 +42,7 @@ mod tests {
         let stream =
             [frame(1, "{\"a\""), frame(2, "oh"), frame(1, ":1}\n"), frame(2, " no"), frame(1, "")].concat();
         let (mut output, mut errors) = (Vec::new(), Vec::new());
-        apart(stream.as_slice(), &mut output, &mut errors).await.unwrap();
+        demultiplex(stream.as_slice(), &mut output, &mut errors).await.unwrap();
         assert_eq!((output.as_slice(), errors.as_slice()), (&b"{\"a\":1}\n"[..], &b"oh no"[..]));
     }
 }

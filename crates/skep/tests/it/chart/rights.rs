@@ -54,7 +54,7 @@ fn an_operator_for_some_namespaces_gets_the_same_rules_in_each_and_none_for_the_
 }
 
 #[test]
-fn every_role_is_bound_to_the_account_of_the_pods_and_to_nobody_else() {
+fn every_role_is_bound_only_to_the_account_of_the_pods() {
     for snapshot in SNAPSHOTS {
         let objects = objects(snapshot, &[]);
         let pods = objects

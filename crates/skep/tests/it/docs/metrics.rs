@@ -78,7 +78,7 @@ fn exported(page: &str) -> BTreeMap<String, BTreeSet<String>> {
 }
 
 /// The metrics and labels that an expression asks for.
-fn asked(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+fn metrics_and_labels(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let grouping = Regex::new(r"\b(?:by|on|without|ignoring|group_left)\s*\(([^)]*)\)").unwrap();
     let selection = Regex::new(r"\{([^}]*)\}").unwrap();
     let matcher = Regex::new(r"(\w+)\s*(?:=|!)").unwrap();
@@ -215,11 +215,11 @@ async fn dashboard_and_alerts_ask_for_what_the_programs_export() {
     let operator = operator().await;
     let proxy = tokio::task::spawn_blocking(proxy).await.unwrap();
     for expression in found {
-        let (names, labels) = asked(&expression);
+        let (names, labels) = metrics_and_labels(&expression);
         assert!(!names.is_empty(), "{expression}");
         for name in names {
             let has = operator.get(&name).or_else(|| proxy.get(&name));
-            let has = has.unwrap_or_else(|| panic!("nobody exports {name}, for {expression}"));
+            let has = has.unwrap_or_else(|| panic!("{name} is not exported, for {expression}"));
             for label in labels.iter().filter(|label| !ADDED.contains(&label.as_str())) {
                 assert!(has.contains(label), "{name} has no label {label}, for {expression}");
             }

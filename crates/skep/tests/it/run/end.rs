@@ -39,7 +39,7 @@ fn a_second_interrupt_kills_also_what_a_server_has_started() {
     let grandchild = grandchild.unwrap_or_else(|| panic!("{}", run.output()));
     let child = run.child("trap");
     run.signal("INT");
-    run.says("Ending. Ctrl-C once more ends it at once.");
+    run.says("Stopping. Press Ctrl-C again to stop at once.");
     assert!(is_running(child) && is_running(grandchild));
     run.signal("INT");
     assert!(until(|| run.process.try_wait().unwrap()).is_some());

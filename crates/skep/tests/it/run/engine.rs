@@ -63,10 +63,10 @@ metadata: {name: settings}
 data: {a.toml: x = 1}";
     engine.hold(true);
     let mut run = started(&engine, &image("demo", IMAGE, spec));
-    run.says(&format!("MCPServer demo: getting the image {IMAGE}: 40 %"));
+    run.says(&format!("MCPServer demo: pulling the image {IMAGE}: 40 %"));
     engine.hold(false);
     assert!(run.row("demo").ends_with("Ready    echo, add, time"), "{}", run.output());
-    let sum = run.client("demo").called("add", json!({"a": 2, "b": 3}));
+    let sum = run.client("demo").call_tool("add", json!({"a": 2, "b": 3}));
     assert_eq!(sum["result"]["content"][0]["text"], "5");
     let made = engine.made();
     let made = made.last().unwrap();
@@ -132,7 +132,7 @@ fn what_a_skep_that_was_killed_has_left_behind_is_removed_by_the_next_and_what_a
     killed.process.wait().unwrap();
     assert_eq!(engine.count(), 2);
     let next = started(&engine, &image("next", IMAGE, ""));
-    next.says("Containers removed that a skep run before has left behind: 1");
+    next.says("Removed containers of an earlier skep run: 1");
     next.row("next");
     assert_eq!(engine.count(), 2);
     assert_eq!(client.tools().len(), 3);
@@ -147,7 +147,7 @@ fn a_container_that_cannot_be_removed_at_once_is_removed_a_moment_later() {
     killed.process.wait().unwrap();
     engine.fail_removals(2);
     let mut next = started(&engine, &image("demo", IMAGE, ""));
-    next.says("Containers removed that a skep run before has left behind: 1");
+    next.says("Removed containers of an earlier skep run: 1");
     next.row("demo");
     engine.fail_removals(2);
     next.signal("INT");
@@ -163,7 +163,7 @@ fn a_second_interrupt_removes_a_container_that_does_not_end() {
     let mut run = started(&engine, &image("deaf", IMAGE, ""));
     assert!(until(|| (engine.processes().len() == 1).then_some(())).is_some(), "{}", run.output());
     run.signal("INT");
-    run.says("Ending.");
+    run.says("Stopping.");
     run.signal("INT");
     assert!(until(|| run.process.try_wait().unwrap()).is_some());
     assert_eq!((engine.count(), engine.processes()), (0, Vec::new()));
@@ -171,18 +171,18 @@ fn a_second_interrupt_removes_a_container_that_does_not_end() {
 }
 
 #[test]
-fn an_image_that_cannot_be_got_is_told_and_others_run() {
+fn an_image_that_cannot_be_pulled_is_reported_and_others_run() {
     let engine = FakeEngine::start(&[]);
     let run = started(&engine, &(image("lost", "registry.example/lost:2", "") + &server("demo", DEMO, "")));
     run.says(
-        "MCPServer lost: the container engine cannot get the image registry.example/lost:2: manifest unknown; it is \
-         tried again",
+        "MCPServer lost: cannot pull the image registry.example/lost:2: manifest unknown; \
+         retrying",
     );
     assert_eq!(Client::new(run.address("demo")).tools().len(), 3);
 }
 
 #[test]
-fn a_container_that_cannot_be_started_is_told_with_what_the_engine_says() {
+fn a_container_that_cannot_be_started_is_reported_with_the_error_of_the_engine() {
     let engine = FakeEngine::start(&[(IMAGE, "/no/such/program")]);
     let run = started(&engine, &image("demo", IMAGE, ""));
     run.says("MCPServer demo: it cannot be started: exec: /no/such/program: ");
@@ -199,6 +199,6 @@ fn an_engine_that_does_not_answer_is_named() {
         manifests.command().env("DOCKER_HOST", format!("unix://{}", socket.display())).output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
-    let expected = format!("MCPServer demo: the container engine at {} does not answer: ", socket.display());
-    assert!(said.contains(&expected) && said.contains("start it, and see that you may use it"), "{said}");
+    let expected = format!("MCPServer demo: the container engine at {} does not respond: ", socket.display());
+    assert!(said.contains(&expected) && said.contains("start it, and check your permissions"), "{said}");
 }

@@ -35,34 +35,34 @@ fn second(rest: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_told_with_its_line() {
+fn an_error_in_a_file_is_reported_with_its_line() {
     for (text, expected) in [
-        ("kind: MCPServer\nmetadata:\n  name: a\n bad: b\n".into(), "FILE:4: this is not YAML: "),
-        ("kind: MCPServer\nmetadata: {name: a\n".into(), "FILE:2: this is not YAML: unclosed bracket"),
-        (second("spec: {image: x, image: y}"), "FILE:9: this is not YAML: duplicate mapping key: image"),
+        ("kind: MCPServer\nmetadata:\n  name: a\n bad: b\n".into(), "FILE:4: not valid YAML: "),
+        ("kind: MCPServer\nmetadata: {name: a\n".into(), "FILE:2: not valid YAML: unclosed bracket"),
+        (second("spec: {image: x, image: y}"), "FILE:9: not valid YAML: duplicate mapping key: image"),
         (
             second("").replace("MCPServer", "MCPSever"),
-            "FILE:7: there is no kind MCPSever in toolhive.stacklok.dev: is it MCPServer?",
+            "FILE:7: unknown kind MCPSever in toolhive.stacklok.dev; did you mean MCPServer?",
         ),
         (
             second("").replace("v1beta1", "v1"),
-            "FILE:6: there is no version v1 of MCPServer: use v1alpha1 or v1beta1",
+            "FILE:6: unknown version v1 of MCPServer: use v1alpha1 or v1beta1",
         ),
         (format!("{FIRST}spec: {{}}"), "FILE:6: apiVersion or kind is missing: each document needs both"),
         (
             second("spec:\n  image: x\n  transprot: sse"),
-            "FILE:11: MCPServer a: spec.transprot: there is no such field: is it transport?",
+            "FILE:11: MCPServer a: spec.transprot: unknown field; did you mean transport?",
         ),
-        (second("sepc: {image: x}"), "FILE:9: MCPServer a: sepc: there is no such field: is it spec?"),
+        (second("sepc: {image: x}"), "FILE:9: MCPServer a: sepc: unknown field; did you mean spec?"),
         (
             second("spec:\n  image: x\n  env:"),
-            "FILE:11: MCPServer a: spec.env: there is nothing in it: leave it out, or write []",
+            "FILE:11: MCPServer a: spec.env: is empty: leave it out, or write []",
         ),
         ("hello".into(), "FILE:1: apiVersion or kind is missing"),
         (second("spec: {}"), "FILE:9: MCPServer a: spec.image is missing"),
         (
             second("spec:\n  image: x\n  replicas: two"),
-            "FILE:11: MCPServer a: spec.replicas: it must be an integer, and is a string",
+            "FILE:11: MCPServer a: spec.replicas: must be an integer, is a string",
         ),
         (
             second("spec:\n  image: x\n  transport: http"),
@@ -70,7 +70,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_line() {
         ),
         (
             second("spec:\n  image: x\n  proxyPort: 70000"),
-            "FILE:11: MCPServer a: spec.proxyPort: 70000 is too large: the most is 65535",
+            "FILE:11: MCPServer a: spec.proxyPort: 70000 is too large: the maximum is 65535",
         ),
         (
             second("spec:\n  image: x\n  env:\n    - name: A\n      value: b\n    - value: c"),
@@ -78,7 +78,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_line() {
         ),
         (
             format!("{}---\n{}", second("spec: {image: x}\n"), second("spec: {image: x}").replace(FIRST, "")),
-            "FILE:11: MCPServer a: it is there already, in line 6: give it another name",
+            "FILE:11: MCPServer a: already defined in line 6: use another name",
         ),
     ] {
         let expected = format!("error: {expected}");
@@ -89,7 +89,7 @@ fn what_is_wrong_with_a_file_is_told_with_its_line() {
 }
 
 #[test]
-fn a_reference_that_leads_nowhere_is_told_with_its_line() {
+fn a_dangling_reference_is_reported_with_its_line() {
     for (spec, expected) in [
         (
             "  oidcConfigRef: {name: corp, audience: crm}",
@@ -105,7 +105,7 @@ fn a_reference_that_leads_nowhere_is_told_with_its_line() {
         ),
         (
             "  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]",
-            "FILE:11: MCPServer a: spec.secrets: there is no Secret token in the file: add it",
+            "FILE:11: MCPServer a: spec.secrets: Secret token not found in the file: add it",
         ),
     ] {
         let text = server("a", DEMO, spec).replace("image:", "# A comment.\n  image:");
@@ -115,10 +115,10 @@ fn a_reference_that_leads_nowhere_is_told_with_its_line() {
 }
 
 #[test]
-fn a_file_with_nothing_to_run_or_no_file_is_told() {
+fn a_missing_file_and_a_file_without_servers_are_reported() {
     assert_eq!(
         error("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
-        "error: FILE: there is nothing to run: no MCPServer and no MCPRemoteProxy is in it"
+        "error: FILE: nothing to run: it has no MCPServer and no MCPRemoteProxy"
     );
     let manifests = Manifests::new("");
     std::fs::remove_file(manifests.file()).unwrap();
@@ -129,12 +129,12 @@ fn a_file_with_nothing_to_run_or_no_file_is_told() {
 }
 
 #[test]
-fn a_server_without_a_command_and_an_engine_is_told_what_to_add() {
+fn the_error_for_a_server_without_command_and_engine_says_what_to_add() {
     let none =
         "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: x}\n";
     assert_eq!(
         error(none),
-        "error: FILE:1: MCPServer a: there is no command to run it with, and no container engine for its image: add the \
+        "error: FILE:1: MCPServer a: it has no command, and there is no container engine for its image: add the \
          annotation skep.dev/local-command, for example \"npx -y @modelcontextprotocol/server-everything stdio\", or \
          start Docker or Podman (looked for its socket at /nowhere/engine.sock)"
     );
@@ -145,13 +145,13 @@ fn a_server_without_a_command_and_an_engine_is_told_what_to_add() {
     );
     let missing = error(&server("a", "npx-of-nobody", ""));
     assert!(
-        missing.starts_with("error: FILE:2: MCPServer a: there is no program npx-of-nobody: install it"),
+        missing.starts_with("error: FILE:2: MCPServer a: program npx-of-nobody not found: install it"),
         "{missing}"
     );
 }
 
 #[test]
-fn a_secret_that_has_not_the_key_is_told_with_its_field() {
+fn a_missing_key_of_a_secret_is_reported_with_its_field() {
     let secrets = "  secrets: [{name: token, key: api, targetEnvName: API_TOKEN}]";
     let other = "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: token}\nstringData: {other: hunter2}";
     let missing = error(&server("a", DEMO, &format!("{secrets}{other}")));
@@ -159,7 +159,7 @@ fn a_secret_that_has_not_the_key_is_told_with_its_field() {
 }
 
 #[test]
-fn what_only_a_pod_can_be_given_is_told_and_not_left_out() {
+fn settings_that_work_only_in_a_pod_are_reported() {
     let headers = "  telemetryConfigRef: {name: otel}
 ---
 apiVersion: toolhive.stacklok.dev/v1beta1
@@ -178,13 +178,13 @@ metadata: {name: otel}
 stringData: {key: hunter2}";
     assert_eq!(
         error(&server("a", DEMO, headers)),
-        "error: FILE:2: MCPServer a: the secret that its proxy gets as TOOLHIVE_OTEL_HEADER_X_KEY is for a cluster only, \
+        "error: FILE:2: MCPServer a: the secret in the proxy's variable TOOLHIVE_OTEL_HEADER_X_KEY works only in a cluster, \
          for now"
     );
 }
 
 #[test]
-fn a_port_that_is_taken_is_told_if_the_manifest_asks_for_it() {
+fn an_occupied_port_is_reported_if_the_manifest_sets_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let said = error(&server("a", DEMO, &format!("  proxyPort: {port}")));
@@ -194,23 +194,23 @@ fn a_port_that_is_taken_is_told_if_the_manifest_asks_for_it() {
 }
 
 #[test]
-fn a_file_that_becomes_wrong_is_told_with_its_line_and_what_runs_goes_on() {
+fn an_error_in_a_changed_file_is_reported_and_running_servers_are_not_changed() {
     let run = Run::start(&server("demo", DEMO, ""));
     let client = run.client("demo");
     let file = run.manifests.file().display().to_string();
     run.manifests.write(&server("demo", DEMO, "  transprot: sse"));
     run.says(&format!(
-        "{file}:10: MCPServer demo: spec.transprot: there is no such field: is it transport?; what runs goes on as it is\n"
+        "{file}:10: MCPServer demo: spec.transprot: unknown field; did you mean transport?; running servers are not changed\n"
     ));
     assert_eq!(client.tools().len(), 3);
     run.manifests.write(&server("demo", "no-such-program", ""));
-    run.says("there is no program no-such-program");
+    run.says("program no-such-program not found");
 }
 
 #[test]
-fn without_a_file_and_a_package_one_is_told_what_to_write() {
+fn without_a_file_and_a_package_the_error_shows_the_usage() {
     for (args, expected) in [
-        (&["run"][..], "error: there is nothing to run: name a file, as in skep run -f server.yaml"),
+        (&["run"][..], "error: nothing to run: name a file, as in skep run -f server.yaml"),
         (
             &["run", "ghcr.io/a/b"],
             "error: \"ghcr.io/a/b\" is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file",

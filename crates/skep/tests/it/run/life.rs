@@ -94,7 +94,7 @@ fn the_quickstart_serves_its_tools_and_says_what_to_paste_into_a_client() {
 
     let client = run.client("demo");
     assert_eq!(client.tools(), ["echo", "add", "time"]);
-    let sum = client.called("add", json!({"a": 2, "b": 3}));
+    let sum = client.call_tool("add", json!({"a": 2, "b": 3}));
     assert_eq!(sum["result"]["content"][0]["text"], "5");
     assert_eq!(run.client("docs").tools(), ["search"]);
 }
@@ -118,10 +118,10 @@ spec: {toolsFilter: [echo, add]}"#;
     let row = run.row("demo");
     assert!(row.ends_with("Ready    echo"), "{row}");
     let client = run.client("demo");
-    assert_eq!(client.called("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
-    let denied = client.called("add", json!({"a": 1, "b": 1}));
+    assert_eq!(client.call_tool("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
+    let denied = client.call_tool("add", json!({"a": 1, "b": 1}));
     assert_eq!(denied["error"]["code"], 403, "{denied}");
-    let hidden = client.called("time", json!({}));
+    let hidden = client.call_tool("time", json!({}));
     assert_eq!(hidden["error"]["code"], -32602, "{hidden}");
 }
 
@@ -139,11 +139,11 @@ fn a_file_that_changes_is_loaded_again_and_what_has_not_changed_goes_on() {
     assert_eq!(before.tools(), ["echo"]);
 
     run.manifests.write("apiVersion: [");
-    run.says("what runs goes on as it is");
+    run.says("running servers are not changed");
     assert_eq!(before.tools(), ["echo"]);
 
     run.manifests.write(&filtered("add"));
-    run.says("it has changed");
+    run.says("changed, reloading");
     run.says("Ready    add\n");
     let after = Client::new(before.address);
     assert_eq!(after.tools(), ["add"]);
@@ -163,18 +163,21 @@ fn a_server_that_dies_comes_back_and_its_clients_do_not_notice() {
     kill("KILL", first);
     let second = until(|| run.children("demo-server").into_iter().find(|pid| *pid != first));
     assert!(second.is_some(), "{}", run.output());
-    assert_eq!(client.called("echo", json!({"message": "again"}))["result"]["content"][0]["text"], "again");
+    assert_eq!(
+        client.call_tool("echo", json!({"message": "again"}))["result"]["content"][0]["text"],
+        "again"
+    );
 }
 
 #[test]
-fn one_server_that_fails_does_not_stop_the_others_and_findings_are_told() {
+fn one_server_that_fails_does_not_stop_the_others_and_warnings_are_printed() {
     let odd = "  groupRef: {name: nobody}\n  replicas: 3";
     let run = Run::start(&(server("broken", "no-such-program x", "") + &server("demo", DEMO, odd)));
     assert!(run.row("broken").ends_with("Failed   -"));
     assert_eq!(run.client("demo").tools().len(), 3);
     let output = run.output();
     for said in [
-        "MCPServer broken: there is no program no-such-program: install it",
+        "MCPServer broken: program no-such-program not found: install it",
         "MCPServer demo: GroupRefValidated: ",
         "MCPServer demo: StdioReplicaCapped: replicas is held at 1",
     ] {

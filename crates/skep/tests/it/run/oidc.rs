@@ -44,7 +44,7 @@ stringData: {{secret: hunter2}}"
     assert!(run.row("demo").ends_with("Ready    -"), "{}", run.output());
     let address = run.address("demo");
     let stranger = Client { address, session: String::new(), token: String::new() };
-    let (head, _) = stranger.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let (head, _) = stranger.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     assert!(
         head.contains(&format!("http://{address}/.well-known/")),

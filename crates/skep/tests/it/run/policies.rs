@@ -16,18 +16,18 @@ metadata: {name: redis}
 stringData: {password: hunter2}";
     let run = Run::start(&server("demo", DEMO, spec));
     let client = run.client("demo");
-    let add = || client.called("add", json!({"a": 1, "b": 1}));
+    let add = || client.call_tool("add", json!({"a": 1, "b": 1}));
     assert_eq!(add()["result"]["content"][0]["text"], "2");
     assert_eq!(add()["result"]["content"][0]["text"], "2");
     let refused = add();
     assert_eq!(refused["error"]["code"], 429, "{refused}");
-    assert_eq!(client.called("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
+    assert_eq!(client.call_tool("echo", json!({"message": "hi"}))["result"]["content"][0]["text"], "hi");
 }
 
 #[test]
 fn requests_are_written_to_the_audit_log() {
     let run = Run::start(&server("demo", DEMO, "  audit: {enabled: true}"));
-    run.client("demo").called("echo", json!({"message": "hunter2"}));
+    run.client("demo").call_tool("echo", json!({"message": "hunter2"}));
     run.says("mcp_tool_call");
     let output = run.output();
     let event = output.lines().find(|line| line.contains("mcp_tool_call")).unwrap();

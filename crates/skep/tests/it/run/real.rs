@@ -26,7 +26,7 @@ metadata: {name: token}
 stringData: {api: hunter2}";
     let run = Run::start(&server("everything", &format!("{} stdio", everything()), spec));
     let client = run.client("everything");
-    let environment = client.called("get-env", json!({}))["result"]["content"][0]["text"].to_string();
+    let environment = client.call_tool("get-env", json!({}))["result"]["content"][0]["text"].to_string();
     for variable in ["PLAIN\\\": \\\"seen", "API_TOKEN\\\": \\\"hunter2", "MCP_TRANSPORT\\\": \\\"stdio"] {
         assert!(environment.contains(variable), "no {variable} in {environment}");
     }
@@ -42,7 +42,7 @@ fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
     );
     let run = Run::start(&server("everything", &format!("{} streamableHttp", everything()), &spec));
     let client = run.client("everything");
-    let answer = client.called("echo", json!({"message": "hi"}));
+    let answer = client.call_tool("echo", json!({"message": "hi"}));
     assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
     let child = run.child("everything");
     drop(run);
@@ -60,6 +60,6 @@ fn a_package_needs_no_file() {
         .current_dir(installed);
     let run = Run::of(Manifests::new(""), command);
     let client = run.client("server-everything");
-    let answer = client.called("echo", json!({"message": "hi"}));
+    let answer = client.call_tool("echo", json!({"message": "hi"}));
     assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
 }

@@ -1,4 +1,4 @@
-//! What goes on from the start of a server to its end.
+//! A server from its start to its end.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -9,24 +9,24 @@ use tracing::warn;
 
 use super::{
     attachment::Start,
-    client::{self, Failure},
+    client::{self, ClientError},
+    discovery::{self, stopped},
     folder::Folder,
     plan::Server,
-    process, reach,
+    process, reachability,
     running::{Phase, State},
-    trial::{self, stopped},
 };
 
-/// How often it is looked how a server is.
+/// How often the health of a server is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// How soon what has failed is tried again. The next wait is twice as long.
+/// The first delay of retries. Each further delay is twice as long.
 const AGAIN_FIRST: Duration = Duration::from_secs(2);
-/// How long the waits become at most.
+/// The longest delay of retries.
 const AGAIN_LAST: Duration = Duration::from_secs(30);
-/// How many looks in a row a server must be there that has failed, to be called ready.
+/// How many successful checks in a row make a failed server ready.
 const STEADY: u32 = 5;
 
-pub(super) struct Life {
+pub(super) struct Lifecycle {
     pub(super) server: Server,
     pub(super) config: RunConfig,
     pub(super) start: Start,
@@ -37,49 +37,49 @@ pub(super) struct Life {
     pub(super) _folder: Folder,
 }
 
-impl Life {
+impl Lifecycle {
     pub(super) async fn run(self, listener: TcpListener, address: SocketAddr) {
         tokio::select! {
-            () = self.image() => {}
+            () = self.pull_image() => {}
             () = stopped(self.stop.clone()) => return,
         }
         let process = async {
             if self.server.listens() {
                 match self.start.attachment(&self.config) {
                     Ok(server) => process::keep(server, self.stop.clone()).await,
-                    Err(error) => self.failed(&error),
+                    Err(error) => self.set_failed(&error),
                 }
             }
         };
         let proxy = async {
-            // Two processes of one stdio server are never there at once.
+            // A stdio server never has two processes at the same time.
             let is_stdio = !self.server.listens() && self.config.remote_url.is_empty();
             let mut may_recover = false;
             if is_stdio {
-                may_recover = self.ask().await;
+                may_recover = self.discover_tools().await;
             }
             let serving = serve(listener, self.proxy.clone(), Workers::default(), stopped(self.stop.clone()));
-            let looking = async {
+            let watching = async {
                 tokio::select! {
-                    () = self.look(address, is_stdio, may_recover) => {}
+                    () = self.watch_health(address, is_stdio, may_recover) => {}
                     () = stopped(self.stop.clone()) => {}
                 }
             };
-            let (served, ()) = tokio::join!(serving, looking);
+            let (served, ()) = tokio::join!(serving, watching);
             if let Err(error) = served {
-                warn!(%error, "the proxy has ended");
+                warn!(%error, "the proxy stopped");
             }
         };
         tokio::join!(process, proxy);
     }
 
-    /// Sees to it that the image of a container is there.
-    async fn image(&self) {
-        let Some(recipe) = self.start.recipe() else { return };
+    /// Pulls the image of a container if it is missing.
+    async fn pull_image(&self) {
+        let Some(spec) = self.start.spec() else { return };
         let mut wait = AGAIN_FIRST;
         loop {
-            // What goes wrong again and again is told once.
-            let tell = |news| {
+            // A repeated failure is reported once.
+            let report = |news| {
                 self.state.send_if_modified(|state| {
                     let is_first = state.phase == Phase::Pending;
                     if is_first {
@@ -88,7 +88,7 @@ impl Life {
                     is_first
                 });
             };
-            match recipe.engine.have(&recipe.image, tell).await {
+            match spec.engine.pull_if_missing(&spec.image, report).await {
                 Ok(()) => {
                     self.state.send_modify(|state| {
                         state.phase = Phase::Pending;
@@ -96,33 +96,33 @@ impl Life {
                     });
                     return;
                 }
-                Err(why) => self.failed(&format!("{why}; it is tried again")),
+                Err(why) => self.set_failed(&format!("{why}; retrying")),
             }
             sleep(wait).await;
             wait = (wait * 2).min(AGAIN_LAST);
         }
     }
 
-    /// Finds out what the server offers, and says whether it is only away.
-    async fn ask(&self) -> bool {
-        match trial::tools(&self.config, &self.server, &self.start, self.stop.clone()).await {
+    /// Lists the tools of the server. Returns whether the server is only unavailable.
+    async fn discover_tools(&self) -> bool {
+        match discovery::tools(&self.config, &self.server, &self.start, self.stop.clone()).await {
             Ok(tools) => self.state.send_modify(|state| {
                 state.phase = Phase::Ready;
                 state.tools = tools;
                 state.message.clear();
             }),
-            Err(Failure::Refused(why)) => self.failed(&why),
-            Err(Failure::Away(why)) => {
+            Err(ClientError::Rejected(why)) => self.set_failed(&why),
+            Err(ClientError::Unavailable(why)) => {
                 let remote = &self.config.remote_url;
-                let why = if remote.is_empty() { why } else { reach::unreachable(remote, &why).await };
-                self.failed(&format!("{why}; it is tried again"));
+                let why = if remote.is_empty() { why } else { reachability::unreachable(remote, &why).await };
+                self.set_failed(&format!("{why}; retrying"));
                 return true;
             }
         }
         false
     }
 
-    fn failed(&self, why: &str) {
+    fn set_failed(&self, why: &str) {
         self.state.send_if_modified(|state| {
             let before = state.clone();
             state.phase = Phase::Failed;
@@ -131,13 +131,13 @@ impl Life {
         });
     }
 
-    /// Looks again and again how the server is.
-    async fn look(&self, address: SocketAddr, is_stdio: bool, may_recover: bool) {
+    /// Checks the health of the server periodically.
+    async fn watch_health(&self, address: SocketAddr, is_stdio: bool, may_recover: bool) {
         let mut steady = 0;
         let mut wait = AGAIN_FIRST;
         loop {
             if !is_stdio && self.state.borrow().phase != Phase::Ready {
-                self.ask().await;
+                self.discover_tools().await;
                 if self.state.borrow().phase == Phase::Failed {
                     sleep(wait).await;
                     wait = (wait * 2).min(AGAIN_LAST);

@@ -1,4 +1,4 @@
-//! What pods would get from ConfigMaps and Secrets, from those of the same file.
+//! Values that pods get from ConfigMaps and Secrets, taken from those of the same file.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use kube::core::DynamicObject;
 use serde_json::Value;
 use skep_config::paths;
 
-/// Who asks for something, for errors.
+/// Where a value is used, for error messages.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Usage {
     /// `spec.secrets` of an MCPServer.
     Secrets,
     /// `spec.podTemplateSpec` of an MCPServer.
     PodTemplate,
-    /// The proxy itself, for something that the object refers to.
+    /// The proxy itself, for a referenced object.
     Proxy,
 }
 
-impl Place {
+impl Usage {
     fn field(self, variable: &str) -> String {
         match self {
             Self::Secrets => "spec.secrets".into(),
@@ -29,30 +29,30 @@ impl Place {
 }
 
 /// The ConfigMaps and Secrets of one namespace.
-pub(super) struct Found<'a> {
+pub(super) struct ConfigSources<'a> {
     objects: &'a [DynamicObject],
     namespace: &'a str,
 }
 
-/// Folders of the proxy's pod whose content is in its RunConfig as well, or has no effect.
+/// Folders of the proxy's pod whose content is also in its RunConfig, or has no effect.
 const NEEDLESS: [&str; 3] = [paths::RUN_CONFIG_FOLDER, paths::AUTHZ_FOLDER, paths::PROFILES_FOLDER];
 
-impl<'a> Found<'a> {
+impl<'a> ConfigSources<'a> {
     pub(super) fn new(objects: &'a [DynamicObject], namespace: &'a str) -> Self {
         Self { objects, namespace }
     }
 
-    /// A container's variables with their values. Those that only a cluster can know are left out.
+    /// The variables of a container with their values. Those that only a cluster knows are omitted.
     pub(super) fn variables(
         &self,
         env: &Value,
-        place: impl Fn(&str) -> Place,
+        usage: impl Fn(&str) -> Usage,
     ) -> Result<BTreeMap<String, String>, String> {
         let mut all = BTreeMap::new();
         for variable in env.as_array().into_iter().flatten() {
             let Some(name) = variable["name"].as_str() else { continue };
             let from = &variable["valueFrom"];
-            let field = || place(name).field(name);
+            let field = || usage(name).field(name);
             let value = if from.is_null() {
                 Some(variable["value"].as_str().unwrap_or_default().to_owned())
             } else if let Some((kind, source)) =
@@ -69,7 +69,7 @@ impl<'a> Found<'a> {
         Ok(all)
     }
 
-    /// The value that a selector names. One that may be missing is nothing if it is.
+    /// The value that a selector names, or none if it is optional and missing.
     fn value(&self, kind: &str, source: &Value, field: &str) -> Result<Option<String>, String> {
         let text = |key: &str| source[key].as_str().unwrap_or_default();
         match self.key(kind, text("name"), text("key")) {
@@ -94,7 +94,7 @@ impl<'a> Found<'a> {
             let (kind, source, name) = match (volume.get("configMap"), volume.get("secret")) {
                 (Some(source), _) => ("ConfigMap", source, &source["name"]),
                 (_, Some(source)) => ("Secret", source, &source["secretName"]),
-                // Folders of the node are the proxy's, and nobody there reads them.
+                // Other volumes are not read by the proxy.
                 _ => continue,
             };
             if NEEDLESS.iter().any(|needless| path.starts_with(needless)) {
@@ -111,7 +111,7 @@ impl<'a> Found<'a> {
             };
             for (key, file) in keys {
                 let bytes = self.key(kind, name, &key).map_err(missing)?;
-                // A file that is mounted alone has its name in the path already.
+                // The path of a single mounted file includes its name.
                 let alone = mount["subPath"].as_str() == Some(&file);
                 files.insert(if alone { path.to_owned() } else { format!("{path}/{file}") }, bytes);
             }
@@ -125,7 +125,7 @@ impl<'a> Found<'a> {
                 && object.metadata.namespace.as_deref() == Some(self.namespace)
                 && object.metadata.name.as_deref() == Some(name)
         });
-        objects.next().ok_or_else(|| format!("there is no {kind} {name} in the file: add it"))
+        objects.next().ok_or_else(|| format!("{kind} {name} not found in the file: add it"))
     }
 
     fn keys(&self, kind: &str, name: &str) -> Result<impl Iterator<Item = String>, String> {
@@ -134,7 +134,7 @@ impl<'a> Found<'a> {
         Ok(parts.filter_map(|part| object.data.get(part)?.as_object()).flat_map(|part| part.keys().cloned()))
     }
 
-    /// The bytes under a key. What is wrong with them is never told with their value.
+    /// The bytes of a key. Errors never contain the value.
     fn key(&self, kind: &str, name: &str, key: &str) -> Result<Vec<u8>, String> {
         let data = &self.object(kind, name)?.data;
         let text = |part: &str| data.get(part)?.get(key)?.as_str();

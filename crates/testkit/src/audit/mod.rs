@@ -1,23 +1,24 @@
-//! What was asked of the API server, from its own audit log: exact, complete, and the same for a client in the test
-//! and for a program beside it.
+//! Requests to the API server, from its own audit log: exact, complete, and the same for a client in the test and for a separate
+//! program.
+
+mod log;
+mod writes;
 
 use std::{
     fmt,
-    fs::File,
-    io::{BufRead, BufReader, Seek, SeekFrom},
-    path::{Path, PathBuf},
-    time::{Duration, Instant},
+    path::Path,
+    sync::{Arc, OnceLock},
 };
 
+use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::User;
+pub(crate) use log::LOG;
+use log::Log;
+pub use writes::{LastWrite, LastWrites};
 
-/// The name of the log in the folder of a control plane.
-pub(crate) const LOG: &str = "audit.log";
-
-/// Everything is logged; writes with what was sent. A watch is logged when it begins, the rest when it is answered.
+/// Everything is logged; writes with request and response. A watch is logged when it starts, the rest when it is answered.
 pub(crate) const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -25,7 +26,8 @@ omitStages: [RequestReceived]
 rules:
   - level: None
     users: [system:apiserver]
-  - level: Request
+  - level: RequestResponse
+    omitManagedFields: true
     verbs: [create, update, patch, delete, deletecollection]
   - level: Metadata
 "#;
@@ -45,9 +47,9 @@ pub struct Request {
     pub name: String,
     /// The query, with the field manager of an apply.
     pub query: String,
-    /// The HTTP status of the answer; 0 for a watch that goes on.
+    /// The HTTP status of the response; 0 for an open watch.
     pub code: u16,
-    /// What was sent, for writes: an object, or the patch as it was on the wire.
+    /// The body of writes: an object, or the patch as it was on the wire.
     pub body: Option<Value>,
 }
 
@@ -71,26 +73,24 @@ impl fmt::Display for Request {
     }
 }
 
-/// The requests of one user since the recording began.
+/// The requests of one user since the recording started.
 pub struct Recording {
-    folder: PathBuf,
+    log: Log,
     user: String,
-    start: u64,
 }
 
 impl Recording {
-    pub(crate) fn start(folder: &Path, user: &str) -> Self {
-        let start = folder.join(LOG).metadata().expect("the audit log").len();
-        Self { folder: folder.into(), user: user.into(), start }
+    pub(crate) fn start(folder: &Path, user: &str, admin: Arc<OnceLock<Client>>) -> Self {
+        Self { log: Log::start(folder, admin), user: user.into() }
     }
 
     /// All requests until now, in the order in which they were answered.
     pub async fn requests(&self) -> Vec<Request> {
-        // Twice: the log of a request is written right after its answer, so one that was answered just before the
-        // first marker may still be on its way; it is not any more when the second has come back.
-        self.reach_marker(1).await;
-        let events = self.reach_marker(2).await;
-        let of_user = events.into_iter().filter(|event| event.user.username == self.user);
+        let user = format!("\"username\":\"{}\"", self.user);
+        let lines = self.log.lines().await;
+        let events = lines.iter().filter(|line| line.contains(&user));
+        let events = events.filter_map(|line| serde_json::from_str::<Event>(line).ok());
+        let of_user = events.filter(|event| event.user.username == self.user);
         of_user.filter(Event::counts).map(Event::into_request).collect()
     }
 
@@ -106,35 +106,6 @@ impl Recording {
         let same = |r: &&Request| r.verb == verb && r.resource == resource && r.subresource == subresource;
         requests.iter().filter(same).count()
     }
-
-    /// Makes a request that can be told from all others, and returns what the log holds once that is in it.
-    async fn reach_marker(&self, number: u8) -> Vec<Event> {
-        let name = format!("marker-{}-{number}", self.start);
-        let path = format!("/api/v1/namespaces/default/configmaps/{name}");
-        let request = http::Request::get(&path).body(Vec::new()).expect("a request");
-        // Not found, which is as good as found.
-        User::admin(&self.folder).client().request_text(request).await.ok();
-        let deadline = Instant::now() + Duration::from_secs(30);
-        loop {
-            let events = self.events();
-            if events.iter().any(|event| event.object().name == name) {
-                return events;
-            }
-            assert!(Instant::now() < deadline, "the API server does not write its audit log");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-
-    fn events(&self) -> Vec<Event> {
-        let mut log = File::open(self.folder.join(LOG)).expect("the audit log");
-        log.seek(SeekFrom::Start(self.start)).expect("the audit log can be read from where it was");
-        // The last line may be half written.
-        BufReader::new(log)
-            .lines()
-            .map_while(Result::ok)
-            .filter_map(|line| serde_json::from_str(&line).ok())
-            .collect()
-    }
 }
 
 #[derive(Deserialize)]
@@ -148,6 +119,7 @@ struct Event {
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
     request_object: Option<Value>,
+    response_object: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -156,8 +128,9 @@ struct EventUser {
 }
 
 #[derive(Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ObjectRef {
+    api_group: String,
     resource: String,
     subresource: String,
     namespace: String,
@@ -170,10 +143,10 @@ struct ResponseStatus {
 }
 
 impl Event {
-    /// Each request is logged once when it ends, and a long one when it begins as well.
+    /// Each request is logged once when it ends, and a long-running one when it starts as well.
     fn counts(&self) -> bool {
-        let begins = self.stage == "ResponseStarted";
-        begins == (self.verb == "watch")
+        let starts = self.stage == "ResponseStarted";
+        starts == (self.verb == "watch")
     }
 
     fn object(&self) -> ObjectRef {

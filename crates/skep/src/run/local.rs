@@ -1,4 +1,4 @@
-//! What of this machine a server needs to be free, or to be there.
+//! Ports and programs of this machine.
 
 use std::{env, io, path::Path};
 
@@ -6,11 +6,11 @@ use tokio::net::TcpListener;
 
 use super::plan::COMMAND;
 
-/// The port that is taken if it is free, and the manifest names none.
+/// The default port, if it is free.
 const USUAL_PORT: u16 = 8080;
 
-/// A program that is not there would be tried for ever.
-pub(super) fn findable(program: &str) -> Result<(), String> {
+/// Checks that a program exists: a missing one would be retried forever.
+pub(super) fn check_program(program: &str) -> Result<(), String> {
     let is_file = |path: &Path| path.is_file();
     let found = if program.contains('/') {
         is_file(Path::new(program))
@@ -22,14 +22,14 @@ pub(super) fn findable(program: &str) -> Result<(), String> {
         return Ok(());
     }
     let get = match program {
-        "npx" => "install Node.js, which brings it along",
-        "uvx" => "install uv, which brings it along",
+        "npx" => "install Node.js, which includes it",
+        "uvx" => "install uv, which includes it",
         _ => "install it",
     };
-    Err(format!("there is no program {program}: {get}, or change the annotation {COMMAND}"))
+    Err(format!("program {program} not found: {get}, or change the annotation {COMMAND}"))
 }
 
-/// The port that the manifest asks for must be free. If it asks for none, any will do.
+/// Binds the port of the manifest, which must be free, or any port if it sets none.
 pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result<TcpListener, String> {
     let bind = |port| TcpListener::bind(("127.0.0.1", port));
     if let Some(port) = wanted {
@@ -45,7 +45,7 @@ pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result
             return Ok(listener);
         }
     }
-    Err("there is no free port on 127.0.0.1".into())
+    Err("no free port on 127.0.0.1".into())
 }
 
 pub(super) async fn free_port() -> io::Result<u16> {

@@ -1,4 +1,4 @@
-//! What a server offers, found out before clients come.
+//! Listing the tools of a server before clients connect.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,22 +12,22 @@ use tracing::{Instrument, error_span};
 
 use super::{
     attachment::Start,
-    client::{self, Failure},
-    logs::TRIAL,
+    client::{self, ClientError},
+    logs::DISCOVERY,
     plan::Server,
 };
 
-/// How long a stdio server may be away before that is said. One that is elsewhere is away at once.
+/// How long a stdio server may be unavailable before that is reported. A remote server is reported at once.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a process of ours may take to listen.
+/// How long a local process may take to listen.
 const PATIENCE_WITH_OURS: Duration = Duration::from_secs(60);
-/// How long it may take to answer, as npx may have to get it first.
+/// The timeout of the whole discovery. npx may have to download the server first.
 const LONGEST: Duration = Duration::from_secs(180);
-/// How often a server may end at once before that is said.
-const DEATHS: u32 = 3;
-/// How soon it is asked again. The next wait is twice as long.
+/// How often a server may exit before that is reported.
+const MOST_EXITS: u32 = 3;
+/// The first delay of retries. Each further delay is twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the waits become at most.
+/// The longest delay of retries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The proxy of this RunConfig.
@@ -42,23 +42,23 @@ pub(super) fn proxy(config: &RunConfig, server: &Server, start: &Start) -> Resul
     made.map_err(|error| error.to_string())
 }
 
-/// The tools that clients are offered, or nothing where that cannot be known.
+/// The tools that clients are offered, or none if that cannot be determined.
 ///
-/// A proxy of its own asks, and is gone again: a stdio server is begun once, by the first of its clients, and whatever
-/// revision and abilities that has would be those of all. So the process is started twice, one after the other.
+/// A separate, temporary proxy is used: a stdio server is initialized once, by its first client, whose revision and capabilities
+/// then apply to all clients. So the process is started twice, one after the other.
 pub(super) async fn tools(
     config: &RunConfig,
     server: &Server,
     start: &Start,
     stop: watch::Receiver<bool>,
-) -> Result<Option<Vec<String>>, Failure> {
-    let Some(config) = config_of_trial(config) else { return Ok(None) };
-    let proxy = Arc::new(proxy(&config, server, start).map_err(Failure::Refused)?);
-    let no_port = |error: std::io::Error| Failure::Refused(error.to_string());
+) -> Result<Option<Vec<String>>, ClientError> {
+    let Some(config) = discovery_config(config) else { return Ok(None) };
+    let proxy = Arc::new(proxy(&config, server, start).map_err(ClientError::Rejected)?);
+    let no_port = |error: std::io::Error| ClientError::Rejected(error.to_string());
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;
     let (end, ended) = watch::channel(());
-    let span = error_span!(TRIAL);
+    let span = error_span!(DISCOVERY);
     let serving =
         tokio::spawn(serve(listener, proxy, Workers::default(), until_dropped(ended)).instrument(span));
     let patience = match (server.listens(), config.remote_url.is_empty()) {
@@ -66,9 +66,9 @@ pub(super) async fn tools(
         (false, true) => PATIENCE,
         (false, false) => Duration::ZERO,
     };
-    let asking = patient(address, patience, start);
+    let listing = list_tools(address, patience, start);
     let tools = tokio::select! {
-        tools = tokio::time::timeout(LONGEST, asking) => tools,
+        tools = tokio::time::timeout(LONGEST, listing) => tools,
         () = stopped(stop) => Ok(Ok(Vec::new())),
     };
     drop(end);
@@ -76,55 +76,55 @@ pub(super) async fn tools(
     match tools {
         Ok(Ok(tools)) => Ok(Some(tools)),
         Ok(Err(failure)) => Err(failure),
-        Err(_) => Err(Failure::Refused("it does not answer".into())),
+        Err(_) => Err(ClientError::Rejected("it does not respond".into())),
     }
 }
 
-/// Done when nobody is left to say more.
+/// Completes when the sender is dropped.
 async fn until_dropped(mut watched: watch::Receiver<()>) {
     while watched.changed().await.is_ok() {}
 }
 
-/// Done when it is to stop.
+/// Completes when it should stop.
 pub(super) async fn stopped(mut stop: watch::Receiver<bool>) {
     stop.wait_for(|stop| *stop).await.ok();
 }
 
-/// Asks until the server is there, for some time, and as long as it does not end again and again.
-async fn patient(
+/// Retries until the server is available, for some time, unless it exits repeatedly.
+async fn list_tools(
     address: std::net::SocketAddr,
     patience: Duration,
     start: &Start,
-) -> Result<Vec<String>, Failure> {
+) -> Result<Vec<String>, ClientError> {
     let (begin, times) = (tokio::time::Instant::now(), start.times());
     let mut pause = PAUSE;
     loop {
         let tools = client::tools(address).await;
-        let deaths = (start.times() - times).saturating_sub(1);
+        let exits = (start.times() - times).saturating_sub(1);
         match tools {
-            Err(Failure::Away(_)) if deaths >= DEATHS => {
-                return Err(Failure::Away(match start.problem() {
+            Err(ClientError::Unavailable(_)) if exits >= MOST_EXITS => {
+                return Err(ClientError::Unavailable(match start.problem() {
                     Some(problem) => format!("it cannot be started: {problem}"),
-                    None => "it ends as soon as it is started: what it says is above".into(),
+                    None => "it exits right after its start: see its output above".into(),
                 }));
             }
-            Err(Failure::Away(_)) if begin.elapsed() < patience => tokio::time::sleep(pause).await,
+            Err(ClientError::Unavailable(_)) if begin.elapsed() < patience => tokio::time::sleep(pause).await,
             tools => return tools,
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// The same server behind the same policies, without a trace in logs, counts and traces. Nothing if callers need a
-/// token, or if it speaks in the way of 2024.
-fn config_of_trial(config: &RunConfig) -> Option<RunConfig> {
-    let mut trial = RunConfig { proxy_mode: Some(ProxyMode::StreamableHttp), ..config.clone() };
+/// The same server behind the same policies, without audit, rate limits and telemetry. None if callers need a token, or if it
+/// speaks HTTP+SSE.
+fn discovery_config(config: &RunConfig) -> Option<RunConfig> {
+    let mut discovery = RunConfig { proxy_mode: Some(ProxyMode::StreamableHttp), ..config.clone() };
     let needs_token =
         |middleware: &Middleware| matches!(middleware, Middleware::Auth(auth) if auth.oidc_config.is_some());
-    if trial.middleware_configs.iter().any(needs_token) || trial.transport == Transport::Sse {
+    if discovery.middleware_configs.iter().any(needs_token) || discovery.transport == Transport::Sse {
         return None;
     }
-    trial.middleware_configs.retain(|middleware| {
+    discovery.middleware_configs.retain(|middleware| {
         !matches!(
             middleware,
             Middleware::Audit(_)
@@ -133,6 +133,6 @@ fn config_of_trial(config: &RunConfig) -> Option<RunConfig> {
                 | Middleware::UsageMetrics
         )
     });
-    trial.scaling_config = None;
-    Some(trial)
+    discovery.scaling_config = None;
+    Some(discovery)
 }

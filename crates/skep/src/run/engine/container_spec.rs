@@ -1,4 +1,4 @@
-//! What a container is made of.
+//! The specification of a container.
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +18,8 @@ use super::{
 };
 use crate::run::image::Image;
 
-/// How to make containers of one server, one after the other.
-pub(in super::super) struct Recipe {
+/// The specification of a server's containers, which run one after the other.
+pub(in super::super) struct ContainerSpec {
     pub(in super::super) engine: Arc<Engine>,
     pub(in super::super) image: String,
     pub(super) is_stdio: bool,
@@ -27,9 +27,9 @@ pub(in super::super) struct Recipe {
     body: Value,
 }
 
-impl Recipe {
-    /// `place` says where a file of the server is on this machine. The RunConfig is the one for this machine: its target is
-    /// the port that is published.
+impl ContainerSpec {
+    /// `place` is the local path of a file of the server. The RunConfig is the one for this machine: its target is the published
+    /// port.
     pub(in super::super) fn new(
         engine: Arc<Engine>,
         config: &RunConfig,
@@ -51,7 +51,7 @@ impl Recipe {
         &self.body
     }
 
-    /// A name for people, another one for each container.
+    /// A readable name, different for each container.
     pub(super) fn name(&self) -> String {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Recipe {
     }
 }
 
-/// A container that may do what the pod in a cluster may. Its input is closed when nobody is attached any more.
+/// A container with the permissions of the pod in a cluster. Its input is closed when it is detached.
 fn body(config: &RunConfig, image: &Image, place: impl Fn(&str) -> PathBuf) -> Value {
     let files = image.files.keys().map(|path| format!("{}:{path}:ro", place(path).display()));
     let mut host = json!({
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_has_what_the_pod_would_have_and_is_reached_from_this_machine_alone() {
+    fn a_container_is_configured_like_the_pod_and_reachable_from_this_machine_only() {
         let config = RunConfig {
             image: "mcp:1".into(),
             transport: Transport::StreamableHttp,

@@ -1,19 +1,19 @@
-//! Objects as they are named on the command line.
+//! Selecting objects on the command line.
 
 use std::{fmt, str::FromStr};
 
 use skep_world::Target;
 
-/// The name of an object, with its kind or without.
+/// The name of an object, optionally with its kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(super) struct ObjectSelector {
     kind: Option<String>,
     name: String,
 }
 
-impl Chosen {
-    /// Whether this is the object.
-    pub(super) fn is(&self, target: &Target) -> bool {
+impl ObjectSelector {
+    /// Whether the object is selected.
+    pub(super) fn matches(&self, target: &Target) -> bool {
         let is_kind = |kind: &String| {
             [target.kind.kind, target.kind.plural].into_iter().any(|known| known.eq_ignore_ascii_case(kind))
         };
@@ -21,7 +21,7 @@ impl Chosen {
     }
 }
 
-impl FromStr for Chosen {
+impl FromStr for ObjectSelector {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -36,7 +36,7 @@ impl FromStr for Chosen {
     }
 }
 
-impl fmt::Display for Chosen {
+impl fmt::Display for ObjectSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
             Some(kind) => write!(f, "{kind}/{}", self.name),
@@ -52,9 +52,9 @@ mod tests {
     use skep_world::Watched;
 
     #[test]
-    fn an_object_is_known_by_its_name_and_by_its_kind_in_any_case_and_number() {
+    fn an_object_is_selected_by_its_name_and_by_its_kind_in_any_case_and_number() {
         let target = Target { kind: Servers::KIND, namespace: "default".into(), name: "fetch".into() };
-        let is = |text: &str| text.parse::<Chosen>().map(|chosen| chosen.is(&target));
+        let is = |text: &str| text.parse::<ObjectSelector>().map(|selector| selector.matches(&target));
         assert!(
             ["fetch", "MCPServer/fetch", "mcpservers/fetch"].into_iter().all(|text| is(text) == Ok(true))
         );
