@@ -163,6 +163,11 @@ crds rbac:
 	@mkdir -p $(dir $($@))
 	@cp -r $< $($@)
 
+.PHONY: docs
+docs: ## Write the generated tables of docs/troubleshooting.md
+	$(say) 'Writing docs/troubleshooting.md'
+	@SKEP_RENEW_DOCS=1 cargo test --quiet -p skep-api --test it $(locked) documented::
+
 .PHONY: target/crds target/rbac
 target/crds:
 	@rm -rf $@

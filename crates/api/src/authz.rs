@@ -1,4 +1,4 @@
-//! Authorization policies that a workload carries itself.
+//! Authorization policies in the spec of a workload.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ text_enum! {
     }
 }
 
-/// Policies that decide which requests are let through. Once set, what no policy permits is denied.
+/// Policies that decide which requests are allowed. Once set, requests that no policy permits are denied.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,12 +38,12 @@ pub struct AuthzConfig {
     pub type_: Option<AuthzConfigType>,
     /// The ConfigMap that holds the policies. Set it with type configMap.
     pub config_map: Option<AuthzConfigMap>,
-    /// The policies, written here. Set it with type inline.
+    /// The policies, inline. Set it with type inline.
     pub inline: Option<InlineAuthz>,
-    /// The token claim that lists the groups of the caller. Replaces the one that the policies' document names.
+    /// The token claim that lists the groups of the caller. Overrides the one in the policy document.
     #[schemars(length(max = 253))]
     pub group_claim_name: Option<String>,
-    /// The token claim that lists the roles of the caller. Replaces the one that the policies' document names.
+    /// The token claim that lists the roles of the caller. Overrides the one in the policy document.
     #[schemars(length(max = 253))]
     pub role_claim_name: Option<String>,
     /// The Cedar entity type that groups appear as in policies. The default is THVGroup.
@@ -84,14 +84,14 @@ impl AuthzConfigMap {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineAuthz {
-    /// Cedar policies. A request passes when at least one permits it and none forbids it.
+    /// Cedar policies. A request is allowed when at least one policy permits it and none forbids it.
     #[schemars(length(min = 1), transform = list::atomic)]
     pub policies: Vec<String>,
     /// Cedar entities that the policies may refer to, as a JSON array.
     #[schemars(extend("default" = InlineAuthz::NO_ENTITIES))]
     pub entities_json: Option<String>,
-    /// The upstream identity provider whose token is evaluated. Only a VirtualMCPServer with several upstreams
-    /// reads it; elsewhere it has no effect, and a condition says so.
+    /// The upstream identity provider whose token is evaluated. Only a VirtualMCPServer with several upstreams reads
+    /// it; elsewhere it has no effect, and a condition reports it.
     #[schemars(length(min = 1, max = 63), regex(pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"))]
     pub primary_upstream_provider: Option<String>,
 }

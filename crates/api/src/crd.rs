@@ -1,4 +1,4 @@
-//! The CustomResourceDefinitions, made from the types.
+//! The CustomResourceDefinitions, generated from the types.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceValidation,
@@ -10,14 +10,7 @@ use kube::{
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use crate::{
-    kinds::{
-        EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPRegistry,
-        MCPRemoteProxy, MCPServer, MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig,
-        VirtualMCPCompositeToolDefinition, VirtualMCPServer,
-    },
-    schema::structural,
-};
+use crate::{for_each_kind, kinds, schema::structural};
 
 /// Marks the CRDs whose stored objects the operator moves to the storage version.
 pub const MIGRATE_LABEL: &str = "toolhive.stacklok.dev/auto-migrate-storage-version";
@@ -26,25 +19,13 @@ pub const MIGRATE_LABEL: &str = "toolhive.stacklok.dev/auto-migrate-storage-vers
 ///
 /// It can only fail if a type's schema is not one that Kubernetes knows, which the tests rule out.
 pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
-    Ok(vec![
-        beta_and_alpha(definition::<EmbeddingServer>()?),
-        beta_and_alpha(definition::<MCPAuthzConfig>()?),
-        beta_and_alpha(definition::<MCPExternalAuthConfig>()?),
-        beta_and_alpha(definition::<MCPGroup>()?),
-        beta_and_alpha(definition::<MCPOIDCConfig>()?),
-        beta_and_alpha(definition::<MCPRegistry>()?),
-        beta_and_alpha(definition::<MCPRemoteProxy>()?),
-        beta_and_alpha(definition::<MCPServer>()?),
-        beta_and_alpha(definition::<MCPServerEntry>()?),
-        beta_and_alpha(definition::<MCPTelemetryConfig>()?),
-        beta_and_alpha(definition::<MCPToolConfig>()?),
-        definition::<MCPWebhookConfig>()?,
-        beta_and_alpha(definition::<VirtualMCPCompositeToolDefinition>()?),
-        beta_and_alpha(definition::<VirtualMCPServer>()?),
-    ])
+    macro_rules! definitions {
+        ($($kind:ident),+) => { Ok(vec![$(with_older_version(definition::<kinds::$kind>()?)),+]) };
+    }
+    for_each_kind!(definitions)
 }
 
-/// A definition as JSON for people to read: a bound of 1 is written as 1, not as 1.0, and keys are sorted.
+/// A definition as readable JSON: a bound of 1 is written as 1, not as 1.0, and keys are sorted.
 pub fn to_json(crd: &CustomResourceDefinition) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(crd)?;
     whole_numbers(&mut value);
@@ -67,12 +48,13 @@ where
     Ok(crd)
 }
 
-/// The schema of a whole object. The text on the spec's type says what the kind is, so it stands at the top.
+/// The schema of a whole object. The doc comment of the spec's type describes the kind, so it becomes the description
+/// of the whole object.
 fn object_schema(mut spec: Value, mut status: Value) -> Value {
     let about = spec["description"].take();
-    spec["description"] = json!("What you want. This is the part to fill in.");
+    spec["description"] = json!("The desired state.");
     status["description"] =
-        json!("What was found and done. The controllers write it; read it, do not set it.");
+        json!("The observed state. It is written by controllers and read-only for users.");
     json!({
         "type": "object",
         "description": about,
@@ -86,13 +68,14 @@ fn object_schema(mut spec: Value, mut status: Value) -> Value {
     })
 }
 
-/// The stored v1beta1, and the older v1alpha1 with the same schema for manifests that still say so.
-fn beta_and_alpha(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
+/// A kind of v1beta1 is also served as the older v1alpha1, with the same schema, for manifests that still use it.
+fn with_older_version(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let kind = &crd.spec.names.kind;
     let alpha: Vec<_> = crd
         .spec
         .versions
         .iter()
+        .filter(|version| version.name == "v1beta1")
         .map(|beta| CustomResourceDefinitionVersion {
             name: "v1alpha1".into(),
             storage: false,

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use skep_config::duration::{DurationError, parse};
 
-/// A duration such as `30s` or `1h30m`, kept as it was written.
+/// A duration such as `30s` or `1h30m`, stored as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Duration(String);
@@ -20,7 +20,7 @@ impl Duration {
         &self.0
     }
 
-    /// The time it stands for.
+    /// The duration.
     pub fn to_std(&self) -> Result<std::time::Duration, DurationError> {
         parse(&self.0)
     }

@@ -1,8 +1,8 @@
-//! Enums whose values are words of the API.
+//! Enums of the API.
 
-/// Declares an enum whose variants are written as the given texts, in manifests and by `as_str`.
+/// Declares an enum whose variants have the given values in manifests and in `as_str`.
 ///
-/// The texts are stated once: serde, the schema and `as_str` all take them from here.
+/// The values are stated once: serde, the schema and `as_str` all use them.
 macro_rules! text_enum {
     (
         $(#[$meta:meta])*
@@ -20,7 +20,7 @@ macro_rules! text_enum {
         }
 
         impl $name {
-            /// The word that manifests use.
+            /// The value in manifests.
             pub const fn as_str(self) -> &'static str {
                 match self { $( Self::$variant => $text, )+ }
             }

@@ -1,14 +1,14 @@
-//! The API that users of skep write: the fourteen kinds of the group `toolhive.stacklok.dev`.
+//! The API of skep: the fourteen kinds of the group `toolhive.stacklok.dev`.
 //!
-//! The Rust types are the source. Their doc comments are the manual that `kubectl explain` prints, their
-//! attributes are the rules that the API server enforces, and [`crd::crds`] turns both into the
+//! The Rust types are the source. Their doc comments are the manual that `kubectl explain` prints, their attributes
+//! are the validation rules that the API server enforces, and [`crd::crds`] turns both into the
 //! CustomResourceDefinitions under `charts/`. Nothing here does I/O.
 //!
 //! Two conventions hold for every type:
 //!
 //! * What the user left out stays `None` or empty, so that an object survives reading and writing unchanged.
-//!   A field with a default says it in its schema and, where code needs it, in a method of the same name.
-//! * A list says who may share it: [`list::atomic`] has one writer, [`list::set`] and the keyed ones
+//!   A field with a default has it in its schema and, where code needs it, in a method of the same name.
+//! * Every list defines how it is shared: [`list::atomic`] has one writer, [`list::set`] and the keyed ones
 //!   can be written by several appliers at once.
 
 pub mod crd;
@@ -23,6 +23,7 @@ pub mod auth_server;
 pub mod authz;
 pub mod conditions;
 pub mod config_status;
+pub mod events;
 pub mod external_auth;
 pub mod kinds;
 pub mod list;

@@ -23,7 +23,7 @@ impl JsonSchema for Quantity {
         json_schema!({
             "type": "string",
             "x-kubernetes-validations": [{
-                // Other operators took "" for "not set", so it stays allowed.
+                // Other operators treated "" as "not set", so it remains allowed.
                 "rule": "self == '' || isQuantity(self)",
                 "message": "must be a Kubernetes quantity, such as 500m, 1, 128Mi or 2Gi",
             }],

@@ -1,4 +1,4 @@
-//! Parts of an object that the API server stores as they are.
+//! Parts of an object that the API server stores unchanged.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// An object of any shape, kept key by key as it was written.
+/// An object of any shape, stored as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct RawObject(pub Map<String, Value>);
 
-/// A value of any type, kept as it was written.
+/// A value of any type, stored as it was written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct RawValue(pub Value);

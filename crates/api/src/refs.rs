@@ -6,6 +6,21 @@ use serde_with::skip_serializing_none;
 
 use crate::list;
 
+/// The fields that refer to an object of this API, each with the kind of the object. A field of this name means the same in
+/// every kind.
+pub const REFERENCES: &[(&str, &str)] = &[
+    ("authServerRef", "MCPExternalAuthConfig"),
+    ("authzConfigRef", "MCPAuthzConfig"),
+    ("compositeToolRefs", "VirtualMCPCompositeToolDefinition"),
+    ("embeddingServerRef", "EmbeddingServer"),
+    ("externalAuthConfigRef", "MCPExternalAuthConfig"),
+    ("groupRef", "MCPGroup"),
+    ("oidcConfigRef", "MCPOIDCConfig"),
+    ("telemetryConfigRef", "MCPTelemetryConfig"),
+    ("toolConfigRef", "MCPToolConfig"),
+    ("webhookConfigRef", "MCPWebhookConfig"),
+];
+
 /// One key of a Secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -46,7 +61,7 @@ pub struct SecretKeySelector {
     pub optional: Option<bool>,
 }
 
-/// The name of an object of a kind that the field tells.
+/// The name of an object. The field determines its kind.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +72,7 @@ pub struct LocalObjectReference {
     pub name: Option<String>,
 }
 
-/// Where the certificates of a private certificate authority are.
+/// The certificates of a private certificate authority.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -138,7 +153,7 @@ pub struct AuthServerRef {
     pub name: String,
 }
 
-/// The MCPOIDCConfig that says whose tokens are accepted, and what this server asks of them.
+/// The MCPOIDCConfig that defines which issuer's tokens are accepted, and what this server requires of them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -146,19 +161,20 @@ pub struct OidcConfigRef {
     /// The name of the MCPOIDCConfig, in the same namespace.
     #[schemars(length(min = 1))]
     pub name: String,
-    /// The audience that a token must carry. Give each server its own, so that a token for one is no key to another.
+    /// The audience that a token must carry. Set a different one for each server, so that a token for one is not
+    /// accepted by another.
     #[schemars(length(min = 1))]
     pub audience: String,
-    /// The scopes that are announced to clients in the protected-resource metadata.
+    /// The scopes that are advertised to clients in the protected-resource metadata.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,
-    /// The public address of this server, as clients know it, for the protected-resource metadata (RFC 9728). Set it
-    /// when the server is reached through an ingress; the default is an address within the cluster.
+    /// The public URL of this server, as used by clients, for the protected-resource metadata (RFC 9728). Set it when
+    /// the server is reached through an ingress; the default is an address within the cluster.
     pub resource_url: Option<String>,
 }
 
-/// The MCPTelemetryConfig to use, and the name that this server reports under.
+/// The MCPTelemetryConfig to use, and the service name of this server.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

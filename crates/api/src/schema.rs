@@ -19,7 +19,7 @@ pub(crate) fn structural<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// Rewrites what schemars says and Kubernetes does not take.
+/// Rewrites what schemars generates and Kubernetes does not accept.
 struct Structural;
 
 impl Transform for Structural {
@@ -51,15 +51,15 @@ fn without_null(schema: &mut Map<String, Value>) {
     if let [Value::Object(single)] = choices.as_mut_slice() {
         let single = std::mem::take(single);
         schema.remove("anyOf");
-        // What the field says of itself goes before what its type says.
+        // The field's own description overrides that of its type.
         for (key, value) in single {
             schema.entry(key).or_insert(value);
         }
     }
 }
 
-/// An enum whose variants are documented arrives as `oneOf` constants. Kubernetes wants an `enum`;
-/// the variants' texts go into the description, as they do for the built-in kinds.
+/// An enum whose variants are documented arrives as `oneOf` constants. Kubernetes expects an `enum`; the variants'
+/// descriptions are added to the description, as they do for the built-in kinds.
 fn enum_from_variants(schema: &mut Map<String, Value>) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let values: Vec<Value> = variants.iter().flat_map(|variant| variant.get("const").cloned()).collect();
@@ -81,7 +81,7 @@ fn enum_from_variants(schema: &mut Map<String, Value>) {
     schema.insert("description".into(), description.into());
 }
 
-/// The line breaks of a doc comment are the source's, not the reader's; paragraphs and list items stay.
+/// Joins the lines of a doc comment; paragraphs and list items remain.
 fn description_without_line_breaks(schema: &mut Map<String, Value>) {
     let Some(Value::String(text)) = schema.get_mut("description") else { return };
     let mut flowing = String::with_capacity(text.len());

@@ -1,27 +1,28 @@
-//! What clients are told about a tool.
+//! The metadata of a tool as clients see it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
-/// Hints about what a tool does, for clients that decide whether to ask before they call it. Nothing enforces them.
+/// Hints about what a tool does, for clients that decide whether to prompt before they call it. Nothing enforces
+/// them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
-    /// A title for people to read.
+    /// A display title.
     pub title: Option<String>,
-    /// Whether the tool only looks things up and changes nothing.
+    /// Whether the tool only reads.
     pub read_only_hint: Option<bool>,
-    /// Whether the tool may delete or overwrite something. It says nothing about a tool that changes nothing.
+    /// Whether the tool may delete or overwrite something. It has no meaning for a tool that only reads.
     pub destructive_hint: Option<bool>,
     /// Whether a second call with the same arguments has no further effect.
     pub idempotent_hint: Option<bool>,
-    /// Whether the tool reaches out to a world that it does not control, as a web search does.
+    /// Whether the tool interacts with external systems, such as a web search.
     pub open_world_hint: Option<bool>,
 }
 
-/// What clients are told about a tool instead of what its server says. What is left out stays as it is.
+/// Overrides of a tool's metadata. Fields that are not set keep the server's values.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +31,6 @@ pub struct ToolOverride {
     pub name: Option<String>,
     /// The description to offer the tool with.
     pub description: Option<String>,
-    /// Hints to offer the tool with. Those left out stay as the server set them.
+    /// Hints to offer the tool with. Those not set keep the server's values.
     pub annotations: Option<ToolAnnotations>,
 }

@@ -1,4 +1,4 @@
-//! What the kinds that run pods have in common.
+//! Types shared by the kinds that run pods.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +13,35 @@ use crate::{
     refs::{LocalObjectReference, SecretKeyRef},
 };
 
-/// The port that a proxy listens on unless the spec says otherwise.
+/// The port that a proxy listens on by default.
 pub const DEFAULT_PROXY_PORT: i32 = 8080;
 
 text_enum! {
-    /// Whether a client's requests keep going to the same pod.
+    /// Whether requests of a client are always sent to the same pod.
     pub enum SessionAffinity {
-        /// Requests from one address go to one pod. Sessions in memory need it.
+        /// Requests from one client address are sent to one pod. Needed for sessions in memory.
         #[default]
         ClientIp = "ClientIP",
-        /// Requests go to any pod. Use it with shared sessions or stateless servers.
+        /// Requests are sent to any pod. Use it with shared sessions or stateless servers.
         None = "None",
     }
 }
 
 text_enum! {
-    /// How an MCP server speaks that is reached over the network.
+    /// The MCP transport of a server that is reached over the network.
     pub enum RemoteTransport {
-        /// Over HTTP with server-sent events, the way of 2024.
+        /// HTTP with server-sent events, the deprecated transport of 2024.
         Sse = "sse",
-        /// Over streamable HTTP.
+        /// Streamable HTTP.
         #[default]
         StreamableHttp = "streamable-http",
     }
 }
 
 text_enum! {
-    /// Where MCP sessions are kept.
+    /// Where MCP sessions are stored.
     pub enum SessionProvider {
-        /// In the pod. They end with it, and other replicas do not know them.
+        /// In the pod's memory. They are lost when the pod ends, and replicas do not share them.
         #[default]
         Memory = "memory",
         /// In Redis, shared by all replicas.
@@ -55,18 +55,18 @@ text_enum! {
 pub struct EnvVar {
     /// The name of the variable.
     pub name: String,
-    /// Its value. It can be read by everyone who can read this object: take secrets from a Secret.
+    /// Its value. It is stored in plain text: use a Secret for secrets.
     pub value: String,
 }
 
-/// What a container asks for and may use at most.
+/// The resource requests and limits of a container.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Resources {
-    /// The most that the container may use.
+    /// The resource limits of the container.
     pub limits: Option<ResourceList>,
-    /// What is set aside for the container when a node is chosen.
+    /// The resource requests of the container, which the scheduler reserves.
     pub requests: Option<ResourceList>,
 }
 
@@ -115,19 +115,19 @@ pub struct ProxyDeploymentOverrides {
     /// Labels for the Deployment itself. The pods do not get them: see podTemplateMetadataOverrides.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Labels and annotations for the pods: this is where an injector, such as the Vault Agent's, is told what to do.
+    /// Labels and annotations for the pods: for example those that configure an injector such as the Vault Agent.
     pub pod_template_metadata_overrides: Option<MetadataOverrides>,
     /// Environment variables for the proxy's container. A variable that skep sets itself keeps skep's value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub env: Vec<EnvVar>,
-    /// Secrets with which the images of the pods are pulled. The operator's defaults are added.
+    /// The image pull secrets of the pods. The operator's defaults are added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
-/// Where MCP sessions are kept, so that several replicas can share them.
+/// Where MCP sessions are stored, so that several replicas can share them.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -136,7 +136,7 @@ pub struct ProxyDeploymentOverrides {
     "message": "address must be set when provider is redis, as host:port",
 }]))]
 pub struct SessionStorage {
-    /// Where sessions are kept. With more than one replica, choose redis.
+    /// Where sessions are stored. With more than one replica, choose redis.
     pub provider: SessionProvider,
     /// The address of Redis, as host:port. Needed with provider redis.
     #[schemars(length(min = 1))]
@@ -146,7 +146,7 @@ pub struct SessionStorage {
     pub db: Option<i32>,
     /// A prefix for every key, so that several installations can share one Redis.
     pub key_prefix: Option<String>,
-    /// The Secret key that holds the Redis password. Leave it out when Redis asks for none.
+    /// The Secret key that holds the Redis password. Leave it out when Redis requires none.
     pub password_ref: Option<SecretKeyRef>,
 }
 
@@ -155,7 +155,7 @@ pub struct SessionStorage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Audit {
-    /// Whether each MCP request is written to the proxy's audit log, with who asked for what and how it ended.
+    /// Whether each MCP request is written to the proxy's audit log, with the caller, the operation and its outcome.
     /// Bodies are not written.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
@@ -165,8 +165,7 @@ pub struct Audit {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeaderForward {
-    /// Headers with plain values. They can be read by everyone who can read this object: put secrets into
-    /// addHeadersFromSecret.
+    /// Headers with plain values. They are stored in plain text: put secrets into addHeadersFromSecret.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub add_plaintext_headers: BTreeMap<String, String>,
     /// Headers whose values are taken from Secrets.

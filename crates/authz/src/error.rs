@@ -24,4 +24,9 @@ impl Error {
     pub fn path(&self) -> &str {
         &self.path
     }
+
+    /// What is wrong there, without the place.
+    pub fn message(&self) -> &str {
+        &self.problem
+    }
 }

@@ -16,6 +16,7 @@ pub mod paths;
 pub mod ports;
 
 pub mod auth_server;
+pub mod field;
 pub mod run_config;
 pub mod vmcp;
 
@@ -26,6 +27,7 @@ mod zero;
 
 pub use auth_server::AuthServer;
 pub use checksum::{DataChecksum, checksum, fingerprint, sha256};
+pub use field::{FieldError, FieldPath};
 pub use run_config::RunConfig;
 pub use schema_version::SchemaVersion;
 pub use skep_gocompat::{Json, duration};

@@ -1,20 +1,21 @@
-//! Values as the API server gives them back.
+//! Values as the API server returns them.
 //!
-//! What we apply and what we later read at the same paths must be equal to the letter, or drift would be seen where
-//! there is none. The API server rewrites three things on the way, each seen on a real one:
+//! What we apply and what we later read at the same paths must be identical, or drift would be detected where there
+//! is none. The API server normalizes three things, each observed on a real one:
 //!
-//! * quantities come back in their shortest form: `0.5` as `500m`, `1024Mi` as `1Gi`;
-//! * empty texts, numbers and lists of optional fields vanish: `value: ""`; but not the entries of maps;
-//! * in a struct or list element that is owned as a whole, defaults are filled in. Those are for the builders to say.
+//! * quantities are returned in their shortest form: `0.5` as `500m`, `1024Mi` as `1Gi`;
+//! * empty strings, numbers and lists of optional fields are dropped: `value: ""`; but not the entries of maps;
+//! * in a struct or list element that is owned as a whole, defaults are filled in. The builders must set those
+//!   explicitly.
 
 use serde_json::{Map, Value};
 
-/// Fields whose values are maps from names to texts: their entries are data, and an empty one is kept.
+/// Fields whose values are maps from names to strings: their entries are data, and an empty one is preserved.
 const MAPS: [&str; 7] =
     ["labels", "annotations", "matchLabels", "nodeSelector", "data", "binaryData", "volumeAttributes"];
 
-/// Fields in which an empty text is kept: it must be there, or it means another thing than nothing.
-const KEPT: [&str; 4] = ["httpHeaders", "options", "storageClassName", "sysctls"];
+/// Fields in which an empty string is preserved: it is required, or differs in meaning from an absent value.
+const PRESERVED_EMPTY: [&str; 4] = ["httpHeaders", "options", "storageClassName", "sysctls"];
 
 /// Fields whose values are maps from names to quantities.
 const QUANTITY_MAPS: [&str; 5] = ["limits", "requests", "capacity", "hard", "overhead"];
@@ -22,7 +23,7 @@ const QUANTITY_MAPS: [&str; 5] = ["limits", "requests", "capacity", "hard", "ove
 /// Fields that hold one quantity.
 const QUANTITIES: [&str; 3] = ["sizeLimit", "divisor", "storage"];
 
-/// The value as the API server will give it back.
+/// The value as the API server will return it.
 pub(crate) fn canonical(value: Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -34,7 +35,7 @@ pub(crate) fn canonical(value: Value) -> Value {
 }
 
 fn field(key: String, value: Value) -> Option<(String, Value)> {
-    if KEPT.contains(&key.as_str()) && !value.is_null() {
+    if PRESERVED_EMPTY.contains(&key.as_str()) && !value.is_null() {
         return Some((key, value));
     }
     let value = match value {
@@ -45,16 +46,16 @@ fn field(key: String, value: Value) -> Option<(String, Value)> {
         amount if QUANTITIES.contains(&key.as_str()) => quantity(amount),
         other => canonical(other),
     };
-    (!vanishes(&value)).then_some((key, value))
+    (!is_dropped(&value)).then_some((key, value))
 }
 
 fn entries(map: Map<String, Value>) -> Map<String, Value> {
     map.into_iter().filter(|(_, value)| !value.is_null()).collect()
 }
 
-/// Whether the API server leaves a struct's field with this value out. An empty object may mean something
-/// (`emptyDir: {}`), and zero and false may be set on purpose where the field is a pointer, so these stay.
-fn vanishes(value: &Value) -> bool {
+/// Whether the API server drops a struct's field with this value. An empty object may be meaningful (`emptyDir: {}`),
+/// and zero and false may be set explicitly where the field is a pointer, so these are preserved.
+fn is_dropped(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::String(text) => text.is_empty(),
@@ -63,7 +64,7 @@ fn vanishes(value: &Value) -> bool {
     }
 }
 
-/// A quantity in its shortest form, or the value as it is if it is none.
+/// A quantity in its shortest form; any other value unchanged.
 fn quantity(value: Value) -> Value {
     let text = match &value {
         Value::String(text) => text.clone(),
@@ -79,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn quantities_are_written_anew_and_what_is_none_stays() {
+    fn quantities_are_normalized_and_other_values_are_unchanged() {
         let given =
             json!({"limits": {"cpu": 0.5, "memory": "1024Mi"}, "sizeLimit": "1000M", "storage": "lots"});
         let expected =
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fields_vanish_and_empty_entries_stay() {
+    fn empty_fields_are_dropped_and_empty_entries_preserved() {
         let given = json!({
             "metadata": {"annotations": {"note": ""}, "labels": null},
             "spec": {"containers": [{"name": "a", "env": [{"name": "X", "value": ""}], "args": []}], "emptyDir": {}},

@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 pub struct Change {
     /// Where it is, as `spec.template.spec.containers[mcp].image`.
     pub path: String,
-    /// What it was. Nothing if it was not there.
+    /// The old value. `None` if it was absent.
     pub before: Option<Value>,
-    /// What it would be. Nothing if it would not be there.
+    /// The new value. `None` if it would be absent.
     pub after: Option<Value>,
 }
 
-/// What comes after the path of a list of which only the order differs.
+/// The suffix of the path of a list of which only the order differs.
 const ORDER: &str = " (order)";
 
 impl Change {
@@ -25,7 +25,7 @@ impl Change {
     }
 }
 
-/// The fields by which the items of a list are told apart, if each has one of its own.
+/// The fields that identify the items of a list, if each has a unique value.
 const KEYS: [&str; 3] = ["name", "type", "mountPath"];
 
 /// How the states differ, in the order of their fields.
@@ -57,7 +57,7 @@ fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, found: &mu
     }
 }
 
-/// Items by where they are, but for those that both have at the beginning and at the end.
+/// Compares items by position, without the common prefix and suffix.
 fn compare_positions(path: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
     let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let (one, other) = (&one[start..], &other[start..]);
@@ -68,7 +68,7 @@ fn compare_positions(path: &str, one: &[Value], other: &[Value], found: &mut Vec
     }
 }
 
-/// Items by their names: one more at the beginning does not make all others differ. Their order counts as well.
+/// Compares items by name: an item inserted at the front does not make all others differ. Their order counts as well.
 fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
     let named = |items: &[Value]| names(items, key).unwrap_or_default();
     let (before, after) = (named(one), named(other));
@@ -89,7 +89,7 @@ fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], found: &
     }
 }
 
-/// The names of all items, if each has its own.
+/// The names of all items, if they are unique.
 fn names(items: &[Value], key: &str) -> Option<Vec<String>> {
     let names: Option<Vec<String>> =
         items.iter().map(|item| Some(item.get(key)?.as_str()?.to_owned())).collect();
@@ -104,7 +104,7 @@ fn member(path: &str, name: &str) -> String {
     }
 }
 
-/// Puts words in the place of a Secret's values: which of them differ can be told, and what they are cannot.
+/// Replaces a Secret's values by placeholders: they show which values differ, not the values.
 pub(crate) fn hide_secrets(before: &mut Value, after: &mut Value) {
     for part in ["data", "stringData"] {
         let (mut none, mut none_either) = (json!({}), json!({}));
@@ -178,12 +178,12 @@ impl fmt::Display for Shown<'_> {
 mod tests {
     use super::*;
 
-    fn told(before: Value, after: Value) -> Vec<String> {
+    fn described(before: Value, after: Value) -> Vec<String> {
         changes(&before, &after).iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn items_are_known_by_name_and_their_order_counts() {
+    fn items_are_compared_by_name_and_their_order_counts() {
         let before =
             json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}], "args": ["x"]});
         let after = json!({
@@ -192,28 +192,28 @@ mod tests {
         });
         let expected =
             [r#"args[1]: + "y""#, r#"env[A].value: "1" -> "9""#, r#"env[C]: + {"name":"C","value":"3"}"#];
-        assert_eq!(told(before.clone(), after), expected);
+        assert_eq!(described(before.clone(), after), expected);
         let turned = json!({"env": [before["env"][1], before["env"][0]], "args": ["x"]});
-        assert_eq!(told(before, turned), [r#"env (order): ["A","B"] -> ["B","A"]"#]);
+        assert_eq!(described(before, turned), [r#"env (order): ["A","B"] -> ["B","A"]"#]);
     }
 
     #[test]
-    fn of_long_texts_the_lines_that_differ_are_shown() {
+    fn differing_lines_of_long_strings_are_shown() {
         let before = json!({"data": {"config.yaml": "a: 1\nb: 2\nc: 3\n"}});
         let after = json!({"data": {"config.yaml": "a: 1\nb: 4\nd: 5\nc: 3\n"}, "new": true});
         let expected = [r#"data[config.yaml], from line 2: "b: 2" -> "b: 4 ⏎ d: 5""#, "new: + true"];
-        assert_eq!(told(before, after), expected);
+        assert_eq!(described(before, after), expected);
     }
 
     #[test]
-    fn of_secrets_only_the_keys_are_told() {
+    fn only_the_keys_of_secrets_are_shown() {
         let mut before = json!({
             "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "s3cr3t"}},
             "data": {"same": "s3cr3t", "other": "s3cr3t", "gone": "s3cr3t"},
         });
         let mut after = json!({"metadata": {}, "data": {"same": "s3cr3t", "other": "0ther"}, "stringData": {"x": "s3cr3t"}});
         hide_secrets(&mut before, &mut after);
-        let told = told(before, after);
+        let told = described(before, after);
         assert_eq!(
             told,
             [

@@ -1,4 +1,4 @@
-//! Objects as they should be.
+//! Desired objects.
 
 use k8s_openapi::{Metadata, api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use serde::Serialize;
@@ -9,10 +9,10 @@ use kube::core::DynamicObject;
 use crate::{
     Digest, Error, Kind, Result,
     canonical::canonical,
-    documents::{has_documents, parsed, with_live_layout},
+    documents::{self, parsed, with_live_layout},
 };
 
-/// An object that a controller wants, with the fields that the controller owns and no others.
+/// A desired object, with the fields that the controller owns and no others.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// The kind of the object.
@@ -42,8 +42,8 @@ impl Child {
         Ok(Self::from_value(Kind::of::<K>(), namespace, name, body))
     }
 
-    /// A Secret with a random value under this key. It is made if there is none, and then it is left as it is: what is
-    /// random cannot be compared, and another value would be another secret.
+    /// A Secret with a random value under this key. It is created if it does not exist, and never changed: a random
+    /// value cannot be compared, and a new value would be a different secret.
     pub fn random_secret(secret: &Secret, key: &'static str) -> Result<Self> {
         Ok(Self { random_key: Some(key), ..Self::new(secret)? })
     }
@@ -53,7 +53,7 @@ impl Child {
         Self::exactly(kind, namespace, name, canonical(body))
     }
 
-    /// The status of a custom resource. The API server gives it back as it was written.
+    /// The status of a custom resource. The API server returns it as it was written.
     pub fn status(kind: Kind, namespace: String, name: String, status: Value) -> Self {
         Self::exactly(kind, namespace, name, json!({"status": status}))
     }
@@ -74,14 +74,14 @@ impl Child {
         &self.body
     }
 
-    /// The key whose value is random, if the object is made once.
+    /// The key whose value is random, if the object is only ever created.
     pub(crate) fn random_key(&self) -> Option<&'static str> {
         self.random_key
     }
 
-    /// Whether the live text matters for what is applied: see [`crate::documents`].
-    pub(crate) fn has_documents(&self) -> bool {
-        has_documents(&self.body)
+    /// The digest of its documents, in any layout: see [`crate::documents`].
+    pub(crate) fn documents(&self) -> Option<Digest> {
+        documents::digest(&self.body)
     }
 
     /// The same child, with the live texts of documents whose values stay.
@@ -89,13 +89,13 @@ impl Child {
         Self { body: with_live_layout(self.body.clone(), &live.data), ..self.clone() }
     }
 
-    /// What the object's owned fields amount to.
+    /// The digest of the owned fields.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 }
 
-/// The type and name of an object are nobody's fields.
+/// The type and name of an object are not owned by any field manager.
 fn strip_identity(fields: &mut Value) {
     let Value::Object(map) = fields else { return };
     map.remove("apiVersion");

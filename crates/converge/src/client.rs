@@ -1,4 +1,4 @@
-//! The one place that writes.
+//! The only place that writes to the API server.
 
 use std::{
     borrow::Cow,
@@ -19,24 +19,24 @@ use crate::{
     random,
     reclaim::reclaim,
     request::{JSON_PATCH, Patch, refused},
-    takeover::{status_taken_over, taken_over},
+    takeover::{after_takeover, status_after_takeover},
 };
 
-/// What became of a child.
+/// The outcome of applying a child.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Applied {
-    /// It was as it should be. Nothing was sent.
+    /// It was up to date. Nothing was sent.
     Unchanged,
-    /// It was written, and this is how it is now.
+    /// It was written; this is its new state.
     Written(Box<DynamicObject>),
-    /// It was another program's, and is ours now. Pods that run stay: their template is what it was.
+    /// It was taken over from another program. Running pods are not replaced: their template is unchanged.
     TakenOver(Box<DynamicObject>),
-    /// It would be written. Nothing was.
+    /// It would be written (dry run).
     Planned(Box<Planned>),
 }
 
 impl Applied {
-    /// What would be written, if it was only planned.
+    /// What would be written, in a dry run.
     pub fn planned(self) -> Option<Planned> {
         match self {
             Self::Planned(planned) => Some(*planned),
@@ -45,41 +45,41 @@ impl Applied {
     }
 }
 
-/// How many objects may be kept by others from being what was asked.
+/// How many objects whose applied values others change are remembered.
 const ACCEPTED: usize = 10_000;
 
 /// Writes objects as one field manager.
 pub struct Writer {
     client: Client,
-    manager: &'static str,
+    manager: Box<str>,
     mode: Mode,
-    /// What the API server made of an apply where that is not what was asked for, say because a webhook changes it.
-    /// The same answer to the same wish is then as good as it gets, and asking again would never end.
+    /// The results of applies that differ from what was applied, for example because a webhook changes it. The same
+    /// result for the same desired state then counts as converged: applying again would never end.
     accepted: Mutex<HashMap<String, (Digest, Digest)>>,
 }
 
 impl Writer {
     /// A writer that owns fields as `manager`.
-    pub fn new(client: Client, manager: &'static str, mode: Mode) -> Self {
-        Self { client, manager, mode, accepted: Mutex::default() }
+    pub fn new(client: Client, manager: &str, mode: Mode) -> Self {
+        Self { client, manager: manager.into(), mode, accepted: Mutex::default() }
     }
 
     /// The name of the field manager.
-    pub fn manager(&self) -> &'static str {
-        self.manager
+    pub fn manager(&self) -> &str {
+        &self.manager
     }
 
-    /// The client, for reads: whatever writes goes through [`Writer::request`].
+    /// The client, for reads: all writes go through [`Writer::request`].
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// What becomes of its writes.
+    /// Whether it writes or only plans.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Makes the live object what the child says, for the object with the uid `owner`, if it is not so already.
+    /// Applies the child on behalf of the object with the uid `owner`, unless the live object already matches.
     pub async fn apply(
         &self,
         child: &Child,
@@ -104,7 +104,12 @@ impl Writer {
         let takeover = live.is_some_and(|(_, observed)| observed.takeover);
         let before = match live {
             Some(_) if takeover => Some(self.take_over(child).await?),
-            Some(_) if child.has_documents() => self.live_if_any(child).await?,
+            // Only the live object has the texts that are kept.
+            Some((_, observed))
+                if observed.documents.is_some() && observed.documents == child.documents() =>
+            {
+                self.live_if_any(child).await?
+            }
             _ => None,
         };
         let child = &match &before {
@@ -117,7 +122,7 @@ impl Writer {
             }
             sent => sent?,
         };
-        let after = Observed::of(&written, self.manager).owned;
+        let after = Observed::of(&written, &self.manager).owned;
         self.remember(&written.metadata, "", child.digest(), after);
         Ok(match before {
             Some(before) if takeover && pods(&before) == pods(&written) => {
@@ -127,7 +132,7 @@ impl Writer {
         })
     }
 
-    /// Creates a Secret with a random value. If somebody was quicker, theirs is as good.
+    /// Creates a Secret with a random value. One that another writer created first is just as good.
     async fn create_random(&self, child: &Child, key: &str) -> Result<Applied> {
         let mut body = child.body().clone();
         body["stringData"][key] = random::text().map_err(Error::NoRandomness)?.into();
@@ -141,7 +146,7 @@ impl Writer {
         }
     }
 
-    /// Tries once more, after making ours what stands in the way.
+    /// Retries, after reclaiming the conflicting fields.
     async fn send_reclaimed(
         &self,
         child: &Child,
@@ -152,7 +157,7 @@ impl Writer {
         self.send(child, None).await
     }
 
-    /// Makes ours what stands in the way of an apply.
+    /// Reclaims the fields that make an apply fail.
     pub(crate) async fn send_reclaim(
         &self,
         child: &Child,
@@ -165,7 +170,7 @@ impl Writer {
         request.send(self, "reclaim", child.kind, &child.namespace, &child.name).await
     }
 
-    /// Makes the status fields that the manager owns what the child says, if they are not so already.
+    /// Applies the status fields that the manager owns, unless they already match.
     pub async fn apply_status(&self, child: &Child, meta: &Meta, observed: &Observed) -> Result<Applied> {
         if self.settled(&meta.uid, "status", child.digest(), observed.owned_status) {
             return Ok(Applied::Unchanged);
@@ -177,12 +182,12 @@ impl Writer {
             self.take_over_status(child).await?;
         }
         let written = self.send(child, Some("status")).await?;
-        let after = Observed::of(&written, self.manager).owned_status;
+        let after = Observed::of(&written, &self.manager).owned_status;
         self.remember(&written.metadata, "status", child.digest(), after);
         Ok(Applied::Written(Box::new(written)))
     }
 
-    /// An object that somebody else controls is not touched.
+    /// An object that another owner controls is not touched.
     fn check_owner(&self, child: &Child, observed: &Observed, owner: &str) -> Result<()> {
         match &observed.owner {
             Some(other) if other.uid != owner => {
@@ -206,7 +211,7 @@ impl Writer {
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         match got {
             Some(got) if got != wanted => {
-                // Objects come and go, and their entries stay. To forget them all costs one apply for each that lives.
+                // Entries outlive their objects. Clearing all of them costs one apply per live object.
                 if accepted.len() >= ACCEPTED {
                     accepted.clear();
                 }
@@ -223,7 +228,8 @@ impl Writer {
         request.send(self, "apply", child.kind, &child.namespace, &child.name).await
     }
 
-    /// Makes the record of the program that created the object ours. Returns the object as it was before.
+    /// Takes over the managed fields of the program that created the object. Returns the previous state of the
+    /// object.
     async fn take_over(&self, child: &Child) -> Result<DynamicObject> {
         let Child { kind, namespace, name, .. } = child;
         let live = self.live(*kind, namespace, name).await?;
@@ -231,29 +237,31 @@ impl Writer {
         let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
         let patch = json!([
             {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
-            {"op": "replace", "path": "/metadata/managedFields", "value": taken_over(entries, owner, self.manager)},
+            {"op": "replace", "path": "/metadata/managedFields", "value": after_takeover(entries, owner, &self.manager)},
         ]);
         let request = Patch { content: JSON_PATCH, query: "", body: &patch, subresource: None };
         request.send(self, TAKE_OVER, *kind, namespace, name).await?;
         Ok(live)
     }
 
-    /// Makes the record of the program that reported the status before ours.
+    /// Takes over the managed fields of the program that reported the status before.
     async fn take_over_status(&self, child: &Child) -> Result<()> {
         let Child { kind, namespace, name, .. } = child;
         let ObjectMeta { managed_fields, resource_version, .. } =
             self.live(*kind, namespace, name).await?.metadata;
         let entries = managed_fields.unwrap_or_default();
-        let Some(entries) = status_taken_over(&entries, child.body(), self.manager) else { return Ok(()) };
-        // With the version, so that whoever writes meanwhile makes it a conflict; and not to the status, where the API
-        // server takes no metadata.
+        let Some(entries) = status_after_takeover(&entries, child.body(), &self.manager) else {
+            return Ok(());
+        };
+        // With the resourceVersion, so that a concurrent write causes a conflict; and not to the status subresource,
+        // where the API server ignores metadata.
         let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});
         let content = "application/merge-patch+json";
         let request = Patch { content, query: "", body: &patch, subresource: None };
         request.send(self, TAKE_OVER, *kind, namespace, name).await.map(drop)
     }
 
-    /// The object as it is, if it was not deleted meanwhile.
+    /// The live object, unless it has been deleted.
     async fn live_if_any(&self, child: &Child) -> Result<Option<DynamicObject>> {
         match self.live(child.kind, &child.namespace, &child.name).await {
             Err(error) if error.is_gone() => Ok(None),
@@ -261,7 +269,7 @@ impl Writer {
         }
     }
 
-    /// The object as it is, whole.
+    /// The whole live object.
     pub(crate) async fn live(&self, kind: Kind, namespace: &str, name: &str) -> Result<DynamicObject> {
         let path = format!("{}/{name}", kind.path(Some(namespace)));
         let refused = |source| refused("read", kind, namespace, name, source);
@@ -272,7 +280,7 @@ impl Writer {
 
 const TAKE_OVER: &str = "take over";
 
-/// What pods are made from, where any are.
+/// The pod template, if the kind has one.
 fn pods(object: &DynamicObject) -> &Value {
     &object.data["spec"]["template"]
 }

@@ -1,23 +1,23 @@
-//! Values as fingerprints.
+//! Digests of values.
 
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// A fingerprint of a JSON value: equal values have equal digests, whatever the order of their keys.
+/// A fingerprint of a JSON value: equal values have equal digests, regardless of the order of their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(u128);
 
 impl Digest {
     /// The digest of a value.
     pub fn of(value: &Value) -> Self {
-        // Any crate of the program can have serde_json keep the order in which keys came, so it is not relied on.
+        // Any crate of the program can enable serde_json's `preserve_order`, so sorted keys are not relied on.
         let text = serde_json::to_string(&Sorted(value)).unwrap_or_else(|_| value.to_string());
         Self(xxh3_128(text.as_bytes()))
     }
 }
 
-/// A value that is written with the keys of its objects sorted.
+/// A value that serializes with sorted keys.
 struct Sorted<'a>(&'a Value);
 
 impl Serialize for Sorted<'_> {
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_is_nothing_and_that_of_items_is_something() {
+    fn the_order_of_items_counts_and_that_of_keys_does_not() {
         let one = digest(r#"{"a": [{"b": 1, "c": {"d": null, "e": "x"}}], "f": true}"#);
         assert_eq!(one, digest(r#"{"f": true, "a": [{"c": {"e": "x", "d": null}, "b": 1}]}"#));
         assert_ne!(one, digest(r#"{"f": true, "a": [{"c": {"e": "d", "d": null}, "b": 1}]}"#));

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use kube::core::DynamicObject;
 use serde_json::{Map, Number, Value};
 use skep_config::{labels, paths};
 
@@ -38,8 +39,20 @@ pub(crate) fn with_live_layout(mut object: Value, live: &Value) -> Value {
     object
 }
 
+/// The digest of the documents in an object, if it is a ConfigMap with configuration files.
+pub(crate) fn digest(object: &Value) -> Option<Digest> {
+    has_documents(object).then(|| Digest::of(&Value::Object(documents(texts(object)))))
+}
+
+/// The digest of the documents in a live object, if it is a ConfigMap with configuration files.
+pub(crate) fn of(object: &DynamicObject) -> Option<Digest> {
+    object.metadata.labels.as_ref()?.get(labels::COMPONENT)?;
+    object.data.get("data").filter(|data| data.is_object())?;
+    Some(Digest::of(&Value::Object(documents(texts(&object.data)))))
+}
+
 /// Whether the object is a ConfigMap with configuration files.
-pub(crate) fn has_documents(object: &Value) -> bool {
+fn has_documents(object: &Value) -> bool {
     object["data"].is_object() && object["metadata"]["labels"].get(labels::COMPONENT).is_some()
 }
 

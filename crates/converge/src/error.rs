@@ -1,21 +1,21 @@
-//! What can go wrong when objects are written.
+//! Errors of writes.
 
 /// The result of a write.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an object was not written.
+/// The reason why an object was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server did not take the request.
-    #[error("cannot {verb} {kind} {object}: {}", said(source))]
+    /// The request failed.
+    #[error("cannot {verb} {kind} {object}: {}", error_chain(source))]
     Refused {
-        /// What was tried.
+        /// The attempted operation.
         verb: &'static str,
         /// The kind of the object.
         kind: &'static str,
         /// The object's namespace and name.
         object: String,
-        /// What the API server or the connection said.
+        /// The error of the API server or the connection.
         source: Box<kube::Error>,
     },
     /// The object exists, and another object controls it.
@@ -25,13 +25,13 @@ pub enum Error {
         kind: &'static str,
         /// The object's name.
         name: String,
-        /// Who controls it, as kind and name.
+        /// The owner that controls it, as kind and name.
         owner: String,
     },
-    /// The system has no random numbers.
-    #[error("the system gives no random numbers: {0}")]
+    /// The system's random number generator failed.
+    #[error("the system's random number generator failed: {0}")]
     NoRandomness(getrandom::Error),
-    /// A desired object is not one that can be written.
+    /// A desired object cannot be serialized.
     #[error("{0} cannot be written as JSON: {1}")]
     Malformed(&'static str, serde_json::Error),
 }
@@ -45,33 +45,34 @@ impl Error {
         }
     }
 
-    /// Whether the object had changed, or was gone, by the time of the write: a fresh look settles it.
+    /// Whether the object had changed, or was deleted, by the time of the write: reconciling again resolves it.
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
     }
 
-    /// Whether the object was gone by the time of the write.
+    /// Whether the object was deleted by the time of the write.
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_not_found()))
     }
 
-    /// Whether the API server does not let us write so.
+    /// Whether the API server denied the write.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
     }
 
-    /// Whether the API server understood the request and refused it for good, so that only another spec will help.
+    /// Whether the API server rejected the request as invalid, so that a retry is useless until the spec changes.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Refused { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_invalid()))
     }
 }
 
-/// What the API server said, without the dump of its whole answer that kube adds.
-pub fn said(error: &kube::Error) -> String {
+/// The message of the API server, without the debug dump of the whole response that kube adds; for other errors,
+/// their own message.
+pub fn error_chain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),

@@ -1,6 +1,8 @@
-//! Sets of fields, as `managedFields` writes them: which of them nobody would own any more, and objects without those.
+//! Sets of fields, as `managedFields` writes them: which of them would lose their last owner, and objects without
+//! those.
 //!
-//! In `{"f:a": {".": {}, "f:b": {}}}` are `a` and `a.b`. A leaf is `{}`: a value, or a list or map that is owned as a whole.
+//! `{"f:a": {".": {}, "f:b": {}}}` contains `a` and `a.b`. A leaf is `{}`: a value, or a list or map that is owned as
+//! a whole.
 
 use serde_json::{Map, Value, json};
 
@@ -27,11 +29,11 @@ pub(crate) fn union(one: Value, other: Value) -> Value {
     }
 }
 
-/// The fields of one set that are not in the other. Nothing if there are none.
+/// The fields of one set that are not in the other. `None` if there are none.
 pub(crate) fn without(set: &Value, other: Option<&Value>) -> Option<Value> {
     let Some(other) = other else { return Some(set.clone()) };
     let mut left = Map::new();
-    if holds_itself(set) && !holds_itself(other) {
+    if contains_itself(set) && !contains_itself(other) {
         left.insert(".".into(), json!({}));
     }
     for (key, inner) in set.as_object().into_iter().flatten().filter(|(key, _)| *key != ".") {
@@ -42,11 +44,11 @@ pub(crate) fn without(set: &Value, other: Option<&Value>) -> Option<Value> {
     (!left.is_empty()).then_some(Value::Object(left))
 }
 
-fn holds_itself(set: &Value) -> bool {
+fn contains_itself(set: &Value) -> bool {
     set.as_object().is_some_and(|fields| fields.is_empty() || fields.contains_key("."))
 }
 
-/// Takes the fields out of the value, and says whether the value is to go as a whole.
+/// Removes the fields from the value. Returns whether the whole value is to be removed.
 pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
     let Some(fields) = set.as_object() else { return false };
     if fields.is_empty() {
@@ -64,7 +66,7 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
         Value::Array(items) => {
             let selectors: Vec<_> =
                 fields.iter().filter_map(|(key, inner)| Some((Selector::parse(key)?, inner))).collect();
-            // Each is looked for before any of its fields goes, by which it is known.
+            // Each item is located before its fields are removed, because they identify it.
             items.retain_mut(|item| {
                 let found = selectors.iter().find(|(selector, _)| selector.matches(item));
                 !found.is_some_and(|(_, inner)| strip(item, inner))
@@ -72,13 +74,13 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
         }
         _ => {}
     }
-    // What is left belongs to somebody.
+    // What remains has an owner.
     let is_empty = match value {
         Value::Object(map) => map.is_empty(),
         Value::Array(items) => items.is_empty(),
         _ => true,
     };
-    holds_itself(set) && is_empty
+    contains_itself(set) && is_empty
 }
 
 #[cfg(test)]
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_the_one_before_owned_goes_and_what_others_own_stays() {
+    fn fields_of_the_previous_owner_alone_are_removed_and_fields_of_others_stay() {
         let theirs = json!({
             "f:labels": {".": {}, "f:old": {}, "f:kept": {}},
             "f:annotations": {".": {}, "f:only": {}},

@@ -1,11 +1,11 @@
-//! Makes live objects what they should be.
+//! Converges live objects to their desired state.
 //!
-//! A controller says which objects it wants as [`Child`] values. [`Observed`] says, from nothing but a live object,
-//! what a field manager owns in it. When the two are equal there is nothing to do and nothing is sent; when they
-//! differ in any way, one server-side apply puts it right. So no field is ever compared by name, no field of others
-//! is ever read or written, and a new field needs no code here.
+//! A controller describes the objects it wants as [`Child`] values. [`Observed`] derives, from the live object alone,
+//! what a field manager owns in it. When the two are equal, nothing is sent; when they differ, one server-side apply
+//! corrects it. So no field is ever compared by name, no field of others is ever read or written, and a new field
+//! needs no code here.
 //!
-//! This crate knows Kubernetes and nothing of what the objects are for.
+//! This crate depends on Kubernetes alone, not on the purpose of the objects.
 
 mod canonical;
 mod changes;
@@ -31,7 +31,7 @@ pub use child::Child;
 pub use client::{Applied, Writer};
 pub use digest::Digest;
 pub use documents::documents_digest;
-pub use error::{Error, Result, said};
+pub use error::{Error, Result, error_chain};
 pub use kind::Kind;
 pub use metadata::{Finalizer, annotate};
 pub use observed::{Meta, Observed, Owner};

@@ -1,7 +1,7 @@
 //! The metadata of a custom resource: finalizers and annotations.
 //!
-//! The object belongs to its users. So these are merge patches that carry what changes and nothing else, and the
-//! resourceVersion that was looked at: if anybody wrote meanwhile, the patch is refused and decided again.
+//! The object belongs to its users. So these are merge patches that contain only the changes and the observed
+//! resourceVersion: after a concurrent write, the patch is rejected and the object reconciled again.
 
 use std::collections::BTreeMap;
 
@@ -22,24 +22,24 @@ impl Finalizer {
         metadata.finalizers.iter().flatten().any(|name| name == self.0)
     }
 
-    /// Puts it on the object.
+    /// Adds it to the object.
     pub async fn add(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<Applied> {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.push(self.0.into());
         patch(writer, kind, metadata, "add a finalizer to", json!({"finalizers": finalizers})).await
     }
 
-    /// Takes it off the object.
+    /// Removes it from the object.
     pub async fn remove(&self, writer: &Writer, kind: Kind, metadata: &ObjectMeta) -> Result<Applied> {
         let mut finalizers = metadata.finalizers.clone().unwrap_or_default();
         finalizers.retain(|name| name != self.0);
-        // A list with nothing in it would be kept as such.
+        // An empty list would be stored as such.
         let finalizers = if finalizers.is_empty() { Value::Null } else { json!(finalizers) };
         patch(writer, kind, metadata, "remove a finalizer from", json!({"finalizers": finalizers})).await
     }
 }
 
-/// Sets annotations of the object, and leaves the others.
+/// Sets annotations of the object, and leaves the others unchanged.
 pub async fn annotate(
     writer: &Writer,
     kind: Kind,

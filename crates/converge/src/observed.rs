@@ -1,17 +1,22 @@
-//! Objects as they are, reduced to what a controller needs to know of them.
+//! Live objects, reduced to what a controller needs.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
 use serde_json::Value;
 
-use crate::{Digest, documents::parsed, owned::owned, takeover};
+use crate::{
+    Digest,
+    documents::{self, parsed},
+    owned::owned,
+    takeover,
+};
 
-/// Which object, in which state.
+/// The identity and revision of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// The object's identity: another object of the same name has another.
+    /// The object's uid: a recreated object of the same name has a different one.
     pub uid: String,
-    /// The state of the object, as the API server counts it.
+    /// The object's resourceVersion.
     pub resource_version: String,
 }
 
@@ -24,7 +29,7 @@ impl Meta {
         }
     }
 
-    /// When this state came about, as a number. API servers of all versions count upwards.
+    /// The resourceVersion as a number. It increases in all versions of the API server.
     pub fn revision(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()
     }
@@ -44,29 +49,32 @@ pub struct Owner {
     pub description: String,
 }
 
-/// What a field manager needs to know of a live object.
+/// What a field manager needs of a live object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Who controls the object.
+    /// The controller of the object.
     pub owner: Option<Owner>,
-    /// What the manager owns in it. Nothing if it never applied it.
+    /// The digest of what the manager owns in it. `None` if it never applied it.
     pub owned: Option<Digest>,
-    /// What the manager owns in its status. Nothing if it never applied it.
+    /// The digest of what the manager owns in its status. `None` if it never applied it.
     pub owned_status: Option<Digest>,
+    /// The documents in it, in any layout, if it is a ConfigMap with configuration files.
+    pub documents: Option<Digest>,
     /// Another program created the object by a plain write for the object that now controls it, and owns its fields.
     pub takeover: bool,
-    /// Others have reported its status by plain writes, and the manager never has: some of it may be to take over.
+    /// Others have reported its status by plain writes, and the manager never has: part of it may have to be taken
+    /// over.
     pub status_takeover: bool,
 }
 
 impl Observed {
-    /// What `manager` needs to know of the object.
+    /// What `manager` needs of the object.
     pub fn of(object: &DynamicObject, manager: &str) -> Self {
         let owner = controller(&object.metadata);
         let entries = object.metadata.managed_fields.as_deref().unwrap_or_default();
         let entry = |subresource| entries.iter().find(|entry| is_apply(entry, manager, subresource));
         let owned = entry(None).map(|entry| digest(object, entry));
-        // Whoever writes to it once it is ours has not created it.
+        // Programs that write after our first apply did not create the object.
         let takeover = owned.is_none()
             && owner.is_some_and(|owner| entries.iter().any(|entry| takeover::concerns(entry, owner)));
         let owned_status = entry(Some("status")).map(|entry| digest(object, entry));
@@ -75,6 +83,7 @@ impl Observed {
                 uid: owner.uid.clone(),
                 description: format!("{} {}", owner.kind, owner.name),
             }),
+            documents: documents::of(object),
             owned,
             owned_status,
             takeover,
@@ -107,8 +116,8 @@ fn digest(object: &DynamicObject, entry: &ManagedFieldsEntry) -> Digest {
     Digest::of(&parsed(values))
 }
 
-/// The metadata that can be anybody's. The rest is the API server's and never in managed fields; the managed fields
-/// themselves are most of it, and going through them would cost the most.
+/// The metadata that a field manager can own. The rest belongs to the API server and is never in managed fields; the
+/// managed fields themselves are the largest part and the most expensive to traverse.
 pub(crate) fn ownable(metadata: &ObjectMeta) -> ObjectMeta {
     ObjectMeta {
         annotations: metadata.annotations.clone(),

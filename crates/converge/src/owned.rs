@@ -1,8 +1,10 @@
 //! The values that a field manager owns in a live object.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
-/// The live values at the paths of a `fieldsV1` set, in the shape of the object. Nothing if none of them is there.
+/// The live values at the paths of a `fieldsV1` set, in the shape of the object. `None` if none of them exists.
 pub(crate) fn owned(live: &Value, fields: &Value) -> Option<Value> {
     let fields = fields.as_object()?;
     // A leaf: owned as a whole.
@@ -12,7 +14,7 @@ pub(crate) fn owned(live: &Value, fields: &Value) -> Option<Value> {
     match live {
         Value::Object(map) => Some(Value::Object(members(map, fields))),
         Value::Array(items) => Some(Value::Array(elements(items, fields))),
-        // The shape has changed under the manager, so none of its fields is there.
+        // The value has another type now, so none of the manager's fields exists.
         _ => None,
     }
 }
@@ -22,17 +24,32 @@ fn members(live: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String
     named.filter_map(|(name, inner)| Some((name.to_owned(), owned(live.get(name)?, inner)?))).collect()
 }
 
-/// Elements of a list are known by their keys (`k:{"name":"x"}`) or, in a set, by their values (`v:"x"`). They stay
-/// in the order of the live list.
+/// Elements of a list are identified by their keys (`k:{"name":"x"}`) or, in a set, by their values (`v:"x"`). They
+/// keep the order of the live list. A status may list thousands of referrers, so each element is looked up once.
 fn elements(live: &[Value], fields: &Map<String, Value>) -> Vec<Value> {
-    let selectors: Vec<(Selector, &Value)> =
-        fields.iter().filter_map(|(key, inner)| Some((Selector::parse(key)?, inner))).collect();
-    live.iter()
-        .filter_map(|element| {
-            let (_, inner) = selectors.iter().find(|(selector, _)| selector.matches(element))?;
-            owned(element, inner)
-        })
-        .collect()
+    let mut names: Vec<Vec<String>> = Vec::new();
+    let mut by_identity: HashMap<String, &Value> = HashMap::new();
+    for (key, inner) in fields {
+        let Some(selector) = Selector::parse(key) else { continue };
+        if let Selector::Keys(keys) = &selector {
+            let of_keys: Vec<String> = keys.keys().cloned().collect();
+            if !names.contains(&of_keys) {
+                names.push(of_keys);
+            }
+        }
+        by_identity.insert(selector.identity(), inner);
+    }
+    let find = |element: &Value| {
+        let by_keys = names.iter().find_map(|names| by_identity.get(&keys_of(element, names)?));
+        by_keys.or_else(|| by_identity.get(&element.to_string())).copied()
+    };
+    live.iter().filter_map(|element| owned(element, find(element)?)).collect()
+}
+
+/// An element's values under these names, as a text. `None` if it lacks one.
+fn keys_of(element: &Value, names: &[String]) -> Option<String> {
+    let keys = names.iter().map(|name| Some((name.clone(), element.get(name)?.clone())));
+    Some(Value::Object(keys.collect::<Option<_>>()?).to_string())
 }
 
 pub(crate) enum Selector {
@@ -46,6 +63,14 @@ impl Selector {
             return serde_json::from_str(keys).ok().map(Self::Keys);
         }
         key.strip_prefix("v:").and_then(|value| serde_json::from_str(value).ok()).map(Self::Value)
+    }
+
+    /// The keys or the value, as a text.
+    fn identity(self) -> String {
+        match self {
+            Self::Keys(keys) => Value::Object(keys).to_string(),
+            Self::Value(value) => value.to_string(),
+        }
     }
 
     pub(crate) fn matches(&self, element: &Value) -> bool {
@@ -62,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_own_fields_are_taken_and_foreign_ones_left() {
+    fn only_own_fields_are_extracted() {
         let live = json!({
             "metadata": {"labels": {"ours": "a", "theirs": "b"}},
             "spec": {

@@ -1,9 +1,9 @@
-//! Writes that are not made: what would be written, and what would come of it.
+//! Planned writes: what would be written, and with which result.
 //!
-//! The API server says what would come of an apply, with its defaults and everybody's webhooks, and stores nothing
-//! (`dryRun=All`). Only a takeover cannot be asked for, because it is two writes and the second builds on the first: what
-//! the program before owned and is not wanted any more is taken out here, and the API server is asked what becomes of
-//! the rest.
+//! The API server computes the result of an apply, including defaults and webhooks, and stores nothing
+//! (`dryRun=All`). Only a takeover cannot be a dry run, because it is two writes and the second builds on the first:
+//! fields that the previous program owned and that are no longer desired are removed here, and the API server
+//! computes the result for the rest.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ use crate::{
     takeover::{concerns, is_hollow, is_status_update},
 };
 
-/// A write that was not made.
+/// A planned write.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// What would be done.
@@ -40,14 +40,14 @@ pub struct Planned {
     pub name: String,
     /// The programs whose fields would be taken over.
     pub from: Vec<String>,
-    /// The fields that would differ. Of a Secret, no value is in here.
+    /// The fields that would change. Values of Secrets are never included.
     pub changes: Vec<Change>,
 }
 
 /// What would be done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Write {
-    /// It would be made.
+    /// It would be created.
     Create,
     /// Own fields would be applied.
     Apply,
@@ -70,13 +70,13 @@ impl Planned {
         Applied::Planned(Box::new(Self { write, kind: *kind, namespace, name, from, changes }))
     }
 
-    /// Whether pods that run would be replaced.
+    /// Whether running pods would be replaced.
     pub fn rolls_pods(&self) -> bool {
         let runs_pods = [Kind::of::<Deployment>(), Kind::of::<StatefulSet>()].contains(&self.kind);
         runs_pods && self.changes.iter().any(|change| change.path.starts_with("spec.template"))
     }
 
-    /// Whether another program's object would become ours, and pods that run would stay.
+    /// Whether another program's object would be taken over without replacing running pods.
     pub fn only_takes_over(&self) -> bool {
         !self.from.is_empty() && !self.rolls_pods()
     }
@@ -105,7 +105,7 @@ impl fmt::Display for Planned {
 }
 
 impl Writer {
-    /// What would come of an apply.
+    /// The result that an apply would have.
     pub(crate) async fn planned(&self, child: &Child, live: Option<(&Meta, &Observed)>) -> Result<Applied> {
         let Child { kind, namespace, name, .. } = child;
         let before = match self.live(*kind, namespace, name).await {
@@ -132,7 +132,7 @@ impl Writer {
             None => sent,
         };
         let changes = differences(*kind, &before, &after);
-        // What an apply does not change at all is as it should be, as far as the API server allows.
+        // An object that an apply does not change is converged, as far as the API server allows.
         if changes.is_empty() && !takeover && self.fields(&before, None) == self.fields(&after, None) {
             return Ok(Applied::Unchanged);
         }
@@ -141,13 +141,13 @@ impl Writer {
 
     async fn planned_creation(&self, child: &Child) -> Result<Applied> {
         match self.send(child, None).await {
-            // What it names is part of the same plan: a binding can be made as soon as its role is there.
+            // It may refer to an object of the same plan: a binding can be created as soon as its role exists.
             Err(error) if !error.is_gone() => Err(error),
             _ => Ok(Planned::creation(child)),
         }
     }
 
-    /// What would come of a report.
+    /// The result that a status update would have.
     pub(crate) async fn planned_status(&self, child: &Child, observed: &Observed) -> Result<Applied> {
         let before = self.live(child.kind, &child.namespace, &child.name).await?;
         let mut after = self.send(child, Some("status")).await?;
@@ -163,7 +163,7 @@ impl Writer {
         }
         let status = |object: &DynamicObject| json!({"status": timeless(&object.data["status"])});
         let mut changes = changes(&status(&before), &status(&after));
-        // Conditions are known by their types, and come in the order in which they were first reported.
+        // Conditions are identified by their types, and keep the order in which they were first reported.
         changes.retain(|change| !change.is_order());
         let same = self.fields(&before, Some("status")) == self.fields(&after, Some("status"));
         if changes.is_empty() && same {
@@ -172,7 +172,7 @@ impl Writer {
         Ok(Planned::of(child, Write::Report, managers(&theirs), changes))
     }
 
-    /// The fields of which the programs before are the only owners, and that are not wanted.
+    /// The fields that only previous programs own, and that are not desired.
     fn dropped(
         &self,
         before: &DynamicObject,
@@ -192,7 +192,7 @@ impl Writer {
         entries.find(|entry| is_apply(entry, self.manager(), subresource)).map(fields)
     }
 
-    /// The object without these fields, as the API server would have it.
+    /// The object without these fields, as the API server would store it.
     async fn without_dropped(
         &self,
         child: &Child,
@@ -201,7 +201,7 @@ impl Writer {
     ) -> Result<DynamicObject> {
         let mut left = comparable(sent);
         strip(&mut left, dropped);
-        // Whole parts at once; null is the same as nothing.
+        // Top-level fields as a whole; null means absent.
         let metadata =
             ["labels", "annotations"].map(|name| (format!("metadata/{name}"), &left["metadata"][name]));
         let parts = sent.data.as_object().into_iter().flatten().filter(|(name, _)| *name != "status");
@@ -230,7 +230,7 @@ fn managers(entries: &[&ManagedFieldsEntry]) -> Vec<String> {
     names
 }
 
-/// The object as anybody may write it: without what the API server counts, and without its status.
+/// The object as a user may write it: without fields set by the API server, and without its status.
 fn comparable(object: &DynamicObject) -> Value {
     let mut value = object.data.clone();
     if let Value::Object(map) = &mut value {
@@ -248,7 +248,7 @@ fn differences(kind: Kind, before: &DynamicObject, after: &DynamicObject) -> Vec
     changes(&before, &after)
 }
 
-/// A status without its times, which differ whenever anything does. One that was never reported is empty.
+/// A status without its timestamps, which differ whenever anything else does. One that was never reported is empty.
 fn timeless(status: &Value) -> Value {
     match status {
         Value::Null => json!({}),

@@ -1,11 +1,12 @@
-//! Objects that are not wanted any more.
+//! Deletion of objects that are no longer desired.
 
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::{Kind, Meta, Mode, Planned, Result, Write, Writer, request::refused};
 
-/// Deletes an object, if it is still the one that was looked at and still as it was. A writer that plans says so.
+/// Deletes an object, if its uid and resourceVersion are still the observed ones. A writer that plans only reports
+/// it.
 pub async fn prune(
     writer: &Writer,
     kind: Kind,

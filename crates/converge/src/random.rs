@@ -1,4 +1,4 @@
-//! Values that nobody can guess.
+//! Random values.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 

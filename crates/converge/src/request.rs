@@ -9,17 +9,17 @@ use crate::{Error, Kind, Result, Writer};
 
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
 
-/// What becomes of writes.
+/// Whether writes are made or only planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// They are made.
+    /// Writes are made.
     Write,
-    /// The API server is asked what would come of them (`dryRun=All`), and stores nothing.
+    /// The API server computes their results (`dryRun=All`), and stores nothing.
     Plan,
 }
 
 impl Writer {
-    /// Every write goes through here, so that one that is only planned is never made.
+    /// Every write goes through here, so that a planned write is never made.
     pub(crate) async fn request<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -35,7 +35,7 @@ impl Writer {
                 let with = if path.contains('?') { '&' } else { '?' };
                 let mut body = body.clone();
                 if method == Method::DELETE {
-                    // The options of a deletion count where the body is, and are not looked for elsewhere.
+                    // With a body, the API server reads the options of a deletion from it, and ignores the query.
                     body["dryRun"] = json!(["All"]);
                 }
                 let uri = format!("{path}{with}dryRun=All");

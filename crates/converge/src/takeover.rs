@@ -1,16 +1,17 @@
-//! Objects that another program made for an owner that is ours now.
+//! Takeover of objects that another program created for an owner that we control now.
 //!
-//! That program wrote them with plain updates, and Kubernetes remembers it as the owner of every field. If we only
-//! applied ours beside it, what we later drop would stay, because the other still owns it. So its record is made ours,
-//! once, under the condition that the object has not changed meanwhile. The next apply then drops what is not wanted.
+//! That program wrote them with plain updates, and Kubernetes records it as the owner of every field. If we only
+//! applied our fields in addition, fields that we later drop would stay, because the other program still owns them.
+//! So its managed fields become ours, once, under the condition that the object has not changed meanwhile. The next
+//! apply then removes what is not desired.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, OwnerReference};
 use serde_json::{Value, json};
 
 use crate::{fields::union, owned::owned};
 
-/// Whether the entry is of a plain write that made the owner the owner: the one that created the object. The entries
-/// of others who wrote to it since (a person, an autoscaler, a cloud) are theirs.
+/// Whether the entry is of the plain write that set the owner reference: the one that created the object. The entries
+/// of later writers (a user, an autoscaler, a cloud controller) stay theirs.
 pub(crate) fn concerns(entry: &ManagedFieldsEntry, owner: &OwnerReference) -> bool {
     let fields = entry.fields_v1.as_ref().map(|fields| &fields.0["f:metadata"]["f:ownerReferences"]);
     let claims = fields.and_then(Value::as_object).is_some_and(|references| {
@@ -19,9 +20,9 @@ pub(crate) fn concerns(entry: &ManagedFieldsEntry, owner: &OwnerReference) -> bo
     entry.operation.as_deref() == Some("Update") && claims
 }
 
-/// The managed fields after `manager` has taken over from the program that created the object. Its status is not part
-/// of this: that is for whoever reports it.
-pub(crate) fn taken_over(entries: &[ManagedFieldsEntry], owner: &OwnerReference, manager: &str) -> Value {
+/// The managed fields after `manager` has taken over from the program that created the object. The status is
+/// excluded: it belongs to the program that reports it.
+pub(crate) fn after_takeover(entries: &[ManagedFieldsEntry], owner: &OwnerReference, manager: &str) -> Value {
     let entries = entries.iter().cloned().map(|entry| {
         if concerns(&entry, owner) && entry.subresource.is_none() {
             ManagedFieldsEntry { manager: Some(manager.into()), operation: Some("Apply".into()), ..entry }
@@ -37,9 +38,9 @@ pub(crate) fn is_status_update(entry: &ManagedFieldsEntry) -> bool {
     entry.operation.as_deref() == Some("Update") && entry.subresource.as_deref() == Some("status")
 }
 
-/// The managed fields after `manager` has taken over the status from the program that reported the same fields before.
-/// Whoever reports others goes on to own them. Nothing if there was no such program.
-pub(crate) fn status_taken_over(
+/// The managed fields after `manager` has taken over the status from the program that reported the same fields
+/// before. Programs that report other fields keep them. `None` if there was no such program.
+pub(crate) fn status_after_takeover(
     entries: &[ManagedFieldsEntry],
     wanted: &Value,
     manager: &str,
@@ -49,7 +50,7 @@ pub(crate) fn status_taken_over(
         is_status_update(entry) && owned(wanted, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
     };
     let (theirs, mut rest): (Vec<_>, Vec<_>) = entries.iter().partition(concerns);
-    // It may have reported in several versions of the API, and a manager has one record of what it applied.
+    // It may have reported in several versions of the API, and a manager has one entry for what it applied.
     let all = theirs.iter().map(|entry| fields(entry)).reduce(union)?;
     let ours = ManagedFieldsEntry {
         manager: Some(manager.into()),
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reported_the_same_fields_is_followed_in_all_versions_and_who_reports_others_is_left() {
+    fn entries_of_a_reporter_of_the_same_fields_are_taken_over_in_all_versions() {
         let ready = r#"k:{"type":"Ready"}"#;
         let entries = [
             entry("old", "v1alpha1", json!({"f:phase": {}, "f:gone": {}})),
@@ -101,7 +102,7 @@ mod tests {
             json!({"f:phase": {}, "f:gone": {}, "f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}}),
         );
         ours.operation = Some("Apply".into());
-        assert_eq!(status_taken_over(&entries, &wanted, "new"), Some(json!([entries[2], ours])));
-        assert_eq!(status_taken_over(&entries[2..], &wanted, "new"), None);
+        assert_eq!(status_after_takeover(&entries, &wanted, "new"), Some(json!([entries[2], ours])));
+        assert_eq!(status_after_takeover(&entries[2..], &wanted, "new"), None);
     }
 }

@@ -1,29 +1,23 @@
 //! The operator: custom resources in, running and secured MCP servers out.
 //!
-//! Every kind is worked on in the same four steps by one [`driver`]: `resolve` looks up what the object refers to,
-//! once; `desired` computes the children, `status` the report, both without I/O; the driver writes what differs. A
-//! kind is a folder under [`kinds`]; what several kinds build alike is under `build`, what they read from the configurations
-//! that they refer to under `parts`, and what the two kinds with a proxy before one server share under `proxied`.
+//! Every kind is reconciled in the same five steps: `resolve` looks up what the object refers to, once; `validate` finds
+//! what is wrong; `desired` computes the children; [`reconcile`] writes those that differ; `status` computes the report.
+//! Only the first and the fourth do I/O.
+//!
+//! A kind is a file or folder under [`kinds`]. What a kind takes from the configurations that it refers to is under
+//! `config_refs`; what MCPServer and MCPRemoteProxy share is under `proxy_workload`, what the kinds of configuration share
+//! under `config_controller`, and Kubernetes objects that several kinds build under `build`. [`resources`] is what is
+//! watched, and [`run`] the process.
 
 mod build;
-mod children;
-pub mod conditions;
-mod configs;
-pub mod driver;
-mod drivers;
-pub mod facts;
+mod config_controller;
+mod config_refs;
 pub mod kinds;
 pub mod migrator;
-pub mod notice;
-mod parts;
-pub mod permissions;
-pub mod plan;
-mod platform;
-mod proxied;
-mod reference;
-pub mod refers;
-pub mod render;
-mod requests;
+mod proxy_workload;
+pub mod reconcile;
+pub mod resources;
 pub mod run;
 pub mod settings;
-pub mod watched;
+
+pub use run::{permissions, plan, render};

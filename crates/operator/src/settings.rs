@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use skep_api::refs::SecretKeyRef;
 use skep_config::env::OPENSHIFT;
 
-/// The image of proxies and of virtual MCP servers unless the installation says otherwise.
+/// The default image of proxies and of virtual MCP servers.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
 
-/// The image of registry servers unless the installation says otherwise.
+/// The default image of registry servers.
 pub const DEFAULT_REGISTRY_IMAGE: &str = "ghcr.io/stacklok/thv-registry-api:latest";
 
 /// The settings of an installation.
@@ -26,12 +26,13 @@ pub struct Settings {
     pub pull_secrets: Vec<String>,
     /// The Redis of servers that name none.
     pub default_redis: Option<String>,
-    /// The password of that Redis, if it asks for one.
+    /// The password of that Redis, if it requires one.
     pub default_redis_password: Option<SecretKeyRef>,
-    /// Whether the image of the proxies is one that starts at once, so that it is asked at once whether it is ready. If
-    /// not, it is asked when ToolHive would, and the pods of a cluster that is taken over stay as they are.
+    /// Whether the image of the proxies starts fast, so that it is probed without a delay. If not, the delays are
+    /// those of ToolHive, and the pods of a cluster that is taken over are not replaced.
     pub quick_proxies: bool,
-    /// What the cluster is, if the installation says so. If not, its API server is asked once, where there is one.
+    /// The platform of the cluster, if the installation sets it. If not, it is detected once from the API server, if
+    /// there is one.
     pub platform: Option<Platform>,
 }
 
@@ -70,7 +71,7 @@ impl Settings {
                 key: text("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY").unwrap_or("redis-password").into(),
             }),
             quick_proxies: is_true("SKEP_QUICK_PROXIES"),
-            // One that is there decides, whatever it says.
+            // An existing variable decides, even if empty.
             platform: env.contains_key(OPENSHIFT).then(|| match is_true(OPENSHIFT) {
                 true => Platform::OpenShift,
                 false => Platform::Kubernetes,
@@ -78,7 +79,7 @@ impl Settings {
         }
     }
 
-    /// What the cluster is. One that nobody has been asked about is plain Kubernetes.
+    /// The platform of the cluster. The default, before detection, is plain Kubernetes.
     pub(crate) fn platform(&self) -> Platform {
         self.platform.unwrap_or_default()
     }

@@ -9,11 +9,15 @@ use skep_operator::{
     settings::Settings,
 };
 
-use crate::{manifests::Manifests, output::print};
+use crate::{
+    manifests::{Manifests, in_spec},
+    output::print,
+};
 
 /// Print the objects that the operator would create for a file of manifests, without a cluster.
 ///
-/// References are resolved within the same file. An invalid object stops the command with an error that names the field.
+/// References to other objects are resolved within the same file. If objects have problems, all of them are printed, each with its
+/// line, and nothing else.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  skep render -f server.yaml")]
 pub(crate) struct Args {
@@ -34,22 +38,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .block_on(render(manifests.objects.clone(), settings))
         .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
     let file = manifests.file();
-    ensure!(!rendered.is_empty(), "{file}nothing to render: it has no MCPServer");
+    ensure!(!rendered.is_empty(), "{file}nothing to render: it contains no object of toolhive.stacklok.dev");
     print(&yaml(&rendered, &manifests)?)
 }
 
 fn yaml(rendered: &[Rendered], manifests: &Manifests) -> anyhow::Result<String> {
-    let mut text = String::new();
+    let (mut text, mut mistakes) = (String::new(), Vec::new());
     for Rendered { owner, children, target, .. } in rendered {
-        let children = children.as_ref().map_err(|blocked| {
-            let place = manifests.place(target.kind.kind, &target.namespace, &target.name, &blocked.message);
-            anyhow::anyhow!("{place}{owner}: {}", blocked.message)
-        })?;
-        for child in children {
-            text.push_str("---\n");
-            text.push_str(&serde_saphyr::to_string(&without_uid(child.body().clone()))?);
+        match children {
+            Ok(children) => {
+                for child in children {
+                    text.push_str("---\n");
+                    text.push_str(&serde_saphyr::to_string(&without_uid(child.body().clone()))?);
+                }
+            }
+            Err(problems) => mistakes.extend(problems.iter().map(|problem| {
+                let field = in_spec(&problem.field);
+                let place = manifests.place(target.kind.kind, &target.namespace, &target.name, &field);
+                format!("{place}{owner}: {problem}")
+            })),
         }
     }
+    ensure!(mistakes.is_empty(), "{}", mistakes.join("\n"));
     Ok(text)
 }
 

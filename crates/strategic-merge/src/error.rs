@@ -15,6 +15,11 @@ impl Error {
     pub fn path(&self) -> &str {
         &self.path
     }
+
+    /// What is wrong at that place.
+    pub fn message(&self) -> String {
+        self.problem.to_string()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

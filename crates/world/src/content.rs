@@ -1,4 +1,4 @@
-//! Content that is read when it is needed.
+//! Content that is fetched on demand.
 
 use std::{
     any::Any,
@@ -7,16 +7,16 @@ use std::{
 };
 
 use kube::{Client, core::DynamicObject};
-use skep_converge::{Kind, Meta, said};
+use skep_converge::{Kind, Meta, error_chain};
 
 use crate::{
     Readable,
     store::{Name, name_of},
 };
 
-/// Something that is there could not be read.
+/// An existing object could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {what}: {}", said(source))]
+#[error("cannot read {what}: {}", error_chain(source))]
 pub struct ReadError {
     what: String,
     source: Box<kube::Error>,
@@ -27,9 +27,9 @@ impl ReadError {
         Self { what: format!("{} {name}", kind.kind), source: Box::new(source) }
     }
 
-    /// Whether the API server does not know the kind.
+    /// Whether the API server does not serve the kind.
     pub fn is_unknown(&self) -> bool {
-        // An API server that has nothing of the group answers in plain words, with no reason.
+        // An API server without the group responds in plain text, without a reason.
         matches!(self.source.as_ref(), kube::Error::Api(status) if status.code == 404)
     }
 
@@ -38,7 +38,7 @@ impl ReadError {
     }
 }
 
-/// The contents of the objects that somebody has read, each as of one state of the object.
+/// The cached contents of objects, each at one revision of the object.
 #[derive(Default)]
 pub(crate) struct Contents(Mutex<HashMap<Name, Content>>);
 
@@ -56,19 +56,19 @@ impl Contents {
             return Ok(Some(content));
         }
         let Some(client) = client else { return Ok(None) };
-        let path = format!("{}/{name}", W::KIND.path(Some(namespace)));
+        let path = format!("{}/{name}", W::kind().path(Some(namespace)));
         let answer = match http::Request::get(path).body(Vec::new()) {
             Ok(request) => client.request(request).await,
             Err(error) => Err(kube::Error::HttpError(error)),
         };
         match answer {
-            Ok(object) => Ok(Some(self.keep::<W>(object))),
+            Ok(object) => Ok(Some(self.insert::<W>(object))),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-            Err(error) => Err(ReadError::reading(W::KIND, name, error)),
+            Err(error) => Err(ReadError::reading(W::kind(), name, error)),
         }
     }
 
-    pub(crate) fn keep<W: Readable>(&self, object: DynamicObject) -> Arc<W::Content> {
+    pub(crate) fn insert<W: Readable>(&self, object: DynamicObject) -> Arc<W::Content> {
         let (name, meta) = (name_of(&object), Meta::of(&object.metadata));
         let content = Arc::new(W::content(object));
         self.lock().insert(name, (meta, content.clone()));
@@ -79,7 +79,7 @@ impl Contents {
         self.lock().remove(&name_of(object));
     }
 
-    /// The content that was read, unless the watch has seen a later state since.
+    /// The cached content, unless the watch has delivered a later revision since.
     fn known<W: Readable>(&self, namespace: &str, name: &str, seen: &Meta) -> Option<Arc<W::Content>> {
         let contents = self.lock();
         let (meta, content) = contents.get(&(namespace.into(), name.into()))?;

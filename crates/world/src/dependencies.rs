@@ -1,4 +1,4 @@
-//! Who has read what.
+//! Subscriptions: which reader has read what.
 
 use std::{
     collections::HashMap,
@@ -10,8 +10,8 @@ use skep_converge::Kind;
 
 use crate::Target;
 
-/// Something that can be read: what is kept of an object, its whole content, the objects with an index key, or which
-/// objects these are. It is a hash, so that it costs eight bytes; if two ever collide, somebody is woken for nothing.
+/// Something that can be read: what is cached of an object, its whole content, the objects with an index key, or
+/// which objects these are. It is a hash of eight bytes; a collision only causes a needless requeue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Topic(u64);
 
@@ -47,7 +47,7 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
-    /// The reader is woken by the topic from now on.
+    /// Subscribes the reader to the topic.
     pub(crate) fn add(&mut self, reader: &Arc<Target>, topic: Topic) {
         // A reader has a few topics; a topic may have thousands of readers.
         let topics = self.topics.entry(reader.clone()).or_default();
@@ -57,10 +57,10 @@ impl Dependencies {
         }
     }
 
-    /// The reader is woken by these topics and no others.
-    pub(crate) fn retain(&mut self, reader: &Arc<Target>, kept: &[Topic]) {
+    /// Limits the reader's subscriptions to these topics.
+    pub(crate) fn retain(&mut self, reader: &Arc<Target>, cached: &[Topic]) {
         let Some(topics) = self.topics.get_mut(reader) else { return };
-        let (keep, drop): (Vec<Topic>, Vec<Topic>) = topics.iter().partition(|topic| kept.contains(topic));
+        let (keep, drop): (Vec<Topic>, Vec<Topic>) = topics.iter().partition(|topic| cached.contains(topic));
         *topics = keep;
         topics.shrink_to_fit();
         if topics.is_empty() {
@@ -88,7 +88,7 @@ mod tests {
     const KIND: Kind = Kind { group: "", version: "v1", kind: "ConfigMap", plural: "configmaps" };
 
     #[test]
-    fn a_reader_is_forgotten_where_it_no_longer_reads() {
+    fn a_reader_is_unsubscribed_from_what_it_no_longer_reads() {
         let reader = Arc::new(Target { kind: KIND, namespace: "ns".into(), name: "reader".into() });
         let (old, new) = (Topic::name(KIND, "ns", "old"), Topic::name(KIND, "ns", "new"));
         let mut dependencies = Dependencies::default();

@@ -1,10 +1,10 @@
-//! The cluster as controllers see it: one watch per kind, shared by all, and reads that remember who read.
+//! The cluster as controllers see it: one shared watch per kind, and reads that subscribe the reader.
 //!
-//! A controller looks objects up through a [`Reader`]. The look-up itself is what subscribes it: when that object
-//! changes, comes or goes, the reader is woken, and nobody else. So what is read and not watched cannot be written,
-//! an absent object can be waited for, and "who refers to me" is a look-up in an index.
+//! A controller looks objects up through a [`Reader`]. The look-up itself subscribes it: when that object is created,
+//! changed or deleted, that reader alone is requeued. So code cannot read an object without watching it, an absent
+//! object can be waited for, and "who refers to me" is an index look-up.
 //!
-//! Only what controllers need of an object is kept ([`Watched::keep`]), so that thousands fit in a small pod.
+//! Only what controllers need of an object is cached ([`Watched::project`]), so that thousands fit in a small pod.
 
 mod content;
 mod dependencies;

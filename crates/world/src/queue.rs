@@ -1,4 +1,4 @@
-//! Targets that wait to be worked on.
+//! The work queue: targets that wait to be reconciled.
 
 use std::{
     cmp::Reverse,
@@ -15,11 +15,11 @@ use tokio::{
 
 use crate::Target;
 
-/// How long a failed target waits at first, and at most.
+/// The first and the longest back-off of a failed target.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(300);
 
-/// A queue in which each target stands at most once, and is never worked on twice at the same time.
+/// A queue that contains each target at most once, and never hands it to two workers at the same time.
 #[derive(Default)]
 pub struct Queue {
     state: Mutex<State>,
@@ -32,22 +32,22 @@ struct State {
     ready: VecDeque<Arc<Target>>,
     queued: HashSet<Arc<Target>>,
     running: HashSet<Arc<Target>>,
-    /// Woken while running: to be run again.
+    /// Queued while running: to be run again.
     woken: HashSet<Arc<Target>>,
     later: BinaryHeap<Reverse<(Instant, Arc<Target>)>>,
-    /// How many jobs were given back.
+    /// How many jobs have finished.
     finished: u64,
     failures: HashMap<Arc<Target>, u32>,
 }
 
-/// A target that is being worked on. It must be given back with [`Queue::finish`].
+/// A target that is being reconciled. It must be returned with [`Queue::finish`].
 pub struct Job {
-    /// What to work on.
+    /// The target to reconcile.
     pub target: Arc<Target>,
 }
 
 impl Queue {
-    /// The target should be looked at.
+    /// Queues the target.
     pub fn add(&self, target: Arc<Target>) {
         let mut state = self.lock();
         if state.running.contains(&target) {
@@ -58,13 +58,13 @@ impl Queue {
         }
     }
 
-    /// The target should be looked at after some time, whatever happens.
+    /// Queues the target after a delay, regardless of other events.
     pub fn add_after(&self, target: Arc<Target>, delay: Duration) {
         self.lock().later.push(Reverse((Instant::now() + delay, target)));
         self.arrived.notify_one();
     }
 
-    /// The next target to work on.
+    /// The next target to reconcile.
     pub async fn next(&self) -> Job {
         loop {
             let wake_at = {
@@ -90,7 +90,7 @@ impl Queue {
         }
     }
 
-    /// All targets that wait to be worked on, taken out, in the order of kind and name.
+    /// Removes all waiting targets and returns them in the order of kind and name.
     pub fn drain(&self) -> Vec<Arc<Target>> {
         let mut state = self.lock();
         state.queued.clear();
@@ -99,7 +99,7 @@ impl Queue {
         targets
     }
 
-    /// The work is done. A failed target is tried again after a while, and after a longer one the next time.
+    /// Returns a job. A failed target is retried with an exponential back-off.
     pub fn finish(&self, job: Job, failed: bool) {
         let mut state = self.lock();
         state.running.remove(&job.target);
@@ -130,12 +130,12 @@ impl Queue {
         (state.ready.is_empty() && state.running.is_empty() && !waits).then_some(state.finished)
     }
 
-    /// How many targets wait to be worked on.
+    /// How many targets wait to be reconciled.
     pub fn depth(&self) -> usize {
         self.lock().ready.len()
     }
 
-    /// Doubles each time, with a quarter more or less so that many targets do not come back at once.
+    /// Doubles each time, with a jitter of a quarter so that many targets are not retried at once.
     fn back_off(&self, target: &Arc<Target>, failures: u32) -> Duration {
         let delay =
             FIRST_DELAY.saturating_mul(2_u32.saturating_pow(failures.saturating_sub(1))).min(LONGEST_DELAY);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_target_stands_in_the_queue_once() {
+    async fn a_target_is_queued_once() {
         let queue = Queue::default();
         queue.add(target("a"));
         queue.add(target("a"));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_target_that_is_woken_while_it_runs_runs_again_and_not_at_the_same_time() {
+    async fn a_target_queued_while_it_runs_runs_again_afterwards() {
         let queue = Queue::default();
         queue.add(target("a"));
         let job = queue.next().await;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failed_target_comes_back_later_each_time() {
+    async fn a_failed_target_is_retried_with_a_growing_back_off() {
         let queue = Queue::default();
         queue.add(target("a"));
         let mut last = Duration::ZERO;
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_waiting_worker_gets_its_share() {
+    async fn every_idle_worker_gets_work() {
         let queue = Arc::new(Queue::default());
         let workers: Vec<_> = (0..4)
             .map(|_| {
@@ -253,7 +253,7 @@ mod tests {
         for worker in workers {
             timeout(Duration::from_secs(1), worker)
                 .await
-                .expect("nobody sleeps while there is work")
+                .expect("no worker sleeps while there is work")
                 .unwrap();
         }
     }

@@ -1,10 +1,11 @@
-//! Look-ups that are remembered.
+//! Look-ups that subscribe.
 
 use std::sync::{Arc, PoisonError};
 
 use crate::{Entry, ReadError, Readable, Target, Watched, World, dependencies::Topic};
 
-/// One look over the cluster, on behalf of one target. Whatever is looked up wakes the target when it changes.
+/// A view of the cluster for one reconciliation of one target. A change of any object that it looked up requeues the
+/// target.
 pub struct Reader {
     world: Arc<World>,
     target: Arc<Target>,
@@ -22,46 +23,46 @@ impl Reader {
     }
 
     /// The object of that name in the target's namespace.
-    pub fn get<W: Watched>(&mut self, name: &str) -> Option<Entry<W::Kept>> {
+    pub fn get<W: Watched>(&mut self, name: &str) -> Option<Entry<W::Cached>> {
         let namespace = self.target.namespace.clone();
-        self.subscribe(Topic::name(W::KIND, &namespace, name));
-        let kept = self.world.kept::<W>()?;
-        kept.store.read().unwrap_or_else(PoisonError::into_inner).get(&namespace, name).cloned()
+        self.subscribe(Topic::name(W::kind(), &namespace, name));
+        let cached = self.world.cached::<W>()?;
+        cached.store.read().unwrap_or_else(PoisonError::into_inner).get(&namespace, name).cloned()
     }
 
     /// The objects with an index key in the target's namespace, sorted by name.
-    pub fn by_index<W: Watched>(&mut self, key: &str) -> Vec<(String, Entry<W::Kept>)> {
+    pub fn by_index<W: Watched>(&mut self, key: &str) -> Vec<(String, Entry<W::Cached>)> {
         let namespace = self.target.namespace.clone();
-        self.subscribe(Topic::index(W::KIND, &namespace, key));
-        let Some(kept) = self.world.kept::<W>() else { return Vec::new() };
-        kept.store.read().unwrap_or_else(PoisonError::into_inner).by_index(&namespace, key)
+        self.subscribe(Topic::index(W::kind(), &namespace, key));
+        let Some(cached) = self.world.cached::<W>() else { return Vec::new() };
+        cached.store.read().unwrap_or_else(PoisonError::into_inner).by_index(&namespace, key)
     }
 
-    /// The names of the objects with an index key in the target's namespace, sorted. It wakes the target when one comes
-    /// or goes, and not when one changes.
+    /// The names of the objects with an index key in the target's namespace, sorted. It requeues the target when one
+    /// is added or removed, not when one changes.
     pub fn members<W: Watched>(&mut self, key: &str) -> Vec<String> {
         let namespace = self.target.namespace.clone();
-        self.subscribe(Topic::members(W::KIND, &namespace, key));
-        let Some(kept) = self.world.kept::<W>() else { return Vec::new() };
-        kept.store.read().unwrap_or_else(PoisonError::into_inner).members(&namespace, key)
+        self.subscribe(Topic::members(W::kind(), &namespace, key));
+        let Some(cached) = self.world.cached::<W>() else { return Vec::new() };
+        cached.store.read().unwrap_or_else(PoisonError::into_inner).members(&namespace, key)
     }
 
-    /// Lists a kind in the target's namespace anew, so that what was created just now is known even if the watch is
-    /// behind. For what cannot be undone; everything else waits for the watch.
+    /// Lists a kind in the target's namespace again, so that objects created just now are known even if the watch
+    /// lags. For irreversible actions; everything else waits for the watch.
     pub async fn refresh<W: Watched>(&self) -> Result<(), ReadError> {
         self.world.list::<W>(Some(&self.target.namespace)).await
     }
 
-    /// The content of the object of that name in the target's namespace. It is fetched when it has changed since it
-    /// was last read by anybody.
+    /// The content of the object of that name in the target's namespace. It is fetched only if it has changed since
+    /// any reader last fetched it.
     pub async fn content<W: Readable>(&mut self, name: &str) -> Result<Option<Arc<W::Content>>, ReadError> {
-        self.subscribe(Topic::content(W::KIND, &self.target.namespace.clone(), name));
+        self.subscribe(Topic::content(W::kind(), &self.target.namespace.clone(), name));
         let Some(entry) = self.get::<W>(name) else { return Ok(None) };
-        let Some(kept) = self.world.kept::<W>() else { return Ok(None) };
-        kept.contents.read::<W>(self.world.client.as_ref(), &self.target.namespace, name, &entry.meta).await
+        let Some(cached) = self.world.cached::<W>() else { return Ok(None) };
+        cached.contents.read::<W>(self.world.client.as_ref(), &self.target.namespace, name, &entry.meta).await
     }
 
-    /// Ends the look: what was not looked up this time wakes the target no more.
+    /// Ends the view: objects that were not looked up this time no longer requeue the target.
     pub fn finish(self) {
         self.world.dependencies().retain(&self.target, &self.topics);
     }

@@ -1,4 +1,4 @@
-//! The objects of one kind, as far as they are kept.
+//! The cached objects of one kind.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -7,23 +7,23 @@ use skep_converge::Meta;
 
 use crate::{Watched, dependencies::Topic};
 
-/// A kept object.
+/// A cached object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry<T> {
-    /// Which object, in which state.
+    /// The identity and revision of an object.
     pub meta: Meta,
-    /// What is kept of it.
-    pub kept: T,
+    /// The cached part of it.
+    pub cached: T,
 }
 
 /// An object's namespace and name.
 pub(crate) type Name = (Box<str>, Box<str>);
 
 pub(crate) struct Store<W: Watched> {
-    entries: HashMap<Name, Entry<W::Kept>>,
+    entries: HashMap<Name, Entry<W::Cached>>,
     index: HashMap<Name, BTreeSet<Box<str>>>,
-    /// When the last object of a namespace was gone. A watch tells everything in order, so whatever came about before
-    /// that is known, or is gone as well.
+    /// The revision at which the last object of a namespace was deleted. A watch delivers events in order, so an
+    /// object with an older revision is known, or deleted as well.
     gone: HashMap<Box<str>, u64>,
 }
 
@@ -34,12 +34,12 @@ impl<W: Watched> Default for Store<W> {
 }
 
 impl<W: Watched> Store<W> {
-    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Entry<W::Kept>> {
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Entry<W::Cached>> {
         self.entries.get(&(namespace.into(), name.into()))
     }
 
     /// The objects with an index key, sorted by name.
-    pub(crate) fn by_index(&self, namespace: &str, key: &str) -> Vec<(String, Entry<W::Kept>)> {
+    pub(crate) fn by_index(&self, namespace: &str, key: &str) -> Vec<(String, Entry<W::Cached>)> {
         let names = self.index.get(&(namespace.into(), key.into())).into_iter().flatten();
         names.filter_map(|name| Some((name.to_string(), self.get(namespace, name)?.clone()))).collect()
     }
@@ -54,74 +54,76 @@ impl<W: Watched> Store<W> {
         self.entries.keys()
     }
 
-    /// Whether the state of an object is no news: a watch may be behind what a write has already told us.
+    /// Whether the state of an object is already known: a watch may lag behind the response to a write.
     pub(crate) fn knows(&self, object: &DynamicObject) -> bool {
         let meta = Meta::of(&object.metadata);
         let known = self.entries.get(&name_of(object)).map(|entry| &entry.meta);
         known.is_some_and(|known| known.uid == meta.uid && !known.is_older_than(&meta))
     }
 
-    /// Whether an object is kept, in whatever state.
+    /// Whether an object is cached, in any state.
     pub(crate) fn holds(&self, object: &DynamicObject) -> bool {
         let known = self.entries.get(&name_of(object));
         known.is_some_and(|known| Some(&known.meta.uid) == object.metadata.uid.as_ref())
     }
 
-    /// Whether the watch has told already that an object is gone. Lists and the answers to writes can be slower than it.
+    /// Whether the watch has already reported that an object is deleted. Lists and responses to writes can lag behind
+    /// it.
     pub(crate) fn is_gone(&self, object: &DynamicObject) -> bool {
         let (name, meta) = (name_of(object), Meta::of(&object.metadata));
         let known = self.entries.get(&name).is_some_and(|entry| entry.meta.uid == meta.uid);
         !known && self.gone.get(&name.0).is_some_and(|gone| meta.revision() <= *gone)
     }
 
-    /// Takes in the state of an object, of which `kept` is kept, and returns the topics whose readers should know.
-    pub(crate) fn observe(&mut self, object: &DynamicObject, kept: W::Kept) -> Vec<Topic> {
-        // Again, because another state may have come while this one was looked at.
+    /// Records the state of an object, with `cached` as its cached part, and returns the topics whose readers are
+    /// affected.
+    pub(crate) fn observe(&mut self, object: &DynamicObject, cached: W::Cached) -> Vec<Topic> {
+        // Checked again, because another state may have arrived in the meantime.
         if self.knows(object) {
             return Vec::new();
         }
         let name = name_of(object);
         let meta = Meta::of(&object.metadata);
-        // Whoever has read the whole object must look again, whatever has changed in it.
-        let content = Topic::content(W::KIND, &name.0, &name.1);
-        let mut topics = vec![content, Topic::name(W::KIND, &name.0, &name.1)];
+        // Readers of the whole content are affected by any change.
+        let content = Topic::content(W::kind(), &name.0, &name.1);
+        let mut topics = vec![content, Topic::name(W::kind(), &name.0, &name.1)];
         let mut before = Vec::new();
         if let Some(old) = self.entries.get_mut(&name) {
-            if old.meta.uid == meta.uid && old.kept == kept {
+            if old.meta.uid == meta.uid && old.cached == cached {
                 old.meta = meta;
                 return vec![content];
             }
-            before = W::index(&old.kept);
+            before = W::index(&old.cached);
         }
-        let now = W::index(&kept);
+        let now = W::index(&cached);
         for key in before.iter().filter(|key| !now.contains(key)) {
             self.unindex(&name, key, &mut topics);
         }
         for key in &now {
-            topics.push(Topic::index(W::KIND, &name.0, key));
+            topics.push(Topic::index(W::kind(), &name.0, key));
             if !before.contains(key) {
-                topics.push(Topic::members(W::KIND, &name.0, key));
+                topics.push(Topic::members(W::kind(), &name.0, key));
                 let names = self.index.entry((name.0.clone(), key.as_str().into())).or_default();
                 names.insert(name.1.clone());
             }
         }
-        self.entries.insert(name, Entry { meta, kept });
+        self.entries.insert(name, Entry { meta, cached });
         topics
     }
 
-    /// Takes in that an object is gone.
+    /// Records that an object is deleted.
     pub(crate) fn forget(&mut self, object: &DynamicObject) -> Vec<Topic> {
         let name = name_of(object);
         let gone = Meta::of(&object.metadata);
         self.mark_gone(&name, &gone);
         match self.entries.get(&name) {
-            // There is a new object of that name.
+            // The object was recreated under that name.
             Some(entry) if entry.meta.uid != gone.uid => Vec::new(),
             _ => self.remove(&name),
         }
     }
 
-    /// After a full list: what was not in it is gone.
+    /// After a full list: removes objects that were not in it.
     pub(crate) fn retain(&mut self, scope: Option<&str>, listed: &HashSet<Name>) -> Vec<Topic> {
         let in_scope = |name: &&Name| scope.is_none_or(|scope| *name.0 == *scope);
         let gone: Vec<Name> =
@@ -132,8 +134,8 @@ impl<W: Watched> Store<W> {
     fn remove(&mut self, name: &Name) -> Vec<Topic> {
         let Some(entry) = self.entries.remove(name) else { return Vec::new() };
         self.mark_gone(name, &entry.meta);
-        let mut topics = vec![Topic::name(W::KIND, &name.0, &name.1)];
-        for key in W::index(&entry.kept) {
+        let mut topics = vec![Topic::name(W::kind(), &name.0, &name.1)];
+        for key in W::index(&entry.cached) {
             self.unindex(name, &key, &mut topics);
         }
         topics
@@ -145,8 +147,8 @@ impl<W: Watched> Store<W> {
     }
 
     fn unindex(&mut self, name: &Name, key: &str, topics: &mut Vec<Topic>) {
-        topics.push(Topic::index(W::KIND, &name.0, key));
-        topics.push(Topic::members(W::KIND, &name.0, key));
+        topics.push(Topic::index(W::kind(), &name.0, key));
+        topics.push(Topic::members(W::kind(), &name.0, key));
         let key = (name.0.clone(), key.into());
         if let Some(names) = self.index.get_mut(&key) {
             names.remove(&name.1);

@@ -1,4 +1,4 @@
-//! Keeping a store in step with the cluster.
+//! Watches that keep a store in sync with the cluster.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,12 +16,12 @@ use tracing::warn;
 
 use crate::{Watched, World, store::name_of};
 
-/// How many objects a list brings at once. A page is in memory as a whole, for every kind at the same time, and memory
-/// that was once needed is seldom given back.
+/// The page size of lists. A whole page is in memory, for every kind at the same time, and allocators seldom return
+/// memory.
 const PAGE: u32 = 50;
 
-/// Watches one kind in a namespace, or in all, for as long as the process lives. Errors are retried with back-off;
-/// after a lost watch everything is listed again, and what differs is noticed.
+/// Watches one kind in a namespace, or in all, for the lifetime of the process. Errors are retried with back-off;
+/// after a lost watch everything is listed again, and differences are detected.
 pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace: Option<String>) {
     let resource = resource::<W>();
     let config = watcher::Config {
@@ -53,12 +53,12 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
                     world.has_listed();
                 }
             }
-            Err(error) => warn!(kind = W::KIND.kind, %error, "the watch is interrupted"),
+            Err(error) => warn!(kind = W::kind().kind, %error, "the watch is interrupted"),
         }
     }
 }
 
-/// Takes in every object of a kind that there is now in a namespace, or in all.
+/// Lists and records every object of a kind in a namespace, or in all.
 pub(crate) async fn list<W: Watched>(
     world: &World,
     client: Client,
@@ -77,7 +77,7 @@ pub(crate) async fn list<W: Watched>(
             api.list(&params).await?
         };
         for object in &page.items {
-            world.learn::<W>(object);
+            world.record_write::<W>(object);
         }
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => params = params.continue_token(&next),
@@ -88,11 +88,11 @@ pub(crate) async fn list<W: Watched>(
 
 fn resource<W: Watched>() -> ApiResource {
     ApiResource {
-        group: W::KIND.group.into(),
-        version: W::KIND.version.into(),
-        api_version: W::KIND.api_version(),
-        kind: W::KIND.kind.into(),
-        plural: W::KIND.plural.into(),
+        group: W::kind().group.into(),
+        version: W::kind().version.into(),
+        api_version: W::kind().api_version(),
+        kind: W::kind().kind.into(),
+        plural: W::kind().plural.into(),
     }
 }
 

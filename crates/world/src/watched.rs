@@ -1,24 +1,21 @@
-//! What is watched, and what is kept of it.
+//! The kinds that are watched, and what is cached of their objects.
 
 use kube::core::DynamicObject;
 use skep_converge::Kind;
 
-/// A kind of object that is watched.
+/// A kind that is watched.
 pub trait Watched: Send + Sync + 'static {
-    /// What is kept of an object. Readers are woken when it differs from what was kept before.
-    type Kept: Clone + PartialEq + Send + Sync;
+    /// What is cached of an object. Readers are requeued when it changes, not by other changes to the object.
+    type Cached: Clone + PartialEq + Send + Sync;
 
-    /// The kind.
-    const KIND: Kind;
-
-    /// The labels that an object must have to be watched, as a selector. Without it, all are.
+    /// The label selector of the watch. Without it, all objects are watched.
     const SELECTOR: Option<&'static str> = None;
 
-    /// Whether only the metadata of objects is asked for, as for Secrets.
+    /// Whether only the metadata of objects is requested, as for Secrets.
     const METADATA_ONLY: bool = false;
 
-    /// What to keep of the object.
-    fn keep(object: &DynamicObject) -> Self::Kept;
+    /// The kind.
+    fn kind() -> Kind;
 
     /// Whether the watch delivers the object, by its labels.
     fn selects(object: &DynamicObject) -> bool {
@@ -28,15 +25,19 @@ pub trait Watched: Send + Sync + 'static {
         object.metadata.labels.as_ref().and_then(|labels| labels.get(key)).is_some_and(|label| label == value)
     }
 
-    /// The keys that the object can be found by within its namespace, beside its name.
-    fn index(_kept: &Self::Kept) -> Vec<String> {
+    /// What to cache of the object.
+    fn project(object: &DynamicObject) -> Self::Cached;
+
+    /// The index keys of the object. [`Reader::by_index`](crate::Reader::by_index) finds it by each of them within its
+    /// namespace.
+    fn index(_cached: &Self::Cached) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// A watched kind whose objects are read whole when somebody needs them, and not kept otherwise.
+/// A watched kind whose content is fetched when a controller needs it, because caching all of it would be too large.
 pub trait Readable: Watched {
-    /// What is read of an object.
+    /// What is used of the content.
     type Content: Send + Sync;
 
     /// The content of the object.

@@ -1,4 +1,4 @@
-//! The stores of all kinds, and who is to be told of changes.
+//! The stores of all kinds, and the subscriptions to their changes.
 
 use std::{
     any::{Any, TypeId},
@@ -19,7 +19,7 @@ use crate::{
     watch::run,
 };
 
-/// An object that a controller works on.
+/// An object that a controller reconciles.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// Its kind.
@@ -30,7 +30,7 @@ pub struct Target {
     pub name: Box<str>,
 }
 
-/// What is known of the cluster.
+/// The cached state of the cluster.
 pub struct World {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
     controlled: HashSet<Kind>,
@@ -38,11 +38,11 @@ pub struct World {
     dependencies: Mutex<Dependencies>,
     queue: Queue,
     pub(crate) client: Option<Client>,
-    /// How many watches have not listed everything yet.
+    /// How many watches have not completed their first list.
     unlisted: Sender<usize>,
 }
 
-pub(crate) struct Kept<W: Watched> {
+pub(crate) struct Cached<W: Watched> {
     pub(crate) store: RwLock<Store<W>>,
     pub(crate) contents: Contents,
 }
@@ -63,7 +63,7 @@ pub enum Change {
     Deleted,
 }
 
-/// Says what a world watches.
+/// Builds a world from the kinds that it watches.
 #[derive(Default)]
 pub struct Builder {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
@@ -77,24 +77,24 @@ impl Builder {
     /// Watches a kind.
     #[must_use]
     pub fn watch<W: Watched>(mut self) -> Self {
-        let kept = Kept::<W> { store: RwLock::default(), contents: Contents::default() };
-        if self.stores.insert(TypeId::of::<W>(), Box::new(kept)).is_none() {
+        let cached = Cached::<W> { store: RwLock::default(), contents: Contents::default() };
+        if self.stores.insert(TypeId::of::<W>(), Box::new(cached)).is_none() {
             self.watches
                 .push(|| Box::new(|world, client, namespace| Box::pin(run::<W>(world, client, namespace))));
-            self.delivered.push((W::KIND, World::watch_has_delivered::<W>));
+            self.delivered.push((W::kind(), World::watch_has_delivered::<W>));
             self.lists.push(|world, namespace| Box::pin(world.list::<W>(namespace)));
         }
         self
     }
 
-    /// Watches a kind, and puts its objects into the queue when they change or when what they read changes.
+    /// Watches a kind, and queues its objects when they or objects that they read change.
     #[must_use]
     pub fn control<W: Watched>(mut self) -> Self {
-        self.controlled.insert(W::KIND);
+        self.controlled.insert(W::kind());
         self.watch::<W>()
     }
 
-    /// Begins to watch these namespaces, or all if there are none. The watches end with the runtime.
+    /// Starts to watch these namespaces, or all if none are given. The watches end with the runtime.
     pub fn start(self, client: &Client, namespaces: &[String]) -> Arc<World> {
         let scopes = scopes(namespaces);
         let watches = self.watches.clone();
@@ -107,7 +107,7 @@ impl Builder {
         world
     }
 
-    /// Looks these namespaces over once, or all if there are none. What changes later is not noticed.
+    /// Lists these namespaces once, or all if none are given. Later changes are not noticed.
     pub async fn list(self, client: &Client, namespaces: &[String]) -> Result<Arc<World>, ReadError> {
         let lists = self.lists.clone();
         let world = self.build(Some(client.clone()), 0);
@@ -117,7 +117,7 @@ impl Builder {
         Ok(world)
     }
 
-    /// A world with no cluster behind it, which knows what it is told with [`World::observe`].
+    /// A world without a cluster. It contains only what is added with [`World::observe`].
     pub fn offline(self) -> Arc<World> {
         self.build(None, 0)
     }
@@ -135,7 +135,7 @@ impl Builder {
     }
 }
 
-/// All of them, if none is named.
+/// All namespaces, if none is given.
 fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
     match namespaces {
         [] => vec![None],
@@ -144,28 +144,28 @@ fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
 }
 
 impl World {
-    /// Begins to say what is watched.
+    /// A builder for the kinds to watch.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Looks the cluster over for one target.
+    /// A reader of the cluster for one target.
     pub fn reader(self: &Arc<Self>, target: Arc<Target>) -> Reader {
         Reader::new(self.clone(), target)
     }
 
-    /// The targets that wait to be worked on.
+    /// The targets that wait to be reconciled.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
 
-    /// Waits until every watch has listed what there is.
+    /// Waits until every watch has completed its first list.
     pub async fn listed(&self) {
         // The sender lives as long as the world.
         self.unlisted.subscribe().wait_for(|unlisted| *unlisted == 0).await.ok();
     }
 
-    /// Whether every watch has listed what there is.
+    /// Whether every watch has completed its first list.
     pub fn is_listed(&self) -> bool {
         *self.unlisted.borrow() == 0
     }
@@ -178,39 +178,39 @@ impl World {
     }
 
     fn watch_has_delivered<W: Watched>(&self, object: &DynamicObject, change: Change) -> bool {
-        let Some(kept) = self.kept::<W>() else { return true };
-        let store = kept.store.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(cached) = self.cached::<W>() else { return true };
+        let store = cached.store.read().unwrap_or_else(PoisonError::into_inner);
         match change {
             Change::Stored if W::selects(object) => store.knows(object),
             Change::Stored | Change::Deleted => !store.holds(object),
         }
     }
 
-    /// Takes in the state of an object from elsewhere than its watch: from the answer to a write, or from a list. What
-    /// the watch has told to be gone stays gone: nobody would ever tell it again.
-    pub fn learn<W: Watched>(&self, object: &DynamicObject) {
-        let Some(kept) = self.kept::<W>() else { return };
-        self.take_in::<W>(kept, object, |store| store.is_gone(object));
+    /// Records the state of an object from another source than its watch: from the response to a write, or from a
+    /// list. An object that the watch has reported as deleted stays deleted: no later event would correct it.
+    pub fn record_write<W: Watched>(&self, object: &DynamicObject) {
+        let Some(cached) = self.cached::<W>() else { return };
+        self.record::<W>(cached, object, |store| store.is_gone(object));
     }
 
-    /// Takes in the state of an object from its watch.
+    /// Records the state of an object from its watch.
     pub fn observe<W: Watched>(&self, object: &DynamicObject) {
-        let Some(kept) = self.kept::<W>() else { return };
-        self.take_in::<W>(kept, object, |_| false);
+        let Some(cached) = self.cached::<W>() else { return };
+        self.record::<W>(cached, object, |_| false);
     }
 
-    fn take_in<W: Watched>(
+    fn record<W: Watched>(
         &self,
-        kept: &Kept<W>,
+        cached: &Cached<W>,
         object: &DynamicObject,
         refused: impl Fn(&Store<W>) -> bool,
     ) {
-        // What is no news is most of what watches bring, and computing what to keep of it costs the most.
-        if kept.store.read().unwrap_or_else(PoisonError::into_inner).knows(object) {
+        // Most events bring nothing new, and projecting an object is the most expensive step.
+        if cached.store.read().unwrap_or_else(PoisonError::into_inner).knows(object) {
             return;
         }
-        let news = W::keep(object);
-        let mut store = kept.store.write().unwrap_or_else(PoisonError::into_inner);
+        let news = W::project(object);
+        let mut store = cached.store.write().unwrap_or_else(PoisonError::into_inner);
         if refused(&store) {
             return;
         }
@@ -219,34 +219,34 @@ impl World {
         self.wake::<W>(&topics, object);
     }
 
-    /// Lists a kind in a namespace, or in all. With no cluster behind it, everything is known already.
+    /// Lists a kind in a namespace, or in all. Without a cluster, everything is already known.
     pub(crate) async fn list<W: Watched>(&self, namespace: Option<&str>) -> Result<(), ReadError> {
         let Some(client) = self.client.clone() else { return Ok(()) };
         crate::watch::list::<W>(self, client, namespace)
             .await
-            .map_err(|error| ReadError::listing(W::KIND, error))
+            .map_err(|error| ReadError::listing(W::kind(), error))
     }
 
-    /// Takes in an object with its content, for a world with no cluster behind it.
+    /// Adds an object with its content, for a world without a cluster.
     pub fn load<W: Readable>(&self, object: DynamicObject) {
         self.observe::<W>(&object);
-        if let Some(kept) = self.kept::<W>() {
-            kept.contents.keep::<W>(object);
+        if let Some(cached) = self.cached::<W>() {
+            cached.contents.insert::<W>(object);
         }
     }
 
-    /// Takes in that an object is gone.
+    /// Records that an object is deleted.
     pub(crate) fn forget<W: Watched>(&self, object: &DynamicObject) {
-        let Some(kept) = self.kept::<W>() else { return };
-        let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).forget(object);
-        kept.contents.forget(object);
+        let Some(cached) = self.cached::<W>() else { return };
+        let topics = cached.store.write().unwrap_or_else(PoisonError::into_inner).forget(object);
+        cached.contents.forget(object);
         self.wake::<W>(&topics, object);
     }
 
-    /// After a full list of a scope: what was not in it is gone.
+    /// After a full list of a scope: removes objects that were not in it.
     pub(crate) fn retain<W: Watched>(&self, scope: Option<&str>, listed: &HashSet<Name>) {
-        let Some(kept) = self.kept::<W>() else { return };
-        let topics = kept.store.write().unwrap_or_else(PoisonError::into_inner).retain(scope, listed);
+        let Some(cached) = self.cached::<W>() else { return };
+        let topics = cached.store.write().unwrap_or_else(PoisonError::into_inner).retain(scope, listed);
         self.wake_readers(&topics);
     }
 
@@ -254,10 +254,10 @@ impl World {
         self.unlisted.send_modify(|unlisted| *unlisted = unlisted.saturating_sub(1));
     }
 
-    pub(crate) fn kept<W: Watched>(&self) -> Option<&Kept<W>> {
-        let kept = self.stores.get(&TypeId::of::<W>()).and_then(|store| store.downcast_ref());
-        debug_assert!(kept.is_some(), "{} is read but not watched", W::KIND.kind);
-        kept
+    pub(crate) fn cached<W: Watched>(&self) -> Option<&Cached<W>> {
+        let cached = self.stores.get(&TypeId::of::<W>()).and_then(|store| store.downcast_ref());
+        debug_assert!(cached.is_some(), "{} is read but not watched", W::kind().kind);
+        cached
     }
 
     pub(crate) fn dependencies(&self) -> MutexGuard<'_, Dependencies> {
@@ -268,9 +268,9 @@ impl World {
         if topics.is_empty() {
             return;
         }
-        if self.controlled.contains(&W::KIND) {
+        if self.controlled.contains(&W::kind()) {
             let (namespace, name) = crate::store::name_of(object);
-            self.queue.add(Arc::new(Target { kind: W::KIND, namespace, name }));
+            self.queue.add(Arc::new(Target { kind: W::kind(), namespace, name }));
         }
         self.wake_readers(topics);
     }

@@ -1,4 +1,4 @@
-//! Who the user is, as an upstream provider tells it.
+//! The identity of a user, as an upstream provider reports it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_with::skip_serializing_none;
 use crate::{enums::text_enum, list};
 
 text_enum! {
-    /// How a userinfo endpoint is called.
+    /// The HTTP method for a userinfo endpoint.
     pub enum UserInfoMethod {
         /// By GET.
         #[default]
@@ -19,33 +19,32 @@ text_enum! {
     }
 }
 
-/// An endpoint that tells, for an access token, who the user is.
+/// A userinfo endpoint: it returns the identity of the user for an access token.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInfo {
-    /// The address of the endpoint. It answers with a JSON object.
+    /// The URL of the endpoint. It returns a JSON object.
     #[schemars(regex(pattern = "^https?://.*$"))]
     pub endpoint_url: String,
-    /// How it is called. The default is GET.
+    /// The HTTP method. The default is GET.
     pub http_method: Option<UserInfoMethod>,
-    /// Headers to send besides the token, for example Accept. They can be read by everyone who can read this
-    /// object.
+    /// Headers to send in addition to the token, for example Accept. They are stored in plain text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub additional_headers: BTreeMap<String, String>,
-    /// Which fields of the answer are used. Set it when the endpoint has names of its own for them. In each list,
-    /// the first field that has a value is used.
+    /// Which fields of the response to use. Set it when the endpoint uses other names for them. In each list, the
+    /// first field that has a value is used.
     pub field_mapping: Option<UserInfoFields>,
 }
 
 impl UserInfo {
-    /// How the endpoint is called.
+    /// The HTTP method.
     pub fn http_method(&self) -> UserInfoMethod {
         self.http_method.unwrap_or_default()
     }
 }
 
-/// The fields of a userinfo answer.
+/// The fields of a userinfo response.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UserInfoFields {
@@ -63,7 +62,7 @@ pub struct UserInfoFields {
     pub email_fields: Vec<String>,
 }
 
-/// Where the tokens are in an answer that is not as OAuth prescribes.
+/// Where the tokens are in a response that deviates from OAuth.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,13 +78,13 @@ pub struct TokenResponseMapping {
     pub expires_in_path: Option<String>,
 }
 
-/// Where the answer of the token endpoint says who the user is.
+/// Where the token endpoint's response identifies the user.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityFromToken {
-    /// The path of what identifies the user, with dots between its keys, for example authed_user.id. The step
-    /// @upstreamjwt looks into a JWT: access_token|@upstreamjwt|sub. Choose something that never changes.
+    /// The path of the user's identifier, with dots between its keys, for example authed_user.id. The modifier
+    /// @upstreamjwt decodes a JWT: access_token|@upstreamjwt|sub. Choose a value that never changes.
     #[schemars(length(min = 1, max = 256))]
     pub subject_path: String,
     /// The path of the user's name.

@@ -22,15 +22,15 @@ const BASE_URL: &str = r"^https?://[^\s?#]+[^/\s?#]$";
 /// The name of an upstream provider, a DNS label.
 pub(crate) const PROVIDER_NAME: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
 
-/// An OAuth authorization server within the proxy. It sends users to an identity provider to log in, gives MCP
-/// clients tokens of its own, and keeps the provider's tokens for the calls to what stands behind the proxy.
+/// An OAuth authorization server within the proxy. It sends users to an identity provider to log in, issues its own
+/// tokens to MCP clients, and stores the provider's tokens for requests to the backend.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!(has(self.allowConfidentialClientRegistration) && self.allowConfidentialClientRegistration && has(self.insecureAllowHTTP) && self.insecureAllowHTTP)",
-        "message": "allowConfidentialClientRegistration and insecureAllowHTTP cannot both be true: client secrets may not travel in the clear",
+        "message": "allowConfidentialClientRegistration and insecureAllowHTTP cannot both be true: client secrets must not be sent unencrypted",
     },
     {
         "rule": "!has(self.delegateClients) || size(self.delegateClients) == 0 || !self.issuer.startsWith('http://')",
@@ -42,47 +42,47 @@ pub(crate) const PROVIDER_NAME: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
     },
 ]))]
 pub struct EmbeddedAuthServer {
-    /// The address that clients know this server by. It is the issuer in every token and the base of the server's
+    /// The URL by which clients know this server. It is the issuer in every token and the base of the server's
     /// endpoints. Use https, without a trailing slash; http is for localhost and insecureAllowHTTP.
     #[schemars(regex(pattern = BASE_URL))]
     pub issuer: String,
-    /// The base address of the login page alone, when browsers reach the server under another address than clients
-    /// do. The default is issuer.
+    /// The base URL of the login page alone, when browsers reach the server under a different URL than clients. The
+    /// default is issuer.
     #[schemars(regex(pattern = BASE_URL))]
     pub authorization_endpoint_base_url: Option<String>,
     /// Private keys in PEM that sign access tokens: RSA of 2048 bits or more, or an elliptic curve (P-256, P-384,
-    /// P-521). The first one signs. The others only verify what they signed earlier, so rotate by putting the new
-    /// key first. Without any, each pod makes its own key, and its tokens end with it.
+    /// P-521). The first one signs. The others only verify what they signed earlier, so rotate by putting the new key
+    /// first. Without any, each pod generates its own key, and its tokens become invalid when the pod ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), transform = list::atomic)]
     pub signing_key_secret_refs: Vec<SecretKeyRef>,
-    /// Secrets of at least 32 bytes that authorization codes and refresh tokens are sealed with. The first one
-    /// seals, the others only open what they sealed earlier. Every byte counts, a newline at the end too. Without
-    /// any, each pod makes its own, and its refresh tokens end with it.
+    /// Secrets of at least 32 bytes that sign authorization codes and refresh tokens (HMAC). The first one signs, the
+    /// others only verify what they signed earlier. Every byte counts, including a trailing newline. Without any,
+    /// each pod generates its own, and its refresh tokens become invalid when the pod ends.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub hmac_secret_refs: Vec<SecretKeyRef>,
-    /// How long tokens and codes live.
+    /// The lifetimes of tokens and codes.
     pub token_lifespans: Option<TokenLifespans>,
-    /// The identity providers where users log in, in this order. The first one says who the user is. A
-    /// VirtualMCPServer can have several; for an MCPServer or MCPRemoteProxy, give exactly one.
+    /// The identity providers where users log in, in this order. The first one determines the user's identity. A
+    /// VirtualMCPServer can have several; an MCPServer or MCPRemoteProxy needs exactly one.
     #[schemars(length(min = 1), transform = list::by_name)]
     pub upstream_providers: Vec<UpstreamProvider>,
-    /// The upstream provider whose token the authorization policies look at, by its name. Only a VirtualMCPServer
+    /// The upstream provider whose token the authorization policies evaluate, by its name. Only a VirtualMCPServer
     /// reads it. The default is the first provider.
     #[schemars(length(min = 1, max = 63), regex(pattern = PROVIDER_NAME))]
     pub primary_upstream_provider: Option<String>,
-    /// Where clients, sessions and tokens are kept. The default is the pod's memory, which suits one replica.
+    /// Where clients, sessions and tokens are stored. The default is the pod's memory, which suits one replica.
     pub storage: Option<AuthServerStorage>,
-    /// Whether requests go on without a token of the upstream provider. Set it when what stands behind the proxy
-    /// wants no token; it cannot be combined with a token exchange or AWS STS.
+    /// Whether requests are forwarded without a token of the upstream provider. Set it when the backend needs no
+    /// token; it cannot be combined with a token exchange or AWS STS.
     #[schemars(extend("default" = false))]
     pub disable_upstream_token_injection: Option<bool>,
-    /// Whether issuer may use http for a host other than localhost. Tokens then travel in the clear: for tests only.
+    /// Whether issuer may use http for a host other than localhost. Tokens are then sent unencrypted: for tests only.
     #[serde(rename = "insecureAllowHTTP")]
     #[schemars(extend("default" = false))]
     pub insecure_allow_http: Option<bool>,
-    /// Scopes that every client that registers itself is given on top of those it asks for. Each must be among the
+    /// Scopes granted to every client that registers itself, in addition to those it requests. Each must be among the
     /// scopes that the server supports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
@@ -91,12 +91,12 @@ pub struct EmbeddedAuthServer {
         transform = list::atomic
     )]
     pub baseline_client_scopes: Vec<String>,
-    /// Whether clients that register themselves may ask for a secret. Without it, all of them are public clients
-    /// that rely on PKCE alone.
+    /// Whether clients that register themselves may request a secret. Without it, all of them are public clients that
+    /// use PKCE alone.
     #[schemars(extend("default" = false))]
     pub allow_confidential_client_registration: Option<bool>,
-    /// Redirect addresses whose clients always get a secret, whether they ask for one or not, for products that
-    /// cannot do without. Needs allowConfidentialClientRegistration.
+    /// Redirect URIs whose clients always get a secret, even if they do not request one, for products that require
+    /// it. Needs allowConfidentialClientRegistration.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 10),
@@ -108,7 +108,7 @@ pub struct EmbeddedAuthServer {
     #[serde(rename = "insecureAllowConfidentialOverLoopbackHTTP")]
     #[schemars(extend("default" = false))]
     pub insecure_allow_confidential_over_loopback_http: Option<bool>,
-    /// Clients, known beforehand, that may exchange a user's token for one with which they act for that user.
+    /// Preregistered clients that may exchange a user's token for one with which they act on behalf of that user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), transform = list::atomic)]
     pub delegate_clients: Vec<DelegateClient>,
@@ -116,22 +116,22 @@ pub struct EmbeddedAuthServer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), transform = list::atomic)]
     pub trusted_issuers: Vec<TrustedIssuer>,
-    /// Clients that do not register, but whose ID is the https address of a document that describes them (client ID
-    /// metadata documents).
+    /// Clients that do not register: their ID is the https URL of a document that describes them (client ID metadata
+    /// documents).
     pub cimd: Option<Cimd>,
 }
 
-/// How long what the server hands out is valid.
+/// The lifetimes of what the server issues.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenLifespans {
     /// How long an access token is valid, from 1m to 24h. The default is 1h.
     pub access_token_lifespan: Option<Duration>,
-    /// How long a refresh token is valid, from 1h to 720h: the time after which an idle user logs in again. The
-    /// default is 168h.
+    /// How long a refresh token is valid, from 1h to 720h: after that time an idle user logs in again. The default is
+    /// 168h.
     pub refresh_token_lifespan: Option<Duration>,
-    /// How long a client may take to turn an authorization code into tokens, from 30s to 10m. The default is 10m.
+    /// How long an authorization code is valid, from 30s to 10m. The default is 10m.
     pub auth_code_lifespan: Option<Duration>,
 }
 
@@ -140,12 +140,12 @@ pub struct TokenLifespans {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cimd {
-    /// Whether such clients are accepted. The server then fetches documents from addresses that clients name.
+    /// Whether such clients are accepted. The server then fetches documents from URLs that clients supply.
     #[schemars(required, extend("default" = false))]
     pub enabled: Option<bool>,
-    /// How many documents are kept in memory. The default is 256.
+    /// How many documents are cached. The default is 256.
     #[schemars(range(min = 1), transform = plain_integer)]
     pub cache_max_size: Option<i64>,
-    /// How long a document is kept before it is fetched again. The default is 5m.
+    /// How long a document is cached before it is fetched again. The default is 5m.
     pub cache_fallback_ttl: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Where the authorization server keeps what it must remember.
+//! The storage of the authorization server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,9 +7,9 @@ use serde_with::skip_serializing_none;
 use crate::{Duration, enums::text_enum, list, refs::SecretKeyRef};
 
 text_enum! {
-    /// Where the authorization server keeps its data.
+    /// Where the authorization server stores its data.
     pub enum AuthServerStorageType {
-        /// In the pod. Users log in again after a restart, and replicas know nothing of each other.
+        /// In the pod's memory. Users log in again after a restart, and replicas do not share data.
         #[default]
         Memory = "memory",
         /// In Redis, shared by all replicas.
@@ -17,12 +17,12 @@ text_enum! {
     }
 }
 
-/// Where clients, sessions and tokens are kept.
+/// Where clients, sessions and tokens are stored.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthServerStorage {
-    /// Where the data is kept. With more than one replica, choose redis.
+    /// Where the data is stored. With more than one replica, choose redis.
     #[serde(rename = "type")]
     #[schemars(extend("default" = AuthServerStorageType::default()))]
     pub type_: Option<AuthServerStorageType>,
@@ -31,13 +31,13 @@ pub struct AuthServerStorage {
 }
 
 impl AuthServerStorage {
-    /// Where the data is kept.
+    /// Where the data is stored.
     pub fn type_(&self) -> AuthServerStorageType {
         self.type_.unwrap_or_default()
     }
 }
 
-/// A Redis to keep data in: a single server or a cluster behind one address, or one that Sentinel watches over.
+/// A Redis for storage: a single server or a cluster behind one address, or one that Sentinel monitors.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -58,20 +58,20 @@ pub struct RedisStorage {
     pub cluster_mode: Option<bool>,
     /// The Sentinels that know where the primary is. Set it instead of addr.
     pub sentinel_config: Option<RedisSentinel>,
-    /// The user to log in as.
+    /// The credentials to authenticate with.
     pub acl_user_config: RedisAclUser,
     /// How long to wait for a connection.
     #[schemars(extend("default" = RedisStorage::DIAL_TIMEOUT))]
     pub dial_timeout: Option<Duration>,
-    /// How long to wait for an answer.
+    /// How long to wait for a response.
     #[schemars(extend("default" = RedisStorage::READ_TIMEOUT))]
     pub read_timeout: Option<Duration>,
-    /// How long to wait until a command is sent.
+    /// How long sending a command may take.
     #[schemars(extend("default" = RedisStorage::WRITE_TIMEOUT))]
     pub write_timeout: Option<Duration>,
-    /// TLS to Redis itself. Without it, the connection is in the clear.
+    /// TLS to Redis itself. Without it, the connection is not encrypted.
     pub tls: Option<RedisTls>,
-    /// TLS to the Sentinels. Without it, the connection to them is in the clear.
+    /// TLS to the Sentinels. Without it, the connection to them is not encrypted.
     pub sentinel_tls: Option<RedisTls>,
 }
 
@@ -85,12 +85,12 @@ impl RedisStorage {
         self.dial_timeout.clone().unwrap_or_else(|| Self::DIAL_TIMEOUT.into())
     }
 
-    /// How long to wait for an answer.
+    /// How long to wait for a response.
     pub fn read_timeout(&self) -> Duration {
         self.read_timeout.clone().unwrap_or_else(|| Self::READ_TIMEOUT.into())
     }
 
-    /// How long to wait until a command is sent.
+    /// How long sending a command may take.
     pub fn write_timeout(&self) -> Duration {
         self.write_timeout.clone().unwrap_or_else(|| Self::WRITE_TIMEOUT.into())
     }
@@ -101,7 +101,7 @@ impl RedisStorage {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisSentinel {
-    /// The name that the Sentinels have for the primary.
+    /// The name of the primary, as configured in the Sentinels.
     pub master_name: String,
     /// The addresses of the Sentinels, as host:port. Set this or sentinelService.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -153,9 +153,10 @@ pub struct RedisAclUser {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RedisTls {
-    /// Whether the server's certificate goes unchecked. Anyone on the way can then read along: for tests only.
+    /// Whether verification of the server's certificate is skipped. The connection can then be intercepted: for tests
+    /// only.
     pub insecure_skip_verify: Option<bool>,
-    /// The Secret key that holds the certificates, in PEM, of the authority that issued the server's. Without it,
-    /// the well-known public authorities are trusted.
+    /// The Secret key that holds the CA certificates, in PEM, for the server's certificate. Without it, the public
+    /// certificate authorities are trusted.
     pub ca_cert_secret_ref: Option<SecretKeyRef>,
 }

@@ -1,4 +1,4 @@
-//! Who may get tokens without a user who logs in here: delegates, and those that other issuers vouch for.
+//! Who may get tokens without a user login here: delegates, and subjects of other trusted issuers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::{Duration, duration, list, refs::SecretKeyRef};
 
 const RESOURCE_URL: &str = "^https?://[^[:space:]]+$";
 
-/// A client that exchanges a user's token for one with which it acts for that user (RFC 8693).
+/// A client that exchanges a user's token for one with which it acts on behalf of that user (RFC 8693).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = [{
@@ -21,14 +21,14 @@ pub struct DelegateClient {
     pub client_id: String,
     /// The Secret key that holds the client's secret, of at least 32 characters.
     pub client_secret_ref: SecretKeyRef,
-    /// The most that the client's tokens may allow. They never allow more than the user's own token does.
+    /// The largest set of scopes that the client's tokens may have. They never exceed those of the user's own token.
     #[schemars(
         length(min = 1, max = 10),
         inner(length(min = 1, max = 256)),
         transform = list::atomic
     )]
     pub scopes: Vec<String>,
-    /// The audiences that the client may ask for, out of those that this server issues tokens for.
+    /// The audiences that the client may request, out of those that this server issues tokens for.
     #[schemars(
         length(min = 1, max = 10),
         inner(length(min = 1, max = 2048)),
@@ -37,10 +37,10 @@ pub struct DelegateClient {
     pub audiences: Vec<String>,
 }
 
-/// Another issuer whose tokens this server takes in exchange for its own.
+/// Another issuer whose tokens this server accepts in exchange for its own.
 ///
-/// There are two ways, which can stand side by side. A delegate hands in a user's token and acts for that user: it
-/// needs expectedAudience and allowedDelegateClients. A workload hands in a token about itself: it needs
+/// There are two flows, which can be combined. A delegate presents a user's token and acts on behalf of that user: it
+/// needs expectedAudience and allowedDelegateClients. A workload presents a token about itself: it needs
 /// jwtBearerGrant.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -60,43 +60,44 @@ pub struct DelegateClient {
     },
     {
         "rule": "!(has(self.allowPrivateIPs) && self.allowPrivateIPs) || (has(self.jwksUrl) && self.jwksUrl != \"\")",
-        "message": "allowPrivateIPs needs jwksUrl, so that a private address is one that you named",
+        "message": "allowPrivateIPs needs jwksUrl, so that only an address that you configured can be private",
     },
     {
         "rule": "(has(self.jwtBearerGrant) && !((has(self.actorClaim) && size(self.actorClaim) > 0) || (has(self.actorMatcher) && size(self.actorMatcher) > 0) || (has(self.allowMayAct) && self.allowMayAct) || (has(self.allowedActors) && size(self.allowedActors) > 0))) || (has(self.expectedAudience) && size(self.expectedAudience) > 0)",
-        "message": "expectedAudience must be set, unless jwtBearerGrant stands without actorClaim, allowedActors, actorMatcher and allowMayAct",
+        "message": "expectedAudience must be set, unless jwtBearerGrant is set without actorClaim, allowedActors, actorMatcher and allowMayAct",
     },
     {
         "rule": "!((has(self.expectedAudience) && size(self.expectedAudience) > 0) || (has(self.actorClaim) && size(self.actorClaim) > 0) || (has(self.actorMatcher) && size(self.actorMatcher) > 0) || (has(self.allowMayAct) && self.allowMayAct)) || (has(self.allowedDelegateClients) && size(self.allowedDelegateClients) > 0)",
-        "message": "allowedDelegateClients must be set with expectedAudience, actorClaim, actorMatcher or allowMayAct: say who may act for users",
+        "message": "allowedDelegateClients must be set with expectedAudience, actorClaim, actorMatcher or allowMayAct: list the clients that may act for users",
     },
 ]))]
 pub struct TrustedIssuer {
-    /// The issuer, exactly as the iss claim of its tokens has it. Each can be listed once, and this server's own
-    /// cannot.
+    /// The issuer, exactly as in the iss claim of its tokens. Each can be listed once; this server's own issuer
+    /// cannot be listed.
     #[schemars(length(min = 1, max = 2048))]
     pub issuer_url: String,
     /// The audience that a user's token from this issuer must carry to be exchanged.
     #[schemars(length(min = 1, max = 2048))]
     pub expected_audience: Option<String>,
-    /// The address of the issuer's keys. The default is the one in its discovery document.
+    /// The URL of the issuer's keys (JWKS). The default is the one in its discovery document.
     #[schemars(length(max = 2048))]
     pub jwks_url: Option<String>,
-    /// Whether the issuer's keys may be fetched over http. Anyone on the way can then forge tokens: for tests only.
+    /// Whether the issuer's keys may be fetched over http. Anyone on the network path can then forge tokens: for
+    /// tests only.
     #[serde(rename = "insecureAllowHTTP")]
     pub insecure_allow_http: Option<bool>,
     /// Whether jwksUrl may have a private address. Set it for an issuer within the cluster.
     #[serde(rename = "allowPrivateIPs")]
     pub allow_private_ips: Option<bool>,
-    /// The claim that names the client which the issuer gave the token to. The default is azp.
+    /// The claim that names the client to which the issuer issued the token. The default is azp.
     #[schemars(length(max = 64))]
     pub actor_claim: Option<String>,
     /// The clients of the issuer, by the value of actorClaim, whose tokens may be exchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 50), inner(length(min = 1, max = 256)), transform = list::atomic)]
     pub allowed_actors: Vec<String>,
-    /// A CEL expression over claims that says whether a token may be exchanged, for when a list of actors does not
-    /// do.
+    /// A CEL expression over claims that decides whether a token may be exchanged, for rules that a list of actors
+    /// cannot express.
     #[schemars(length(max = 4096))]
     pub actor_matcher: Option<String>,
     /// The clients of this server, by their IDs, that may exchange tokens of this issuer. A single * means all.
@@ -110,8 +111,8 @@ pub struct TrustedIssuer {
     /// Whether a token may itself name, in its may_act claim, the client that acts for the user.
     #[schemars(extend("default" = false))]
     pub allow_may_act: Option<bool>,
-    /// Lets workloads that the issuer vouches for get tokens of their own for a signed assertion (RFC 7523), with no
-    /// client secret. Each assertion can be used once.
+    /// Lets workloads of this issuer get their own tokens for a signed assertion (RFC 7523), without a client secret.
+    /// Each assertion can be used once.
     pub jwt_bearer_grant: Option<JwtBearerGrant>,
 }
 
@@ -132,10 +133,10 @@ pub struct JwtBearerGrant {
     /// How old an assertion may be, for example 5m.
     #[schemars(transform = duration::unchecked)]
     pub max_assertion_age: Duration,
-    /// Who may get tokens, and for what. A subject that is not listed gets none.
+    /// Which subjects may get tokens, and for which resources. A subject that is not listed gets none.
     #[schemars(length(min = 1, max = 50), transform = list::atomic)]
     pub subject_bindings: Vec<SubjectBinding>,
-    /// Audiences that an assertion may carry. The default is the address of this server's token endpoint.
+    /// Audiences that an assertion may carry. The default is the URL of this server's token endpoint.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 50),
@@ -145,14 +146,14 @@ pub struct JwtBearerGrant {
     pub accepted_audiences: Vec<String>,
 }
 
-/// What one subject may get tokens for.
+/// The resources that one subject may get tokens for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SubjectBinding {
     /// The sub claim of the assertion, in full: there are no wildcards.
     #[schemars(length(min = 1, max = 256), regex(pattern = "^[^*]+$"))]
     pub subject: String,
-    /// The addresses of the resources that it may get tokens for.
+    /// The URLs of the resources that it may get tokens for.
     #[schemars(
         length(min = 1, max = 50),
         inner(length(min = 1, max = 2048), regex(pattern = RESOURCE_URL)),

@@ -8,8 +8,8 @@ use crate::list;
 
 const ROLE_ARN: &str = r"^arn:(aws|aws-cn|aws-us-gov):iam::\d{12}:role/[\w+=,.@\-_/]+$";
 
-/// Temporary AWS credentials: the caller's token is traded at AWS STS for a role, and requests are signed with that
-/// role (SigV4).
+/// Temporary AWS credentials: the caller's token is exchanged at AWS STS for a role, and requests are signed with
+/// that role (SigV4).
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,24 +20,24 @@ pub struct AwsSts {
     /// The name of the AWS service that requests are signed for.
     #[schemars(extend("default" = AwsSts::DEFAULT_SERVICE))]
     pub service: Option<String>,
-    /// The role for callers that no mapping matches. Without it, they are refused.
+    /// The role for callers that no mapping matches. Without it, their requests are rejected.
     #[schemars(regex(pattern = ROLE_ARN))]
     pub fallback_role_arn: Option<String>,
     /// Which callers get which role. Set this, fallbackRoleArn or both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub role_mappings: Vec<RoleMapping>,
-    /// The token claim that the mappings' claim is looked for in.
+    /// The token claim whose values the mappings' claim is compared with.
     #[schemars(extend("default" = AwsSts::DEFAULT_ROLE_CLAIM))]
     pub role_claim: Option<String>,
     /// How long credentials are valid, in seconds: from 15 minutes to 12 hours, and no longer than the role allows.
     #[schemars(range(min = 900, max = 43200), extend("default" = AwsSts::DEFAULT_SESSION_DURATION))]
     pub session_duration: Option<i32>,
-    /// The token claim that becomes the name of the session, which AWS CloudTrail records as the user.
+    /// The token claim that becomes the session name, which AWS CloudTrail records as the user.
     #[schemars(extend("default" = AwsSts::DEFAULT_SESSION_NAME_CLAIM))]
     pub session_name_claim: Option<String>,
-    /// The upstream provider whose token is traded, by its name. Only a VirtualMCPServer with an authorization server
-    /// reads it; the default there is the first provider.
+    /// The upstream provider whose token is exchanged, by its name. Only a VirtualMCPServer with an authorization
+    /// server reads it; the default there is the first provider.
     pub subject_provider_name: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl AwsSts {
         self.service.as_deref().unwrap_or(Self::DEFAULT_SERVICE)
     }
 
-    /// The token claim that mappings look in.
+    /// The token claim that mappings are compared with.
     pub fn role_claim(&self) -> &str {
         self.role_claim.as_deref().unwrap_or(Self::DEFAULT_ROLE_CLAIM)
     }
@@ -62,7 +62,7 @@ impl AwsSts {
         self.session_duration.unwrap_or(Self::DEFAULT_SESSION_DURATION)
     }
 
-    /// The token claim that names the session.
+    /// The token claim that becomes the session name.
     pub fn session_name_claim(&self) -> &str {
         self.session_name_claim.as_deref().unwrap_or(Self::DEFAULT_SESSION_NAME_CLAIM)
     }
@@ -76,13 +76,14 @@ pub struct RoleMapping {
     /// A value that the claim roleClaim of the caller's token must contain, for example the name of a group.
     #[schemars(length(min = 1))]
     pub claim: Option<String>,
-    /// A CEL expression over claims that is true for the callers meant. One that fails does not match.
+    /// A CEL expression over claims. It matches callers for which it is true; an expression that fails does not
+    /// match.
     #[schemars(length(min = 1))]
     pub matcher: Option<String>,
     /// The role to assume.
     #[schemars(regex(pattern = ROLE_ARN))]
     pub role_arn: String,
-    /// When several mappings match, the one with the lowest number wins, and one without a number comes last. Among
+    /// When several mappings match, the one with the lowest number wins; mappings without a number come last. Among
     /// equals, the first in the list wins.
     #[schemars(range(min = 0))]
     pub priority: Option<i32>,

@@ -1,4 +1,4 @@
-//! The ways that trade the caller's token for another one.
+//! The authentication methods that exchange the caller's token for another one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::{Duration, auth_server::PROVIDER_NAME, duration, list, refs::SecretKe
 
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 
-/// An OAuth token exchange (RFC 8693): a token service gives another token for the caller's, on each request.
+/// An OAuth token exchange (RFC 8693): a token service exchanges the caller's token for another one, on each request.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -19,19 +19,19 @@ pub struct TokenExchange {
     pub client_id: Option<String>,
     /// The Secret key that holds the client secret.
     pub client_secret_ref: Option<SecretKeyRef>,
-    /// The audience to ask for: whom the new token is meant for.
+    /// The audience to request: the intended recipient of the new token.
     pub audience: String,
-    /// The scopes to ask for. Without any, the token service decides.
+    /// The scopes to request. Without any, the token service decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,
-    /// What the caller's token is: access_token, id_token or jwt, or the full URN of one of these. The default is
+    /// The type of the caller's token: access_token, id_token or jwt, or the full URN of one of these. The default is
     /// access_token.
     #[schemars(regex(
         pattern = "^(access_token|id_token|jwt|urn:ietf:params:oauth:token-type:(access_token|id_token|jwt))?$"
     ))]
     pub subject_token_type: Option<String>,
-    /// A header that carries the new token while Authorization stays as it came. Without it, the new token
+    /// A header that carries the new token while Authorization is forwarded unchanged. Without it, the new token
     /// replaces the one in Authorization. A VirtualMCPServer does not read it.
     pub external_token_header_name: Option<String>,
     /// The upstream provider whose token is exchanged, by its name. Only a VirtualMCPServer with an authorization
@@ -39,7 +39,7 @@ pub struct TokenExchange {
     pub subject_provider_name: Option<String>,
 }
 
-/// The on-behalf-of flow of Microsoft Entra ID: a token for another API, in the name of the caller.
+/// The on-behalf-of flow of Microsoft Entra ID: a token for another API, on behalf of the caller.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,16 +52,16 @@ pub struct OnBehalfOf {
         )
     )]
     pub tenant_id: Option<String>,
-    /// The base address of the login service. Set it for a national cloud; the default is the worldwide one.
+    /// The base URL of the login service. Set it for a national cloud; the default is the worldwide one.
     #[schemars(regex(pattern = r"^https://[^\s?#@]+[^/\s?#@]$"))]
     pub authority: Option<String>,
     /// The application (client) ID that the proxy presents.
     pub client_id: Option<String>,
     /// The Secret key that holds the client secret.
     pub client_secret_ref: Option<SecretKeyRef>,
-    /// The API that the token is meant for, by its application ID URI.
+    /// The audience of the token: the application ID URI of the API.
     pub audience: Option<String>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 20),
@@ -72,7 +72,7 @@ pub struct OnBehalfOf {
     /// The upstream provider whose token is exchanged, by its name. The default is the caller's own token.
     #[schemars(length(min = 1, max = 63), regex(pattern = PROVIDER_NAME))]
     pub subject_token_provider_name: Option<String>,
-    /// How long before its end a token is no longer used, for example 30s.
+    /// How long before it expires a token is no longer used, for example 30s.
     #[schemars(transform = duration::unchecked)]
     pub cache_skew: Option<Duration>,
 }
@@ -93,24 +93,24 @@ pub struct CrossAppAccess {
     /// The token endpoint of the other application's authorization server, for the second step. It is https, or
     /// http on localhost.
     pub target_token_url: String,
-    /// Whether targetTokenUrl may use http for any host. Tokens then travel in the clear: for tests only.
+    /// Whether targetTokenUrl may use http for any host. Tokens are then sent unencrypted: for tests only.
     pub insecure_target_token_url: Option<bool>,
     /// The client ID that is presented to the other application's authorization server.
     pub target_client_id: Option<String>,
     /// The Secret key that holds the client secret for the other application's authorization server.
     pub target_client_secret_ref: Option<SecretKeyRef>,
-    /// The issuer of the other application's authorization server: whom the assertion is meant for.
+    /// The issuer of the other application's authorization server: the audience of the assertion.
     pub target_audience: String,
-    /// The address of the resource that the access token is for, when the authorization server guards several.
+    /// The URL of the resource that the access token is for, when the authorization server serves several (RFC 8707).
     pub target_resource: Option<String>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,
     /// The upstream provider whose ID token is used, by its name. With one upstream provider it can be left out;
     /// with several, set it.
     pub subject_provider_name: Option<String>,
-    /// What the caller's token is. An ID token is the only kind that the flow knows, and the default.
+    /// The type of the caller's token. The flow supports only an ID token, which is the default.
     #[schemars(extend("enum" = [ID_TOKEN]))]
     pub subject_token_type: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The ways in which a proxy authenticates to what stands behind it.
+//! The methods by which a proxy authenticates to its backend.
 
 mod aws_sts;
 mod exchange;
@@ -26,11 +26,11 @@ pub struct HeaderInjection {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BearerToken {
-    /// The Secret key that holds the token. It is sent as it is, after the word Bearer.
+    /// The Secret key that holds the token. It is sent unchanged, after "Bearer".
     pub token_secret_ref: SecretKeyRef,
 }
 
-/// The token that the caller got from an upstream provider of the embedded authorization server.
+/// The token of the caller from an upstream provider of the embedded authorization server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpstreamInject {

@@ -1,4 +1,4 @@
-//! EmbeddingServer: turns texts into vectors, for searching tools by meaning.
+//! EmbeddingServer: computes embeddings, for semantic search of tools.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,8 +14,8 @@ use crate::{
     workload::{EnvVar, MetadataOverrides, Resources},
 };
 
-/// An EmbeddingServer runs a model that turns texts into vectors (Text Embeddings Inference). A VirtualMCPServer with
-/// the optimizer uses it, by embeddingServerRef, to find the tools that fit a request.
+/// An EmbeddingServer runs a model that computes embeddings of texts (Text Embeddings Inference). A VirtualMCPServer
+/// with the optimizer refers to it by embeddingServerRef and uses it to find tools that match a request.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -42,7 +42,7 @@ pub struct EmbeddingServerSpec {
     /// The model, by its name on Hugging Face.
     #[schemars(extend("default" = EmbeddingServerSpec::DEFAULT_MODEL))]
     pub model: Option<String>,
-    /// The Secret key that holds a Hugging Face token, for models that ask for one.
+    /// The Secret key that holds a Hugging Face token, for models that require one.
     pub hf_token_secret_ref: Option<SecretKeyRef>,
     /// The container image of the server.
     #[schemars(extend("default" = EmbeddingServerSpec::DEFAULT_IMAGE))]
@@ -61,9 +61,9 @@ pub struct EmbeddingServerSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub env: Vec<EnvVar>,
-    /// What the server's container asks for and may use.
+    /// The resource requests and limits of the server's container.
     pub resources: Option<Resources>,
-    /// A volume that keeps the model, so that a restarted pod need not fetch it again.
+    /// A volume for the model, so that a restarted pod does not download it again.
     pub model_cache: Option<ModelCache>,
     /// A patch for the pod, in the format of a pod template. The server's container is called embedding.
     pub pod_template_spec: Option<RawObject>,
@@ -115,24 +115,24 @@ text_enum! {
 }
 
 text_enum! {
-    /// Who may use a volume at once.
+    /// How many nodes may mount a volume.
     pub enum AccessMode {
-        /// The pods of one node.
+        /// Read-write by one node.
         #[default]
         ReadWriteOnce = "ReadWriteOnce",
-        /// The pods of many nodes.
+        /// Read-write by many nodes.
         ReadWriteMany = "ReadWriteMany",
-        /// The pods of many nodes, for reading alone.
+        /// Read-only by many nodes.
         ReadOnlyMany = "ReadOnlyMany",
     }
 }
 
-/// A volume that keeps the model.
+/// A volume for the model.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCache {
-    /// Whether there is such a volume.
+    /// Whether the volume is created.
     #[schemars(extend("default" = true))]
     pub enabled: Option<bool>,
     /// The size of the volume.
@@ -140,7 +140,7 @@ pub struct ModelCache {
     pub size: Option<Quantity>,
     /// The StorageClass of the volume. Without it, the cluster's default is used.
     pub storage_class_name: Option<String>,
-    /// Who may use the volume at once.
+    /// How many nodes may mount the volume.
     #[schemars(extend("default" = AccessMode::default()))]
     pub access_mode: Option<AccessMode>,
 }
@@ -148,7 +148,7 @@ pub struct ModelCache {
 impl ModelCache {
     const DEFAULT_SIZE: &str = "10Gi";
 
-    /// Whether there is such a volume.
+    /// Whether the volume is created.
     pub fn enabled(&self) -> bool {
         self.enabled.unwrap_or(true)
     }
@@ -185,38 +185,38 @@ pub struct StatefulSetOverrides {
 }
 
 text_enum! {
-    /// Where an EmbeddingServer is in its life.
+    /// The phase of an EmbeddingServer.
     pub enum EmbeddingServerPhase {
-        /// Its pods are on their way.
+        /// Its pods are starting.
         #[default]
         Pending = "Pending",
-        /// It fetches the model.
+        /// It downloads the model.
         Downloading = "Downloading",
-        /// It answers requests.
+        /// It serves requests.
         Ready = "Ready",
-        /// It cannot run as it is: status.message and the conditions say why.
+        /// It cannot run: see status.message and the conditions.
         Failed = "Failed",
         /// It is being deleted.
         Terminating = "Terminating",
     }
 }
 
-/// What is known of an EmbeddingServer.
+/// The observed state of an EmbeddingServer.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EmbeddingServerStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Where the server is in its life, in one word.
+    /// A one-word summary of the conditions.
     pub phase: Option<EmbeddingServerPhase>,
-    /// Why the phase is what it is, in one sentence.
+    /// The reason for the phase, in one sentence.
     pub message: Option<String>,
     /// The address of the server within the cluster.
     pub url: Option<String>,
-    /// How many pods are ready.
+    /// The number of ready pods.
     pub ready_replicas: Option<i32>,
-    /// The state of the server, aspect by aspect.
+    /// The conditions of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{RawObject, config_status::ConfigStatus};
 
 /// An MCPAuthzConfig holds authorization policies that several servers share by authzConfigRef. Once a server uses
-/// one, what no policy permits is denied.
+/// one, requests that no policy permits are denied.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "toolhive.stacklok.dev",
@@ -31,12 +31,12 @@ use crate::{RawObject, config_status::ConfigStatus};
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MCPAuthzConfigSpec {
-    /// What decides: cedarv1 for Cedar policies that the proxy evaluates itself, or httpv1 for a policy decision
-    /// point that it asks over HTTP.
+    /// The authorizer: cedarv1 for Cedar policies that the proxy evaluates itself, or httpv1 for a policy decision
+    /// point that it queries over HTTP.
     #[serde(rename = "type")]
     #[schemars(length(min = 1))]
     pub type_: String,
-    /// The configuration of what decides. For cedarv1: policies (a list of Cedar texts), entities_json,
+    /// The configuration of the authorizer. For cedarv1: policies (a list of Cedar policies), entities_json,
     /// group_claim_name, role_claim_name and group_entity_type. For httpv1: http (url, timeout in seconds,
     /// insecure_skip_verify), context (include_args, include_operation) and claim_mapping (mpe or standard).
     pub config: RawObject,

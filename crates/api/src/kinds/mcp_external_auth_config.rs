@@ -1,4 +1,4 @@
-//! MCPExternalAuthConfig: how proxies authenticate to what stands behind them.
+//! MCPExternalAuthConfig: how proxies authenticate to their backends.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// An MCPExternalAuthConfig says how a proxy authenticates to what stands behind it, or describes an authorization
-/// server for the proxy to run. Workloads in the same namespace refer to it by name, and several can share it.
+/// An MCPExternalAuthConfig defines how a proxy authenticates to its backend, or describes an authorization server
+/// for the proxy to run. Workloads in the same namespace refer to it by name, and several can share it.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -75,24 +75,23 @@ use crate::{
     },
     {
         "rule": "self.type == 'unauthenticated' ? (!has(self.tokenExchange) && !has(self.headerInjection) && !has(self.bearerToken) && !has(self.embeddedAuthServer) && !has(self.awsSts) && !has(self.upstreamInject) && !has(self.obo) && !has(self.xaa)) : true",
-        "message": "type unauthenticated stands alone: leave out everything else, or choose the type that it belongs to",
+        "message": "type unauthenticated takes no further fields: remove them, or choose the type that they belong to",
     },
 ]))]
 pub struct MCPExternalAuthConfigSpec {
-    /// The way to authenticate. Fill in the field of the same name as well; unauthenticated has none.
+    /// The authentication method. Set the field of the same name as well; unauthenticated has none.
     #[serde(rename = "type")]
     pub type_: ExternalAuthType,
-    /// A token service that gives another token for the caller's. Set it with type tokenExchange.
+    /// A token service that exchanges the caller's token for another one. Set it with type tokenExchange.
     pub token_exchange: Option<TokenExchange>,
     /// A header with a fixed value. Set it with type headerInjection.
     pub header_injection: Option<HeaderInjection>,
     /// One bearer token for all callers. Set it with type bearerToken.
     pub bearer_token: Option<BearerToken>,
-    /// The authorization server that the proxy runs. It sends users to an identity provider to log in and gives MCP
-    /// clients tokens of its own. Set it with type embeddedAuthServer.
+    /// The authorization server that the proxy runs. It sends users to an identity provider to log in and issues its
+    /// own tokens to MCP clients. Set it with type embeddedAuthServer.
     pub embedded_auth_server: Option<EmbeddedAuthServer>,
-    /// A role at AWS, got from AWS STS for the caller's token, that requests are signed with. Set it with type
-    /// awsSts.
+    /// An AWS role that AWS STS grants for the caller's token; requests are signed with it. Set it with type awsSts.
     pub aws_sts: Option<AwsSts>,
     /// The caller's token from an upstream provider. Set it with type upstreamInject.
     pub upstream_inject: Option<UpstreamInject>,
@@ -104,25 +103,25 @@ pub struct MCPExternalAuthConfigSpec {
 }
 
 text_enum! {
-    /// How a proxy authenticates to what stands behind it.
+    /// How a proxy authenticates to its backend.
     pub enum ExternalAuthType {
-        /// It trades the caller's token for another one (RFC 8693).
+        /// It exchanges the caller's token for another one (RFC 8693).
         TokenExchange = "tokenExchange",
         /// It sends a header with a fixed value. VirtualMCPServers do this; other workloads ignore it.
         HeaderInjection = "headerInjection",
         /// It sends one token for all callers. MCPRemoteProxies do this.
         BearerToken = "bearerToken",
-        /// It sends nothing of its own.
+        /// It sends no credentials.
         #[default]
         Unauthenticated = "unauthenticated",
-        /// It runs an authorization server, and sends the tokens that users got from its upstream provider.
+        /// It runs an authorization server, and sends the users' tokens from its upstream provider.
         EmbeddedAuthServer = "embeddedAuthServer",
         /// It signs requests with temporary credentials of AWS.
         AwsSts = "awsSts",
         /// It sends the caller's token from one upstream provider. VirtualMCPServers with an authorization server do
         /// this; other workloads ignore it.
         UpstreamInject = "upstreamInject",
-        /// It gets a token in the caller's name from Microsoft Entra ID. It is accepted but not carried out: the
+        /// It gets a token on behalf of the caller from Microsoft Entra ID. It is accepted but not supported: the
         /// condition Valid is False.
         Obo = "obo",
         /// It gets a token of another application through the identity provider. VirtualMCPServers with an

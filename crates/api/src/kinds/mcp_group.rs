@@ -1,4 +1,4 @@
-//! MCPGroup: servers that belong together.
+//! MCPGroup: a named group of servers.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -11,8 +11,8 @@ use crate::{
     list,
 };
 
-/// An MCPGroup is a name for MCP servers that belong together. MCPServers, MCPRemoteProxies and MCPServerEntries
-/// join it with their groupRef; a VirtualMCPServer offers its members as one server.
+/// An MCPGroup is a named group of MCP servers. MCPServers, MCPRemoteProxies and MCPServerEntries join it with their
+/// groupRef; a VirtualMCPServer offers its members as one server.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -41,7 +41,7 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MCPGroupSpec {
-    /// What the group is for, in your own words.
+    /// A description of the group.
     pub description: Option<String>,
 }
 
@@ -50,20 +50,20 @@ text_enum! {
     pub enum MCPGroupPhase {
         /// The members are listed in the status.
         Ready = "Ready",
-        /// The group has not been looked at yet.
+        /// The group has not been reconciled yet.
         #[default]
         Pending = "Pending",
-        /// The members could not be listed: the conditions say why.
+        /// The members could not be listed: see the conditions.
         Failed = "Failed",
     }
 }
 
-/// What is known of an MCPGroup.
+/// The observed state of an MCPGroup.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MCPGroupStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
     /// Whether the members are known, in one word.
     #[schemars(extend("default" = MCPGroupPhase::default()))]
@@ -86,7 +86,7 @@ pub struct MCPGroupStatus {
     pub entries: Vec<String>,
     /// How many MCPServerEntries are in the group.
     pub entry_count: Option<i32>,
-    /// The state of the group, aspect by aspect.
+    /// The conditions of the group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

@@ -1,4 +1,4 @@
-//! MCPOIDCConfig: whose tokens are accepted.
+//! MCPOIDCConfig: which issuer's tokens are accepted.
 
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -11,8 +11,8 @@ use crate::{
     refs::{CaBundleRef, SecretKeyRef},
 };
 
-/// An MCPOIDCConfig says whose access tokens are accepted, and how they are checked. Servers share it by
-/// oidcConfigRef, where each names the audience that is its own.
+/// An MCPOIDCConfig defines which issuer's access tokens are accepted, and how they are validated. Servers share it
+/// by oidcConfigRef, where each sets its own audience.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -50,9 +50,9 @@ pub struct MCPOIDCConfigSpec {
     /// Who issues the tokens.
     #[serde(rename = "type")]
     pub type_: OidcSource,
-    /// How tokens of the cluster's own service accounts are checked. Set it with type kubernetesServiceAccount.
+    /// How tokens of the cluster's own service accounts are validated. Set it with type kubernetesServiceAccount.
     pub kubernetes_service_account: Option<KubernetesServiceAccountOidc>,
-    /// The identity provider, written here. Set it with type inline.
+    /// The identity provider, inline. Set it with type inline.
     pub inline: Option<InlineOidc>,
 }
 
@@ -67,24 +67,24 @@ text_enum! {
     }
 }
 
-/// How tokens of the cluster's service accounts are checked.
+/// How tokens of the cluster's service accounts are validated.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesServiceAccountOidc {
-    /// Kept for manifests that set it. Which accounts may call is for authorization policies to say.
+    /// Accepted for compatibility, without effect. Use authorization policies to restrict which accounts may call.
     pub service_account: Option<String>,
-    /// Kept for manifests that set it. Which accounts may call is for authorization policies to say.
+    /// Accepted for compatibility, without effect. Use authorization policies to restrict which accounts may call.
     pub namespace: Option<String>,
-    /// The issuer that tokens must name. Set it where the cluster's issuer is not the usual one.
+    /// The issuer that tokens must name. Set it where the cluster's issuer is not the default.
     #[schemars(extend("default" = KubernetesServiceAccountOidc::DEFAULT_ISSUER))]
     pub issuer: Option<String>,
-    /// Where the issuer's keys are. Without it, the issuer is asked.
+    /// The URL of the issuer's keys (JWKS). Without it, they are discovered.
     pub jwks_url: Option<String>,
-    /// Where tokens that are not JWTs are looked up (RFC 7662).
+    /// The introspection endpoint for tokens that are not JWTs (RFC 7662).
     pub introspection_url: Option<String>,
-    /// Whether the proxy asks the cluster for the keys with its own service account and the cluster's certificates.
-    /// The default is true.
+    /// Whether the proxy fetches the keys from the cluster with its own service account and the cluster's CA
+    /// certificates. The default is true.
     pub use_cluster_auth: Option<bool>,
 }
 
@@ -96,7 +96,7 @@ impl KubernetesServiceAccountOidc {
         self.issuer.as_deref().unwrap_or(Self::DEFAULT_ISSUER)
     }
 
-    /// Whether the proxy asks the cluster for the keys as itself.
+    /// Whether the proxy fetches the keys from the cluster with its own service account.
     pub fn use_cluster_auth(&self) -> bool {
         self.use_cluster_auth.unwrap_or(true)
     }
@@ -107,17 +107,17 @@ impl KubernetesServiceAccountOidc {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InlineOidc {
-    /// The issuer that tokens must name, as a URL. Its OpenID configuration is found there.
+    /// The issuer that tokens must name, as a URL. Its OpenID configuration is discovered there.
     pub issuer: String,
-    /// Where the issuer's keys are. Without it, the issuer's OpenID configuration says.
+    /// The URL of the issuer's keys (JWKS). Without it, it is taken from the issuer's OpenID configuration.
     pub jwks_url: Option<String>,
-    /// Where tokens that are not JWTs are looked up (RFC 7662).
+    /// The introspection endpoint for tokens that are not JWTs (RFC 7662).
     pub introspection_url: Option<String>,
-    /// The client that the proxy is to the provider, for introspection.
+    /// The client ID of the proxy at the provider, for introspection.
     pub client_id: Option<String>,
     /// The Secret key that holds the client's secret.
     pub client_secret_ref: Option<SecretKeyRef>,
-    /// The certificates to trust when the provider's own is signed by a private authority.
+    /// The CA certificates for a provider whose certificate is signed by a private authority.
     pub ca_bundle_ref: Option<CaBundleRef>,
     /// A file in the proxy's container with a token to send when the keys are fetched.
     pub jwks_auth_token_path: Option<String>,
@@ -129,7 +129,7 @@ pub struct InlineOidc {
     #[serde(rename = "protectedResourceAllowPrivateIP")]
     #[schemars(extend("default" = false))]
     pub protected_resource_allow_private_ip: Option<bool>,
-    /// Whether the provider may be reached without TLS. Only for trying things out.
+    /// Whether the provider may be reached without TLS. For tests only.
     #[serde(rename = "insecureAllowHTTP")]
     #[schemars(extend("default" = false))]
     pub insecure_allow_http: Option<bool>,

@@ -43,11 +43,11 @@ use crate::{
 )]
 #[serde(rename_all = "camelCase")]
 pub struct MCPRegistrySpec {
-    /// The configuration file of the registry server, whole, as YAML. The operator does not look into it.
+    /// The complete configuration file of the registry server, as YAML. The operator does not parse it.
     #[serde(rename = "configYAML")]
     #[schemars(length(min = 1))]
     pub config_yaml: String,
-    /// A name for people to read. It has no effect.
+    /// A display name. It has no effect.
     pub display_name: Option<String>,
     /// Volumes to add to the pod, in the format of a pod's volumes: the files that configYAML refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,43 +61,43 @@ pub struct MCPRegistrySpec {
     pub pgpass_secret_ref: Option<SecretKeySelector>,
     /// A patch for the pod, in the format of a pod template. The server's container is called registry-api.
     pub pod_template_spec: Option<RawObject>,
-    /// Secrets with which the image is pulled. The operator's defaults are added.
+    /// The image pull secrets. The operator's defaults are added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub image_pull_secrets: Vec<LocalObjectReference>,
 }
 
 text_enum! {
-    /// Where an MCPRegistry is in its life.
+    /// The phase of an MCPRegistry.
     pub enum MCPRegistryPhase {
-        /// Its pod is on its way.
+        /// Its pod is starting.
         #[default]
         Pending = "Pending",
-        /// It answers requests.
+        /// It serves requests.
         Ready = "Ready",
-        /// It cannot run as it is: status.message and the conditions say why.
+        /// It cannot run: see status.message and the conditions.
         Failed = "Failed",
         /// It is being deleted.
         Terminating = "Terminating",
     }
 }
 
-/// What is known of an MCPRegistry.
+/// The observed state of an MCPRegistry.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MCPRegistryStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Where the registry is in its life, in one word.
+    /// A one-word summary of the conditions.
     pub phase: Option<MCPRegistryPhase>,
-    /// Why the phase is what it is, in one sentence.
+    /// The reason for the phase, in one sentence.
     pub message: Option<String>,
     /// The address of the registry within the cluster.
     pub url: Option<String>,
-    /// How many pods are ready.
+    /// The number of ready pods.
     pub ready_replicas: Option<i32>,
-    /// The state of the registry, aspect by aspect.
+    /// The conditions of the registry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

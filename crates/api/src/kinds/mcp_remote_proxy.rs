@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// An MCPRemoteProxy puts a proxy in the cluster in front of an MCP server that runs somewhere else, so that the
-/// cluster's own rules apply to it: who may call it, which tools they see, and what is recorded.
-/// The address to give to MCP clients is in status.url.
+/// cluster's own policies apply to it: which callers are allowed, which tools they see, and what is logged. The
+/// address for MCP clients is in status.url.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -60,13 +60,13 @@ use crate::{
 }]))]
 pub struct MCPRemoteProxySpec {
     /// The address of the remote MCP server. Addresses of the node, of the cluster's own API and of cloud metadata
-    /// services are always refused.
+    /// services are always rejected.
     #[schemars(regex(pattern = "^https?://"))]
     pub remote_url: String,
     /// Whether remoteUrl may be a private address or a name within the cluster.
     #[schemars(extend("default" = false))]
     pub allow_private_endpoint: Option<bool>,
-    /// How the remote server speaks MCP.
+    /// The MCP transport of the remote server.
     #[schemars(extend("default" = RemoteTransport::default()))]
     pub transport: Option<RemoteTransport>,
     /// The port that the proxy and its Service listen on.
@@ -74,52 +74,53 @@ pub struct MCPRemoteProxySpec {
     pub proxy_port: Option<i32>,
     /// Headers to add to every request to the remote server.
     pub header_forward: Option<HeaderForward>,
-    /// Whose tokens the proxy accepts. Without it, every request is accepted, as one local user.
+    /// The issuer whose tokens the proxy accepts. Without it, callers are not authenticated: every request is
+    /// accepted, as one local user.
     pub oidc_config_ref: Option<OidcConfigRef>,
-    /// Policies that decide which requests are let through. Use authzConfigRef to share them between servers.
+    /// Policies that decide which requests are allowed. Use authzConfigRef to share them between servers.
     pub authz_config: Option<AuthzConfig>,
-    /// An MCPAuthzConfig whose policies decide which requests are let through.
+    /// An MCPAuthzConfig whose policies decide which requests are allowed.
     pub authz_config_ref: Option<AuthzConfigRef>,
     /// The audit log of requests.
     pub audit: Option<Audit>,
-    /// An MCPToolConfig that chooses which tools are offered, and under what names.
+    /// An MCPToolConfig that selects which tools are offered, and under which names.
     pub tool_config_ref: Option<ToolConfigRef>,
-    /// An MCPExternalAuthConfig that says how the proxy authenticates to the remote server.
+    /// An MCPExternalAuthConfig that defines how the proxy authenticates to the remote server.
     pub external_auth_config_ref: Option<ExternalAuthConfigRef>,
-    /// An MCPExternalAuthConfig of type embeddedAuthServer: the proxy then is an OAuth authorization server as well.
+    /// An MCPExternalAuthConfig of type embeddedAuthServer: the proxy then also runs an OAuth authorization server.
     pub auth_server_ref: Option<AuthServerRef>,
-    /// An MCPTelemetryConfig that says where traces and metrics go.
+    /// An MCPTelemetryConfig that configures traces and metrics.
     pub telemetry_config_ref: Option<TelemetryConfigRef>,
-    /// What the proxy's container asks for and may use.
+    /// The resource requests and limits of the proxy's container.
     pub resources: Option<Resources>,
-    /// An existing ServiceAccount for the proxy's pod. Without it, one is made for this proxy alone, together with
-    /// the permissions that it needs.
+    /// An existing ServiceAccount for the proxy's pod. Without it, a dedicated one is created, with the permissions
+    /// that the proxy needs.
     pub service_account: Option<String>,
     /// A patch for the proxy's pod, in the format of a pod template. Lists are merged by name; the proxy's container
     /// is called toolhive.
     pub pod_template_spec: Option<RawObject>,
     /// Additions to the proxy's Deployment, pods and Service.
     pub resource_overrides: Option<ProxyOverrides>,
-    /// Whether X-Forwarded-* headers of requests are believed. Set it only behind a proxy that sets them itself.
+    /// Whether X-Forwarded-* headers of requests are trusted. Set it only behind a proxy that sets them itself.
     #[schemars(extend("default" = false))]
     pub trust_proxy_headers: Option<bool>,
-    /// A path that goes before the endpoint's in what SSE clients are told, for a proxy behind an ingress that
-    /// strips it.
+    /// A path prefix for the endpoint URL that is sent to SSE clients, for a proxy behind an ingress that strips the
+    /// prefix.
     pub endpoint_prefix: Option<String>,
     /// The MCPGroup that this proxy is a member of. A VirtualMCPServer serves the members of a group.
     pub group_ref: Option<GroupRef>,
-    /// Whether a client's requests keep going to the same proxy pod.
+    /// Whether requests of a client are always sent to the same proxy pod.
     #[schemars(extend("default" = SessionAffinity::default()))]
     pub session_affinity: Option<SessionAffinity>,
-    /// How many proxy pods to run. Leave it out to let an autoscaler or kubectl scale decide.
+    /// How many proxy pods to run. Leave it out to scale with an autoscaler or kubectl scale.
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// Where sessions are kept. Needed for more than one replica.
+    /// Where sessions are stored. Needed for more than one replica.
     pub session_storage: Option<SessionStorage>,
 }
 
 impl MCPRemoteProxySpec {
-    /// How the remote server speaks MCP.
+    /// The MCP transport of the remote server.
     pub fn transport(&self) -> RemoteTransport {
         self.transport.unwrap_or_default()
     }
@@ -131,38 +132,38 @@ impl MCPRemoteProxySpec {
 }
 
 text_enum! {
-    /// Where an MCPRemoteProxy is in its life.
+    /// The phase of an MCPRemoteProxy.
     pub enum MCPRemoteProxyPhase {
-        /// Its pods are on their way.
+        /// Its pods are starting.
         #[default]
         Pending = "Pending",
-        /// It answers requests.
+        /// It serves requests.
         Ready = "Ready",
-        /// It cannot run as it is: status.message and the conditions say why.
+        /// It cannot run: see status.message and the conditions.
         Failed = "Failed",
         /// It is being deleted.
         Terminating = "Terminating",
     }
 }
 
-/// What is known of an MCPRemoteProxy.
+/// The observed state of an MCPRemoteProxy.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MCPRemoteProxyStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Where the proxy is in its life, in one word.
+    /// A one-word summary of the conditions.
     pub phase: Option<MCPRemoteProxyPhase>,
-    /// Why the phase is what it is, in one sentence.
+    /// The reason for the phase, in one sentence.
     pub message: Option<String>,
-    /// The address of the proxy within the cluster: what to give to an MCP client.
+    /// The address of the proxy within the cluster, for MCP clients.
     pub url: Option<String>,
-    /// The address of the proxy from outside the cluster, where one is known.
+    /// The external address of the proxy, if known.
     pub external_url: Option<String>,
-    /// How many proxy pods there are.
+    /// The number of proxy pods.
     pub replicas: Option<i32>,
-    /// The labels of the proxy pods, as a selector: how an autoscaler finds them.
+    /// The label selector of the proxy pods, for autoscalers.
     pub selector: Option<String>,
     /// The hash of the MCPToolConfig that is in use.
     pub tool_config_hash: Option<String>,
@@ -176,7 +177,7 @@ pub struct MCPRemoteProxyStatus {
     pub oidc_config_hash: Option<String>,
     /// The hash of the MCPTelemetryConfig that is in use.
     pub telemetry_config_hash: Option<String>,
-    /// The state of the proxy, aspect by aspect.
+    /// The conditions of the proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

@@ -22,9 +22,9 @@ use crate::{
     },
 };
 
-/// An MCPServer runs one MCP server from a container image. skep starts the server, puts a proxy in front of it
-/// that authenticates, authorizes, limits and records requests, and publishes the proxy as a Service.
-/// The address to give to MCP clients is in status.url.
+/// An MCPServer runs one MCP server from a container image. skep starts the server, puts a proxy in front of it that
+/// authenticates, authorizes, rate-limits and audits requests, and exposes the proxy as a Service. The address for
+/// MCP clients is in status.url.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -63,32 +63,32 @@ use crate::{
     },
     {
         "rule": "!has(self.rateLimiting) || (has(self.sessionStorage) && self.sessionStorage.provider == 'redis')",
-        "message": "rateLimiting needs sessionStorage with provider redis, where the counters are kept",
+        "message": "rateLimiting needs sessionStorage with provider redis, where the counters are stored",
     },
     {
         "rule": "!(has(self.rateLimiting) && has(self.rateLimiting.perUser)) || has(self.oidcConfigRef) || has(self.externalAuthConfigRef)",
-        "message": "rateLimiting.perUser needs callers to be known: set oidcConfigRef or externalAuthConfigRef",
+        "message": "rateLimiting.perUser needs authenticated callers: set oidcConfigRef or externalAuthConfigRef",
     },
     {
         "rule": "!has(self.rateLimiting) || !has(self.rateLimiting.tools) || self.rateLimiting.tools.all(t, !has(t.perUser)) || has(self.oidcConfigRef) || has(self.externalAuthConfigRef)",
-        "message": "rateLimiting.tools[].perUser needs callers to be known: set oidcConfigRef or externalAuthConfigRef",
+        "message": "rateLimiting.tools[].perUser needs authenticated callers: set oidcConfigRef or externalAuthConfigRef",
     },
 ]))]
 pub struct MCPServerSpec {
     /// The container image of the MCP server.
     pub image: String,
-    /// How the server speaks MCP.
+    /// The MCP transport of the server.
     #[schemars(extend("default" = Transport::default()))]
     pub transport: Option<Transport>,
-    /// How the proxy offers a stdio server to clients. Servers that speak HTTP are offered as they are, and this
-    /// field has no effect on them.
+    /// How the proxy offers a stdio server to clients. It has no effect on servers that speak HTTP: they keep their
+    /// transport.
     #[schemars(extend("default" = ProxyMode::default()))]
     pub proxy_mode: Option<ProxyMode>,
     /// The port that the proxy and its Service listen on.
     #[schemars(range(min = 1, max = 65535), extend("default" = DEFAULT_PROXY_PORT))]
     pub proxy_port: Option<i32>,
-    /// The port that the server listens on within its pod, for the transports sse and streamable-http. The default
-    /// is 8080. The server finds it in the variables MCP_PORT and FASTMCP_PORT.
+    /// The port that the server listens on within its pod, for the transports sse and streamable-http. The default is
+    /// 8080. The server gets it in the environment variables MCP_PORT and FASTMCP_PORT.
     #[schemars(range(min = 1, max = 65535))]
     pub mcp_port: Option<i32>,
     /// Arguments for the server's container.
@@ -99,75 +99,76 @@ pub struct MCPServerSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub env: Vec<EnvVar>,
-    /// Directories of the node to mount into the proxy's pod. The server does not see them: mount its volumes
+    /// Directories of the node to mount into the proxy's pod, not into the server's: mount the server's volumes
     /// through podTemplateSpec, on the container mcp.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub volumes: Vec<HostVolume>,
-    /// What the proxy's container asks for and may use. For the server's own container, use podTemplateSpec.
+    /// The resource requests and limits of the proxy's container. For the server's own container, use
+    /// podTemplateSpec.
     pub resources: Option<Resources>,
     /// Secrets that become environment variables of the server's container. Each Secret can be listed once; for
     /// several keys of one Secret, use podTemplateSpec.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub secrets: Vec<SecretEnv>,
-    /// An existing ServiceAccount for the server's pod. Without it, one is made for this server alone, with no
-    /// permissions.
+    /// An existing ServiceAccount for the server's pod. Without it, a dedicated one without permissions is created.
     pub service_account: Option<String>,
-    /// What the server is meant to be allowed to do. It is passed on to the proxy; Kubernetes itself does not
-    /// enforce it.
+    /// The permissions that the server is intended to have. They are passed to the proxy; Kubernetes does not enforce
+    /// them.
     pub permission_profile: Option<PermissionProfile>,
     /// A patch for the server's pod, in the format of a pod template. Name the server's container mcp to change it.
     pub pod_template_spec: Option<RawObject>,
     /// Additions to the proxy's Deployment, pods and Service.
     pub resource_overrides: Option<ProxyOverrides>,
-    /// Whose tokens the proxy accepts. Without it, every request is accepted, as one local user.
+    /// The issuer whose tokens the proxy accepts. Without it, callers are not authenticated: every request is
+    /// accepted, as one local user.
     pub oidc_config_ref: Option<OidcConfigRef>,
-    /// Policies that decide which requests are let through. Use authzConfigRef to share them between servers.
+    /// Policies that decide which requests are allowed. Use authzConfigRef to share them between servers.
     pub authz_config: Option<AuthzConfig>,
-    /// An MCPAuthzConfig whose policies decide which requests are let through.
+    /// An MCPAuthzConfig whose policies decide which requests are allowed.
     pub authz_config_ref: Option<AuthzConfigRef>,
     /// The audit log of requests.
     pub audit: Option<Audit>,
-    /// An MCPToolConfig that chooses which tools are offered, and under what names.
+    /// An MCPToolConfig that selects which tools are offered, and under which names.
     pub tool_config_ref: Option<ToolConfigRef>,
-    /// An MCPExternalAuthConfig that says how the proxy authenticates to what stands behind it.
+    /// An MCPExternalAuthConfig that defines how the proxy authenticates to the server.
     pub external_auth_config_ref: Option<ExternalAuthConfigRef>,
-    /// An MCPWebhookConfig with webhooks that see, change or refuse requests.
+    /// An MCPWebhookConfig with webhooks that inspect, change or reject requests.
     pub webhook_config_ref: Option<WebhookConfigRef>,
-    /// An MCPExternalAuthConfig of type embeddedAuthServer: the proxy then is an OAuth authorization server as well.
+    /// An MCPExternalAuthConfig of type embeddedAuthServer: the proxy then also runs an OAuth authorization server.
     pub auth_server_ref: Option<AuthServerRef>,
-    /// An MCPTelemetryConfig that says where traces and metrics go.
+    /// An MCPTelemetryConfig that configures traces and metrics.
     pub telemetry_config_ref: Option<TelemetryConfigRef>,
-    /// Whether X-Forwarded-* headers of requests are believed. Set it only behind a proxy that sets them itself.
+    /// Whether X-Forwarded-* headers of requests are trusted. Set it only behind a proxy that sets them itself.
     #[schemars(extend("default" = false))]
     pub trust_proxy_headers: Option<bool>,
-    /// A path that goes before the endpoint's in what SSE clients are told, for a server behind an ingress that
-    /// strips it.
+    /// A path prefix for the endpoint URL that is sent to SSE clients, for a server behind an ingress that strips the
+    /// prefix.
     pub endpoint_prefix: Option<String>,
     /// The MCPGroup that this server is a member of. A VirtualMCPServer serves the members of a group.
     pub group_ref: Option<GroupRef>,
-    /// Whether a client's requests keep going to the same proxy pod.
+    /// Whether requests of a client are always sent to the same proxy pod.
     #[schemars(extend("default" = SessionAffinity::default()))]
     pub session_affinity: Option<SessionAffinity>,
-    /// How many proxy pods to run. Leave it out to let an autoscaler or kubectl scale decide. A stdio server has one
-    /// at most, because one process has one standard input.
+    /// How many proxy pods to run. Leave it out to scale with an autoscaler or kubectl scale. A stdio server has at
+    /// most one, because it is a single process with one standard input.
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// How many server pods to run. Leave it out to let an autoscaler or kubectl scale decide.
+    /// How many server pods to run. Leave it out to scale with an autoscaler or kubectl scale.
     #[schemars(range(min = 0))]
     pub backend_replicas: Option<i32>,
-    /// Where sessions are kept. Needed for more than one replica and for rateLimiting.
+    /// Where sessions are stored. Needed for more than one replica and for rateLimiting.
     pub session_storage: Option<SessionStorage>,
     /// Limits on how often tools are called.
     pub rate_limiting: Option<RateLimiting>,
 }
 
 impl MCPServerSpec {
-    /// The port that the server listens on unless the spec says otherwise.
+    /// The port that the server listens on by default.
     pub const DEFAULT_MCP_PORT: i32 = 8080;
 
-    /// How the server speaks MCP.
+    /// The MCP transport of the server.
     pub fn transport(&self) -> Transport {
         self.transport.unwrap_or_default()
     }
@@ -199,14 +200,14 @@ impl MCPServerSpec {
 }
 
 text_enum! {
-    /// How an MCP server speaks.
+    /// The MCP transport of a server.
     pub enum Transport {
-        /// Over standard input and output of its process.
+        /// Standard input and output of its process.
         #[default]
         Stdio = "stdio",
-        /// Over streamable HTTP.
+        /// Streamable HTTP.
         StreamableHttp = "streamable-http",
-        /// Over HTTP with server-sent events, the way of 2024. New servers speak streamable-http.
+        /// HTTP with server-sent events, the deprecated transport of 2024. New servers speak streamable-http.
         Sse = "sse",
     }
 }
@@ -278,14 +279,14 @@ pub struct PermissionProfile {
 }
 
 text_enum! {
-    /// Where an MCPServer is in its life.
+    /// The phase of an MCPServer.
     pub enum MCPServerPhase {
-        /// Its pods are on their way.
+        /// Its pods are starting.
         #[default]
         Pending = "Pending",
-        /// It answers requests.
+        /// It serves requests.
         Ready = "Ready",
-        /// It cannot run as it is: status.message and the conditions say why.
+        /// It cannot run: see status.message and the conditions.
         Failed = "Failed",
         /// It is being deleted.
         Terminating = "Terminating",
@@ -294,24 +295,24 @@ text_enum! {
     }
 }
 
-/// What is known of an MCPServer.
+/// The observed state of an MCPServer.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MCPServerStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Where the server is in its life, in one word.
+    /// A one-word summary of the conditions.
     pub phase: Option<MCPServerPhase>,
-    /// Why the phase is what it is, in one sentence.
+    /// The reason for the phase, in one sentence.
     pub message: Option<String>,
-    /// The address of the server within the cluster: what to give to an MCP client.
+    /// The address of the server within the cluster, for MCP clients.
     pub url: Option<String>,
-    /// How many proxy pods there are.
+    /// The number of proxy pods.
     pub replicas: Option<i32>,
-    /// How many proxy pods are ready.
+    /// The number of ready proxy pods.
     pub ready_replicas: Option<i32>,
-    /// The labels of the proxy pods, as a selector: how an autoscaler finds them.
+    /// The label selector of the proxy pods, for autoscalers.
     pub selector: Option<String>,
     /// The hash of the MCPToolConfig that is in use.
     pub tool_config_hash: Option<String>,
@@ -327,7 +328,7 @@ pub struct MCPServerStatus {
     pub telemetry_config_hash: Option<String>,
     /// The hash of the MCPWebhookConfig that is in use.
     pub webhook_config_hash: Option<String>,
-    /// The state of the server, aspect by aspect.
+    /// The conditions of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

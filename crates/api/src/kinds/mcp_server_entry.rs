@@ -38,48 +38,48 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct MCPServerEntrySpec {
     /// The address of the remote MCP server. Addresses of the node, of the cluster's own API and of cloud metadata
-    /// services are always refused.
+    /// services are always rejected.
     #[schemars(regex(pattern = "^https?://"))]
     pub remote_url: String,
     /// Whether remoteUrl may be a private address or a name within the cluster.
     #[schemars(extend("default" = false))]
     pub allow_private_endpoint: Option<bool>,
-    /// How the remote server speaks MCP.
+    /// The MCP transport of the remote server.
     pub transport: RemoteTransport,
     /// The MCPGroup that the entry is a member of.
     pub group_ref: GroupRef,
-    /// An MCPExternalAuthConfig that says how to authenticate to the remote server.
+    /// An MCPExternalAuthConfig that defines how to authenticate to the remote server.
     pub external_auth_config_ref: Option<ExternalAuthConfigRef>,
     /// Headers to add to every request to the remote server.
     pub header_forward: Option<HeaderForward>,
-    /// The certificates to trust when the remote server's own is signed by a private authority.
+    /// The CA certificates for a remote server whose certificate is signed by a private authority.
     pub ca_bundle_ref: Option<CaBundleRef>,
 }
 
 text_enum! {
     /// Whether an entry can be used.
     pub enum MCPServerEntryPhase {
-        /// Everything that it refers to is there.
+        /// All objects that it refers to exist.
         Valid = "Valid",
-        /// It has not been looked at yet, or waits for its group.
+        /// It has not been reconciled yet, or its group does not exist yet.
         #[default]
         Pending = "Pending",
-        /// It cannot be used as it is: the conditions say why.
+        /// It cannot be used: see the conditions.
         Failed = "Failed",
     }
 }
 
-/// What is known of an MCPServerEntry.
+/// The observed state of an MCPServerEntry.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MCPServerEntryStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
     /// Whether the entry can be used, in one word.
     #[schemars(extend("default" = MCPServerEntryPhase::default()))]
     pub phase: Option<MCPServerEntryPhase>,
-    /// The state of the entry, aspect by aspect.
+    /// The conditions of the entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

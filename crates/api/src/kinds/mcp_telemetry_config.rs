@@ -1,4 +1,4 @@
-//! MCPTelemetryConfig: where traces and metrics go.
+//! MCPTelemetryConfig: the configuration of traces and metrics.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use crate::{
     refs::{CaBundleRef, SecretKeyRef},
 };
 
-/// An MCPTelemetryConfig says where traces and metrics of MCP requests go. Servers share it by telemetryConfigRef,
-/// where each can give the service name that it reports under.
+/// An MCPTelemetryConfig configures the export of traces and metrics of MCP requests. Servers share it by
+/// telemetryConfigRef, where each can set its own service name.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -43,11 +43,11 @@ use crate::{
 pub struct MCPTelemetryConfigSpec {
     /// Traces and metrics that are sent to an OpenTelemetry collector.
     pub open_telemetry: Option<OpenTelemetry>,
-    /// Metrics that Prometheus collects.
+    /// Metrics that Prometheus scrapes.
     pub prometheus: Option<Prometheus>,
 }
 
-/// Metrics for Prometheus to collect.
+/// Metrics for Prometheus.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -69,13 +69,12 @@ pub struct OpenTelemetry {
     /// Whether anything is sent. The other fields have no effect while it is false.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
-    /// The address of the collector, as host:port or URL. Exports go there by OTLP over HTTP.
+    /// The address of the collector, as host:port or URL. Data is exported by OTLP over HTTP.
     pub endpoint: Option<String>,
     /// Whether the collector is reached without TLS.
     #[schemars(extend("default" = false))]
     pub insecure: Option<bool>,
-    /// Headers to send with every export. They can be read by everyone who can read this object: put secrets into
-    /// sensitiveHeaders.
+    /// Headers to send with every export. They are stored in plain text: put secrets into sensitiveHeaders.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// Headers whose values are taken from Secrets, for example an API key.
@@ -89,11 +88,11 @@ pub struct OpenTelemetry {
     pub tracing: Option<Tracing>,
     /// Metrics: counts and durations of MCP requests.
     pub metrics: Option<Metrics>,
-    /// Whether spans carry the older attribute names as well as those of the OpenTelemetry conventions for MCP. Turn
-    /// it off once no dashboard needs them.
+    /// Whether spans carry the older attribute names as well as those of the OpenTelemetry conventions for MCP.
+    /// Disable it when no dashboard needs them.
     #[schemars(extend("default" = true))]
     pub use_legacy_attributes: Option<bool>,
-    /// The certificates to trust when the collector's own is signed by a private authority.
+    /// The CA certificates for a collector whose certificate is signed by a private authority.
     pub ca_bundle_ref: Option<CaBundleRef>,
 }
 
@@ -116,7 +115,7 @@ pub struct Tracing {
     /// Whether spans are sent.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
-    /// The share of requests to trace, from 0 to 1. It is a text, so that 0.05 stays 0.05.
+    /// The share of requests to trace, from 0 to 1. It is a string, so that 0.05 is stored exactly.
     #[schemars(regex(pattern = "^(0(\\.\\d+)?|1(\\.0+)?)$"), extend("default" = "0.05"))]
     pub sampling_rate: Option<String>,
 }

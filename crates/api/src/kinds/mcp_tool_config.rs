@@ -1,4 +1,4 @@
-//! MCPToolConfig: which tools are offered, and under what names.
+//! MCPToolConfig: which tools are offered, and under which names.
 
 use std::collections::BTreeMap;
 

@@ -12,9 +12,9 @@ use crate::{
     vmcp::CompositeTool,
 };
 
-/// A VirtualMCPCompositeToolDefinition is a tool that runs a workflow: it calls other tools in order or side by side,
-/// asks the user where needed, and makes one answer of it all. A VirtualMCPServer offers it when it is named in
-/// spec.config.compositeToolRefs.
+/// A VirtualMCPCompositeToolDefinition is a tool that runs a workflow: it calls other tools in sequence or in
+/// parallel, prompts the user where needed, and combines the results into one. A VirtualMCPServer offers it when it
+/// is named in spec.config.compositeToolRefs.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
     group = "toolhive.stacklok.dev",
@@ -45,28 +45,28 @@ pub struct VirtualMCPCompositeToolDefinitionSpec {
 }
 
 text_enum! {
-    /// Whether a workflow can be run.
+    /// Whether a workflow is valid.
     pub enum ValidationStatus {
-        /// It can be run.
+        /// It is valid.
         Valid = "Valid",
-        /// It cannot be run: status.validationErrors say why.
+        /// It is invalid: see status.validationErrors.
         Invalid = "Invalid",
-        /// It was not looked at yet.
+        /// It has not been validated yet.
         #[default]
         Unknown = "Unknown",
     }
 }
 
-/// What is known of a VirtualMCPCompositeToolDefinition.
+/// The observed state of a VirtualMCPCompositeToolDefinition.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualMCPCompositeToolDefinitionStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Whether the workflow can be run.
+    /// Whether the workflow is valid.
     pub validation_status: Option<ValidationStatus>,
-    /// What is wrong with the workflow, one sentence for each fault.
+    /// The validation errors of the workflow, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub validation_errors: Vec<String>,
@@ -74,7 +74,7 @@ pub struct VirtualMCPCompositeToolDefinitionStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::set)]
     pub referencing_virtual_servers: Vec<String>,
-    /// The state of the definition, aspect by aspect.
+    /// The conditions of the definition.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,

@@ -1,4 +1,4 @@
-//! VirtualMCPServer: one MCP server that serves the tools of a whole group.
+//! VirtualMCPServer: one MCP server for the tools of a whole group.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ use crate::{
     workload::{SessionAffinity, SessionStorage},
 };
 
-/// A VirtualMCPServer makes one MCP server of all members of an MCPGroup. Clients connect to it alone: it shows them
-/// the tools, resources and prompts of all members, passes each call on to the member that has the tool, and
-/// authenticates to each member in its own way. The address to give to MCP clients is in status.url.
+/// A VirtualMCPServer combines all members of an MCPGroup into one MCP server. Clients connect only to it: it offers
+/// the tools, resources and prompts of all members, routes each call to the member that has the tool, and
+/// authenticates to each member as configured. The address for MCP clients is in status.url.
 #[skip_serializing_none]
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[kube(
@@ -60,60 +60,60 @@ use crate::{
 #[schemars(extend("x-kubernetes-validations" = [
     {
         "rule": "!has(self.config) || !has(self.config.rateLimiting) || (has(self.sessionStorage) && self.sessionStorage.provider == 'redis')",
-        "message": "config.rateLimiting needs sessionStorage with provider redis, where the counters are kept",
+        "message": "config.rateLimiting needs sessionStorage with provider redis, where the counters are stored",
     },
     {
         "rule": "!(has(self.config) && has(self.config.rateLimiting) && has(self.config.rateLimiting.perUser)) || (has(self.incomingAuth) && self.incomingAuth.type == 'oidc')",
-        "message": "config.rateLimiting.perUser needs callers to be known: set incomingAuth.type to oidc",
+        "message": "config.rateLimiting.perUser needs authenticated callers: set incomingAuth.type to oidc",
     },
     {
         "rule": "!has(self.config) || !has(self.config.rateLimiting) || !has(self.config.rateLimiting.tools) || self.config.rateLimiting.tools.all(t, !has(t.perUser)) || (has(self.incomingAuth) && self.incomingAuth.type == 'oidc')",
-        "message": "config.rateLimiting.tools[].perUser needs callers to be known: set incomingAuth.type to oidc",
+        "message": "config.rateLimiting.tools[].perUser needs authenticated callers: set incomingAuth.type to oidc",
     },
     {
         "rule": "!(has(self.embeddingServerRef) && has(self.config) && has(self.config.optimizer) && has(self.config.optimizer.embeddingProvider) && self.config.optimizer.embeddingProvider == 'openai')",
-        "message": "embeddingServerRef names a server of type tei: leave it out, or set config.optimizer.embeddingProvider to tei",
+        "message": "embeddingServerRef refers to a server of type tei: remove it, or set config.optimizer.embeddingProvider to tei",
     },
 ]))]
 pub struct VirtualMCPServerSpec {
-    /// The MCPGroup whose members are served. They may come and go while the server runs.
+    /// The MCPGroup whose members are served. Members can be added and removed while the server runs.
     pub group_ref: GroupRef,
     /// How clients are authenticated, and what they may do.
     pub incoming_auth: IncomingAuth,
-    /// How the server authenticates to the members of the group. Without it, to each member as the
-    /// externalAuthConfigRef of its own object says.
+    /// How the server authenticates to the members of the group. Without it, by the externalAuthConfigRef of each
+    /// member.
     pub outgoing_auth: Option<OutgoingAuth>,
-    /// Headers of a client's request that are passed on to the members, by name. Those that belong to one connection,
-    /// say where it came from, or carry credentials, such as Host, X-Forwarded-For, Authorization and Cookie, are
-    /// refused.
+    /// Headers of a client's request that are forwarded to the members, by name. Hop-by-hop headers and headers that
+    /// carry the client's address or credentials, such as Host, X-Forwarded-For, Authorization and Cookie, are
+    /// rejected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub passthrough_headers: Vec<String>,
-    /// Everything about the serving itself: which tools are shown and under what names, tools made of other tools,
-    /// health checks, rate limits, the search for tools and the audit log.
+    /// The configuration of the server: which tools are offered and under which names, composite tools, health
+    /// checks, rate limits, tool search and the audit log.
     pub config: Option<vmcp::Config>,
-    /// An MCPTelemetryConfig that says where traces and metrics go.
+    /// An MCPTelemetryConfig that configures traces and metrics.
     pub telemetry_config_ref: Option<TelemetryConfigRef>,
-    /// An EmbeddingServer for the search of config.optimizer, which it turns on.
+    /// An EmbeddingServer for the tool search. Setting it enables config.optimizer.
     pub embedding_server_ref: Option<EmbeddingServerRef>,
-    /// Makes the server an OAuth authorization server as well, which logs users in at the identity providers behind
-    /// it. It needs incomingAuth of type oidc, with this server's issuer.
+    /// Runs an OAuth authorization server in the server, with which users log in at upstream identity providers. It
+    /// needs incomingAuth of type oidc, with this server's issuer.
     pub auth_server_config: Option<EmbeddedAuthServer>,
-    /// How the server's Service is published.
+    /// The type of the server's Service.
     #[schemars(extend("default" = ServiceType::default()))]
     pub service_type: Option<ServiceType>,
-    /// Whether a client's requests keep going to the same pod.
+    /// Whether requests of a client are always sent to the same pod.
     #[schemars(extend("default" = SessionAffinity::default()))]
     pub session_affinity: Option<SessionAffinity>,
-    /// How many pods to run. Leave it out to let an autoscaler or kubectl scale decide.
+    /// How many pods to run. Leave it out to scale with an autoscaler or kubectl scale.
     #[schemars(range(min = 0))]
     pub replicas: Option<i32>,
-    /// Where sessions are kept. Needed for more than one replica and for config.rateLimiting.
+    /// Where sessions are stored. Needed for more than one replica and for config.rateLimiting.
     pub session_storage: Option<SessionStorage>,
-    /// An existing ServiceAccount for the pods. Without it, one is made for this server alone, with just the
-    /// permissions that it needs; one of your own must have them as well.
+    /// An existing ServiceAccount for the pods. Without it, a dedicated one is created, with only the permissions
+    /// that the server needs; an existing one must have them as well.
     pub service_account: Option<String>,
-    /// Secrets with which the image is pulled. The operator's defaults are added.
+    /// The image pull secrets. The operator's defaults are added.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub image_pull_secrets: Vec<LocalObjectReference>,
@@ -124,10 +124,10 @@ pub struct VirtualMCPServerSpec {
 text_enum! {
     /// How clients are authenticated.
     pub enum IncomingAuthType {
-        /// They are not: every request is accepted, as one anonymous user.
+        /// Not at all: every request is accepted, as one anonymous user.
         #[default]
         Anonymous = "anonymous",
-        /// By their tokens, as oidcConfigRef says.
+        /// By their tokens, as configured by oidcConfigRef.
         Oidc = "oidc",
     }
 }
@@ -150,22 +150,22 @@ pub struct IncomingAuth {
     /// How clients are authenticated.
     #[serde(rename = "type")]
     pub type_: IncomingAuthType,
-    /// Whose tokens are accepted. Needed with type oidc.
+    /// The issuer whose tokens are accepted. Needed with type oidc.
     pub oidc_config_ref: Option<OidcConfigRef>,
-    /// Policies that decide which requests are let through. Use authzConfigRef to share them between servers.
+    /// Policies that decide which requests are allowed. Use authzConfigRef to share them between servers.
     pub authz_config: Option<AuthzConfig>,
-    /// An MCPAuthzConfig, of type cedarv1, whose policies decide which requests are let through.
+    /// An MCPAuthzConfig, of type cedarv1, whose policies decide which requests are allowed.
     pub authz_config_ref: Option<AuthzConfigRef>,
 }
 
 text_enum! {
-    /// Where the ways to authenticate to the members of a group come from.
+    /// Where the configuration of authentication to the members of a group comes from.
     pub enum OutgoingAuthSource {
         /// From the members' own objects, which the running server watches: it follows them as they change.
         #[default]
         Discovered = "discovered",
-        /// From the operator, which writes all members and their ways into the server's configuration. The server
-        /// needs no access to Secrets, and restarts when a member changes.
+        /// From the operator, which writes all members and their authentication into the server's configuration. The
+        /// server needs no access to Secrets, and restarts when a member changes.
         Inline = "inline",
     }
 }
@@ -175,18 +175,18 @@ text_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutgoingAuth {
-    /// Where the ways to authenticate come from.
+    /// Where the configuration comes from.
     #[schemars(extend("default" = OutgoingAuthSource::default()))]
     pub source: Option<OutgoingAuthSource>,
-    /// The way for members that have no way of their own.
+    /// The authentication to members without a configuration of their own.
     pub default: Option<BackendAuth>,
-    /// The ways for single members, by the member's name.
+    /// The authentication to individual members, by the member's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub backends: BTreeMap<String, BackendAuth>,
 }
 
 text_enum! {
-    /// Where a way to authenticate is described.
+    /// Where authentication is configured.
     pub enum BackendAuthType {
         /// In the member's own object.
         #[default]
@@ -196,67 +196,67 @@ text_enum! {
     }
 }
 
-/// One way to authenticate to a member of the group.
+/// The authentication to a member of the group.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendAuth {
-    /// Where the way is described.
+    /// Where the authentication is configured.
     #[serde(rename = "type")]
     pub type_: BackendAuthType,
-    /// The MCPExternalAuthConfig that describes it. Needed with type externalAuthConfigRef.
+    /// The MCPExternalAuthConfig with the configuration. Needed with type externalAuthConfigRef.
     pub external_auth_config_ref: Option<ExternalAuthConfigRef>,
 }
 
 text_enum! {
-    /// How a Service is published.
+    /// The type of a Service.
     pub enum ServiceType {
         /// Within the cluster.
         #[default]
         ClusterIp = "ClusterIP",
         /// On a port of every node.
         NodePort = "NodePort",
-        /// Through a load balancer of the cloud.
+        /// Through a load balancer.
         LoadBalancer = "LoadBalancer",
     }
 }
 
 text_enum! {
-    /// Where a VirtualMCPServer is in its life.
+    /// The phase of a VirtualMCPServer.
     pub enum VirtualMCPServerPhase {
-        /// Its pods are on their way, or something that it refers to is not ready.
+        /// Its pods are starting, or an object that it refers to is not ready.
         #[default]
         Pending = "Pending",
-        /// It answers requests, and all backends can be reached.
+        /// It serves requests, and all backends are reachable.
         Ready = "Ready",
-        /// It answers requests, but some backends cannot be reached: status.discoveredBackends says which.
+        /// It serves requests, but some backends are unreachable: see status.discoveredBackends.
         Degraded = "Degraded",
-        /// It cannot run as it is: status.message and the conditions say why.
+        /// It cannot run: see status.message and the conditions.
         Failed = "Failed",
     }
 }
 
-/// What is known of a VirtualMCPServer.
+/// The observed state of a VirtualMCPServer.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VirtualMCPServerStatus {
-    /// The generation of the spec that this status is about.
+    /// The generation of the spec that this status was computed from.
     pub observed_generation: Option<i64>,
-    /// Where the server is in its life, in one word.
+    /// A one-word summary of the conditions.
     #[schemars(extend("default" = VirtualMCPServerPhase::default()))]
     pub phase: Option<VirtualMCPServerPhase>,
-    /// Why the phase is what it is, in one sentence.
+    /// The reason for the phase, in one sentence.
     pub message: Option<String>,
-    /// The address of the server within the cluster: what to give to an MCP client.
+    /// The address of the server within the cluster, for MCP clients.
     pub url: Option<String>,
-    /// How many pods there are.
+    /// The number of pods.
     pub replicas: Option<i32>,
-    /// The labels of the pods, as a selector: how an autoscaler finds them.
+    /// The label selector of the pods, for autoscalers.
     pub selector: Option<String>,
-    /// How many backends requests can be passed on to.
+    /// The number of backends that requests can be routed to.
     pub backend_count: Option<i32>,
-    /// The backends, as the running server last saw them.
+    /// The backends, as last reported by the running server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::by_name)]
     pub discovered_backends: Vec<DiscoveredBackend>,
@@ -266,39 +266,39 @@ pub struct VirtualMCPServerStatus {
     pub oidc_config_hash: Option<String>,
     /// The hash of the MCPTelemetryConfig that is in use.
     pub telemetry_config_hash: Option<String>,
-    /// The state of the server, aspect by aspect.
+    /// The conditions of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]
     pub conditions: Conditions,
 }
 
 text_enum! {
-    /// Whether a backend that kept failing is left alone.
+    /// The state of the circuit breaker of a backend.
     pub enum CircuitBreakerState {
-        /// It is not: all is as usual.
+        /// The backend is in use.
         #[default]
         Closed = "closed",
-        /// It is left alone for now.
+        /// The backend is not used, because it kept failing.
         Open = "open",
-        /// It was left alone, and is being tried again.
+        /// The backend is being tried again.
         HalfOpen = "half-open",
     }
 }
 
-/// A backend, as the running server last saw it.
+/// A backend, as last reported by the running server.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoveredBackend {
     /// The name of the backend.
     pub name: String,
-    /// The address that calls are passed on to.
+    /// The URL that calls are routed to.
     pub url: Option<String>,
-    /// How it is: ready, degraded, unavailable, unauthenticated or unknown.
+    /// Its health: ready, degraded, unavailable, unauthenticated or unknown.
     pub status: Option<String>,
-    /// Why its status is what it is, in one sentence.
+    /// The reason for the status, in one sentence.
     pub message: Option<String>,
-    /// The MCPExternalAuthConfig that says how the server authenticates to it, by name.
+    /// The MCPExternalAuthConfig that defines how the server authenticates to it, by name.
     pub auth_config_ref: Option<String>,
     /// How the server authenticates to it, for example token_exchange.
     pub auth_type: Option<String>,
@@ -307,10 +307,10 @@ pub struct DiscoveredBackend {
     /// When it was last checked.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub last_health_check: Option<Time>,
-    /// How many checks in a row have failed.
+    /// The number of consecutive failed health checks.
     #[schemars(transform = number::plain_integer)]
     pub consecutive_failures: Option<i64>,
-    /// Whether it is left alone because it kept failing.
+    /// The state of its circuit breaker.
     pub circuit_breaker_state: Option<CircuitBreakerState>,
     /// When circuitBreakerState last changed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]

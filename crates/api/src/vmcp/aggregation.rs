@@ -1,4 +1,4 @@
-//! How the tools of several backends become one list.
+//! How the tools of several backends are combined.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_with::skip_serializing_none;
 
 use crate::{enums::text_enum, refs::ToolConfigRef, tools::ToolOverride};
 
-/// How the tools of the backends are put together.
+/// How the tools of the backends are combined.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -16,13 +16,13 @@ pub struct Aggregation {
     /// What happens when several backends have a tool of the same name.
     #[schemars(extend("default" = ConflictResolution::default()))]
     pub conflict_resolution: Option<ConflictResolution>,
-    /// The details of the way that conflictResolution chooses.
+    /// The parameters of conflictResolution.
     pub conflict_resolution_config: Option<ConflictResolutionConfig>,
-    /// Whether the tools of backends that tools does not name are shown to clients. The default is allow.
+    /// Whether the tools of backends that tools does not name are offered to clients. The default is allow.
     pub default_tool_visibility: Option<ToolVisibility>,
     /// Whether all tools of all backends are hidden from clients. Composite tools can still call them.
     pub exclude_all_tools: Option<bool>,
-    /// Which tools of a backend are shown, and under what names. Each backend can be named once.
+    /// Which tools of a backend are offered, and under which names. Each backend can be named once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<WorkloadTools>,
 }
@@ -30,20 +30,20 @@ pub struct Aggregation {
 text_enum! {
     /// What happens to tools of the same name.
     pub enum ConflictResolution {
-        /// Every tool gets a prefix that names its backend, whether it needs one or not.
+        /// Every tool gets its backend's name as a prefix, even without a conflict.
         #[default]
         Prefix = "prefix",
-        /// The backend that comes first in priorityOrder keeps the name, and the tools of the others are left out.
+        /// The backend that comes first in priorityOrder keeps the name; the tools of the others are omitted.
         Priority = "priority",
-        /// You rename them, in tools. A name that is still taken twice is an error.
+        /// Conflicts must be resolved by renaming in tools. A remaining conflict is an error.
         Manual = "manual",
     }
 }
 
 text_enum! {
-    /// Whether tools are shown to clients unless something else is said of them.
+    /// Whether tools are offered to clients by default.
     pub enum ToolVisibility {
-        /// They are shown.
+        /// They are offered.
         #[default]
         Allow = "allow",
         /// They are hidden. Composite tools can still call them.
@@ -51,12 +51,12 @@ text_enum! {
     }
 }
 
-/// The details of how conflicts are resolved.
+/// The parameters of conflict resolution.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConflictResolutionConfig {
-    /// What goes before the name of a tool with conflictResolution prefix. {workload} stands for the backend's name.
+    /// The prefix of tool names with conflictResolution prefix. {workload} is replaced by the backend's name.
     #[schemars(extend("default" = "{workload}_"))]
     pub prefix_format: Option<String>,
     /// The names of backends, the most important first. Needed with conflictResolution priority. Tools that share a
@@ -65,7 +65,7 @@ pub struct ConflictResolutionConfig {
     pub priority_order: Vec<String>,
 }
 
-/// Which tools of one backend are shown, and under what names.
+/// Which tools of one backend are offered, and under which names.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -74,11 +74,10 @@ pub struct WorkloadTools {
     pub workload: String,
     /// An MCPToolConfig to take the filter and overrides from. It only fills in what is not set here.
     pub tool_config_ref: Option<ToolConfigRef>,
-    /// The tools to show, by the names that overrides give them, without a prefix. Empty means all.
+    /// The tools to offer, by the names that overrides give them, without a prefix. Empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filter: Vec<String>,
-    /// What clients are told about a tool, by the name that the backend gives it. Each must set a name or a
-    /// description.
+    /// Overrides of a tool's metadata, by the backend's name for the tool. Each must set a name or a description.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub overrides: BTreeMap<String, ToolOverride>,
     /// Whether all tools of this backend are hidden. Composite tools can still call them.

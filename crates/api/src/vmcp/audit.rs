@@ -11,7 +11,7 @@ use crate::number;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuditLog {
-    /// Whether each MCP request is written to the audit log, with who asked for what and how it ended.
+    /// Whether each MCP request is written to the audit log, with the caller, the operation and its outcome.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
     /// The name that entries carry. The default is the name of the server.
@@ -19,23 +19,23 @@ pub struct AuditLog {
     /// The types of events to write, for example mcp_tool_call. Empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub event_types: Vec<String>,
-    /// The types of events to leave out, even those that eventTypes names.
+    /// The types of events to exclude, even if eventTypes includes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude_event_types: Vec<String>,
-    /// Whether the bodies of requests are written. They may hold what should not be in a log.
+    /// Whether the bodies of requests are written. They may contain sensitive data.
     #[schemars(extend("default" = false))]
     pub include_request_data: Option<bool>,
-    /// Whether the bodies of answers are written. They may hold what should not be in a log.
+    /// Whether the bodies of responses are written. They may contain sensitive data.
     #[schemars(extend("default" = false))]
     pub include_response_data: Option<bool>,
-    /// Whether answers are looked into for errors that the HTTP status does not tell, so that they are not written as
-    /// successes.
+    /// Whether response bodies are inspected for errors that the HTTP status does not show, so that those are not
+    /// logged as successes.
     #[schemars(extend("default" = true))]
     pub detect_application_errors: Option<bool>,
-    /// The largest body that is written, in bytes. A larger one is left out.
+    /// The largest body that is written, in bytes. A larger one is omitted.
     #[schemars(extend("default" = 1024), transform = number::plain_integer)]
     pub max_data_size: Option<i64>,
-    /// How many of those who act for one another are written, when a token says that its bearer acts for someone else.
+    /// How many actors of a delegation chain are written, when a token has an act claim.
     #[schemars(range(min = 1), extend("default" = 10), transform = number::plain_integer)]
     pub max_delegation_depth: Option<i64>,
     /// The file to append to. The default is standard output.

@@ -9,11 +9,11 @@ use serde_with::skip_serializing_none;
 use crate::enums::text_enum;
 
 text_enum! {
-    /// How a backend speaks MCP.
+    /// The MCP transport of a backend.
     pub enum BackendTransport {
-        /// Over HTTP with server-sent events, the way of 2024.
+        /// HTTP with server-sent events, the deprecated transport of 2024.
         Sse = "sse",
-        /// Over streamable HTTP.
+        /// Streamable HTTP.
         #[default]
         StreamableHttp = "streamable-http",
     }
@@ -30,7 +30,7 @@ text_enum! {
     }
 }
 
-/// A server behind this one.
+/// A backend server.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -40,15 +40,15 @@ pub struct Backend {
     /// The address of the backend's MCP endpoint.
     #[schemars(regex(pattern = "^https?://"))]
     pub url: String,
-    /// How the backend speaks MCP.
+    /// The MCP transport of the backend.
     pub transport: BackendTransport,
     /// What the backend is. Leave it out unless it is an entry.
     #[serde(rename = "type")]
     pub type_: Option<BackendType>,
-    /// A file with the certificates of a private authority that the backend's own certificate comes from, as an
-    /// absolute path. Only for type entry.
+    /// A file with the certificates of a private authority that signed the backend's certificate, as an absolute
+    /// path. Only for type entry.
     pub ca_bundle_path: Option<String>,
-    /// Notes about the backend. The key group is always set to the name of the group.
+    /// Metadata of the backend. The key group is always set to the name of the group.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }

@@ -7,7 +7,7 @@ use serde_with::skip_serializing_none;
 use crate::{Duration, number};
 
 /// A tool, execute_tool_script, that runs a script in Starlark. The script calls other tools as functions, so that
-/// what they answer need not pass through the model.
+/// their results do not pass through the model.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -13,13 +13,13 @@ pub struct IncomingAuth {
     /// the process.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Whose tokens are accepted. Needed with type oidc.
+    /// The issuer whose tokens are accepted. Needed with type oidc.
     pub oidc: Option<Oidc>,
-    /// Policies that decide which requests are let through. Without it, all are.
+    /// Policies that decide which requests are allowed. Without it, all requests are allowed.
     pub authz: Option<Authz>,
 }
 
-/// Whose tokens are accepted, and how they are checked.
+/// The issuer whose tokens are accepted, and how they are validated.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -33,16 +33,16 @@ pub struct Oidc {
     pub client_id: String,
     /// The environment variable that holds the secret of clientId.
     pub client_secret_env: Option<String>,
-    /// The public address of the server, for the protected-resource metadata (RFC 9728). Without it, none is offered.
+    /// The public URL of the server, for the protected-resource metadata (RFC 9728). Without it, none is offered.
     pub resource: Option<String>,
-    /// Where the issuer's keys are. Set it for an issuer without a discovery document.
+    /// The URL of the issuer's keys (JWKS). Set it for an issuer without a discovery document.
     pub jwks_url: Option<String>,
-    /// Where opaque tokens are introspected. Set it for an issuer without a discovery document.
+    /// The introspection endpoint for opaque tokens. Set it for an issuer without a discovery document.
     pub introspection_url: Option<String>,
-    /// The scopes that are announced to clients in the protected-resource metadata. The default is openid.
+    /// The scopes that are advertised to clients in the protected-resource metadata. The default is openid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// A file with the certificates of a private authority that the issuer's own certificate comes from.
+    /// A file with the certificates of a private authority that signed the issuer's certificate.
     pub ca_bundle_path: Option<String>,
     /// Whether the issuer may be reached over plain HTTP. For tests only.
     pub insecure_allow_http: Option<bool>,
@@ -52,15 +52,16 @@ pub struct Oidc {
     pub protected_resource_allow_private_ip: Option<bool>,
 }
 
-/// Policies that decide which requests are let through.
+/// Policies that decide which requests are allowed.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Authz {
-    /// The language of the policies: cedar, or none to let every request through.
+    /// The language of the policies: cedar, or none to allow every request.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Cedar policies. A request passes when at least one permits it and none forbids it. Needed with type cedar.
+    /// Cedar policies. A request is allowed when at least one policy permits it and none forbids it. Needed with type
+    /// cedar.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<String>,
     /// Cedar entities that the policies may refer to, as a JSON array. The default is none.
@@ -70,7 +71,7 @@ pub struct Authz {
     /// The token claim that lists the groups of the caller. The default is the first of groups, roles and
     /// cognito:groups that the token has.
     pub group_claim_name: Option<String>,
-    /// A further token claim, whose roles count as groups.
+    /// A further token claim, whose values count as groups.
     pub role_claim_name: Option<String>,
     /// The Cedar entity type that groups appear as in policies. The default is THVGroup.
     pub group_entity_type: Option<String>,

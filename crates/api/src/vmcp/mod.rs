@@ -44,18 +44,18 @@ pub struct Config {
     pub name: Option<String>,
     /// The name of the group that is served. In a VirtualMCPServer it is always that of spec.groupRef.
     pub group_ref: Option<String>,
-    /// The servers behind this one. Leave it out to serve the members of the group as they come and go. With
-    /// spec.outgoingAuth.source inline, the operator lists the members here itself.
+    /// The backends. Leave it out to discover the members of the group at run time. With spec.outgoingAuth.source
+    /// inline, the operator lists the members here itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<Backend>,
-    /// How clients are authenticated. In a VirtualMCPServer it is made from spec.incomingAuth: what is written here
-    /// has no effect.
+    /// How clients are authenticated. In a VirtualMCPServer it is derived from spec.incomingAuth: a value here has no
+    /// effect.
     pub incoming_auth: Option<IncomingAuth>,
-    /// How the server authenticates to its backends. In a VirtualMCPServer it is made from spec.outgoingAuth: what is
-    /// written here has no effect.
+    /// How the server authenticates to its backends. In a VirtualMCPServer it is derived from spec.outgoingAuth: a
+    /// value here has no effect.
     pub outgoing_auth: Option<OutgoingAuth>,
-    /// How the tools of the backends are put together: which are shown, and under what names. The default is to show
-    /// all, each with a prefix that names its backend.
+    /// How the tools of the backends are combined: which are offered, and under which names. The default is to offer
+    /// all, each with its backend's name as a prefix.
     pub aggregation: Option<Aggregation>,
     /// Tools that run a workflow of other tools. To share one between servers, make it a
     /// VirtualMCPCompositeToolDefinition and name it in compositeToolRefs.
@@ -66,30 +66,29 @@ pub struct Config {
     pub composite_tool_refs: Vec<CompositeToolRef>,
     /// Timeouts, health checks and what happens when backends fail.
     pub operational: Option<Operational>,
-    /// Notes of your own about the server. Nothing reads them.
+    /// User-defined metadata. It has no effect.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Where traces and metrics go. In a VirtualMCPServer it is made from spec.telemetryConfigRef: what is written
-    /// here has no effect.
+    /// The configuration of traces and metrics. In a VirtualMCPServer it is derived from spec.telemetryConfigRef: a
+    /// value here has no effect.
     pub telemetry: Option<Telemetry>,
     /// The audit log of requests.
     pub audit: Option<AuditLog>,
-    /// Offers clients a search for tools in place of the whole list. Set it when the list is too long for a model to
-    /// read.
+    /// Offers clients a tool search instead of the whole list of tools. Set it when the list is too long for a model.
     pub optimizer: Option<Optimizer>,
     /// Offers clients a tool that runs a script, which calls other tools.
     pub code_mode: Option<CodeMode>,
-    /// Where sessions are kept. In a VirtualMCPServer it is made from spec.sessionStorage: what is written here has no
+    /// Where sessions are stored. In a VirtualMCPServer it is derived from spec.sessionStorage: a value here has no
     /// effect.
     pub session_storage: Option<SessionStorageConfig>,
     /// Limits on how often tools are called. Needs spec.sessionStorage with provider redis.
     pub rate_limiting: Option<RateLimiting>,
-    /// Headers of a client's request that are passed on to the backends, by name. In a VirtualMCPServer,
-    /// spec.passthroughHeaders goes before it.
+    /// Headers of a client's request that are forwarded to the backends, by name. In a VirtualMCPServer,
+    /// spec.passthroughHeaders takes precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub passthrough_headers: Vec<String>,
-    /// What else was written, kept as it is.
+    /// Unknown fields, stored unchanged.
     #[serde(flatten)]
     #[schemars(skip)]
     pub unknown: Map<String, Value>,

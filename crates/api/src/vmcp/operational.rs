@@ -8,48 +8,48 @@ use serde_with::skip_serializing_none;
 
 use crate::{Duration, enums::text_enum, number};
 
-/// How the server deals with slow and failing backends.
+/// How the server handles slow and failing backends.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Operational {
-    /// How much is logged. Leave it out for the usual amount.
+    /// The log level. Leave it out for the default.
     pub log_level: Option<LogLevel>,
-    /// How long calls to backends may take.
+    /// The timeouts for calls to backends.
     pub timeouts: Option<Timeouts>,
     /// Health checks, and what happens when backends fail.
     pub failure_handling: Option<FailureHandling>,
 }
 
 text_enum! {
-    /// How much is logged.
+    /// The log level.
     pub enum LogLevel {
-        /// Everything, for finding a fault.
+        /// Everything, for debugging.
         #[default]
         Debug = "debug",
     }
 }
 
-/// How long calls to backends may take.
+/// The timeouts for calls to backends.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Timeouts {
-    /// How long a call to a backend may take.
+    /// The timeout for a call to a backend.
     #[schemars(extend("default" = "30s"))]
     pub default: Option<Duration>,
-    /// How long calls to single backends may take, by the backend's name.
+    /// The timeouts for individual backends, by the backend's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub per_workload: BTreeMap<String, Duration>,
 }
 
 text_enum! {
-    /// What happens to a request when some backends do not answer.
+    /// What happens to a request when some backends do not respond.
     pub enum PartialFailureMode {
         /// The request fails.
         #[default]
         Fail = "fail",
-        /// The request is answered with what the other backends have.
+        /// The response contains the results of the other backends.
         BestEffort = "best_effort",
     }
 }
@@ -65,31 +65,31 @@ pub struct FailureHandling {
     /// How long one check may take. It must be shorter than healthCheckInterval.
     #[schemars(extend("default" = "10s"))]
     pub health_check_timeout: Option<Duration>,
-    /// How many checks in a row must fail until a backend counts as unhealthy and its tools are no longer offered.
+    /// How many consecutive checks must fail until a backend counts as unhealthy and its tools are no longer offered.
     #[schemars(extend("default" = 3), transform = number::plain_integer)]
     pub unhealthy_threshold: Option<i64>,
     /// How often the state of the backends is written to the object's status.
     #[schemars(extend("default" = "30s"))]
     pub status_reporting_interval: Option<Duration>,
-    /// What happens to a request when some backends do not answer.
+    /// What happens to a request when some backends do not respond.
     #[schemars(extend("default" = PartialFailureMode::default()))]
     pub partial_failure_mode: Option<PartialFailureMode>,
-    /// Gives a backend that keeps failing time to recover before it is checked again.
+    /// A circuit breaker: it gives a failing backend time to recover before it is tried again.
     pub circuit_breaker: Option<CircuitBreaker>,
 }
 
-/// When a failing backend is left alone, and for how long.
+/// When the circuit breaker opens for a failing backend, and for how long.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CircuitBreaker {
-    /// Whether failing backends are left alone for a while.
+    /// Whether the circuit breaker is enabled.
     #[schemars(extend("default" = false))]
     pub enabled: Option<bool>,
-    /// How many checks in a row must fail until the backend is left alone.
+    /// How many consecutive checks must fail until the circuit breaker opens.
     #[schemars(range(min = 1), extend("default" = 5), transform = number::plain_integer)]
     pub failure_threshold: Option<i64>,
-    /// How long the backend is left alone before it is tried again, 1s at least.
+    /// How long the circuit breaker stays open before the backend is tried again, at least 1s.
     #[schemars(extend("default" = "60s", "x-kubernetes-validations" = [{
         "rule": "self == '' || duration(self) >= duration('1s')",
         "message": "circuitBreaker.timeout must be 1s or longer",

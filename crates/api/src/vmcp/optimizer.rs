@@ -1,4 +1,4 @@
-//! A search for tools, in place of a list too long to read.
+//! A tool search, for lists of tools that are too long for a model.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_with::skip_serializing_none;
 use crate::{Duration, enums::text_enum, number};
 
 text_enum! {
-    /// What kind of service turns texts into vectors.
+    /// The type of an embedding service.
     pub enum EmbeddingProvider {
         /// Hugging Face's Text Embeddings Inference, which an EmbeddingServer runs.
         #[default]
@@ -19,7 +19,7 @@ text_enum! {
     }
 }
 
-/// A search for tools. Clients see two tools: find_tool, which searches, and call_tool, which calls what was found.
+/// A tool search. Clients see two tools: find_tool, which searches, and call_tool, which calls a tool that was found.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -34,19 +34,19 @@ text_enum! {
     },
 ]))]
 pub struct Optimizer {
-    /// What kind of service embeddingService is.
+    /// The type of embeddingService.
     #[schemars(extend("default" = EmbeddingProvider::default()))]
     pub embedding_provider: Option<EmbeddingProvider>,
-    /// The address of the service that turns texts into vectors, so that the search goes by meaning and not by words
-    /// alone. A VirtualMCPServer needs either it or spec.embeddingServerRef, which goes before it.
+    /// The URL of the embedding service, for semantic search in addition to keywords. A VirtualMCPServer needs either
+    /// it or spec.embeddingServerRef, which takes precedence.
     pub embedding_service: Option<String>,
     /// How long a request to the service may take.
     #[schemars(extend("default" = "30s"))]
     pub embedding_service_timeout: Option<Duration>,
-    /// The model to ask for. Needed with embeddingProvider openai; a service of type tei has one model only.
+    /// The name of the model. Needed with embeddingProvider openai; a service of type tei has one model only.
     pub embedding_model: Option<String>,
-    /// Headers for requests to the service, with embeddingProvider openai. They can be read by everyone who can read
-    /// this object: do not put secrets here.
+    /// Headers for requests to the service, with embeddingProvider openai. They are stored in plain text: do not put
+    /// secrets here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32, "additionalProperties" = {
         "type": "string",
@@ -55,14 +55,13 @@ pub struct Optimizer {
         "maxLength": 8192,
     }))]
     pub embedding_headers: BTreeMap<String, String>,
-    /// How many tools a search finds at most. The default is 8.
+    /// The maximum number of tools that a search returns. The default is 8.
     #[schemars(range(min = 1, max = 50), transform = number::plain_integer)]
     pub max_tools_to_return: Option<i64>,
-    /// Which part of the tools found goes by meaning, from 0 to 1; the rest goes by words. The default is "0.5".
+    /// The share of semantic results, from 0 to 1; the rest are keyword results. The default is "0.5".
     #[schemars(regex(pattern = "^([0-9]*[.])?[0-9]+$"))]
     pub hybrid_search_semantic_ratio: Option<String>,
-    /// How far in meaning a tool may be from what was searched for, from 0 for the same to 2 for the opposite. The
-    /// default is "1.0".
+    /// The maximum semantic distance of a result, from 0 for identical to 2 for opposite. The default is "1.0".
     #[schemars(regex(pattern = "^([0-9]*[.])?[0-9]+$"))]
     pub semantic_distance_threshold: Option<String>,
 }

@@ -13,22 +13,22 @@ use crate::{list, number};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutgoingAuth {
-    /// Where the ways to authenticate come from: discovered, from the backends' own objects and then from here; or
-    /// inline, from here alone.
+    /// Where the configuration comes from: discovered, from the backends' own objects and then from here; or inline,
+    /// from here alone.
     pub source: String,
-    /// The way for backends that have no way of their own.
+    /// The authentication to backends without a configuration of their own.
     pub default: Option<BackendAuthStrategy>,
-    /// The ways for single backends, by the backend's name.
+    /// The authentication to individual backends, by the backend's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub backends: BTreeMap<String, BackendAuthStrategy>,
 }
 
-/// One way to authenticate to a backend. The block that the type names must be set, and it alone counts.
+/// The authentication to a backend. The field for the type must be set; the others have no effect.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackendAuthStrategy {
-    /// The way to authenticate: unauthenticated, header_injection, token_exchange, upstream_inject, aws_sts, obo or
+    /// The authentication method: unauthenticated, header_injection, token_exchange, upstream_inject, aws_sts, obo or
     /// xaa.
     #[serde(rename = "type")]
     pub type_: String,
@@ -36,14 +36,13 @@ pub struct BackendAuthStrategy {
     pub header_injection: Option<HeaderInjection>,
     /// The caller's token, exchanged for one that the backend accepts (RFC 8693). Set it with type token_exchange.
     pub token_exchange: Option<TokenExchange>,
-    /// The token that the caller got from an upstream identity provider. Set it with type upstream_inject.
+    /// The caller's token from an upstream identity provider. Set it with type upstream_inject.
     pub upstream_inject: Option<UpstreamInject>,
     /// A signature with temporary AWS credentials. Set it with type aws_sts.
     pub aws_sts: Option<AwsSts>,
     /// A token on behalf of the caller, from Microsoft Entra. Set it with type obo.
     pub obo: Option<Obo>,
-    /// A token for another organization's server, vouched for by the identity provider that both trust. Set it with
-    /// type xaa.
+    /// A token for another organization's server, through an identity provider that both trust. Set it with type xaa.
     pub xaa: Option<Xaa>,
 }
 
@@ -54,7 +53,7 @@ pub struct BackendAuthStrategy {
 pub struct HeaderInjection {
     /// The name of the header, for example X-API-Key.
     pub header_name: String,
-    /// Its value, for everyone to read who can read this. Set either it or headerValueEnv.
+    /// Its value, stored in plain text. Set either it or headerValueEnv.
     pub header_value: Option<String>,
     /// The environment variable that holds the value. Set either it or headerValue.
     pub header_value_env: Option<String>,
@@ -67,15 +66,15 @@ pub struct HeaderInjection {
 pub struct TokenExchange {
     /// The token endpoint that exchanges tokens.
     pub token_url: String,
-    /// The client id for the token endpoint. Leave it out when the endpoint asks for none.
+    /// The client id for the token endpoint. Leave it out when the endpoint requires none.
     pub client_id: Option<String>,
-    /// The secret of clientId, for everyone to read who can read this. Prefer clientSecretEnv.
+    /// The secret of clientId, stored in plain text. Prefer clientSecretEnv.
     pub client_secret: Option<String>,
     /// The environment variable that holds the secret of clientId.
     pub client_secret_env: Option<String>,
-    /// The audience to ask for: who the new token is meant for.
+    /// The audience to request: the intended recipient of the new token.
     pub audience: Option<String>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,
@@ -103,24 +102,24 @@ pub struct AwsSts {
     pub region: String,
     /// The AWS service that requests are signed for. The default is aws-mcp.
     pub service: Option<String>,
-    /// The role to assume when no mapping fits. Without it, such callers are refused.
+    /// The role to assume when no mapping matches. Without it, requests of such callers are rejected.
     pub fallback_role_arn: Option<String>,
     /// Which callers assume which role.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub role_mappings: Vec<RoleMapping>,
-    /// The token claim that mappings look for their claim in. The default is groups.
+    /// The token claim whose values the mappings' claim is compared with. The default is groups.
     pub role_claim: Option<String>,
-    /// How long the credentials last, in seconds. The default is 3600.
+    /// How long the credentials are valid, in seconds. The default is 3600.
     pub session_duration: Option<i32>,
-    /// The token claim that names the AWS session. The default is sub.
+    /// The token claim that becomes the AWS session name. The default is sub.
     pub session_name_claim: Option<String>,
     /// The upstream identity provider whose token is presented to AWS. The default is the first one of the embedded
     /// authorization server, or the caller's own token when there is none.
     pub subject_provider_name: Option<String>,
 }
 
-/// A role for those callers whose token fits.
+/// A role for callers whose token matches.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -131,12 +130,12 @@ pub struct RoleMapping {
     pub matcher: Option<String>,
     /// The role to assume.
     pub role_arn: String,
-    /// Which mapping goes first when several fit: the one with the lowest number. Those without one go last.
+    /// The priority when several mappings match: the lowest number wins. Mappings without a number come last.
     #[schemars(transform = number::plain_integer)]
     pub priority: Option<i64>,
 }
 
-/// How a token on behalf of the caller is got from Microsoft Entra.
+/// How a token on behalf of the caller is obtained from Microsoft Entra.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -145,24 +144,24 @@ pub struct Obo {
     pub token_url: String,
     /// The client id of this server.
     pub client_id: Option<String>,
-    /// The secret of clientId, for everyone to read who can read this. Set either it or clientSecretEnv.
+    /// The secret of clientId, stored in plain text. Set either it or clientSecretEnv.
     pub client_secret: Option<String>,
     /// The environment variable that holds the secret of clientId. Set either it or clientSecret.
     pub client_secret_env: Option<String>,
-    /// The application that the new token is meant for.
+    /// The application that the new token is for.
     pub audience: Option<String>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,
     /// The upstream identity provider whose token is presented. The default is the caller's own token.
     pub subject_token_provider_name: Option<String>,
-    /// How many seconds before it ends a cached token is no longer used.
+    /// How many seconds before it expires a cached token is no longer used.
     pub cache_skew_seconds: Option<i32>,
 }
 
-/// How the caller's identity provider vouches for them at another organization's authorization server: an ID token
-/// is exchanged for an assertion (ID-JAG), and the assertion for an access token.
+/// Cross-app access through the caller's identity provider to another organization's authorization server: an ID
+/// token is exchanged for an assertion (ID-JAG), and the assertion for an access token.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -171,7 +170,7 @@ pub struct Xaa {
     pub idp_token_url: String,
     /// The client id of this server at the identity provider.
     pub idp_client_id: Option<String>,
-    /// The secret of idpClientId, for everyone to read who can read this. Prefer idpClientSecretEnv.
+    /// The secret of idpClientId, stored in plain text. Prefer idpClientSecretEnv.
     pub idp_client_secret: Option<String>,
     /// The environment variable that holds the secret of idpClientId.
     pub idp_client_secret_env: Option<String>,
@@ -181,15 +180,15 @@ pub struct Xaa {
     pub insecure_target_token_url: Option<bool>,
     /// The client id of this server at the backend's authorization server.
     pub target_client_id: Option<String>,
-    /// The secret of targetClientId, for everyone to read who can read this. Prefer targetClientSecretEnv.
+    /// The secret of targetClientId, stored in plain text. Prefer targetClientSecretEnv.
     pub target_client_secret: Option<String>,
     /// The environment variable that holds the secret of targetClientId.
     pub target_client_secret_env: Option<String>,
-    /// The issuer of the backend's authorization server: who the assertion is meant for.
+    /// The issuer of the backend's authorization server: the audience of the assertion.
     pub target_audience: String,
-    /// The address of the backend that the token is for (RFC 8707).
+    /// The URL of the backend that the token is for (RFC 8707).
     pub target_resource: Option<String>,
-    /// The scopes to ask for.
+    /// The scopes to request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(transform = list::atomic)]
     pub scopes: Vec<String>,

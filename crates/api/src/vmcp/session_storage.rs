@@ -1,4 +1,4 @@
-//! Where the process keeps MCP sessions.
+//! The storage of MCP sessions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,13 @@ use serde_with::skip_serializing_none;
 
 use crate::workload::SessionProvider;
 
-/// Where sessions are kept. The password of Redis is taken from the environment variable THV_SESSION_REDIS_PASSWORD.
+/// Where sessions are stored. The password of Redis is taken from the environment variable
+/// THV_SESSION_REDIS_PASSWORD.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStorageConfig {
-    /// Where sessions are kept.
+    /// Where sessions are stored.
     pub provider: SessionProvider,
     /// The address of Redis, as host:port. Needed with provider redis.
     pub address: Option<String>,

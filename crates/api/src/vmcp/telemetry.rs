@@ -8,18 +8,18 @@ use serde_with::skip_serializing_none;
 
 use crate::number;
 
-/// Which traces and metrics there are, and where they go.
+/// Which traces and metrics are exported, and where to.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Telemetry {
-    /// The collector to send to, over OTLP on HTTP: a host and port, with a path if need be. Without it, nothing is
+    /// The collector to send to, over OTLP on HTTP: a host and port, optionally with a path. Without it, nothing is
     /// sent.
     pub endpoint: Option<String>,
     /// Whether the collector is reached over plain HTTP.
     #[schemars(extend("default" = false))]
     pub insecure: Option<bool>,
-    /// A file with the certificates of a private authority that the collector's own certificate comes from.
+    /// A file with the certificates of a private authority that signed the collector's certificate.
     pub ca_cert_path: Option<String>,
     /// Headers for requests to the collector.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -37,8 +37,8 @@ pub struct Telemetry {
     /// Whether traces are sent.
     #[schemars(extend("default" = false))]
     pub tracing_enabled: Option<bool>,
-    /// Which part of the requests is traced, from "0" for none to "1" for all. A request that is part of a trace
-    /// already stays with it.
+    /// The share of requests to trace, from "0" for none to "1" for all. A request that already belongs to a trace
+    /// keeps its sampling decision.
     #[schemars(extend("default" = "0.05"))]
     pub sampling_rate: Option<String>,
     /// Whether metrics are sent.
@@ -52,7 +52,7 @@ pub struct Telemetry {
     pub prometheus_port: Option<i64>,
     /// Whether /metrics is also on the port that clients use. The default is true.
     pub metrics_on_transport_port: Option<bool>,
-    /// Whether traces also carry the attribute names of older versions. Turn it off when no dashboard needs them.
+    /// Whether traces also carry the attribute names of older versions. Disable it when no dashboard needs them.
     #[schemars(extend("default" = true))]
     pub use_legacy_attributes: Option<bool>,
 }

@@ -34,7 +34,7 @@ macro_rules! kinds {
             }
 
             #[tokio::test]
-            async fn what_is_outside_an_enum_pattern_or_bound_is_refused() {
+            async fn values_outside_an_enum_pattern_or_bound_are_rejected() {
                 refuse_outsiders(&Kind::named(stringify!($kind))).await;
             }
 
@@ -100,7 +100,7 @@ impl Kind {
     }
 }
 
-/// Asks the API server about objects of one kind, and leaves nothing behind but what statuses need.
+/// Submits objects of one kind to the API server, and leaves nothing behind but the objects that statuses need.
 struct Admission {
     client: Client,
     path: String,
@@ -116,7 +116,7 @@ impl Admission {
     async fn verdict(&self, object: &Value) -> Verdict {
         let path = format!("{}?dryRun=All&fieldValidation=Strict", self.path);
         let mut trial = object.clone();
-        // Not the name itself: an object of that name may be there for its status.
+        // Not the name itself: an object of that name may exist for its status.
         trial["metadata"] = json!({"generateName": "trial-"});
         let request = http::Request::post(path).body(serde_json::to_vec(&trial).unwrap()).unwrap();
         let mut verdict = Verdict::of(self.client.request::<Value>(request).await);
@@ -126,7 +126,7 @@ impl Admission {
         verdict
     }
 
-    /// A status can only be given to an object that is there.
+    /// A status can only be set on an existing object.
     async fn status_verdict(&self, object: &Value) -> Verdict {
         let name = object["metadata"]["name"].as_str().unwrap();
         let create = http::Request::post(&self.path).body(serde_json::to_vec(object).unwrap()).unwrap();
@@ -144,7 +144,7 @@ impl Admission {
     }
 }
 
-/// What the API server says of an object.
+/// The API server's verdict on an object.
 #[derive(Debug)]
 struct Verdict {
     refusal: Option<Box<Status>>,
@@ -163,7 +163,7 @@ impl Verdict {
         self.refusal.is_none()
     }
 
-    /// The fields at fault, with what is said of each.
+    /// The invalid fields, each with its message.
     fn causes(&self) -> Vec<(String, String)> {
         let details = self.refusal.as_ref().and_then(|status| status.details.as_ref());
         let causes = details.into_iter().flat_map(|details| &details.causes);
@@ -197,7 +197,7 @@ async fn accept_specimens(kind: &Kind) {
     let admission = Admission::new(kind).await;
     for Specimen { name, object } in specimens::of(kind.name) {
         let verdict = admission.verdict(&object).await;
-        assert!(verdict.accepts(), "{}/{name} is refused: {:#?}", kind.name, verdict.refusal);
+        assert!(verdict.accepts(), "{}/{name} is rejected: {:#?}", kind.name, verdict.refusal);
     }
 }
 
@@ -230,7 +230,7 @@ async fn refuse_outsiders(kind: &Kind) {
     }
 }
 
-/// How to break one rule, as the files under `rules/` say it.
+/// How to break one rule, as described in the files under `rules/`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleBreaker {

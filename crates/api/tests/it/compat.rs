@@ -1,4 +1,4 @@
-//! The incumbent's API and its manifests, read where they stand: `SKEP_COMPAT` names the folder.
+//! The incumbent's API and its manifests, read in place: `SKEP_COMPAT` names the folder.
 
 use std::{
     env, fs,

@@ -50,7 +50,7 @@ pub(crate) struct Demand {
 /// The enum, pattern, format and bounds of one field's schema. `value` is a valid value of the field, to start from.
 pub(crate) fn demands(schema: &Value, value: &Value) -> Vec<Demand> {
     let bound = |keyword: &str| schema[keyword].as_f64().map(|bound| bound as i64);
-    // A text of any letters is as good as another where nothing else is asked of it.
+    // Any string is valid where the schema has no further constraint.
     let any_text = schema.get("pattern").is_none() && schema.get("format").is_none();
     let text = |length: i64| json!("x".repeat(usize::try_from(length).unwrap()));
     let mut demands = Vec::new();
@@ -93,7 +93,7 @@ fn mismatch(pattern: &str) -> Value {
     let regex = Regex::new(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"));
     let candidates = ["%", "-", "*", "ftp://x", "\u{1}", " "];
     let mismatch = candidates.iter().find(|candidate| !regex.is_match(candidate));
-    json!(mismatch.unwrap_or_else(|| panic!("no text that {pattern} refuses is known: add one")))
+    json!(mismatch.unwrap_or_else(|| panic!("no string that violates {pattern} is known: add one")))
 }
 
 fn items(value: &Value, count: i64) -> Vec<Value> {

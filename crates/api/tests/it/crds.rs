@@ -1,7 +1,7 @@
 //! The definitions themselves.
 
 use serde_json::Value;
-use skep_api::crd;
+use skep_api::{crd, refs::REFERENCES};
 
 use crate::constraints::{Step, walk};
 
@@ -49,7 +49,7 @@ fn every_field_is_explained() {
 }
 
 #[test]
-fn every_rule_says_what_to_do() {
+fn every_rule_has_a_message_that_tells_what_to_do() {
     for (kind, schema) in schemas() {
         walk(&schema, &mut |path, schema| {
             for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
@@ -69,5 +69,29 @@ fn the_kinds_that_run_proxies_can_be_scaled() {
             let scale = version.subresources.as_ref().and_then(|subresources| subresources.scale.as_ref());
             assert_eq!(scale.is_some(), scalable, "{kind}");
         }
+    }
+}
+
+/// References to Kubernetes' own objects, which need no index: the operator reads these by name.
+const BUILTIN_REFERENCES: [&str; 4] = ["ConfigMapRef", "SecretRef", "SecretRefs", "passwordRef"];
+
+#[test]
+fn every_reference_to_a_kind_of_the_api_is_indexed() {
+    for (kind, schema) in schemas() {
+        walk(&schema, &mut |path, schema| {
+            let Some(Step::Field(field)) = path.last() else { return };
+            let target = if schema["type"] == "array" { &schema["items"] } else { schema };
+            let is_reference = field.ends_with("Ref") || field.ends_with("Refs");
+            let is_builtin = target["properties"].get("key").is_some()
+                || BUILTIN_REFERENCES.iter().any(|suffix| field.ends_with(suffix));
+            if is_reference && target["properties"].get("name").is_some() && !is_builtin {
+                let indexed = REFERENCES.iter().any(|(name, _)| name == field);
+                assert!(indexed, "{kind}: {} is not in skep_api::refs::REFERENCES", Step::join(path));
+            }
+        });
+    }
+    let kinds: Vec<String> = crd::crds().unwrap().into_iter().map(|crd| crd.spec.names.kind).collect();
+    for (field, kind) in REFERENCES {
+        assert!(kinds.iter().any(|known| known == kind), "{field} refers to {kind}, which does not exist");
     }
 }

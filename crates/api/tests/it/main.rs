@@ -7,4 +7,5 @@ mod admission;
 mod compat;
 mod constraints;
 mod crds;
+mod documented;
 mod specimens;

@@ -1,4 +1,4 @@
-//! Valid objects of every kind, kept as files, and what they must hold.
+//! Valid objects of every kind, as files, and what must hold for them.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

@@ -1,4 +1,4 @@
-//! Own fields are put right by one write; the fields of others are left alone; nothing is sent when nothing differs.
+//! Own fields are corrected by one write; the fields of others are left alone; nothing is sent when nothing differs.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::DynamicObject;
@@ -11,7 +11,7 @@ const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const JSON_PATCH: &str = "application/json-patch+json";
 
 #[tokio::test]
-async fn what_is_as_it_should_be_is_not_written() {
+async fn a_converged_object_is_not_written() {
     let fixture = Fixture::new().await;
     let child = fixture.deployment(|_| {});
     fixture.create(&child).await;
@@ -24,7 +24,7 @@ async fn what_is_as_it_should_be_is_not_written() {
 }
 
 #[tokio::test]
-async fn each_own_field_that_was_changed_or_removed_by_hand_is_put_back_by_one_write() {
+async fn each_own_field_that_was_changed_or_removed_by_hand_is_restored_by_one_write() {
     let rows = [
         (
             "an image",
@@ -111,7 +111,7 @@ async fn the_fields_of_others_are_left_alone() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_from_the_wish_is_removed_from_the_object() {
+async fn fields_dropped_from_the_desired_state_are_removed_from_the_object() {
     let fixture = Fixture::new().await;
     fixture.create(&fixture.deployment(|_| {})).await;
     let smaller = fixture.deployment(|body| {
@@ -145,7 +145,7 @@ async fn an_object_that_another_controls_is_not_touched() {
 }
 
 #[tokio::test]
-async fn an_object_is_deleted_only_as_it_was_seen() {
+async fn an_object_is_deleted_only_if_it_has_not_changed() {
     let fixture = Fixture::new().await;
     fixture.create(&fixture.deployment(|_| {})).await;
     let seen = Meta::of(&fixture.live().await.metadata);
@@ -159,7 +159,7 @@ async fn an_object_is_deleted_only_as_it_was_seen() {
 }
 
 #[tokio::test]
-async fn a_secret_with_a_random_value_is_made_once_and_is_nobody_elses() {
+async fn a_secret_with_a_random_value_is_created_once_for_one_owner() {
     let fixture = Fixture::new().await;
     let secrets = fixture.test.api::<Secret>();
     let owner = |uid: &str| json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid, "controller": true}]);

@@ -31,7 +31,7 @@ async fn foreign_apply(test: &Namespace, subresource: &str, manager: &str, body:
 }
 
 #[tokio::test]
-async fn a_finalizer_comes_and_goes_by_patches_that_carry_nothing_else() {
+async fn finalizers_are_added_and_removed_by_patches_that_contain_nothing_else() {
     let (test, writer, recording) = server().await;
     let metadata = live(&test).await.metadata;
     FINALIZER.add(&writer, SERVERS, &metadata).await.unwrap();
@@ -76,7 +76,7 @@ fn condition(kind: &str, status: &str) -> Value {
     })
 }
 
-/// Somebody reports by a plain write.
+/// Another program reports by a plain write.
 async fn foreign_update(test: &Namespace, manager: &str, change: impl FnOnce(&mut Value)) {
     let mut object = json!(live(test).await);
     change(&mut object["status"]);
@@ -86,7 +86,7 @@ async fn foreign_update(test: &Namespace, manager: &str, change: impl FnOnce(&mu
 }
 
 #[tokio::test]
-async fn a_status_that_another_program_reported_is_taken_over_once_and_what_others_report_is_left() {
+async fn a_status_of_another_program_is_taken_over_once_and_fields_of_other_reporters_are_left() {
     let (test, writer, recording) = server().await;
     let theirs = json!({
         "phase": "Ready", "message": "from before", "toolConfigHash": "a",
@@ -146,7 +146,7 @@ async fn two_writers_share_a_status_and_its_conditions() {
     assert_eq!(
         apply(&ours).await,
         Applied::Unchanged,
-        "what the other wrote is no drift, and an empty write is not sent"
+        "fields of the other writer are no drift, and an empty write is not sent"
     );
 
     let ours = status(json!({"phase": "Ready", "conditions": [condition("Ready", "True")]}));

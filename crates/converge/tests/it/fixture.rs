@@ -70,7 +70,7 @@ impl Fixture {
         self.test.client().request(request).await.unwrap()
     }
 
-    /// Applies the child, knowing the live object as a watch would.
+    /// Applies the child, given the live object as a watch would deliver it.
     pub(crate) async fn converge(&self, child: &Child) -> Applied {
         let live = self.live().await;
         let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
@@ -82,7 +82,7 @@ impl Fixture {
         self.writer.apply(child, None, &self.owner_uid()).await.unwrap();
     }
 
-    /// Somebody else writes to the Deployment.
+    /// Another program writes to the Deployment.
     pub(crate) async fn foreign_patch(&self, content: &str, manager: &str, patch: &Value) {
         self.patch_path("", content, manager, patch).await;
     }

@@ -1,4 +1,4 @@
-//! A plan says what would come of a write, and then it does; and it writes nothing.
+//! A plan predicts the result of a write, and writes nothing.
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use skep_converge::{Applied, Child, Meta, Mode, Observed, Planned, Write, Writer
 
 use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
 
-/// What the writer that plans says of the child, and what the one that writes then makes of it.
+/// The plan for the child, checked against the write that follows.
 async fn planned(fixture: &Fixture, child: &Child) -> Applied {
     let planner = fixture.test.admin("planner");
     let recording = planner.record();
@@ -22,7 +22,7 @@ async fn planned(fixture: &Fixture, child: &Child) -> Applied {
     planned
 }
 
-fn told(applied: Applied) -> (String, Vec<String>, bool) {
+fn described(applied: Applied) -> (String, Vec<String>, bool) {
     let planned = applied.planned().expect("something is planned");
     let changes = planned.changes.iter().map(ToString::to_string).collect();
     (planned.to_string(), changes, planned.rolls_pods())
@@ -35,7 +35,7 @@ async fn create_as(fixture: &Fixture, manager: &str, body: &Value) {
 }
 
 #[tokio::test]
-async fn what_is_as_it_should_be_needs_no_plan_and_a_change_is_told_field_by_field() {
+async fn a_converged_object_needs_no_plan_and_a_change_is_reported_field_by_field() {
     let fixture = Fixture::new().await;
     fixture.create(&fixture.deployment(|_| {})).await;
     assert_eq!(planned(&fixture, &fixture.deployment(|_| {})).await, Applied::Unchanged);
@@ -48,11 +48,11 @@ async fn what_is_as_it_should_be_needs_no_plan_and_a_change_is_told_field_by_fie
         r#"metadata.labels.other: + "label""#,
         r#"spec.template.spec.containers[web].image: "registry.example/web:1" -> "registry.example/web:2""#,
     ];
-    let (what, changes, rolls) = told(planned(&fixture, &changed).await);
+    let (what, changes, rolls) = described(planned(&fixture, &changed).await);
     assert_eq!((what.as_str(), rolls), ("change Deployment web", true));
     assert_eq!(changes, expected);
     let relabelled = fixture.deployment(|body| body["metadata"]["labels"]["more"] = json!("1"));
-    let (_, changes, rolls) = told(planned(&fixture, &relabelled).await);
+    let (_, changes, rolls) = described(planned(&fixture, &relabelled).await);
     assert_eq!((changes, rolls), (vec![r#"metadata.labels.more: + "1""#.to_owned()], false));
 }
 
@@ -61,7 +61,7 @@ async fn a_takeover_is_planned_with_what_is_dropped_and_without_what_is_the_defa
     let fixture = Fixture::new().await;
     let child = fixture.deployment(|_| {});
     create_as(&fixture, "other-operator", child.body()).await;
-    let (what, changes, rolls) = told(planned(&fixture, &child).await);
+    let (what, changes, rolls) = described(planned(&fixture, &child).await);
     assert_eq!((what.as_str(), rolls), ("take-over Deployment web (from other-operator)", false));
     assert_eq!(changes, [] as [&str; 0]);
 
@@ -72,7 +72,7 @@ async fn a_takeover_is_planned_with_what_is_dropped_and_without_what_is_the_defa
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = Value::Null;
     });
     let before = fixture.live().await;
-    let (what, changes, rolls) = told(planned(&fixture, &smaller).await);
+    let (what, changes, rolls) = described(planned(&fixture, &smaller).await);
     assert_eq!((what.as_str(), rolls), ("change Deployment web (from other-operator)", true));
     let expected = [
         r#"metadata.labels.app: - "web""#,
@@ -96,7 +96,7 @@ async fn a_takeover_is_planned_with_what_is_dropped_and_without_what_is_the_defa
 }
 
 #[tokio::test]
-async fn what_others_wrote_since_stays_theirs_in_a_planned_takeover() {
+async fn fields_of_later_writers_stay_theirs_in_a_planned_takeover() {
     let fixture = Fixture::new().await;
     let child = fixture.deployment(|body| body["spec"]["replicas"] = Value::Null);
     let mut made = child.body().clone();
@@ -104,7 +104,7 @@ async fn what_others_wrote_since_stays_theirs_in_a_planned_takeover() {
     create_as(&fixture, "other-operator", &made).await;
     let note = json!({"metadata": {"annotations": {"note": "a person's"}}});
     fixture.foreign_patch("application/merge-patch+json", "kubectl-edit", &note).await;
-    let (what, changes, _) = told(planned(&fixture, &child).await);
+    let (what, changes, _) = described(planned(&fixture, &child).await);
     assert_eq!(what, "take-over Deployment web (from other-operator)");
     assert_eq!(changes, [] as [&str; 0]);
     fixture.converge(&child).await;
@@ -112,7 +112,7 @@ async fn what_others_wrote_since_stays_theirs_in_a_planned_takeover() {
 }
 
 #[tokio::test]
-async fn creations_and_deletions_are_tried_and_not_made() {
+async fn creations_and_deletions_are_dry_runs() {
     let fixture = Fixture::new().await;
     let planner = fixture.test.admin("planner");
     let writer = Writer::new(planner.client(), MANAGER, Mode::Plan);

@@ -1,4 +1,4 @@
-//! Objects that another program made are taken over once, and then they are ours.
+//! Objects that another program created are taken over once.
 
 use serde_json::{Value, json};
 use skep_converge::{Applied, Observed};
@@ -43,7 +43,7 @@ async fn a_takeover_that_replaces_pods_is_a_write() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_to_it_since_stays_theirs() {
+async fn fields_of_later_writers_stay_theirs() {
     let fixture = Fixture::new().await;
     let child = fixture.deployment(|_| {});
     create_as(&fixture, "other-operator", child.body()).await;

@@ -7,7 +7,7 @@ use skep_config::{annotations, checksum, labels};
 use skep_converge::documents_digest;
 
 use super::Identity;
-use crate::facts::ConfigFacts;
+use crate::resources::facts::ConfigFacts;
 
 /// A ConfigMap with the configuration of the object's pods. Its checksum is what rolls them when the content changes.
 /// `component` is what it holds, and `owner_label` the label that names the object.
@@ -38,7 +38,7 @@ pub(crate) fn config_map(
     ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }
 }
 
-/// The annotation by which the pods roll when their configuration is another.
+/// The annotation that rolls the pods when their configuration changes.
 pub(crate) fn checksum_of(config: &ConfigMap) -> (String, String) {
     let annotations = config.metadata.annotations.as_ref();
     let checksum = annotations.and_then(|map| map.get(annotations::CONTENT_CHECKSUM));

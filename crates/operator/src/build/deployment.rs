@@ -29,18 +29,18 @@ use super::{
     security::{container_security, pod_security},
 };
 use crate::{
-    driver::Blocked,
+    reconcile::BuildError,
     settings::{Platform, Settings},
 };
 
-/// When and where a container is asked how it is doing.
+/// The probes of a container.
 #[derive(Clone, Copy)]
 pub(crate) struct Probes {
-    /// How often it is asked whether it has started, in seconds, before anything else is asked.
+    /// The period of the startup probe, in seconds. The other probes wait for it.
     startup_period: Option<i32>,
-    /// Where it says whether it is ready.
+    /// The path of the readiness probe.
     readiness_path: &'static str,
-    /// How long a new pod has before it is asked whether it is ready, in seconds.
+    /// The initial delay of the readiness probe, in seconds.
     readiness_delay: Option<i32>,
 }
 
@@ -48,22 +48,22 @@ pub(crate) struct Probes {
 const STARTUP_TIME: i32 = 90;
 
 impl Probes {
-    /// A virtual MCP server tells when it is ready from when it is alive.
+    /// A virtual MCP server distinguishes readiness from liveness.
     pub(crate) const VMCP: Self =
         Self { startup_period: None, readiness_path: ports::READY_PATH, readiness_delay: Some(15) };
 
-    /// Those of a proxy. `delay` is how long one takes to be ready if it is not known to be quick.
+    /// The probes of a proxy. `delay` is how long it takes to become ready unless it is known to start fast.
     pub(crate) const fn of_proxy(settings: &Settings, delay: i32) -> Self {
         let (period, delay) = if settings.quick_proxies { (1, None) } else { (5, Some(delay)) };
         Self { startup_period: Some(period), readiness_path: ports::HEALTH_PATH, readiness_delay: delay }
     }
 }
 
-/// The container that everything in a Deployment is for.
+/// The main container of a Deployment.
 pub(crate) struct Main<'a> {
     pub(crate) name: &'static str,
     pub(crate) image: &'a str,
-    /// Left to the API server when there is none.
+    /// Defaulted by the API server when absent.
     pub(crate) pull_policy: Option<&'static str>,
     pub(crate) args: Vec<String>,
     pub(crate) env: EnvList,
@@ -72,14 +72,14 @@ pub(crate) struct Main<'a> {
     pub(crate) probes: Probes,
 }
 
-/// What a proxy's Deployment is made of.
+/// The parameters of a proxy's Deployment.
 pub(crate) struct ProxyDeployment<'a> {
     pub(crate) identity: &'a Identity,
     pub(crate) platform: Platform,
     pub(crate) overrides: Option<&'a ProxyDeploymentOverrides>,
     /// Annotations of the Deployment that are ours.
     pub(crate) annotations: BTreeMap<String, String>,
-    /// Left to others when there is none.
+    /// Not owned when absent.
     pub(crate) replicas: Option<i32>,
     pub(crate) service_account: String,
     pub(crate) pull_secrets: Option<Vec<LocalObjectReference>>,
@@ -88,14 +88,14 @@ pub(crate) struct ProxyDeployment<'a> {
     /// Annotations of the pods that are ours.
     pub(crate) pod_annotations: BTreeMap<String, String>,
     pub(crate) grace_period: Option<i64>,
-    /// A user's patch of the pods, which goes over everything else.
+    /// A user's patch of the pods, which overrides everything else.
     pub(crate) patch: Option<&'a RawObject>,
 }
 
 impl ProxyDeployment<'_> {
-    pub(crate) fn build(mut self) -> Result<Deployment, Blocked> {
+    pub(crate) fn build(mut self) -> Result<Deployment, BuildError> {
         if let Some(patch) = self.patch {
-            let hash = fingerprint(&patch.0).map_err(Blocked::new)?;
+            let hash = fingerprint(&patch.0).map_err(BuildError::new)?;
             self.annotations.insert(annotations::POD_TEMPLATE_SPEC_HASH.into(), hash);
         }
         let mut metadata = self.identity.metadata(&self.identity.name);
@@ -107,7 +107,7 @@ impl ProxyDeployment<'_> {
         let (replicas, patch) = (self.replicas, self.patch);
         let mut template = self.template();
         if let Some(patch) = patch {
-            template = patched(template, patch).map_err(Blocked::new)?;
+            template = patched(template, patch)?;
         }
         let spec = DeploymentSpec { replicas, selector, template, ..DeploymentSpec::default() };
         Ok(Deployment { metadata, spec: Some(spec), status: None })
@@ -144,7 +144,7 @@ impl ProxyDeployment<'_> {
             ports: Some(vec![ContainerPort {
                 name: Some(ports::HTTP.into()),
                 container_port: main.port,
-                // Part of the key by which the API server knows the port.
+                // Part of the key that identifies the port for the API server.
                 protocol: Some("TCP".into()),
                 ..ContainerPort::default()
             }]),
@@ -183,7 +183,7 @@ pub(crate) fn requirements(resources: &Resources) -> ResourceRequirements {
     }
 }
 
-/// A text that is empty is one that was not set.
+/// An empty string counts as not set.
 fn amounts(list: &ResourceList) -> Option<BTreeMap<String, Quantity>> {
     let amounts = [("cpu", &list.cpu), ("memory", &list.memory)];
     let amounts = amounts.into_iter().filter_map(|(name, amount)| {

@@ -3,15 +3,15 @@
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 use skep_api::{refs::SecretKeyRef, workload};
 
-/// Variables in order, each name once: server-side apply refuses two of one name, and a pod would take the last.
+/// Variables in order, each name once: server-side apply rejects duplicate names, and a pod would use the last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EnvList(Vec<EnvVar>);
 
 impl EnvList {
-    /// Sets a variable. It goes to the end, and one of that name from before is gone.
+    /// Sets a variable. It replaces any of the same name, and is appended.
     pub(crate) fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         let (name, value) = (name.into(), value.into());
-        // An empty value is what a variable without one has, and the API server keeps none.
+        // A variable without a value has an empty one, and the API server drops empty values.
         let value = Some(value).filter(|value| !value.is_empty());
         self.push(EnvVar { name, value, value_from: None });
     }
@@ -35,7 +35,7 @@ impl EnvList {
 
     /// Sets a variable to one of the pod's own annotations.
     pub(crate) fn set_from_annotation(&mut self, name: &str, annotation: &str) {
-        // The API server fills the version in, and then it would be ours without our having said so.
+        // Set explicitly: the API server fills the version in, and would attribute it to us.
         let field = ObjectFieldSelector {
             api_version: Some("v1".into()),
             field_path: format!("metadata.annotations['{annotation}']"),
@@ -50,7 +50,7 @@ impl EnvList {
         }
     }
 
-    /// Whether a variable's name begins like this.
+    /// Whether a variable's name has this prefix.
     pub(crate) fn any_starts_with(&self, prefix: &str) -> bool {
         self.0.iter().any(|variable| variable.name.starts_with(prefix))
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_stands_once_and_the_last_value_counts() {
+    fn a_name_occurs_once_and_the_last_value_wins() {
         let mut env = EnvList::default();
         env.set("A", "1");
         env.set("B", "2");

@@ -1,4 +1,4 @@
-//! Who an object is made for: its names, labels and owner.
+//! The identity of a workload: its names, labels and owner.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference}
 use skep_config::labels;
 use skep_converge::Kind;
 
-/// The custom resource that children are made for.
+/// The custom resource that owns the children.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) kind: Kind,
@@ -68,7 +68,7 @@ impl Identity {
     }
 }
 
-/// A user's additions under what is ours: on the same key, ours stands.
+/// A user's additions below our own: on the same key, ours wins.
 pub(crate) fn added(
     ours: BTreeMap<String, String>,
     users: Option<&BTreeMap<String, String>>,

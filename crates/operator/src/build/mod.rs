@@ -1,4 +1,4 @@
-//! Kubernetes objects, built alike for every kind that runs pods. Pure functions from what is wanted to plain structs.
+//! Kubernetes objects, built alike for every kind that runs pods. Pure functions from parameters to plain structs.
 
 mod config_map;
 mod deployment;

@@ -1,4 +1,5 @@
-//! The patch for the pods of an MCP server, which its proxy gets as a flag and lays over the pod template that it makes.
+//! The patch for the pods of an MCP server, which its proxy gets as a flag and merges into the pod template that it
+//! creates.
 
 use serde_json::{Value, json};
 use skep_api::{RawObject, kinds::SecretEnv};
@@ -6,7 +7,7 @@ use skep_config::objects::MCP_CONTAINER;
 use skep_gocompat::structs::{EncodeError, POD_TEMPLATE_SPEC, encode};
 use skep_strategic_merge::validate_pod_template;
 
-/// A pod template that no patch can be made of.
+/// A pod template that cannot be converted to a patch.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]
@@ -17,8 +18,8 @@ pub(crate) enum Error {
 
 /// The user's template with the pods' ServiceAccount and with variables for the secrets, as JSON.
 ///
-/// The text is the one that ToolHive's operator writes: it is an argument of the proxy, so any other would restart every
-/// proxy when a cluster is taken over. Hence the detour through Go's structs.
+/// The text is the one that ToolHive's operator writes: it is an argument of the proxy, so any other text would
+/// restart every proxy when a cluster is taken over. Therefore the encoding follows Go's structs.
 pub(crate) fn pod_patch(
     template: Option<&RawObject>,
     service_account: &str,
@@ -29,7 +30,7 @@ pub(crate) fn pod_patch(
         None => json!({"spec": {"containers": []}}),
     };
     validate_pod_template(&patch)?;
-    // From here on, what stands at a known place is of its type or null, and an index makes an object of null.
+    // From here on, every known field has its type or is null, and indexing turns null into an object.
     let spec = &mut patch["spec"];
     spec["serviceAccountName"] = service_account.into();
     if !secrets.is_empty() {
@@ -48,7 +49,7 @@ fn add_secrets(containers: &mut Vec<Value>, secrets: &[SecretEnv]) {
     edit(&mut containers[server]["env"], |env| {
         for secret in secrets {
             let variable = variable(secret);
-            // Server-side apply, with which the proxy writes, refuses two variables of one name.
+            // Server-side apply, with which the proxy writes, rejects duplicate variables.
             env.retain(|other| other["name"] != variable["name"]);
             env.push(variable);
         }
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_template_the_patch_says_only_who_the_pods_run_as() {
+    fn without_a_template_the_patch_sets_only_the_service_account() {
         assert_eq!(
             pod_patch(None, "fetch-sa", &[]).unwrap(),
             r#"{"metadata":{},"spec":{"containers":[],"serviceAccountName":"fetch-sa"}}"#
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_account_stands_over_the_users() {
+    fn the_service_account_overrides_the_users() {
         let template =
             json!({"spec": {"containers": [], "serviceAccountName": "root", "serviceAccount": "old"}});
         assert_eq!(
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_is_dropped_unless_go_requires_it_or_points_to_it() {
+    fn empty_values_are_dropped_unless_go_requires_or_points_to_them() {
         let template = json!({
             "metadata": {"creationTimestamp": null, "labels": {}, "annotations": {"note": ""}},
             "spec": {
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_template_is_refused_with_the_place() {
+    fn a_malformed_template_is_rejected_with_the_field() {
         let container = |fields: Value| json!({"spec": {"containers": [{"name": "log"}, fields]}});
         for (template, message) in [
             (
@@ -240,7 +241,7 @@ mod tests {
     }
 }
 
-/// The patches that the incumbent wrote, read where they stand: `SKEP_COMPAT` names the folder.
+/// The patches that the incumbent wrote, read in place: `SKEP_COMPAT` names the folder.
 #[cfg(test)]
 mod compat {
     use std::{
@@ -268,7 +269,7 @@ mod compat {
             for server in of_kind::<MCPServer>(&folder.join("input.yaml"), "MCPServer") {
                 let name = server.metadata.name.unwrap();
                 let theirs = deployments.iter().find_map(|deployment| pod_patch_of(deployment, &name));
-                // Where its operator refused the server there is none.
+                // There is none where its operator rejected the server.
                 let Some(theirs) = theirs else { continue };
                 let account = server.spec.service_account.unwrap_or_else(|| format!("{name}-sa"));
                 let ours = pod_patch(server.spec.pod_template_spec.as_ref(), &account, &server.spec.secrets);

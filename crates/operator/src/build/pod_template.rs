@@ -8,32 +8,36 @@ use k8s_openapi::{
 };
 use serde_json::Value;
 use skep_api::RawObject;
+use skep_config::FieldError;
 use skep_gocompat::structs::{POD_TEMPLATE_SPEC, without_zeros};
 use skep_strategic_merge::merge_pod_template;
 
-/// The template with the patch laid over it, as the API server would.
-pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, String> {
-    let template = serde_json::to_value(template).map_err(|error| error.to_string())?;
+/// The template with the patch merged into it, as the API server would.
+pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, FieldError> {
+    let invalid = |error: serde_json::Error| FieldError::new("podTemplateSpec", error.to_string());
+    let template = serde_json::to_value(template).map_err(invalid)?;
     let merged = merge_pod_template(template, &Value::Object(patch.0.clone()));
-    let merged = match merged.map_err(|error| error.to_string())? {
+    let merged = merged.map_err(|error| FieldError::new(error.path().to_owned(), error.message()))?;
+    let merged = match merged {
         Value::Object(fields) => Value::Object(without_zeros(POD_TEMPLATE_SPEC, fields)),
         other => other,
     };
-    let merged: PodTemplateSpec = serde_path_to_error::deserialize(merged)
-        .map_err(|error| format!("podTemplateSpec.{}: {}", error.path(), error.inner()))?;
+    let merged: PodTemplateSpec = serde_path_to_error::deserialize(merged).map_err(|error| {
+        FieldError::new(error.path(), error.inner().to_string()).within("podTemplateSpec")
+    })?;
     Ok(with_defaults(merged))
 }
 
-/// The template with what the API server would fill in where a list's key or a whole value is owned at once, and would
-/// then be ours without our having said so.
+/// The template with what the API server would fill in where a list's key or a whole value is owned at once, and
+/// would then be owned by us although we did not set it.
 pub(crate) fn with_defaults(mut template: PodTemplateSpec) -> PodTemplateSpec {
     if let Some(spec) = &mut template.spec {
-        say_defaults(spec);
+        set_defaults(spec);
     }
     template
 }
 
-fn say_defaults(spec: &mut PodSpec) {
+fn set_defaults(spec: &mut PodSpec) {
     if spec.service_account_name.is_some() {
         // The old name of the same field, which the API server then overwrites.
         spec.service_account = None;

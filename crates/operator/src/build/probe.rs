@@ -1,4 +1,4 @@
-//! How a container is asked how it is doing, and where it listens.
+//! Probes and ports of a container.
 
 use k8s_openapi::{
     api::core::v1::{ContainerPort, HTTPGetAction, Probe},
@@ -20,12 +20,12 @@ pub(crate) fn http_probe(path: &str, port: i32, delay: i32, period: i32) -> Prob
     }
 }
 
-/// The port that a container answers requests on.
+/// The port that a container serves requests on.
 pub(crate) fn container_port(port: i32) -> ContainerPort {
     ContainerPort {
         name: Some(ports::HTTP.into()),
         container_port: port,
-        // Part of the key by which the API server knows the port.
+        // Part of the key that identifies the port for the API server.
         protocol: Some("TCP".into()),
         ..ContainerPort::default()
     }

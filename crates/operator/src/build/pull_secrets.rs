@@ -1,9 +1,9 @@
-//! Secrets with which images are pulled.
+//! Image pull secrets.
 
 use k8s_openapi::api::core::v1;
 use skep_api::refs::LocalObjectReference;
 
-/// The object's own, in its order, then the installation's that it does not name. Nothing if there are none.
+/// The object's own, in its order, then the installation's that it does not name. `None` if there are none.
 pub(crate) fn pull_secrets(
     own: &[LocalObjectReference],
     defaults: &[String],

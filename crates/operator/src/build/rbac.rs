@@ -33,7 +33,7 @@ impl Rules {
         ("", &["configmaps"], READ),
     ]);
 
-    /// A registry server lists the servers of the cluster, and keeps what it knows in ConfigMaps.
+    /// A registry server lists the servers of the cluster, and stores its data in ConfigMaps.
     pub(crate) const REGISTRY: Self = Self(&[
         (GROUP, &["mcpservers", "mcpremoteproxies", "virtualmcpservers"], READ),
         ("", &["services"], READ),
@@ -65,7 +65,7 @@ impl Rules {
         OWN_STATUS,
     ]);
 
-    /// One that is told its backends reads nothing but its own object.
+    /// A server with inline backends reads nothing but its own object.
     pub(crate) const VMCP_INLINE: Self = Self(&[OWN_OBJECT, OWN_STATUS]);
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn container_security(platform: Platform) -> SecurityContext {
 /// The first port that every user may listen on.
 const FIRST_FREE_PORT: i32 = 1024;
 
-/// For a container that listens on the port, and runs as whom its image says: all that the restricted Pod Security
-/// Standard asks for, but another user.
+/// For a container that listens on the port, and runs as the user of its image: everything that the restricted Pod
+/// Security Standard requires, except a different user.
 pub(crate) fn least_rights(port: i32) -> SecurityContext {
     let add = (port < FIRST_FREE_PORT).then(|| vec!["NET_BIND_SERVICE".into()]);
     SecurityContext {

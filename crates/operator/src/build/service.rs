@@ -47,7 +47,7 @@ fn service_port(port: i32) -> ServicePort {
     ServicePort {
         name: Some(ports::HTTP.into()),
         port,
-        // Part of the key by which the API server knows the port.
+        // Part of the key that identifies the port for the API server.
         protocol: Some("TCP".into()),
         target_port: Some(IntOrString::Int(port)),
         ..ServicePort::default()

@@ -1,4 +1,4 @@
-//! Volumes of a pod, each with where its container sees it.
+//! Volumes of a pod, each with its mount.
 
 use k8s_openapi::api::core::v1::{
     ConfigMapVolumeSource, HostPathVolumeSource, KeyToPath, SecretVolumeSource, Volume, VolumeMount,
@@ -50,7 +50,7 @@ impl Volumes {
         self.add(volume, &format!("{folder}/{file}"), Some(file));
     }
 
-    /// A folder of the node.
+    /// A directory of the node.
     pub(crate) fn host_path(&mut self, volume: &str, host: &str, folder: &str, read_only: bool) {
         let source = HostPathVolumeSource { path: host.into(), type_: None };
         self.volumes.push(Volume { name: volume.into(), host_path: Some(source), ..Volume::default() });
@@ -63,8 +63,8 @@ impl Volumes {
         });
     }
 
-    /// A fingerprint of everything that was asked for, whatever the order. It is of the whole of each source, so that
-    /// none can be forgotten; what the API server fills in was not asked for, and is not in it.
+    /// A fingerprint of all desired volumes, regardless of their order. It covers each source as a whole, so that
+    /// none can be forgotten; defaults that the API server fills in are not included.
     pub(crate) fn fingerprint(&self) -> serde_json::Result<String> {
         let mut all = json!({"volumes": self.volumes, "mounts": self.mounts});
         sort(&mut all);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_covers_sources_that_nobody_uses_yet() {
+    fn the_fingerprint_covers_sources_that_are_not_used_yet() {
         let of = |source: Volume| {
             let mut all = volumes(&["a"]);
             all.volumes.push(Volume { name: "x".into(), ..source });

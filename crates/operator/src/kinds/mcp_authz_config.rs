@@ -1,32 +1,29 @@
 //! MCPAuthzConfig: policies that several workloads share.
 
-use skep_api::kinds::MCPAuthzConfigSpec;
-use skep_config::annotations::AUTHZ_CONFIG_FINALIZER;
+use skep_api::{
+    conditions::Valid,
+    kinds::{MCPAuthzConfig, MCPAuthzConfigSpec},
+};
+use skep_config::{FieldError, annotations::AUTHZ_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
-use crate::{conditions::Finding, configs::Config, parts, watched::AuthzConfigs};
+use crate::{config_controller::Config, config_refs, reconcile::Condition};
 
-/// MCPAuthzConfig, as a configuration.
-pub(super) struct McpAuthzConfig;
+impl Config for MCPAuthzConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer(AUTHZ_CONFIG_FINALIZER);
+    const VALID: Valid = Valid::ConfigValid;
 
-impl Config for McpAuthzConfig {
-    type Resource = AuthzConfigs;
-
-    const MANAGER: &'static str = "skep-mcpauthzconfig";
-    const FINALIZER: Finalizer = Finalizer(AUTHZ_CONFIG_FINALIZER);
-    const VALID: &'static str = "ConfigValid";
-
-    fn check(spec: &MCPAuthzConfigSpec) -> Result<(), String> {
-        parts::authz::check(spec)
+    fn check(spec: &MCPAuthzConfigSpec) -> Vec<FieldError> {
+        config_refs::authz::check(spec)
     }
 
-    fn invalid(_: &MCPAuthzConfigSpec) -> &'static str {
-        "ConfigInvalid"
+    fn invalid(_: &MCPAuthzConfigSpec) -> Valid {
+        Valid::ConfigInvalid
     }
 
-    fn remarks(spec: &MCPAuthzConfigSpec) -> Vec<Finding> {
-        let document = parts::authz::document(spec).ok();
+    fn further_conditions(spec: &MCPAuthzConfigSpec) -> Vec<Condition> {
+        let document = config_refs::authz::document(spec).ok();
         // The document has the settings of the type under a key of their own; the object has them in `config`.
-        document.and_then(|document| parts::authz::warning("config.", &document)).into_iter().collect()
+        document.and_then(|document| config_refs::authz::warning("config.", &document)).into_iter().collect()
     }
 }

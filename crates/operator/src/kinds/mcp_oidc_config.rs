@@ -1,26 +1,23 @@
-//! MCPOIDCConfig: whose tokens are accepted.
+//! MCPOIDCConfig: which issuer's tokens are accepted.
 
-use skep_api::kinds::MCPOIDCConfigSpec;
-use skep_config::annotations::OIDC_CONFIG_FINALIZER;
+use skep_api::{
+    conditions::Valid,
+    kinds::{MCPOIDCConfig, MCPOIDCConfigSpec},
+};
+use skep_config::{FieldError, annotations::OIDC_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
-use crate::{configs::Config, parts, watched::OidcConfigs};
+use crate::{config_controller::Config, config_refs};
 
-/// MCPOIDCConfig, as a configuration.
-pub(super) struct McpOidcConfig;
+impl Config for MCPOIDCConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer(OIDC_CONFIG_FINALIZER);
+    const VALID: Valid = Valid::ConfigValid;
 
-impl Config for McpOidcConfig {
-    type Resource = OidcConfigs;
-
-    const MANAGER: &'static str = "skep-mcpoidcconfig";
-    const FINALIZER: Finalizer = Finalizer(OIDC_CONFIG_FINALIZER);
-    const VALID: &'static str = "ConfigValid";
-
-    fn check(spec: &MCPOIDCConfigSpec) -> Result<(), String> {
-        parts::oidc::check(spec)
+    fn check(spec: &MCPOIDCConfigSpec) -> Vec<FieldError> {
+        config_refs::oidc::check(spec)
     }
 
-    fn invalid(_: &MCPOIDCConfigSpec) -> &'static str {
-        "ConfigInvalid"
+    fn invalid(_: &MCPOIDCConfigSpec) -> Valid {
+        Valid::ConfigInvalid
     }
 }

@@ -1,26 +1,15 @@
-//! MCPTelemetryConfig: where traces and metrics go.
+//! MCPTelemetryConfig: the configuration of traces and metrics.
 
-use skep_api::kinds::MCPTelemetryConfigSpec;
-use skep_config::annotations::TELEMETRY_CONFIG_FINALIZER;
+use skep_api::kinds::{MCPTelemetryConfig, MCPTelemetryConfigSpec};
+use skep_config::{FieldError, annotations::TELEMETRY_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
-use crate::{configs::Config, parts, watched::TelemetryConfigs};
+use crate::{config_controller::Config, config_refs};
 
-/// MCPTelemetryConfig, as a configuration.
-pub(super) struct McpTelemetryConfig;
+impl Config for MCPTelemetryConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer(TELEMETRY_CONFIG_FINALIZER);
 
-impl Config for McpTelemetryConfig {
-    type Resource = TelemetryConfigs;
-
-    const MANAGER: &'static str = "skep-mcptelemetryconfig";
-    const FINALIZER: Finalizer = Finalizer(TELEMETRY_CONFIG_FINALIZER);
-    const VALID: &'static str = "ValidationSucceeded";
-
-    fn check(spec: &MCPTelemetryConfigSpec) -> Result<(), String> {
-        parts::telemetry::check(spec)
-    }
-
-    fn invalid(_: &MCPTelemetryConfigSpec) -> &'static str {
-        "ValidationFailed"
+    fn check(spec: &MCPTelemetryConfigSpec) -> Vec<FieldError> {
+        config_refs::telemetry::check(spec)
     }
 }

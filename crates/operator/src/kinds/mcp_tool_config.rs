@@ -1,26 +1,15 @@
-//! MCPToolConfig: which tools are offered, and under what names.
+//! MCPToolConfig: which tools are offered, and under which names.
 
-use skep_api::kinds::MCPToolConfigSpec;
-use skep_config::annotations::TOOL_CONFIG_FINALIZER;
+use skep_api::kinds::{MCPToolConfig, MCPToolConfigSpec};
+use skep_config::{FieldError, annotations::TOOL_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
-use crate::{configs::Config, parts, watched::ToolConfigs};
+use crate::{config_controller::Config, config_refs};
 
-/// MCPToolConfig, as a configuration.
-pub(super) struct McpToolConfig;
+impl Config for MCPToolConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer(TOOL_CONFIG_FINALIZER);
 
-impl Config for McpToolConfig {
-    type Resource = ToolConfigs;
-
-    const MANAGER: &'static str = "skep-mcptoolconfig";
-    const FINALIZER: Finalizer = Finalizer(TOOL_CONFIG_FINALIZER);
-    const VALID: &'static str = "ValidationSucceeded";
-
-    fn check(spec: &MCPToolConfigSpec) -> Result<(), String> {
-        parts::tools::check(spec)
-    }
-
-    fn invalid(_: &MCPToolConfigSpec) -> &'static str {
-        "ValidationFailed"
+    fn check(spec: &MCPToolConfigSpec) -> Vec<FieldError> {
+        config_refs::tools::check(spec)
     }
 }

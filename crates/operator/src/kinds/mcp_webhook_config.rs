@@ -1,26 +1,15 @@
-//! MCPWebhookConfig: who is asked about each request.
+//! MCPWebhookConfig: webhooks that change or reject requests.
 
-use skep_api::kinds::MCPWebhookConfigSpec;
-use skep_config::annotations::WEBHOOK_CONFIG_FINALIZER;
+use skep_api::kinds::{MCPWebhookConfig, MCPWebhookConfigSpec};
+use skep_config::{FieldError, annotations::WEBHOOK_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
-use crate::{configs::Config, parts, watched::WebhookConfigs};
+use crate::{config_controller::Config, config_refs};
 
-/// MCPWebhookConfig, as a configuration.
-pub(super) struct McpWebhookConfig;
+impl Config for MCPWebhookConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer(WEBHOOK_CONFIG_FINALIZER);
 
-impl Config for McpWebhookConfig {
-    type Resource = WebhookConfigs;
-
-    const MANAGER: &'static str = "skep-mcpwebhookconfig";
-    const FINALIZER: Finalizer = Finalizer(WEBHOOK_CONFIG_FINALIZER);
-    const VALID: &'static str = "ValidationSucceeded";
-
-    fn check(spec: &MCPWebhookConfigSpec) -> Result<(), String> {
-        parts::webhooks::check(spec)
-    }
-
-    fn invalid(_: &MCPWebhookConfigSpec) -> &'static str {
-        "ValidationFailed"
+    fn check(spec: &MCPWebhookConfigSpec) -> Vec<FieldError> {
+        config_refs::webhooks::check(spec)
     }
 }

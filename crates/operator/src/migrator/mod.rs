@@ -1,10 +1,10 @@
-//! Moves stored objects to the version that their CRD stores by now, so that an older version can be dropped one day.
+//! Migrates stored objects to the storage version of their CRD, so that an older version can be removed one day.
 //!
-//! The API server keeps an object as it was last written. When a CRD changes its storage version, objects that nobody
-//! writes stay in the old one, and the CRD's `status.storedVersions` says that there may be such. Here each is written
-//! once with no change at all, and then the list is cut down to the one version.
+//! The API server stores an object in the version that was current when it was last written. When a CRD changes its storage
+//! version, objects that are not written stay in the old one, and the CRD's `status.storedVersions` lists both. The
+//! migrator writes each object once without a change, and then reduces the list to the storage version.
 //!
-//! It can end at any point: whoever starts next begins with the list again, and writing an object twice changes nothing.
+//! It can be stopped at any point: the next run starts with the list again, and writing an object twice changes nothing.
 
 mod pass;
 mod schedule;
@@ -19,49 +19,49 @@ use kube::{
     core::PartialObjectMeta,
     runtime::{
         WatchStreamExt,
-        watcher::{self, Event, watcher},
+        watcher::{self, Event as WatchEvent, watcher},
     },
 };
-use skep_api::{GROUP, crd::MIGRATE_LABEL};
+use skep_api::{GROUP, crd::MIGRATE_LABEL, events::EventReason};
 use skep_converge::Mode;
 use tokio::{sync::watch, time::Instant};
 use tracing::{info, warn};
 
-use crate::notice::{Notice, Notices, Severity};
+use crate::reconcile::{Event, EventPublisher};
 use schedule::Schedule;
 use work::Work;
 
-pub use pass::Failure;
+pub use pass::MigrationError;
 
-/// Who writes, in audit logs and events.
+/// The field manager and reporter.
 const MANAGER: &str = "skep-storageversionmigrator";
 
-/// How long a CRD is left alone after a change. Each API server takes a moment to store by a new definition, and no
-/// answer tells whether it does so already: what it wrote meanwhile would be old, and be taken for new.
+/// How long to wait after a change of a CRD. Each API server takes a moment to store by a new definition, and no
+/// response shows whether it does so already: an object that it wrote meanwhile would count as migrated.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// Moves the stored objects of every CRD of this group that has the label for it.
+/// Migrates the stored objects of every labelled CRD of this group.
 pub struct Migrator {
     client: Client,
-    notices: Notices,
+    events: EventPublisher,
 }
 
-/// What was done for a CRD.
+/// The result for a CRD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Migration {
-    /// Everything is stored in the storage version, or it is not for us to do.
+    /// Everything is stored in the storage version, or the CRD is not ours.
     Nothing,
-    /// So many objects were looked at, and the CRD says so.
+    /// This many objects were written, and the CRD lists one version.
     Done(usize),
 }
 
 impl Migrator {
-    /// One that has not looked at anything yet.
+    /// A migrator that has done nothing yet.
     pub fn new(client: Client) -> Self {
-        Self { notices: Notices::new(client.clone(), MANAGER, Mode::Write), client }
+        Self { events: EventPublisher::new(client.clone(), MANAGER, Mode::Write), client }
     }
 
-    /// Works until `stop` says so, and then ends where it is.
+    /// Runs until `stop` is true.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         tokio::select! {
             _ = stop.wait_for(|stop| *stop) => {}
@@ -77,61 +77,52 @@ impl Migrator {
         loop {
             tokio::select! {
                 event = events.next() => match event {
-                    Some(Ok(Event::Apply(crd) | Event::InitApply(crd))) if is_ours(&crd.name_any()) => {
-                        schedule.notice(crd.name_any(), Instant::now() + SETTLE);
+                    Some(Ok(WatchEvent::Apply(crd) | WatchEvent::InitApply(crd))) if is_ours(&crd.name_any()) => {
+                        schedule.event(crd.name_any(), Instant::now() + SETTLE);
                     }
                     Some(Ok(_)) => {}
-                    Some(Err(error)) => warn!(%error, "the CRDs cannot be watched"),
+                    Some(Err(error)) => warn!(%error, "cannot watch the CRDs; retrying"),
                     None => return,
                 },
                 crd = schedule.next() => match self.migrate(&crd).await {
                     Ok(_) => schedule.done(&crd),
-                    // Its change wakes it by itself; this is for a change that was seen before.
-                    Err(Failure::Changed) => schedule.notice(crd, Instant::now() + SETTLE),
-                    Err(failure) => {
+                    // A change schedules it anyway; this is for one that was seen before.
+                    Err(MigrationError::Changed) => schedule.event(crd, Instant::now() + SETTLE),
+                    Err(error) => {
                         let pause = schedule.failed(&crd, Instant::now());
-                        warn!(crd, error = %failure, ?pause, "stored objects are still of another version");
+                        warn!(crd, %error, ?pause, "stored objects are not migrated yet; retrying");
                     }
                 },
             }
         }
     }
 
-    /// Moves the stored objects of one CRD now, if there is something to do.
-    pub async fn migrate(&self, crd: &str) -> Result<Migration, Failure> {
+    /// Migrates the stored objects of one CRD now, if necessary.
+    pub async fn migrate(&self, crd: &str) -> Result<Migration, MigrationError> {
         let api = Api::<CustomResourceDefinition>::all(self.client.clone());
-        let definition = api.get_opt(crd).await.map_err(Failure::Definition)?;
+        let definition = api.get_opt(crd).await.map_err(MigrationError::Definition)?;
         let Some(work) = definition.as_ref().and_then(Work::of) else { return Ok(Migration::Nothing) };
-        info!(crd, storage = work.storage(), "storing all objects in the storage version");
-        let result = match pass::store_anew(&self.client, &work).await {
+        info!(crd, storage = work.storage(), "migrating stored objects");
+        let result = match pass::rewrite(&self.client, &work).await {
             Ok(objects) => pass::trim(&api, &work).await.map(|()| objects),
-            Err(failure) => Err(failure),
+            Err(error) => Err(error),
         };
-        let notice = match &result {
+        let event = match &result {
             Ok(objects) => {
-                info!(
-                    crd,
-                    objects,
-                    storage = work.storage(),
-                    "all objects are stored in the storage version"
-                );
+                info!(crd, objects, storage = work.storage(), "migrated stored objects");
                 let note = format!("all {objects} objects are stored in {}", work.storage());
-                Some(notice(Severity::Normal, "StorageVersionMigrationSucceeded", "Migrate", note))
+                Some(Event::new(EventReason::StorageVersionMigrationSucceeded, note))
             }
-            Err(failure) => failure.action().map(|action| {
-                let note = format!("{failure}; it is tried again");
-                notice(Severity::Warning, "StorageVersionMigrationFailed", action, note)
+            Err(error) => error.action().map(|action| {
+                let note = format!("{error}; retrying");
+                Event { action, ..Event::new(EventReason::StorageVersionMigrationFailed, note) }
             }),
         };
-        self.notices.publish(work.reference(), notice.into_iter().collect()).await;
+        self.events.publish(work.reference(), event.into_iter().collect()).await;
         result.map(Migration::Done)
     }
 }
 
 fn is_ours(crd: &str) -> bool {
     crd.strip_suffix(GROUP).is_some_and(|plural| plural.ends_with('.'))
-}
-
-fn notice(severity: Severity, reason: &str, action: &'static str, note: String) -> Notice {
-    Notice { severity, reason: reason.into(), action, note }
 }

@@ -1,15 +1,15 @@
-//! When which CRD is looked at.
+//! The schedule of CRDs to process.
 
 use std::{collections::HashMap, future, time::Duration};
 
 use tokio::time::{Instant, sleep_until};
 
-/// The pause after a first failure. It doubles with each.
+/// The back-off after a first failure. It doubles with each.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
-/// The longest pause.
+/// The longest back-off.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The CRDs that are to be looked at.
+/// The CRDs to process.
 #[derive(Default)]
 pub(super) struct Schedule {
     due: HashMap<String, Instant>,
@@ -17,12 +17,12 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// A CRD has changed, and may be looked at from then on.
-    pub(super) fn notice(&mut self, crd: String, at: Instant) {
+    /// Schedules a changed CRD, to be processed from then on.
+    pub(super) fn event(&mut self, crd: String, at: Instant) {
         self.due.insert(crd, at);
     }
 
-    /// The next CRD, when it is due. Never, if there is none.
+    /// The next CRD, when it is due. Waits forever if there is none.
     pub(super) async fn next(&mut self) -> String {
         let Some((crd, at)) = self.due.iter().min_by_key(|(_, at)| **at) else {
             return future::pending().await;
@@ -37,7 +37,7 @@ impl Schedule {
         self.failures.remove(crd);
     }
 
-    /// It is looked at again after a pause, which is returned.
+    /// Schedules it again after a back-off, which is returned.
     pub(super) fn failed(&mut self, crd: &str, now: Instant) -> Duration {
         let failures = self.failures.entry(crd.into()).or_default();
         let pause = FIRST_PAUSE.saturating_mul(1 << (*failures).min(16)).min(LONGEST_PAUSE);
@@ -52,11 +52,11 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_first_that_is_due_comes_first_and_each_comes_once() {
+    async fn the_first_due_is_processed_first_and_each_once() {
         let (mut schedule, now) = (Schedule::default(), Instant::now());
-        schedule.notice("b".into(), now + Duration::from_millis(2));
-        schedule.notice("a".into(), now + Duration::from_millis(90));
-        schedule.notice("a".into(), now + Duration::from_millis(1));
+        schedule.event("b".into(), now + Duration::from_millis(2));
+        schedule.event("a".into(), now + Duration::from_millis(90));
+        schedule.event("a".into(), now + Duration::from_millis(1));
         assert_eq!([schedule.next().await, schedule.next().await], ["a", "b"]);
         let nothing = tokio::time::timeout(Duration::from_millis(20), schedule.next()).await;
         assert!(nothing.is_err(), "{nothing:?}");

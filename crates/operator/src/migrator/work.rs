@@ -1,4 +1,4 @@
-//! What there is to do for a CRD.
+//! The pending migration of a CRD.
 
 use k8s_openapi::{
     api::core::v1::ObjectReference,
@@ -14,14 +14,14 @@ use skep_api::{GROUP, crd::MIGRATE_LABEL};
 #[derive(Debug, PartialEq)]
 pub(super) struct Work {
     reference: ObjectReference,
-    /// The CRD, as it was when this was decided.
+    /// The CRD at the time of the decision.
     pub(super) resource_version: String,
     /// Its objects, in the storage version.
     pub(super) resource: ApiResource,
 }
 
 impl Work {
-    /// Nothing if all is well, or if the CRD is not to be looked after.
+    /// `None` if nothing is to be migrated, or if the CRD is not managed.
     pub(super) fn of(crd: &CustomResourceDefinition) -> Option<Self> {
         let labelled = crd.labels().get(MIGRATE_LABEL).is_some_and(|value| value == "true");
         if crd.spec.group != GROUP || !labelled || crd.metadata.deletion_timestamp.is_some() {

@@ -1,4 +1,4 @@
-//! What the kubelet and Prometheus ask.
+//! The endpoints for the kubelet and Prometheus.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -10,7 +10,7 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use super::{RunError, metrics::Metrics};
 
-/// What Prometheus must be told of what it reads.
+/// The content type of Prometheus metrics.
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -25,7 +25,7 @@ pub(super) async fn serve(
     let listener = TcpListener::bind(address).await.map_err(|error| RunError::Listen(address, error))?;
     tasks.spawn(async move {
         loop {
-            // A connection that fails to be is not ours to mend.
+            // A failed connection is the client's problem.
             let Ok((stream, _)) = listener.accept().await else { continue };
             let (world, metrics) = (world.clone(), metrics.clone());
             let answer = service_fn(move |request: Request<Incoming>| {

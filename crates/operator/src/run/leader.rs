@@ -13,12 +13,12 @@ use tracing::{info, warn};
 
 use super::RunError;
 
-/// How long a leader that went silent is waited for.
+/// The duration of the lease: how long a silent leader keeps it.
 const LEASE: Duration = Duration::from_secs(15);
 /// How long before the end of its lease a leader renews it.
 const RENEWAL: Duration = Duration::from_secs(5);
-/// How often a replica that stands by looks whether the lease was given back. A manager of the lease looks only when it
-/// would have run out, until when nobody would work.
+/// How often a standby replica checks whether the lease was released. The lease manager checks only when it would
+/// have expired, and until then no replica would reconcile.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// How replicas agree on who writes.
@@ -38,7 +38,7 @@ pub(super) struct Leadership {
     task: JoinHandle<Result<LeaseManager, LeaseManagerError>>,
 }
 
-/// Waits to become the leader. Nothing if it was asked to stop before.
+/// Waits to become the leader. `None` if a shutdown was requested before.
 pub(super) async fn lead(
     client: Client,
     election: &Election,
@@ -62,11 +62,11 @@ async fn held(client: &Client, election: &Election) -> Result<LeaseManager, RunE
             Ok(Ok(true)) => return Ok(manager),
             Ok(Ok(false)) | Err(_) => {}
             Ok(Err(error)) => {
-                warn!(%error, lease = election.lease, "the lease cannot be asked for");
+                warn!(%error, lease = election.lease, "cannot request the lease");
                 sleep(LOOK).await;
             }
         }
-        // A new one looks at the lease as it is now. If it cannot, the old one says why.
+        // A new manager reads the current lease. If that fails, the old one reports the error.
         if let Ok(next) = self::manager(client, election).await {
             manager = next;
         }
@@ -82,7 +82,7 @@ async fn manager(client: &Client, election: &Election) -> Result<LeaseManager, L
 }
 
 impl Leadership {
-    /// Ends well when asked to stop, giving the lease back; and with an error when another replica leads.
+    /// Shuts down gracefully on request and releases the lease; fails when another replica leads.
     pub(super) async fn until_lost_or(mut self, stop: &mut watch::Receiver<bool>) -> Result<(), RunError> {
         tokio::select! {
             _ = self.state.wait_for(|leads| !*leads) => {

@@ -1,4 +1,4 @@
-//! What the operator counts.
+//! The operator's metrics.
 
 use std::{sync::atomic::AtomicI64, time::Duration};
 
@@ -13,7 +13,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use crate::requests::TRIED;
+use super::requests::DRY_RUN;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Reconcile {
@@ -46,36 +46,28 @@ impl Default for Metrics {
         let requests = Family::default();
         let writes = Counter::default();
         let queue_depth = Gauge::default();
-        registry.register(
-            "reconciles",
-            "Objects that were worked on, by kind and result",
-            reconciles.clone(),
-        );
-        registry.register(
-            "reconcile_duration_seconds",
-            "How long the work on an object took",
-            durations.clone(),
-        );
+        registry.register("reconciles", "Reconciliations, by kind and result", reconciles.clone());
+        registry.register("reconcile_duration_seconds", "Duration of reconciliations", durations.clone());
         registry.register(
             "api_requests",
             "Requests to the API server, by verb and resource",
             requests.clone(),
         );
-        registry.register("writes", "Requests to the API server that may change something", writes.clone());
-        registry.register("queue_depth", "Objects that wait to be worked on", queue_depth.clone());
+        registry.register("writes", "Requests to the API server that write", writes.clone());
+        registry.register("queue_depth", "Objects that wait to be reconciled", queue_depth.clone());
         Self { registry, reconciles, durations, requests, writes, queue_depth }
     }
 }
 
 impl Metrics {
-    pub(super) fn reconciled(&self, kind: &'static str, succeeded: bool, duration: Duration) {
+    pub(super) fn record_reconcile(&self, kind: &'static str, succeeded: bool, duration: Duration) {
         let result = if succeeded { "success" } else { "error" };
         self.reconciles.get_or_create(&Reconcile { kind, result }).inc();
         self.durations.observe(duration.as_secs_f64());
     }
 
-    pub(super) fn requested(&self, verb: &'static str, resource: String) {
-        if !matches!(verb, "get" | "list" | "watch" | TRIED) {
+    pub(super) fn record_request(&self, verb: &'static str, resource: String) {
+        if !matches!(verb, "get" | "list" | "watch" | DRY_RUN) {
             self.writes.inc();
         }
         self.requests.get_or_create(&ApiRequest { verb, resource }).inc();

@@ -1,9 +1,15 @@
-//! The operator as a process: watches, workers, leadership, health and a good end.
+//! The operator as a process: watches, workers, leader election, health, metrics and a graceful shutdown.
 
 mod health;
 mod leader;
 mod metrics;
 mod observer;
+pub mod permissions;
+pub mod plan;
+mod platform;
+mod registry;
+pub mod render;
+mod requests;
 
 use std::{
     net::SocketAddr,
@@ -16,55 +22,59 @@ use tokio::{sync::watch, task::JoinSet};
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    driver::Failure, drivers::Drivers, migrator::Migrator, plan::Plan, platform, requests::counted_client,
-    settings::Settings, watched::watches,
+    migrator::Migrator,
+    reconcile::{Plan, ReconcileError},
+    settings::Settings,
 };
 use metrics::Metrics;
 use observer::Observer;
+use registry::Registry;
+pub use registry::watches;
+use requests::counted_client;
 use skep_converge::Mode;
 use skep_world::{Target, World};
 
 pub use leader::Election;
 
-/// How long an API server that does not answer is left alone.
-const BETWEEN_QUESTIONS: Duration = Duration::from_secs(3);
+/// How long to wait before a failed request to the API server is retried.
+const PLATFORM_RETRY: Duration = Duration::from_secs(3);
 
 /// How the operator runs.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The namespaces to work in. All of them if there are none.
+    /// The namespaces to watch. All if there are none.
     pub namespaces: Vec<String>,
-    /// How many objects are worked on at once.
+    /// How many objects are reconciled at the same time.
     pub workers: usize,
-    /// How replicas agree on who writes. Without it, this one does.
+    /// How replicas elect a leader. Without it, this one leads.
     pub election: Option<Election>,
-    /// Where Prometheus collects metrics.
+    /// Address for metrics in the format of Prometheus.
     pub metrics: SocketAddr,
-    /// Where the kubelet asks how it goes.
+    /// Address for health probes.
     pub health: SocketAddr,
-    /// Whether stored objects are moved to the storage version of their CRD.
+    /// Whether stored objects are migrated to the storage version of their CRD.
     pub migrate: bool,
-    /// Whether it only tells what it would write. It then asks for no leadership, and migrates nothing.
+    /// Whether it only reports what it would write. It then takes part in no election, and migrates nothing.
     pub observe: bool,
-    /// What the installation decides for all objects.
+    /// The settings of the installation.
     pub settings: Settings,
 }
 
-/// Why the operator ended other than by being asked to.
+/// Why the operator ended without being stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No client can be made of the configuration.
+    /// The configuration of the client is invalid.
     #[error("cannot talk to the cluster: {0}")]
     Client(#[from] kube::Error),
-    /// An address cannot be listened on.
+    /// An address is not available.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, std::io::Error),
-    /// Leadership cannot be asked for, or was lost to another replica.
+    /// The election failed, or another replica became the leader.
     #[error("leader election: {0}")]
     Election(String),
 }
 
-/// Runs until `stop` says so, and then finishes what it is at.
+/// Runs until `stop` is true, and then completes the reconciliations in progress.
 pub async fn run(
     config: kube::Config,
     options: Options,
@@ -91,7 +101,8 @@ impl Operator {
         let metrics = Arc::new(metrics);
         let mode = if options.observe { Mode::Plan } else { Mode::Write };
         let counts = metrics.clone();
-        let client = counted_client(config, mode, move |verb, resource| counts.requested(verb, resource))?;
+        let client =
+            counted_client(config, mode, move |verb, resource| counts.record_request(verb, resource))?;
         let world = watches().start(&client, &options.namespaces);
         Ok(Self { options, mode, client, world, metrics, observer })
     }
@@ -101,7 +112,7 @@ impl Operator {
         &self.world
     }
 
-    /// Reconciles until `stop` says so, and then finishes what it is at.
+    /// Reconciles until `stop` is true, and then completes the reconciliations in progress.
     pub async fn run(self, stop: watch::Receiver<bool>) -> Result<(), RunError> {
         reconcile(self, stop).await
     }
@@ -116,8 +127,9 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
     let mut stop = stop;
     let leadership = match &options.election {
         Some(election) if !options.observe => {
-            let asked = leader::lead(client.clone(), election, &mut stop).await?;
-            let Some(leadership) = asked else { return Ok(()) };
+            let Some(leadership) = leader::lead(client.clone(), election, &mut stop).await? else {
+                return Ok(());
+            };
             Some(leadership)
         }
         _ => None,
@@ -127,24 +139,25 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
     let settings = tokio::select! {
-        settings = settings(&options.settings, &client) => settings,
+        settings = resolve_settings(&options.settings, &client) => settings,
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
-    info!(workers = options.workers, observe = options.observe, platform = ?settings.platform(), "working");
+    info!(workers = options.workers, observe = options.observe, platform = ?settings.platform(), "started");
     let mut workers = JoinSet::new();
     let migrate = options.migrate && !options.observe;
     if migrate && options.namespaces.is_empty() {
         let (migrator, stop) = (Migrator::new(client.clone()), stop.clone());
         workers.spawn(async move { migrator.run(stop).await });
     } else if migrate {
-        // A CRD is of the whole cluster, and so are the objects that must all be written before it may be changed.
+        // A CRD belongs to the whole cluster, and so do the objects that must be migrated before it changes.
         warn!(
-            "stored objects are not migrated: that needs rights in the whole cluster, and namespaces are given"
+            "stored objects are not migrated: that needs permissions in the whole cluster, and the operator is limited to \
+             namespaces"
         );
     }
-    let drivers = Arc::new(Drivers::new(client, world.clone(), settings, mode));
+    let registry = Arc::new(Registry::new(&client, &world, settings, mode));
     for _ in 0..options.workers {
-        let work = work(world.clone(), drivers.clone(), metrics.clone(), observer.clone(), stop.clone());
+        let work = work(world.clone(), registry.clone(), metrics.clone(), observer.clone(), stop.clone());
         workers.spawn(work);
     }
     let ended = match leadership {
@@ -155,29 +168,30 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
         }
     };
     if ended.is_ok() {
-        // Each worker finishes the object that it is at.
+        // Each worker completes the reconciliation in progress.
         workers.join_all().await;
         info!("stopped");
     }
     ended
 }
 
-/// What holds for all objects. It is asked for until there is an answer: with a wrong one, all pods would be others.
-async fn settings(told: &Settings, client: &Client) -> Settings {
+/// The settings, with the platform. The API server is queried until it responds: with the wrong platform, all pods
+/// would be replaced.
+async fn resolve_settings(settings: &Settings, client: &Client) -> Settings {
     loop {
-        match platform::settled(told, client).await {
+        match platform::with_platform(settings, client).await {
             Ok(settings) => return settings,
             Err(error) => {
-                warn!(%error, "cannot tell whether the cluster is an OpenShift: OPERATOR_OPENSHIFT can say it");
+                warn!(%error, "cannot detect whether the cluster is an OpenShift; retrying. OPERATOR_OPENSHIFT sets it");
             }
         }
-        tokio::time::sleep(BETWEEN_QUESTIONS).await;
+        tokio::time::sleep(PLATFORM_RETRY).await;
     }
 }
 
 async fn work(
     world: Arc<World>,
-    drivers: Arc<Drivers>,
+    registry: Arc<Registry>,
     metrics: Arc<Metrics>,
     observer: Option<Arc<Observer>>,
     mut stop: watch::Receiver<bool>,
@@ -189,25 +203,25 @@ async fn work(
         };
         metrics.queue_depth.set(i64::try_from(world.queue().depth()).unwrap_or(i64::MAX));
         let start = Instant::now();
-        let result = drivers.reconcile(&job.target).await;
-        metrics.reconciled(job.target.kind.kind, result.is_ok(), start.elapsed());
+        let result = registry.reconcile(&job.target).await;
+        metrics.record_reconcile(job.target.kind.kind, result.is_ok(), start.elapsed());
         match &observer {
-            Some(observer) => observer.take_in(&job.target, &result),
-            None => tell(&job.target, &result),
+            Some(observer) => observer.record(&job.target, &result),
+            None => log_result(&job.target, &result),
         }
         world.queue().finish(job, result.is_err());
     }
 }
 
-fn tell(target: &Target, result: &Result<Plan, Failure>) {
+fn log_result(target: &Target, result: &Result<Plan, ReconcileError>) {
     let Target { kind, namespace, name } = target;
     match result {
-        Ok(_) => debug!(kind = kind.kind, %namespace, %name, "worked on"),
-        Err(Failure::Write(stale)) if stale.is_stale() => {
-            debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed meanwhile");
+        Ok(_) => debug!(kind = kind.kind, %namespace, %name, "reconciled"),
+        Err(ReconcileError::Write(stale)) if stale.is_stale() => {
+            debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed concurrently; retrying");
         }
-        Err(failure) => {
-            error!(kind = kind.kind, %namespace, %name, error = %failure, "to be tried again")
+        Err(error) => {
+            error!(kind = kind.kind, %namespace, %name, %error, "reconcile failed; retrying")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What would be written, told by logs and metrics, while another operator is in charge.
+//! Reports what would be written, by logs and metrics, while another operator is in charge.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,7 @@ use prometheus_client::{
 use skep_world::Target;
 use tracing::{debug, info, warn};
 
-use crate::{
-    driver::Failure,
-    plan::{Found, Plan, Verdict},
-};
+use crate::reconcile::{Plan, ReconcileError, Subject, Verdict};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Object {
@@ -33,7 +30,7 @@ struct Write {
 
 type Count = Gauge<i64, AtomicI64>;
 
-/// What was found out of each object, and told.
+/// The last plan of each object.
 pub(super) struct Observer {
     seen: Mutex<HashMap<Arc<Target>, Seen>>,
     objects: Family<Object, Count>,
@@ -41,17 +38,17 @@ pub(super) struct Observer {
     rollouts: Count,
 }
 
-/// What was found out of one object.
+/// The last plan of one object, in numbers.
 #[derive(PartialEq)]
 struct Seen {
     verdict: &'static str,
     writes: Vec<Write>,
     rollouts: i64,
-    /// Of all that is told, so that the same is told once.
-    told: u64,
+    /// The hash of the logged text, so that the same plan is logged once.
+    text: u64,
 }
 
-/// The verdict on an object that cannot be planned for.
+/// The verdict on an object without a plan.
 const UNKNOWN: &str = "unknown";
 
 impl Observer {
@@ -71,17 +68,17 @@ impl Observer {
         Self { seen: Mutex::default(), objects, writes, rollouts }
     }
 
-    /// Takes in what would be done for an object, and tells it if it is news.
-    pub(super) fn take_in(&self, target: &Arc<Target>, result: &Result<Plan, Failure>) {
+    /// Records the plan for an object, and logs it if it changed.
+    pub(super) fn record(&self, target: &Arc<Target>, result: &Result<Plan, ReconcileError>) {
         let text = match result {
             Ok(plan) => text(plan),
-            Err(Failure::Write(stale)) if stale.is_stale() => return,
-            Err(failure) => failure.to_string(),
+            Err(ReconcileError::Write(stale)) if stale.is_stale() => return,
+            Err(error) => error.to_string(),
         };
         let now = match result {
-            Ok(Plan { found: Found::Nothing, .. }) => None,
+            Ok(Plan { subject: Subject::Absent, .. }) => None,
             Ok(plan) => Some(Seen::of(plan, &text)),
-            Err(_) => Some(Seen { verdict: UNKNOWN, writes: Vec::new(), rollouts: 0, told: hash(&text) }),
+            Err(_) => Some(Seen { verdict: UNKNOWN, writes: Vec::new(), rollouts: 0, text: hash(&text) }),
         };
         let verdict = now.as_ref().map_or("gone", |now| now.verdict);
         let before = {
@@ -100,7 +97,7 @@ impl Observer {
         let Target { kind, namespace, name } = target.as_ref();
         let rolls_pods = result.as_ref().is_ok_and(Plan::rolls_pods);
         if result.is_err() {
-            warn!(kind = kind.kind, %namespace, %name, error = text, "cannot be planned for");
+            warn!(kind = kind.kind, %namespace, %name, error = text, "cannot plan");
         } else if before.is_none() && verdict == Verdict::Settled.word() {
             debug!(kind = kind.kind, %namespace, %name, verdict, "observed");
         } else {
@@ -126,7 +123,7 @@ impl Seen {
             verdict: plan.verdict().word(),
             writes: writes.collect(),
             rollouts: i64::try_from(rollouts).unwrap_or(i64::MAX),
-            told: hash(text),
+            text: hash(text),
         }
     }
 }
@@ -137,10 +134,10 @@ fn hash(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// All that would be done, in one line.
+/// The plan in one line.
 fn text(plan: &Plan) -> String {
-    let problem = match &plan.found {
-        Found::Unreadable(error) => Some(error),
+    let problem = match &plan.subject {
+        Subject::Unreadable(error) => Some(error),
         _ => plan.problem.as_ref(),
     };
     let writes = plan.writes.iter().map(|planned| {

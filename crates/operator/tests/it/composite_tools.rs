@@ -1,13 +1,15 @@
 //! A VirtualMCPCompositeToolDefinition from its creation to its end.
 
+use crate::kinds::{CompositeTools, VirtualServers};
 use serde_json::{Value, json};
-use skep_operator::watched::{CompositeTools, VirtualServers};
 use skep_testkit::json::condition;
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KIND: skep_converge::Kind = CompositeTools::KIND;
+fn kind() -> skep_converge::Kind {
+    CompositeTools::kind()
+}
 
 fn workflow() -> Value {
     json!({
@@ -31,8 +33,8 @@ fn offering(definitions: &[&str]) -> Value {
 #[tokio::test]
 async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "look", workflow()).await;
-    let object = fixture.settle_any(KIND, "look").await;
+    fixture.create(kind(), "look", workflow()).await;
+    let object = fixture.settle_any(kind(), "look").await;
     assert_eq!(object.data["status"]["validationStatus"], "Valid");
     assert_eq!(condition(&object, "WorkflowValidated")["reason"], "ValidationSuccess");
     assert_eq!(condition(&object, "Ready")["reason"], "WorkflowReady");
@@ -41,49 +43,49 @@ async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
     let mut steps = workflow()["steps"].clone();
     steps[0]["dependsOn"] = json!(["tell"]);
     steps[1]["arguments"]["text"] = json!("{{.steps.then.output.sky}}");
-    fixture.patch_any(KIND, "look", json!({"spec": {"steps": steps}})).await;
-    let object = fixture.settle_any(KIND, "look").await;
+    fixture.patch_any(kind(), "look", json!({"spec": {"steps": steps}})).await;
+    let object = fixture.settle_any(kind(), "look").await;
     let errors = json!([
-        "steps[now].dependsOn: now → tell → now is a cycle, so none of these steps can ever start",
-        "steps[tell].arguments.text: {{.steps.then.output.sky}}: there is no step \"then\"",
+        "steps[0].dependsOn: now → tell → now is a cycle, so none of these steps can ever start",
+        "steps[1].arguments[text]: {{.steps.then.output.sky}}: there is no step \"then\"",
     ]);
     assert_eq!(object.data["status"]["validationStatus"], "Invalid");
     assert_eq!(object.data["status"]["validationErrors"], errors);
     assert_eq!(condition(&object, "WorkflowValidated")["reason"], "DependencyCycle");
     assert_eq!(condition(&object, "Ready")["status"], "False");
-    fixture.patch_any(KIND, "look", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
-    fixture.settle_any(KIND, "look").await;
+    fixture.patch_any(kind(), "look", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
+    fixture.settle_any(kind(), "look").await;
 
-    fixture.patch_any(KIND, "look", json!({"spec": workflow()})).await;
-    let object = fixture.settle_any(KIND, "look").await;
+    fixture.patch_any(kind(), "look", json!({"spec": workflow()})).await;
+    let object = fixture.settle_any(kind(), "look").await;
     assert_eq!(object.data["status"]["validationStatus"], "Valid");
     assert_eq!(object.data["status"]["validationErrors"], Value::Null);
-    let told = [
+    let reported = [
         ("WorkflowInvalid", format!("{}; and 1 more", errors[0].as_str().unwrap())),
-        ("WorkflowValid", "the workflow can be run".into()),
+        ("WorkflowValid", "the workflow is valid again".into()),
     ];
-    assert_eq!(fixture.events().await, told.map(|(reason, note)| (reason.to_owned(), note)));
+    assert_eq!(fixture.events().await, reported.map(|(reason, note)| (reason.to_owned(), note)));
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn it_lists_who_offers_it_and_goes_without_asking_them() {
+async fn it_lists_its_referrers_and_can_be_deleted_while_it_has_some() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "look", workflow()).await;
+    fixture.create(kind(), "look", workflow()).await;
     for (name, definitions) in [("b", ["look"].as_slice()), ("a", &["other", "look"]), ("c", &["other"])] {
-        fixture.create(VirtualServers::KIND, name, offering(definitions)).await;
+        fixture.create(VirtualServers::kind(), name, offering(definitions)).await;
     }
     let lists = |names: Value| move |object: &Value| object["status"]["referencingVirtualServers"] == names;
-    fixture.until_any(KIND, "look", "listing both", lists(json!(["a", "b"]))).await;
-    fixture.settle_any(KIND, "look").await;
+    fixture.until_any(kind(), "look", "listing both", lists(json!(["a", "b"]))).await;
+    fixture.settle_any(kind(), "look").await;
     let recording = fixture.record();
     let other = json!({"spec": {"config": {"compositeToolRefs": [{"name": "other"}]}}});
-    fixture.patch_any(VirtualServers::KIND, "a", other).await;
-    fixture.until_any(KIND, "look", "listing one", lists(json!(["b"]))).await;
-    fixture.settle_any(KIND, "look").await;
+    fixture.patch_any(VirtualServers::kind(), "a", other).await;
+    fixture.until_any(kind(), "look", "listing one", lists(json!(["b"]))).await;
+    fixture.settle_any(kind(), "look").await;
     assert_eq!(recording.count("patch", "virtualmcpcompositetooldefinitions", "status").await, 1);
     assert_eq!(recording.count("patch", "virtualmcpcompositetooldefinitions", "").await, 0);
-    fixture.delete(KIND, "look").await;
-    fixture.until_any(KIND, "look", "gone", Value::is_null).await;
+    fixture.delete(kind(), "look").await;
+    fixture.until_any(kind(), "look", "gone", Value::is_null).await;
     fixture.operator.stop().await;
 }

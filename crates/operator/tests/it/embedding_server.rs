@@ -1,5 +1,6 @@
 //! An EmbeddingServer from its creation to its end.
 
+use crate::kinds::EmbeddingServers;
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     core::v1::{Namespace, Pod, Secret, Service},
@@ -9,23 +10,23 @@ use kube::{
     api::{Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
-use skep_operator::{
-    settings::Settings,
-    watched::{EmbeddingServers, Services, StatefulSets},
-};
+use skep_operator::resources::{Services, StatefulSets};
+use skep_operator::settings::Settings;
 use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KIND: skep_converge::Kind = EmbeddingServers::KIND;
+fn kind() -> skep_converge::Kind {
+    EmbeddingServers::kind()
+}
 
 async fn stateful_set(fixture: &Fixture) -> Value {
     json!(fixture.test.api::<StatefulSet>().get("emb").await.unwrap())
 }
 
 async fn phase(fixture: &Fixture, phase: &str) {
-    fixture.until_any(KIND, "emb", phase, |object| object["status"]["phase"] == phase).await;
+    fixture.until_any(kind(), "emb", phase, |object| object["status"]["phase"] == phase).await;
 }
 
 #[tokio::test]
@@ -44,8 +45,8 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
         "containers": [{"name": "embedding", "workingDir": "/tmp"}],
     }});
     let spec = json!({"resourceOverrides": overrides, "podTemplateSpec": patch, "args": ["--json-output"]});
-    fixture.create(KIND, "emb", spec).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.create(kind(), "emb", spec).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
     assert_eq!(condition(&object, "Ready")["reason"], "Pending");
     let live = stateful_set(&fixture).await;
@@ -66,17 +67,17 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     let kubelet = fixture.test.kubelet();
     kubelet.stateful_set_waiting("emb").await;
     phase(&fixture, "Downloading").await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    let object = fixture.settle_any(kind(), "emb").await;
     let message =
-        "the pod emb-0 fetches the model, or waits for its image or volume: kubectl describe pod emb-0";
+        "pod emb-0 downloads the model, or waits for its image or volume: kubectl describe pod emb-0";
     assert_eq!(object.data["status"]["message"], message);
     kubelet.stateful_set_ready("emb").await;
     phase(&fixture, "Ready").await;
     let change = json!({"spec": {
         "port": 9090, "replicas": 2, "args": null, "resourceOverrides": null, "podTemplateSpec": null,
     }});
-    fixture.patch_any(KIND, "emb", change).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", change).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     let url = format!("http://emb.{}.svc.cluster.local:9090", fixture.test.name());
     assert_eq!(object.data["status"]["url"], url, "it follows the port");
     let live = stateful_set(&fixture).await;
@@ -91,32 +92,32 @@ async fn it_becomes_ready_with_its_pods_and_follows_its_spec() {
     let service = json!(fixture.test.api::<Service>().get("emb").await.unwrap());
     assert_eq!(service["spec"]["ports"][0]["port"], 9090);
     assert_eq!(service["metadata"]["annotations"], Value::Null);
-    let told = [("StatefulSetUpdated", "the StatefulSet was updated: the spec is now of generation 2")];
-    assert_eq!(fixture.events().await, told.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
+    let reported = [("StatefulSetUpdated", "updated the StatefulSet: the spec has the new generation 2")];
+    assert_eq!(fixture.events().await, reported.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn a_bad_pod_template_is_told_once_and_what_runs_goes_on() {
+async fn a_malformed_pod_template_is_reported_once_and_existing_pods_keep_running() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "emb", json!({})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.create(kind(), "emb", json!({})).await;
+    fixture.settle_any(kind(), "emb").await;
     let before = stateful_set(&fixture).await;
     let bad = json!({"spec": {"image": "registry.example/tei:2", "podTemplateSpec": {"spec": {"containers": "many"}}}});
-    fixture.patch_any(KIND, "emb", bad).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", bad).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(object.data["status"]["phase"], "Failed");
     assert_eq!(condition(&object, "PodTemplateValid")["reason"], "InvalidPodTemplateSpec");
     assert_eq!(stateful_set(&fixture).await, before);
-    fixture.patch_any(KIND, "emb", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
-    fixture.settle_any(KIND, "emb").await;
-    let told = fixture.events().await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "ValidationFailed");
-    assert!(told[0].1.contains("podTemplateSpec.spec.containers"), "{told:?}");
+    fixture.patch_any(kind(), "emb", json!({"metadata": {"labels": {"touched": "yes"}}})).await;
+    fixture.settle_any(kind(), "emb").await;
+    let reported = fixture.events().await;
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert_eq!(reported[0].0, "ValidationFailed");
+    assert!(reported[0].1.contains("podTemplateSpec.spec.containers"), "{reported:?}");
 
-    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": null}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"podTemplateSpec": null}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "PodTemplateValid")["status"], "True");
     let live = stateful_set(&fixture).await;
     assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "registry.example/tei:2");
@@ -124,15 +125,15 @@ async fn a_bad_pod_template_is_told_once_and_what_runs_goes_on() {
 }
 
 #[tokio::test]
-async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed() {
+async fn an_immutable_volume_is_reported_and_everything_else_is_changed() {
     let fixture = Fixture::new().await;
     let recording = fixture.record();
-    fixture.create(KIND, "emb", json!({"modelCache": {"size": "10240Mi"}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.create(kind(), "emb", json!({"modelCache": {"size": "10240Mi"}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "VolumeReady"), Value::Null);
     // Another way to write the same size is no change.
-    fixture.patch_any(KIND, "emb", json!({"spec": {"modelCache": {"size": "10Gi"}}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"modelCache": {"size": "10Gi"}}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "VolumeReady"), Value::Null);
 
     let changes = [
@@ -143,10 +144,10 @@ async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed(
         json!({"modelCache": null, "resourceOverrides": null}),
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        fixture.patch_any(KIND, "emb", json!({"spec": change})).await;
+        fixture.patch_any(kind(), "emb", json!({"spec": change})).await;
         let image = format!("registry.example/tei:{number}");
-        fixture.patch_any(KIND, "emb", json!({"spec": {"image": image}})).await;
-        let object = fixture.settle_any(KIND, "emb").await;
+        fixture.patch_any(kind(), "emb", json!({"spec": {"image": image}})).await;
+        let object = fixture.settle_any(kind(), "emb").await;
         assert_eq!(condition(&object, "VolumeReady")["reason"], "ModelCacheImmutable", "change {number}");
         assert_eq!(object.data["status"]["phase"], "Pending", "change {number}");
         let live = stateful_set(&fixture).await;
@@ -156,29 +157,29 @@ async fn a_volume_that_cannot_be_changed_is_told_and_everything_else_is_changed(
         let claim = &live["spec"]["volumeClaimTemplates"][0]["spec"];
         assert_eq!(claim["resources"]["requests"]["storage"], "10Gi");
     }
-    let told = fixture.events().await;
-    let told: Vec<_> = told.iter().filter(|(reason, _)| reason == "ModelCacheImmutable").collect();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let reported = fixture.events().await;
+    let reported: Vec<_> = reported.iter().filter(|(reason, _)| reason == "ModelCacheImmutable").collect();
+    assert_eq!(reported.len(), 1, "{reported:?}");
     let refused: Vec<_> =
         recording.requests().await.into_iter().filter(|request| request.code >= 400).collect();
     assert_eq!(refused, []);
 
-    fixture.delete(StatefulSets::KIND, "emb").await;
+    fixture.delete(StatefulSets::kind(), "emb").await;
     let anew =
         |object: &Value| object["spec"].is_object() && object["spec"]["volumeClaimTemplates"].is_null();
-    fixture.until_any(StatefulSets::KIND, "emb", "made anew", anew).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.until_any(StatefulSets::kind(), "emb", "made anew", anew).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "VolumeReady"), Value::Null);
     fixture.operator.stop().await;
 }
 
 /// ToolHive puts a user's labels for the pods into the selector, and then cannot change them any more.
 #[tokio::test]
-async fn labels_that_toolhive_has_selected_by_stay_and_nothing_is_refused() {
+async fn selector_labels_of_toolhive_stay_and_nothing_is_rejected() {
     let fixture = Fixture::new().await.stopped().await;
     let pods = json!({"statefulSet": {"podTemplateMetadataOverrides": {"labels": {"tier": "search"}}}});
-    fixture.create(KIND, "emb", json!({"resourceOverrides": pods})).await;
-    let owner = fixture.object(KIND, "emb").await.unwrap().metadata.uid.unwrap();
+    fixture.create(kind(), "emb", json!({"resourceOverrides": pods})).await;
+    let owner = fixture.object(kind(), "emb").await.unwrap().metadata.uid.unwrap();
     let labels = json!({
         "app.kubernetes.io/component": "embedding-server", "app.kubernetes.io/instance": "emb",
         "app.kubernetes.io/managed-by": "toolhive-operator", "app.kubernetes.io/name": "embeddingserver",
@@ -186,7 +187,7 @@ async fn labels_that_toolhive_has_selected_by_stay_and_nothing_is_refused() {
     });
     let theirs = json!({
         "metadata": {"name": "emb", "labels": labels, "ownerReferences": [{
-            "apiVersion": KIND.api_version(), "kind": KIND.kind, "name": "emb", "uid": owner,
+            "apiVersion": kind().api_version(), "kind": kind().kind, "name": "emb", "uid": owner,
             "controller": true, "blockOwnerDeletion": true,
         }]},
         "spec": {"serviceName": "emb", "selector": {"matchLabels": labels}, "template": {
@@ -196,9 +197,9 @@ async fn labels_that_toolhive_has_selected_by_stay_and_nothing_is_refused() {
     fixture.test.create_object(&serde_json::from_value::<StatefulSet>(theirs).unwrap()).await;
     let fixture = fixture.restart().await;
     let recording = fixture.record();
-    fixture.settle_any(KIND, "emb").await;
-    fixture.patch_any(KIND, "emb", json!({"spec": {"resourceOverrides": null}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.settle_any(kind(), "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"resourceOverrides": null}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
     let live = stateful_set(&fixture).await;
     assert_eq!(live["spec"]["template"]["metadata"]["labels"], labels);
@@ -209,13 +210,13 @@ async fn labels_that_toolhive_has_selected_by_stay_and_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn it_waits_for_the_token_and_goes_without_asking_anybody() {
+async fn it_waits_for_the_token_and_is_deleted_at_once() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "emb", json!({"hfTokenSecretRef": {"name": "hf", "key": "token"}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
-    let message = "hfTokenSecretRef: there is no Secret hf: create it with the key token";
+    fixture.create(kind(), "emb", json!({"hfTokenSecretRef": {"name": "hf", "key": "token"}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
+    let message = "hfTokenSecretRef: Secret hf does not exist: create it with the key token";
     assert_eq!(object.data["status"]["message"], message);
-    assert_eq!(fixture.objects(StatefulSets::KIND).await, [] as [Value; 0]);
+    assert_eq!(fixture.objects(StatefulSets::kind()).await, [] as [Value; 0]);
     let secret = json!({"metadata": {"name": "hf"}, "stringData": {"token": "x"}});
     fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
     phase(&fixture, "Pending").await;
@@ -227,23 +228,23 @@ async fn it_waits_for_the_token_and_goes_without_asking_anybody() {
 
     // As ToolHive has left it.
     let finalizer = json!({"metadata": {"finalizers": ["embeddingserver.toolhive.stacklok.dev/finalizer"]}});
-    fixture.patch_any(KIND, "emb", finalizer).await;
-    fixture.delete(KIND, "emb").await;
-    fixture.until_any(KIND, "emb", "gone", Value::is_null).await;
+    fixture.patch_any(kind(), "emb", finalizer).await;
+    fixture.delete(kind(), "emb").await;
+    fixture.until_any(kind(), "emb", "gone", Value::is_null).await;
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn what_somebody_changes_or_deletes_is_put_back() {
+async fn manual_changes_and_deletions_are_reverted() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "emb", json!({"replicas": 2})).await;
-    fixture.settle_any(KIND, "emb").await;
-    fixture.patch_any(StatefulSets::KIND, "emb", json!({"spec": {"replicas": 0}})).await;
+    fixture.create(kind(), "emb", json!({"replicas": 2})).await;
+    fixture.settle_any(kind(), "emb").await;
+    fixture.patch_any(StatefulSets::kind(), "emb", json!({"spec": {"replicas": 0}})).await;
     fixture
-        .until_any(StatefulSets::KIND, "emb", "scaled back", |object| object["spec"]["replicas"] == 2)
+        .until_any(StatefulSets::kind(), "emb", "scaled back", |object| object["spec"]["replicas"] == 2)
         .await;
-    fixture.delete(Services::KIND, "emb").await;
-    fixture.until_any(Services::KIND, "emb", "back", Value::is_object).await;
+    fixture.delete(Services::kind(), "emb").await;
+    fixture.until_any(Services::kind(), "emb", "back", Value::is_object).await;
     fixture.operator.stop().await;
 }
 
@@ -252,32 +253,32 @@ async fn rights(fixture: &Fixture) -> Value {
 }
 
 #[tokio::test]
-async fn it_has_no_more_rights_than_it_needs_unless_the_user_says_so() {
+async fn it_has_minimal_permissions_unless_the_user_overrides_them() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "emb", json!({})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.create(kind(), "emb", json!({})).await;
+    fixture.settle_any(kind(), "emb").await;
     let mut least = json!({
         "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
         "seccompProfile": {"type": "RuntimeDefault"},
     });
     assert_eq!(rights(&fixture).await, least);
 
-    fixture.patch_any(KIND, "emb", json!({"spec": {"port": 80}})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"port": 80}})).await;
+    fixture.settle_any(kind(), "emb").await;
     least["capabilities"]["add"] = json!(["NET_BIND_SERVICE"]);
     assert_eq!(rights(&fixture).await, least);
 
     let theirs = json!({"privileged": true, "allowPrivilegeEscalation": true, "seccompProfile": {"type": "Unconfined"}});
     let template = json!({"spec": {"containers": [{"name": "embedding", "securityContext": theirs}]}});
-    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": template}})).await;
-    let object = fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"podTemplateSpec": template}})).await;
+    let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
     assert_eq!(rights(&fixture).await, with_fields(least, theirs));
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn a_namespace_with_restricted_pods_takes_it_once_it_is_told_whom_to_run_as() {
+async fn a_restricted_namespace_accepts_the_pods_once_a_user_is_set() {
     let fixture = Fixture::new().await;
     let restricted = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
     let namespaces: Api<Namespace> = Api::all(fixture.test.client());
@@ -290,38 +291,38 @@ async fn a_namespace_with_restricted_pods_takes_it_once_it_is_told_whom_to_run_a
         let made = fixture.test.api::<Pod>().create(&dry_run, &pod).await;
         made.map(drop).map_err(|error| error.to_string())
     };
-    fixture.create(KIND, "emb", json!({"port": 80})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.create(kind(), "emb", json!({"port": 80})).await;
+    fixture.settle_any(kind(), "emb").await;
     let refused = try_pod().await.unwrap_err();
     assert!(refused.contains("runAsNonRoot"), "{refused}");
     assert!(!refused.contains("capabilities") && !refused.contains("seccomp"), "{refused}");
 
     let user =
         json!({"spec": {"securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000}}});
-    fixture.patch_any(KIND, "emb", json!({"spec": {"podTemplateSpec": user}})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"podTemplateSpec": user}})).await;
+    fixture.settle_any(kind(), "emb").await;
     assert_eq!(try_pod().await, Ok(()));
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn the_pods_of_one_that_toolhive_made_keep_their_rights_until_its_finalizer_goes() {
+async fn pods_of_a_toolhive_server_keep_their_permissions_until_its_finalizer_is_removed() {
     let fixture = Fixture::new().await.stopped().await;
-    fixture.create(KIND, "emb", json!({})).await;
+    fixture.create(kind(), "emb", json!({})).await;
     let finalizer = "embeddingserver.toolhive.stacklok.dev/finalizer";
-    fixture.patch_any(KIND, "emb", json!({"metadata": {"finalizers": [finalizer]}})).await;
+    fixture.patch_any(kind(), "emb", json!({"metadata": {"finalizers": [finalizer]}})).await;
     let fixture = fixture.restart().await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.settle_any(kind(), "emb").await;
     assert_eq!(rights(&fixture).await, Value::Null);
-    fixture.patch_any(KIND, "emb", json!({"spec": {"image": "registry.example/tei:2"}})).await;
-    fixture.settle_any(KIND, "emb").await;
+    fixture.patch_any(kind(), "emb", json!({"spec": {"image": "registry.example/tei:2"}})).await;
+    fixture.settle_any(kind(), "emb").await;
     assert_eq!(rights(&fixture).await, Value::Null);
 
-    fixture.patch_any(KIND, "emb", json!({"metadata": {"finalizers": null}})).await;
+    fixture.patch_any(kind(), "emb", json!({"metadata": {"finalizers": null}})).await;
     let restricted = |object: &Value| {
         let pods = &object["spec"]["template"]["spec"];
         pods["containers"][0]["securityContext"]["allowPrivilegeEscalation"] == false
     };
-    fixture.until_any(StatefulSets::KIND, "emb", "restricted", restricted).await;
+    fixture.until_any(StatefulSets::kind(), "emb", "restricted", restricted).await;
     fixture.operator.stop().await;
 }

@@ -1,5 +1,7 @@
 //! An operator in the test's own process, with one namespace to work in.
 
+use crate::kinds::Servers;
+use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -19,7 +21,6 @@ use skep_operator::{
     permissions,
     run::{self, Options},
     settings::Settings,
-    watched::{ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services},
 };
 use skep_testkit::{
     Handle, Namespace, PATIENCE, User,
@@ -36,14 +37,16 @@ use tokio::{
 const SOON: Duration = Duration::from_millis(600);
 
 /// What workloads are made of.
-pub(crate) const CHILDREN: [Kind; 6] = [
-    Deployments::KIND,
-    Services::KIND,
-    ServiceAccounts::KIND,
-    Roles::KIND,
-    RoleBindings::KIND,
-    ConfigMaps::KIND,
-];
+pub(crate) fn children() -> [Kind; 6] {
+    [
+        Deployments::kind(),
+        Services::kind(),
+        ServiceAccounts::kind(),
+        Roles::kind(),
+        RoleBindings::kind(),
+        ConfigMaps::kind(),
+    ]
+}
 
 /// How an operator runs in tests.
 pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
@@ -85,7 +88,7 @@ impl Operator {
         let queue = self.world.queue();
         let Some(finished) = queue.idle(SOON).filter(|_| self.world.is_listed()) else { return false };
         let received = self.writes.lock().await.read().await.all(|write| self.has_received(write));
-        // Whatever ran meanwhile may have written after the log was read.
+        // A job that ran meanwhile may have written after the log was read.
         received && queue.idle(SOON) == Some(finished)
     }
 
@@ -128,7 +131,7 @@ impl Fixture {
         Self::of(test, user, config, settings)
     }
 
-    /// An operator that is this user and talks to the API server in this way.
+    /// An operator with this user and this client for the API server.
     pub(crate) fn of(test: Namespace, user: User, config: kube::Config, settings: Settings) -> Self {
         let operator = Operator::start(&[&test], config.clone(), settings.clone());
         Self { test, user, operator, config, settings }
@@ -165,7 +168,7 @@ impl Fixture {
 
     /// Waits until the server's status is about its spec and the operator is idle.
     pub(crate) async fn settle(&self, name: &str) -> MCPServer {
-        self.settle_any(Servers::KIND, name).await;
+        self.settle_any(Servers::kind(), name).await;
         self.test.api::<MCPServer>().get(name).await.unwrap()
     }
 
@@ -209,11 +212,11 @@ impl Fixture {
             serde_json::from_value::<MCPServerStatus>(object.data["status"].clone())
                 .is_ok_and(|status| is(&status))
         };
-        let object = self.until_object(Servers::KIND, name, what, typed).await;
+        let object = self.until_object(Servers::kind(), name, what, typed).await;
         serde_json::from_value(json!(object)).unwrap()
     }
 
-    /// Waits until an object of any kind is as asked.
+    /// Waits until an object of any kind meets the predicate.
     pub(crate) async fn until_object(
         &self,
         kind: Kind,
@@ -234,7 +237,7 @@ impl Fixture {
 
     /// Changes the server by a merge patch.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
-        self.patch_any(Servers::KIND, name, patch).await;
+        self.patch_any(Servers::kind(), name, patch).await;
     }
 
     /// Changes an object of any kind by a merge patch.
@@ -276,7 +279,7 @@ impl Fixture {
         self.handle(kind, name).delete().await;
     }
 
-    /// Waits until an object of any kind is as asked. One that is not there is null.
+    /// Waits until an object of any kind meets the predicate. A missing one is null.
     pub(crate) async fn until_any(&self, kind: Kind, name: &str, what: &str, is: impl Fn(&Value) -> bool) {
         let is = |object: Option<&DynamicObject>| is(&json!(object));
         self.handle(kind, name).until(what, is).await;
@@ -305,14 +308,15 @@ impl Fixture {
         Handle::new(Api::namespaced_with(self.test.client(), self.test.name(), &resource), name)
     }
 
-    /// What people were told, as reasons and notes, sorted.
+    /// The published events, as reasons and notes, sorted.
     pub(crate) async fn events(&self) -> Vec<(String, String)> {
         let events = self.test.api::<Event>().list(&ListParams::default()).await.unwrap();
-        let told = events.items.into_iter();
-        let told = told.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()));
-        let mut told: Vec<_> = told.collect();
-        told.sort();
-        told
+        let reported = events.items.into_iter();
+        let reported =
+            reported.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()));
+        let mut reported: Vec<_> = reported.collect();
+        reported.sort();
+        reported
     }
 
     /// The annotations of the proxy's pods.

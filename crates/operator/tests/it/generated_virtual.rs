@@ -148,7 +148,7 @@ fn spec() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What the API server's rules ask for, and what goes together.
+/// What the API server's rules require, and which fields belong together.
 fn admissible(spec: &mut Map<String, Value>) {
     spec.entry("incomingAuth").or_insert(json!({"type": "anonymous"}));
     let anonymous = spec["incomingAuth"]["type"] == "anonymous";
@@ -218,7 +218,7 @@ async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
     assert!(failed.len() < SPECS / 2, "most generated servers cannot run: {failed:#?}");
     assert!(
         !failed.iter().any(|message| message.contains("cannot apply")),
-        "nothing is refused: {failed:#?}"
+        "nothing is rejected: {failed:#?}"
     );
 
     let fixture = fixture.restart().await;

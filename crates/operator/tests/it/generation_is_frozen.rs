@@ -24,7 +24,7 @@ async fn the_pods_carry_the_generation_and_the_proxy_reads_it_from_its_own_pod()
 }
 
 #[tokio::test]
-async fn on_a_spec_change_the_annotation_follows_and_otherwise_the_deployment_stands_still() {
+async fn only_a_spec_change_updates_the_annotation_of_the_deployment() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;

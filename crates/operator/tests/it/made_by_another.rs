@@ -1,16 +1,16 @@
-//! Deployments that another operator made: people are told what happens to pods, and nothing of a change of hands.
+//! Deployments that another operator created: events report what happens to pods, and nothing about the takeover.
 
+use crate::kinds::{RemoteProxies, Servers};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
-use skep_operator::watched::{RemoteProxies, Servers};
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-/// Makes the Deployment anew as another operator has it, by a plain write.
+/// Recreates the Deployment as another operator would, by a plain write.
 async fn make_as_another(fixture: &Fixture, name: &str, change: impl FnOnce(&mut Value)) {
     let deployments = fixture.test.api::<Deployment>();
     let mut object = json!(deployments.get(name).await.unwrap());
@@ -28,7 +28,7 @@ async fn managers_and_events(change: impl Fn(&mut Value)) -> (Vec<String>, Vec<(
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
-    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     assert_eq!(fixture.events().await, [], "a first proxy is no news");
     let fixture = fixture.stopped().await;
     for name in ["fetch", "elsewhere"] {
@@ -36,7 +36,7 @@ async fn managers_and_events(change: impl Fn(&mut Value)) -> (Vec<String>, Vec<(
     }
     let fixture = fixture.restart().await;
     let mut managers = Vec::new();
-    for (kind, name) in [(Servers::KIND, "fetch"), (RemoteProxies::KIND, "elsewhere")] {
+    for (kind, name) in [(Servers::kind(), "fetch"), (RemoteProxies::kind(), "elsewhere")] {
         fixture.settle_any(kind, name).await;
         let entries = fixture.deployment(name).await.metadata.managed_fields.unwrap_or_default();
         managers.extend(entries.into_iter().filter_map(|entry| entry.manager));
@@ -54,13 +54,13 @@ async fn a_takeover_that_leaves_the_pods_as_they_are_is_no_news() {
 }
 
 #[tokio::test]
-async fn a_takeover_that_replaces_pods_is_told_and_not_as_a_change_of_the_spec() {
+async fn a_takeover_that_replaces_pods_is_reported_as_such() {
     let without_notes = |deployment: &mut Value| {
         deployment["spec"]["template"]["metadata"].as_object_mut().unwrap().remove("annotations");
     };
     let (managers, events) = managers_and_events(without_notes).await;
     assert_eq!(managers, ["skep-mcpserver", "skep-mcpremoteproxy"]);
-    let note = "the proxy's Deployment was updated: its Deployment was not as this operator wants it";
-    let told = ("ProxyUpdated".to_owned(), note.to_owned());
-    assert_eq!(events, [told.clone(), told]);
+    let note = "updated the proxy's Deployment: the Deployment differed from the desired state";
+    let reported = ("ProxyUpdated".to_owned(), note.to_owned());
+    assert_eq!(events, [reported.clone(), reported]);
 }

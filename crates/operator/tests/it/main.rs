@@ -6,7 +6,7 @@
 mod checksum_survives_overrides;
 mod compat;
 mod composite_tools;
-mod documented;
+mod declared;
 mod drift;
 mod embedding_server;
 mod every_field_has_an_effect;
@@ -16,6 +16,7 @@ mod fixture;
 mod generated;
 mod generated_virtual;
 mod generation_is_frozen;
+mod kinds;
 mod leader;
 mod life;
 mod made_by_another;

@@ -1,9 +1,10 @@
 //! A thousand workloads on one configuration: what a change costs.
 
+use crate::kinds::{OidcConfigs, RemoteProxies};
+use skep_operator::resources::ConfigMaps;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use skep_operator::watched::{ConfigMaps, OidcConfigs, RemoteProxies};
 use skep_world::Watched;
 use tokio::task::JoinSet;
 
@@ -18,7 +19,7 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
     // They exist before the operator starts: with every further one, it would report them all again.
     let fixture = Fixture::new().await.stopped().await;
     let oidc = json!({"type": "inline", "inline": {"issuer": "https://login.example"}});
-    fixture.create(OidcConfigs::KIND, "company", oidc).await;
+    fixture.create(OidcConfigs::kind(), "company", oidc).await;
     let spec = json!({
         "remoteUrl": "https://mcp.example/mcp", "serviceAccount": "proxy",
         "oidcConfigRef": {"name": "company", "audience": "a"},
@@ -29,7 +30,7 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
         let (fixture, spec) = (fixture.clone(), spec.clone());
         makers.spawn(async move {
             for number in (maker..WORKLOADS).step_by(MAKERS) {
-                fixture.create(RemoteProxies::KIND, &format!("w-{number}"), spec.clone()).await;
+                fixture.create(RemoteProxies::kind(), &format!("w-{number}"), spec.clone()).await;
             }
         });
     }
@@ -41,18 +42,18 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
         }
     };
     fixture.until_idle().await;
-    assert!(fixture.objects(OidcConfigs::KIND).await.iter().all(listed(WORKLOADS)));
-    let proxies = fixture.objects(RemoteProxies::KIND).await;
+    assert!(fixture.objects(OidcConfigs::kind()).await.iter().all(listed(WORKLOADS)));
+    let proxies = fixture.objects(RemoteProxies::kind()).await;
     assert!(proxies.iter().all(|object| object["status"]["observedGeneration"] == 1));
 
     let recording = fixture.record();
-    fixture.patch_any(OidcConfigs::KIND, "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
+    fixture.patch_any(OidcConfigs::kind(), "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
     fixture.until_idle().await;
     let is_changed = |object: &Value| {
         let text = object["data"]["runconfig.json"].as_str();
         text.is_none_or(|text| text.contains("\"ClientID\": \"x\""))
     };
-    assert!(fixture.objects(ConfigMaps::KIND).await.iter().all(is_changed));
+    assert!(fixture.objects(ConfigMaps::kind()).await.iter().all(is_changed));
     let cost = async |verb: &str, resource: &str, subresource: &str| {
         recording.count(verb, resource, subresource).await
     };
@@ -70,15 +71,15 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
     assert_eq!(reads, [] as [&str; 0], "nothing is looked up in the cluster for it");
 
     let recording = fixture.record();
-    fixture.delete(RemoteProxies::KIND, "w-7").await;
-    fixture.until_any(OidcConfigs::KIND, "company", "without one", listed(WORKLOADS - 1)).await;
-    fixture.create(RemoteProxies::KIND, "w-7", spec).await;
-    fixture.until_any(OidcConfigs::KIND, "company", "with it again", listed(WORKLOADS)).await;
-    fixture.settle_any(OidcConfigs::KIND, "company").await;
+    fixture.delete(RemoteProxies::kind(), "w-7").await;
+    fixture.until_any(OidcConfigs::kind(), "company", "without one", listed(WORKLOADS - 1)).await;
+    fixture.create(RemoteProxies::kind(), "w-7", spec).await;
+    fixture.until_any(OidcConfigs::kind(), "company", "with it again", listed(WORKLOADS)).await;
+    fixture.settle_any(OidcConfigs::kind(), "company").await;
     assert_eq!(
         recording.count("patch", "mcpoidcconfigs", "status").await,
         2,
-        "one for each that comes or goes"
+        "one for each that is added or removed"
     );
     fixture.operator.stop().await;
 }

@@ -1,20 +1,21 @@
 //! An MCPRegistry from its creation to its end.
 
+use crate::kinds::Registries;
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Secret},
     rbac::v1::Role,
 };
 use serde_json::{Value, json};
-use skep_operator::{
-    settings::Settings,
-    watched::{ConfigMaps, Deployments, Registries, Services},
-};
+use skep_operator::resources::{ConfigMaps, Deployments, Services};
+use skep_operator::settings::Settings;
 use skep_testkit::json::condition;
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-const KIND: skep_converge::Kind = Registries::KIND;
+fn kind() -> skep_converge::Kind {
+    Registries::kind()
+}
 const DEPRECATED: &str = "MCPRegistryDeprecated";
 
 async fn pod(fixture: &Fixture) -> Value {
@@ -42,10 +43,10 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
         "pgpassSecretRef": {"name": "postgres", "key": "pgpass"},
         "imagePullSecrets": [{"name": "mine"}],
     });
-    fixture.create(KIND, "reg", spec).await;
-    let object = fixture.settle_any(KIND, "reg").await;
+    fixture.create(kind(), "reg", spec).await;
+    let object = fixture.settle_any(kind(), "reg").await;
     assert_eq!(object.data["status"]["phase"], "Pending");
-    let message = "the registry's pod is on its way: if it takes long, kubectl describe pod -l app.kubernetes.io/name=reg-api";
+    let message = "the registry's pod is starting; if it takes long: kubectl describe pod -l app.kubernetes.io/name=reg-api";
     assert_eq!(object.data["status"]["message"], message);
     assert_eq!(object.data["status"]["url"], Value::Null);
     assert_eq!(condition(&object, "Ready")["reason"], "NotReady");
@@ -68,8 +69,8 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
     assert_eq!(fixture.test.api::<Role>().get("reg-registry-api").await.unwrap().rules.unwrap().len(), 6);
 
     fixture.test.kubelet().deployment_ready("reg-api").await;
-    fixture.until_any(KIND, "reg", "ready", |object| object["status"]["phase"] == "Ready").await;
-    let object = fixture.settle_any(KIND, "reg").await;
+    fixture.until_any(kind(), "reg", "ready", |object| object["status"]["phase"] == "Ready").await;
+    let object = fixture.settle_any(kind(), "reg").await;
     assert_eq!(object.data["status"]["url"], format!("http://reg-api.{}:8080", fixture.test.name()));
     assert_eq!(object.data["status"]["readyReplicas"], 1);
     assert_eq!(fixture.events().await.len(), 1, "it is deprecated, and nothing else");
@@ -78,8 +79,8 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
         "configYAML": "a: 2\n", "volumes": null, "volumeMounts": null, "pgpassSecretRef": null,
         "imagePullSecrets": null,
     }});
-    fixture.patch_any(KIND, "reg", change).await;
-    fixture.settle_any(KIND, "reg").await;
+    fixture.patch_any(kind(), "reg", change).await;
+    fixture.settle_any(kind(), "reg").await;
     let second = pod(&fixture).await;
     let hash = |pod: &Value| pod["metadata"]["annotations"]["toolhive.stacklok.dev/config-hash"].clone();
     assert_ne!(hash(&second), hash(&first), "another file rolls the pod");
@@ -89,15 +90,15 @@ async fn it_becomes_ready_with_its_pod_and_follows_its_spec() {
     assert_eq!(second["spec"]["containers"][0]["env"], Value::Null);
     let file = fixture.test.api::<ConfigMap>().get("reg-registry-server-config").await.unwrap();
     assert_eq!(file.data.unwrap()["config.yaml"], "a: 2\n");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         fixture.events().await.into_iter().filter(|(reason, _)| reason != DEPRECATED).collect();
-    let note = "the Deployment was updated: the spec is now of generation 2";
-    assert_eq!(told, [("DeploymentUpdated".to_owned(), note.to_owned())]);
+    let note = "updated the Deployment: the spec has the new generation 2";
+    assert_eq!(reported, [("DeploymentUpdated".to_owned(), note.to_owned())]);
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
+async fn values_of_the_users_pod_replace_the_operators_as_a_whole() {
     let fixture = Fixture::new().await;
     let template = json!({
         "metadata": {"labels": {"team": "sky", "app.kubernetes.io/name": "mine"}, "annotations": {
@@ -120,8 +121,8 @@ async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
             "volumes": [{"name": "extra", "emptyDir": {}}],
         },
     });
-    fixture.create(KIND, "reg", json!({"configYAML": "a: 1\n", "podTemplateSpec": template})).await;
-    let object = fixture.settle_any(KIND, "reg").await;
+    fixture.create(kind(), "reg", json!({"configYAML": "a: 1\n", "podTemplateSpec": template})).await;
+    let object = fixture.settle_any(kind(), "reg").await;
     assert_eq!(condition(&object, "PodTemplateValid")["reason"], "ValidPodTemplateSpec");
     let pod = pod(&fixture).await;
     let labels = &pod["metadata"]["labels"];
@@ -141,8 +142,8 @@ async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
         server["volumeMounts"].as_array().unwrap().iter().map(|mount| &mount["mountPath"]).collect();
     assert_eq!(paths, ["/a", "/b", "/config"]);
 
-    fixture.patch_any(KIND, "reg", json!({"spec": {"podTemplateSpec": null}})).await;
-    let object = fixture.settle_any(KIND, "reg").await;
+    fixture.patch_any(kind(), "reg", json!({"spec": {"podTemplateSpec": null}})).await;
+    let object = fixture.settle_any(kind(), "reg").await;
     assert_eq!(condition(&object, "PodTemplateValid"), Value::Null);
     let deployment = fixture.deployment("reg-api").await;
     let hash = "toolhive.stacklok.io/podtemplatespec-hash";
@@ -158,11 +159,11 @@ async fn the_users_pod_goes_over_the_operators_whole_thing_by_whole_thing() {
 }
 
 #[tokio::test]
-async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
+async fn each_mistake_is_reported_with_its_field_and_existing_pods_keep_running() {
     let fixture = Fixture::new().await;
     create_passwords(&fixture).await;
-    fixture.create(KIND, "reg", json!({"configYAML": "a: 1\n"})).await;
-    fixture.settle_any(KIND, "reg").await;
+    fixture.create(kind(), "reg", json!({"configYAML": "a: 1\n"})).await;
+    fixture.settle_any(kind(), "reg").await;
     let before = pod(&fixture).await;
     let pgpass = json!({"name": "postgres", "key": "pgpass"});
     let patch = |spec: Value| json!({"spec": spec});
@@ -174,19 +175,19 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
             json!({"volumes": [volume("registry-server-config")]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes: the name registry-server-config is the operator's: give the volume another",
+            "volumes: the name registry-server-config is reserved for the operator: use another",
         ),
         (
             json!({"volumes": [volume("pgpass")], "pgpassSecretRef": pgpass}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes: the name pgpass is the operator's: give the volume another",
+            "volumes: the name pgpass is reserved for the operator: use another",
         ),
         (
             json!({"volumes": [volume("a"), volume("a")]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes: there are two volumes a: rename one of them",
+            "volumes: duplicate volume a: rename one of them",
         ),
         (
             json!({"volumes": ["a"]}),
@@ -198,19 +199,19 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
             json!({"volumes": [{"emptyDir": {}}]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes[0].name: give the volume a name",
+            "volumes[0].name: must not be empty",
         ),
         (
             json!({"volumes": [{"name": "a", "configMap": {}}]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes[0].configMap.name: name the ConfigMap",
+            "volumes[0].configMap.name: must name a ConfigMap",
         ),
         (
             json!({"volumes": [{"name": "a", "secret": {}}]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumes[0].secret.secretName: name the Secret",
+            "volumes[0].secret.secretName: must name a Secret",
         ),
         (
             json!({"volumeMounts": [{"name": "a", "mountPath": "/a"}]}),
@@ -222,38 +223,38 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
             json!({"volumes": [volume("a")], "volumeMounts": [{"name": "a"}]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumeMounts[0].mountPath: say where to mount a",
+            "volumeMounts[0].mountPath: must be the path at which to mount a",
         ),
         (
             json!({"podTemplateSpec": patch(json!({"containers": [{"image": "a"}]}))}),
             "ValidationFailed",
             "InvalidPodTemplateSpec",
-            "podTemplateSpec.spec.containers[0].name: give the container a name",
+            "podTemplateSpec.spec.containers[0].name: must not be empty",
         ),
         (
             json!({"volumes": [volume("a")], "volumeMounts": [{"name": "a", "mountPath": "/config"}]}),
             "ValidationFailed",
             "ValidationFailed",
-            "volumeMounts: something else is mounted at /config: choose another path",
+            "volumeMounts: something else is mounted at /config: use another path",
         ),
         (
             json!({"podTemplateSpec": patch(json!({"volumes": [volume("registry-server-config")]}))}),
             "ValidationFailed",
             "ValidationFailed",
-            "podTemplateSpec.spec.volumes: the name registry-server-config is the operator's: give the volume another",
+            "podTemplateSpec.spec.volumes: the name registry-server-config is reserved for the operator: use another",
         ),
         (
             json!({"podTemplateSpec": patch(json!({"initContainers": [{"name": "setup-pgpass"}]})), "pgpassSecretRef": pgpass}),
             "ValidationFailed",
             "ValidationFailed",
-            "podTemplateSpec.spec.initContainers: the name setup-pgpass is the operator's: give the container another",
+            "podTemplateSpec.spec.initContainers: the name setup-pgpass is reserved for the operator: use another",
         ),
         (
             json!({"podTemplateSpec": patch(json!({"containers": mounts("/home/appuser/.pgpass")})), "pgpassSecretRef": pgpass}),
             "ValidationFailed",
             "ValidationFailed",
             "podTemplateSpec.spec.containers[registry-api].volumeMounts: something else is mounted at \
-             /home/appuser/.pgpass: choose another path",
+             /home/appuser/.pgpass: use another path",
         ),
         (
             json!({"podTemplateSpec": patch(json!({"containers": "many"}))}),
@@ -265,35 +266,35 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
             json!({"pgpassSecretRef": {"name": "", "key": "a"}}),
             "ValidationFailed",
             "ValidationFailed",
-            "pgpassSecretRef.name: name the Secret",
+            "pgpassSecretRef.name: must name a Secret",
         ),
         (
             json!({"pgpassSecretRef": {"name": "a", "key": ""}}),
             "ValidationFailed",
             "ValidationFailed",
-            "pgpassSecretRef.key: name the key within the Secret a",
+            "pgpassSecretRef.key: must name a key of Secret a",
         ),
         (
             json!({"pgpassSecretRef": {"name": "postgres", "key": "b"}}),
             "NotReady",
             "NotApplied",
-            "pgpassSecretRef: the Secret postgres has no key b: add it",
+            "pgpassSecretRef: Secret postgres has no key b: add it",
         ),
         (
             json!({"pgpassSecretRef": {"name": "a", "key": "b"}}),
             "NotReady",
             "NotApplied",
-            "pgpassSecretRef: there is no Secret a: create it with the key b",
+            "pgpassSecretRef: Secret a does not exist: create it with the key b",
         ),
     ] {
         let nothing =
             json!({"volumes": null, "volumeMounts": null, "podTemplateSpec": null, "pgpassSecretRef": null});
-        fixture.patch_any(KIND, "reg", json!({"spec": nothing})).await;
-        fixture.patch_any(KIND, "reg", json!({"spec": change})).await;
-        let told =
+        fixture.patch_any(kind(), "reg", json!({"spec": nothing})).await;
+        fixture.patch_any(kind(), "reg", json!({"spec": change})).await;
+        let reported =
             |object: &Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
-        fixture.until_any(KIND, "reg", "told", told).await;
-        let object = fixture.object(KIND, "reg").await.unwrap();
+        fixture.until_any(kind(), "reg", "reported", reported).await;
+        let object = fixture.object(kind(), "reg").await.unwrap();
         assert_eq!(object.data["status"]["message"], message);
         assert_eq!(object.data["status"]["phase"], "Failed", "{message}");
         assert_eq!(condition(&object, "Ready")["reason"], reason, "{message}");
@@ -301,35 +302,35 @@ async fn each_mistake_is_told_by_its_field_and_what_runs_goes_on() {
         // Those of one reason are counted in the first of them.
         assert!(events.iter().any(|(reason, _)| reason == event), "{message}: {events:#?}");
     }
-    fixture.settle_any(KIND, "reg").await;
+    fixture.settle_any(kind(), "reg").await;
     assert_eq!(pod(&fixture).await["spec"], before["spec"]);
 
-    // One with an invalid spec goes all the same, also when ToolHive has left its finalizer.
+    // One with an invalid spec is deleted as well, even with ToolHive's finalizer.
     let finalizer = json!({"metadata": {"finalizers": ["mcpregistry.toolhive.stacklok.dev/finalizer"]}});
-    fixture.patch_any(KIND, "reg", finalizer).await;
-    fixture.delete(KIND, "reg").await;
-    fixture.until_any(KIND, "reg", "gone", Value::is_null).await;
+    fixture.patch_any(kind(), "reg", finalizer).await;
+    fixture.delete(kind(), "reg").await;
+    fixture.until_any(kind(), "reg", "gone", Value::is_null).await;
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn what_somebody_changes_or_deletes_is_put_back_and_replicas_are_left_alone() {
+async fn manual_changes_and_deletions_are_reverted_and_replicas_are_left_alone() {
     let fixture = Fixture::new().await;
-    fixture.create(KIND, "reg", json!({"configYAML": "a: 1\n"})).await;
-    fixture.settle_any(KIND, "reg").await;
+    fixture.create(kind(), "reg", json!({"configYAML": "a: 1\n"})).await;
+    fixture.settle_any(kind(), "reg").await;
     let image = Settings::default().registry_image;
     let other = json!({"spec": {"replicas": 3, "template": {"spec": {"containers": [
         {"name": "registry-api", "image": "registry.example/other:1"},
     ]}}}});
-    fixture.patch_any(Deployments::KIND, "reg-api", other).await;
+    fixture.patch_any(Deployments::kind(), "reg-api", other).await;
     let back = |object: &Value| object["spec"]["template"]["spec"]["containers"][0]["image"] == image;
-    fixture.until_any(Deployments::KIND, "reg-api", "as it was", back).await;
-    fixture.settle_any(KIND, "reg").await;
+    fixture.until_any(Deployments::kind(), "reg-api", "as it was", back).await;
+    fixture.settle_any(kind(), "reg").await;
     assert_eq!(fixture.deployment("reg-api").await.spec.unwrap().replicas, Some(3));
     for (kind, name) in [
-        (Services::KIND, "reg-api"),
-        (ConfigMaps::KIND, "reg-registry-server-config"),
-        (Deployments::KIND, "reg-api"),
+        (Services::kind(), "reg-api"),
+        (ConfigMaps::kind(), "reg-registry-server-config"),
+        (Deployments::kind(), "reg-api"),
     ] {
         fixture.delete(kind, name).await;
         fixture.until_any(kind, name, "back", Value::is_object).await;

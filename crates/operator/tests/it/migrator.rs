@@ -1,5 +1,6 @@
-//! Objects that were stored before their CRD changed its storage version, looked at in etcd itself.
+//! Objects that were stored before their CRD changed its storage version, inspected in etcd itself.
 
+use crate::kinds::{Groups, Servers, ToolConfigs};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -28,7 +29,6 @@ use skep_operator::{
     permissions,
     run::{self, Options},
     settings::Settings,
-    watched::{Groups, Servers, ToolConfigs},
 };
 use skep_testkit::{
     ControlPlane, Namespace, User,
@@ -62,7 +62,7 @@ impl Cluster {
         }
         cluster.test.create_object(&MCPToolConfig::test("tools").offering("fetch")).await;
         cluster.test.create_object(&MCPServer::test("fetch")).await;
-        // Another operator's status, and somebody's annotation.
+        // Another operator's status, and a user's annotation.
         let api = cluster.test.api::<MCPServer>();
         let status = json!({"status": {"phase": "Ready", "url": "http://fetch", "observedGeneration": 1}});
         api.patch_status("fetch", &manager("thv-operator"), &Patch::Merge(status)).await.unwrap();
@@ -84,7 +84,7 @@ impl Cluster {
         }
         let server = serde_json::to_value(MCPServer::test("x").spec).unwrap();
         for (kind, spec) in
-            [(Groups::KIND, json!({})), (ToolConfigs::KIND, json!({})), (Servers::KIND, server)]
+            [(Groups::kind(), json!({})), (ToolConfigs::kind(), json!({})), (Servers::kind(), server)]
         {
             let stored_in = format!("{}/{version}", skep_api::GROUP);
             until(&stored_in, async || self.probe(kind, &spec).await == stored_in).await;
@@ -129,7 +129,7 @@ impl Cluster {
     /// Every object as the API shows it, in the order of their names.
     async fn objects(&self) -> Vec<Value> {
         let mut objects = Vec::new();
-        for kind in [Groups::KIND, ToolConfigs::KIND, Servers::KIND] {
+        for kind in [Groups::kind(), ToolConfigs::kind(), Servers::kind()] {
             let request = Request::get(kind.path(Some(self.test.name()))).body(Vec::new()).unwrap();
             let mut list: Value = self.test.client().request(request).await.unwrap();
             objects.append(list["items"].as_array_mut().unwrap());
@@ -147,14 +147,14 @@ impl Cluster {
                 .as_ref()
                 .is_some_and(|about| about.kind.as_deref() == Some("CustomResourceDefinition"))
         });
-        let mut told: Vec<_> = of_crds
+        let mut reported: Vec<_> = of_crds
             .map(|event| (event.type_.unwrap(), event.reason.unwrap(), event.action.unwrap()))
             .collect();
-        told.sort();
-        told
+        reported.sort();
+        reported
     }
 
-    /// Somebody who may do what a migrator must, and tell of it, and nothing more.
+    /// A user with only the permissions that a migrator needs, including events.
     async fn user(&self, role: &str, mut rules: Vec<PolicyRule>) -> User {
         let user = self.test.user(role);
         rules.extend(permissions::rules().into_iter().filter(|rule| {
@@ -210,10 +210,10 @@ async fn every_object_is_stored_in_the_storage_version_and_nothing_else_changes(
     assert_eq!(cluster.versions().await, BTreeMap::from([(NEW.into(), objects)]));
     let after = cluster.objects().await;
     similar_asserts::assert_eq!(without_resource_version(after.clone()), without_resource_version(before));
-    let told = ("Normal".to_owned(), "StorageVersionMigrationSucceeded".to_owned(), "Migrate".to_owned());
+    let reported = ("Normal".to_owned(), "StorageVersionMigrationSucceeded".to_owned(), "Migrate".to_owned());
     let kinds = skep_api::crd::crds().unwrap().iter().filter(|crd| crd.spec.versions.len() > 1).count();
     // The last event comes after what it tells of.
-    until("each CRD has its event", async || cluster.events().await == vec![told.clone(); kinds]).await;
+    until("each CRD has its event", async || cluster.events().await == vec![reported.clone(); kinds]).await;
     // One write for each object, and one for each CRD that has two versions.
     let writes = recording.writes().await;
     let events = writes.iter().filter(|write| write.contains("events")).count();
@@ -232,7 +232,7 @@ async fn every_object_is_stored_in_the_storage_version_and_nothing_else_changes(
 }
 
 #[tokio::test]
-async fn whoever_is_killed_in_the_middle_is_followed_by_one_who_ends_it() {
+async fn a_successor_completes_the_work_of_a_killed_operator() {
     let cluster = Cluster::upgraded().await;
     let before = cluster.objects().await;
     let crd = "mcpgroups.toolhive.stacklok.dev";
@@ -243,25 +243,25 @@ async fn whoever_is_killed_in_the_middle_is_followed_by_one_who_ends_it() {
         assert_eq!(cluster.versions().await.get(NEW).copied().unwrap_or_default(), writes);
         assert_eq!(stored().await.unwrap().len(), 2, "killed after {writes} writes");
     }
-    // While somebody writes and deletes beside it.
+    // While another client writes and deletes concurrently.
     let groups = cluster.test.api::<MCPGroup>();
     groups.delete("group-7", &Default::default()).await.unwrap();
     groups.create(&PostParams::default(), &MCPGroup::test("late")).await.unwrap();
     assert_eq!(Migrator::new(user.client()).migrate(crd).await.unwrap(), Migration::Done(GROUPS));
     assert_eq!(stored().await.unwrap(), [NEW]);
     assert_eq!(cluster.versions().await, BTreeMap::from([(OLD.into(), 2), (NEW.into(), GROUPS)]));
-    let kept = |objects: Vec<Value>| -> Vec<Value> {
+    let cached = |objects: Vec<Value>| -> Vec<Value> {
         let moved = ["late", "group-7"];
-        let kept = objects
+        let cached = objects
             .into_iter()
             .filter(|object| !moved.iter().any(|name| object["metadata"]["name"] == *name));
-        without_resource_version(kept.collect())
+        without_resource_version(cached.collect())
     };
-    similar_asserts::assert_eq!(kept(cluster.objects().await), kept(before));
+    similar_asserts::assert_eq!(cached(cluster.objects().await), cached(before));
 }
 
 #[tokio::test]
-async fn what_keeps_objects_from_being_moved_is_told_at_the_crd() {
+async fn obstacles_to_a_migration_are_reported_on_the_crd() {
     let cluster = Cluster::upgraded().await;
     let crd = "mcptoolconfigs.toolhive.stacklok.dev";
     let [read, status, mut objects] = <[PolicyRule; 3]>::try_from(permissions::migration_rules()).unwrap();
@@ -271,14 +271,14 @@ async fn what_keeps_objects_from_being_moved_is_told_at_the_crd() {
     objects.verbs.retain(|verb| verb != "patch");
     let user = cluster.user("no-patch", vec![read, status, objects]).await;
     let failure = Migrator::new(user.client()).migrate(crd).await.unwrap_err().to_string();
-    let first = format!("1 of its objects cannot be stored anew; {}/tools: ", cluster.test.name());
+    let first = format!("1 of its objects cannot be migrated; {}/tools: ", cluster.test.name());
     assert!(failure.starts_with(&first), "{failure}");
-    let told = |action: &str| ("Warning".into(), "StorageVersionMigrationFailed".into(), action.into());
-    assert_eq!(cluster.events().await, [told("PatchStoredVersions"), told("RestoreCRs")]);
+    let reported = |action: &str| ("Warning".into(), "StorageVersionMigrationFailed".into(), action.into());
+    assert_eq!(cluster.events().await, [reported("PatchStoredVersions"), reported("RestoreCRs")]);
 }
 
 #[tokio::test]
-async fn an_operator_for_all_namespaces_does_it_if_asked_and_one_for_some_never() {
+async fn only_an_operator_for_all_namespaces_migrates_and_only_if_enabled() {
     let cluster = Cluster::upgraded().await;
     let user = cluster.test.user("operator");
     let rules = permissions::rules().into_iter().chain(permissions::migration_rules()).collect();

@@ -1,5 +1,6 @@
-//! An operator that observes tells what it would write, and writes nothing.
+//! An observing operator reports what it would write, and writes nothing.
 
+use crate::kinds::Servers;
 use std::{net::TcpListener, time::Duration};
 
 use serde_json::json;
@@ -7,7 +8,6 @@ use skep_api::kinds::MCPServer;
 use skep_operator::{
     run::{self, Election},
     settings::Settings,
-    watched::Servers,
 };
 use skep_testkit::fixtures::TestServer;
 use skep_world::Watched;
@@ -50,7 +50,7 @@ async fn until_counted(port: u16, line: &str) {
 }
 
 #[tokio::test]
-async fn beside_an_operator_in_charge_it_counts_what_it_would_do_and_writes_nothing() {
+async fn an_observer_counts_planned_writes_and_writes_nothing() {
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPServer::test("fetch").streamable_http()).await;
     let recording = fixture.record();
@@ -59,7 +59,7 @@ async fn beside_an_operator_in_charge_it_counts_what_it_would_do_and_writes_noth
     options.observe = true;
     options.migrate = true;
     (options.metrics, options.health) = (([127, 0, 0, 1], metrics).into(), ([127, 0, 0, 1], health).into());
-    // Another holds it, or nobody: it is not asked for.
+    // Held by another or not at all, the lease is not requested.
     let lease =
         Election { namespace: fixture.test.name().into(), lease: "operator".into(), identity: "me".into() };
     options.election = Some(lease);
@@ -74,7 +74,8 @@ async fn beside_an_operator_in_charge_it_counts_what_it_would_do_and_writes_noth
     only_tried(&recording).await;
     until_counted(metrics, "skep_operator_writes_total 0").await;
 
-    // The operator in charge does its work, and there is nothing left to do; then the spec changes while it is away.
+    // The operator in charge does its work, and there is nothing left to do; then the spec changes while it is
+    // stopped.
     let other = fixture.test.admin("in-charge");
     let charge = Fixture::of(fixture.test, other.clone(), other.config(), Settings::default());
     charge.settle("fetch").await;
@@ -84,8 +85,8 @@ async fn beside_an_operator_in_charge_it_counts_what_it_would_do_and_writes_noth
     charge.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
     until_counted(metrics, "skep_operator_planned_rollouts 1").await;
 
-    charge.patch_any(Servers::KIND, "fetch", json!({"metadata": {"finalizers": null}})).await;
-    charge.delete(Servers::KIND, "fetch").await;
+    charge.patch_any(Servers::kind(), "fetch", json!({"metadata": {"finalizers": null}})).await;
+    charge.delete(Servers::kind(), "fetch").await;
     until_counted(metrics, r#"skep_operator_observed_objects{kind="MCPServer",verdict="change"} 0"#).await;
     until_counted(metrics, "skep_operator_planned_rollouts 0").await;
     only_tried(&recording).await;

@@ -1,11 +1,11 @@
 //! The status of a configuration has one owner: who uses it is listed there, and holds it back from deletion.
 
-use serde_json::{Value, json};
-use skep_converge::Kind;
-use skep_operator::watched::{
+use crate::kinds::{
     AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
     TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
 };
+use serde_json::{Value, json};
+use skep_converge::Kind;
 use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
@@ -15,73 +15,77 @@ use crate::fixture::Fixture;
 fn configurations() -> Vec<(Kind, Value)> {
     vec![
         (
-            AuthzConfigs::KIND,
+            AuthzConfigs::kind(),
             json!({"type": "cedarv1", "config": {"policies": ["permit(principal, action, resource);"]}}),
         ),
-        (ExternalAuthConfigs::KIND, json!({"type": "unauthenticated"})),
-        (OidcConfigs::KIND, json!({"type": "inline", "inline": {"issuer": "https://login.example"}})),
-        (TelemetryConfigs::KIND, json!({"prometheus": {"enabled": true}})),
-        (ToolConfigs::KIND, json!({"toolsFilter": ["fetch"]})),
-        (WebhookConfigs::KIND, json!({"validating": [{"name": "hook", "url": "https://hook.example"}]})),
+        (ExternalAuthConfigs::kind(), json!({"type": "unauthenticated"})),
+        (OidcConfigs::kind(), json!({"type": "inline", "inline": {"issuer": "https://login.example"}})),
+        (TelemetryConfigs::kind(), json!({"prometheus": {"enabled": true}})),
+        (ToolConfigs::kind(), json!({"toolsFilter": ["fetch"]})),
+        (WebhookConfigs::kind(), json!({"validating": [{"name": "hook", "url": "https://hook.example"}]})),
     ]
 }
 
 /// The kind of a configuration, that of a workload, and the workload's spec around the configuration's name.
 type Referrer = (Kind, Kind, fn(&str) -> Value);
 
-/// Every way to refer to a configuration.
+/// Every kind of reference to a configuration.
 fn referrers() -> Vec<Referrer> {
     vec![
-        (AuthzConfigs::KIND, Servers::KIND, |name| server(json!({"authzConfigRef": {"name": name}}))),
-        (AuthzConfigs::KIND, RemoteProxies::KIND, |name| remote(json!({"authzConfigRef": {"name": name}}))),
-        (AuthzConfigs::KIND, VirtualServers::KIND, |name| {
+        (AuthzConfigs::kind(), Servers::kind(), |name| server(json!({"authzConfigRef": {"name": name}}))),
+        (AuthzConfigs::kind(), RemoteProxies::kind(), |name| {
+            remote(json!({"authzConfigRef": {"name": name}}))
+        }),
+        (AuthzConfigs::kind(), VirtualServers::kind(), |name| {
             virtual_server(json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": name}}}))
         }),
-        (ExternalAuthConfigs::KIND, Servers::KIND, |name| {
+        (ExternalAuthConfigs::kind(), Servers::kind(), |name| {
             server(json!({"externalAuthConfigRef": {"name": name}}))
         }),
-        (ExternalAuthConfigs::KIND, Servers::KIND, |name| {
+        (ExternalAuthConfigs::kind(), Servers::kind(), |name| {
             server(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
         }),
-        (ExternalAuthConfigs::KIND, RemoteProxies::KIND, |name| {
+        (ExternalAuthConfigs::kind(), RemoteProxies::kind(), |name| {
             remote(json!({"externalAuthConfigRef": {"name": name}}))
         }),
-        (ExternalAuthConfigs::KIND, Entries::KIND, |name| {
+        (ExternalAuthConfigs::kind(), Entries::kind(), |name| {
             let remote_url = "https://mcp.example/mcp";
             json!({"remoteUrl": remote_url, "transport": "sse", "groupRef": {"name": "g"}, "externalAuthConfigRef": {"name": name}})
         }),
-        (ExternalAuthConfigs::KIND, VirtualServers::KIND, |name| {
+        (ExternalAuthConfigs::kind(), VirtualServers::kind(), |name| {
             let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
             virtual_server(json!({"outgoingAuth": {"default": way}}))
         }),
-        (ExternalAuthConfigs::KIND, VirtualServers::KIND, |name| {
+        (ExternalAuthConfigs::kind(), VirtualServers::kind(), |name| {
             let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
             virtual_server(json!({"outgoingAuth": {"backends": {"a": way}}}))
         }),
-        (OidcConfigs::KIND, Servers::KIND, |name| {
+        (OidcConfigs::kind(), Servers::kind(), |name| {
             server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
         }),
-        (OidcConfigs::KIND, RemoteProxies::KIND, |name| {
+        (OidcConfigs::kind(), RemoteProxies::kind(), |name| {
             remote(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
         }),
-        (OidcConfigs::KIND, VirtualServers::KIND, |name| {
+        (OidcConfigs::kind(), VirtualServers::kind(), |name| {
             let incoming = json!({"type": "oidc", "oidcConfigRef": {"name": name, "audience": "a"}});
             virtual_server(json!({"incomingAuth": incoming}))
         }),
-        (TelemetryConfigs::KIND, Servers::KIND, |name| server(json!({"telemetryConfigRef": {"name": name}}))),
-        (TelemetryConfigs::KIND, RemoteProxies::KIND, |name| {
+        (TelemetryConfigs::kind(), Servers::kind(), |name| {
+            server(json!({"telemetryConfigRef": {"name": name}}))
+        }),
+        (TelemetryConfigs::kind(), RemoteProxies::kind(), |name| {
             remote(json!({"telemetryConfigRef": {"name": name}}))
         }),
-        (TelemetryConfigs::KIND, VirtualServers::KIND, |name| {
+        (TelemetryConfigs::kind(), VirtualServers::kind(), |name| {
             virtual_server(json!({"telemetryConfigRef": {"name": name}}))
         }),
-        (ToolConfigs::KIND, Servers::KIND, |name| server(json!({"toolConfigRef": {"name": name}}))),
-        (ToolConfigs::KIND, RemoteProxies::KIND, |name| remote(json!({"toolConfigRef": {"name": name}}))),
-        (ToolConfigs::KIND, VirtualServers::KIND, |name| {
+        (ToolConfigs::kind(), Servers::kind(), |name| server(json!({"toolConfigRef": {"name": name}}))),
+        (ToolConfigs::kind(), RemoteProxies::kind(), |name| remote(json!({"toolConfigRef": {"name": name}}))),
+        (ToolConfigs::kind(), VirtualServers::kind(), |name| {
             let tools = json!([{"workload": "a", "toolConfigRef": {"name": name}}]);
             virtual_server(json!({"config": {"aggregation": {"tools": tools}}}))
         }),
-        (WebhookConfigs::KIND, Servers::KIND, |name| server(json!({"webhookConfigRef": {"name": name}}))),
+        (WebhookConfigs::kind(), Servers::kind(), |name| server(json!({"webhookConfigRef": {"name": name}}))),
     ]
 }
 
@@ -102,7 +106,7 @@ fn listed(object: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_way_to_refer_to_a_configuration_is_listed_and_holds_it_back() {
+async fn every_reference_to_a_configuration_is_listed_and_blocks_its_deletion() {
     let fixture = Fixture::new().await;
     for (kind, spec) in configurations() {
         fixture.create(kind, "shared", spec).await;
@@ -124,17 +128,17 @@ async fn every_way_to_refer_to_a_configuration_is_listed_and_holds_it_back() {
 }
 
 #[tokio::test]
-async fn referrers_come_and_go_sorted_and_each_costs_one_write() {
+async fn referrers_are_listed_in_order_and_each_change_costs_one_write() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
     let oidc = |name: &str| json!({"oidcConfigRef": {"name": name, "audience": "a"}});
-    fixture.create(Servers::KIND, "b", server(oidc("company"))).await;
-    fixture.create(Servers::KIND, "a", server(oidc("company"))).await;
-    fixture.create(RemoteProxies::KIND, "z", remote(oidc("company"))).await;
+    fixture.create(Servers::kind(), "b", server(oidc("company"))).await;
+    fixture.create(Servers::kind(), "a", server(oidc("company"))).await;
+    fixture.create(RemoteProxies::kind(), "z", remote(oidc("company"))).await;
     let all = json!([
         {"kind": "MCPRemoteProxy", "name": "z"}, {"kind": "MCPServer", "name": "a"}, {"kind": "MCPServer", "name": "b"},
     ]);
-    fixture.until_any(OidcConfigs::KIND, "company", "listing all", |object| listed(object) == all).await;
+    fixture.until_any(OidcConfigs::kind(), "company", "listing all", |object| listed(object) == all).await;
     fixture.settle("a").await;
     fixture.settle("b").await;
 
@@ -142,7 +146,9 @@ async fn referrers_come_and_go_sorted_and_each_costs_one_write() {
     fixture.patch("a", json!({"spec": {"oidcConfigRef": {"name": "other"}}})).await;
     let rest = json!([{"kind": "MCPRemoteProxy", "name": "z"}, {"kind": "MCPServer", "name": "b"}]);
     fixture
-        .until_any(OidcConfigs::KIND, "company", "without the one that left", |object| listed(object) == rest)
+        .until_any(OidcConfigs::kind(), "company", "without the one that left", |object| {
+            listed(object) == rest
+        })
         .await;
     fixture.settle("a").await;
     // What does not change who refers to it is nothing to the configuration.
@@ -156,32 +162,32 @@ async fn referrers_come_and_go_sorted_and_each_costs_one_write() {
 #[tokio::test]
 async fn a_workload_has_the_hash_and_the_condition_while_it_refers_and_no_longer() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
     fixture
-        .create(Servers::KIND, "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
+        .create(Servers::kind(), "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
         .await;
     fixture.settle("a").await;
-    let config = fixture.settle_any(OidcConfigs::KIND, "company").await;
-    let server = fixture.settle_any(Servers::KIND, "a").await;
+    let config = fixture.settle_any(OidcConfigs::kind(), "company").await;
+    let server = fixture.settle_any(Servers::kind(), "a").await;
     assert_eq!(server.data["status"]["oidcConfigHash"], config.data["status"]["configHash"]);
     assert!(config.data["status"]["configHash"].is_string());
 
-    fixture.patch_any(OidcConfigs::KIND, "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
+    fixture.patch_any(OidcConfigs::kind(), "company", json!({"spec": {"inline": {"clientId": "x"}}})).await;
     let hash = config.data["status"]["configHash"].clone();
     fixture
-        .until_any(OidcConfigs::KIND, "company", "hashed anew", |object| {
+        .until_any(OidcConfigs::kind(), "company", "hashed again", |object| {
             object["status"]["configHash"] != hash
         })
         .await;
-    let config = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let config = fixture.settle_any(OidcConfigs::kind(), "company").await;
     let arrived = |object: &Value| object["status"]["oidcConfigHash"] == config.data["status"]["configHash"];
-    fixture.until_any(Servers::KIND, "a", "using the new one", arrived).await;
+    fixture.until_any(Servers::kind(), "a", "using the new one", arrived).await;
 
     fixture.patch("a", json!({"spec": {"oidcConfigRef": null}})).await;
     let gone = |object: &Value| {
         object["status"]["oidcConfigHash"].is_null() && condition(object, "OIDCConfigRefValidated").is_null()
     };
-    fixture.until_any(Servers::KIND, "a", "free of it", gone).await;
+    fixture.until_any(Servers::kind(), "a", "free of it", gone).await;
     fixture.operator.stop().await;
 }
 
@@ -190,16 +196,16 @@ async fn a_changed_configuration_rolls_the_pods_that_use_it_and_no_others() {
     let fixture = Fixture::new().await;
     let oidc = |name: &str| server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}));
     for name in ["company", "partner"] {
-        fixture.create(OidcConfigs::KIND, name, configurations().remove(2).1).await;
-        fixture.create(Servers::KIND, name, oidc(name)).await;
+        fixture.create(OidcConfigs::kind(), name, configurations().remove(2).1).await;
+        fixture.create(Servers::kind(), name, oidc(name)).await;
         fixture.settle(name).await;
     }
     let (before, others) = (fixture.pod_annotations("company").await, fixture.deployment("partner").await);
 
     let recording = fixture.record();
     let client = json!({"spec": {"inline": {"clientId": "x"}}});
-    fixture.patch_any(OidcConfigs::KIND, "company", client).await;
-    fixture.settle_any(OidcConfigs::KIND, "company").await;
+    fixture.patch_any(OidcConfigs::kind(), "company", client).await;
+    fixture.settle_any(OidcConfigs::kind(), "company").await;
     fixture.settle("company").await;
     let after = fixture.pod_annotations("company").await;
     let checksum = "toolhive.stacklok.dev/runconfig-checksum";
@@ -212,74 +218,74 @@ async fn a_changed_configuration_rolls_the_pods_that_use_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn an_invalid_configuration_says_so_and_what_was_last_valid_goes_on() {
+async fn an_invalid_configuration_is_reported_and_the_last_valid_one_stays_in_use() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::KIND, "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
     fixture
-        .create(Servers::KIND, "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
+        .create(Servers::kind(), "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
         .await;
     fixture.settle("a").await;
-    let good = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    let good = fixture.settle_any(OidcConfigs::kind(), "company").await;
     let before = fixture.deployment("a").await.metadata.resource_version;
 
     let plain = json!({"spec": {"inline": {"issuer": "http://login.example"}}});
-    fixture.patch_any(OidcConfigs::KIND, "company", plain).await;
+    fixture.patch_any(OidcConfigs::kind(), "company", plain).await;
     let invalid = |object: &Value| {
         let valid = condition(object, "Valid");
         valid["reason"] == "ConfigInvalid"
             && valid["message"].as_str().unwrap_or_default().contains("inline.issuer")
     };
-    fixture.until_any(OidcConfigs::KIND, "company", "invalid", invalid).await;
+    fixture.until_any(OidcConfigs::kind(), "company", "invalid", invalid).await;
     let blocked =
         |object: &Value| condition(object, "OIDCConfigRefValidated")["reason"] == "OIDCConfigRefNotValid";
-    fixture.until_any(Servers::KIND, "a", "told", blocked).await;
-    let bad = fixture.settle_any(OidcConfigs::KIND, "company").await;
+    fixture.until_any(Servers::kind(), "a", "reported", blocked).await;
+    let bad = fixture.settle_any(OidcConfigs::kind(), "company").await;
     assert_eq!(bad.data["status"]["configHash"], good.data["status"]["configHash"]);
     assert_eq!(fixture.deployment("a").await.metadata.resource_version, before);
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn a_secret_that_is_not_there_is_told_until_it_comes_and_rejects_nothing() {
+async fn a_missing_secret_is_reported_until_it_exists_and_rejects_nothing() {
     let fixture = Fixture::new().await;
     let spec =
         json!({"type": "bearerToken", "bearerToken": {"tokenSecretRef": {"name": "token", "key": "t"}}});
-    fixture.create(ExternalAuthConfigs::KIND, "auth", spec).await;
-    let told = |object: &Value| {
+    fixture.create(ExternalAuthConfigs::kind(), "auth", spec).await;
+    let reported = |object: &Value| {
         condition(object, "Valid")["status"] == "True"
             && condition(object, "ReferencesResolved")["message"].as_str().is_some_and(|message| {
-                message.starts_with("bearerToken.tokenSecretRef: there is no Secret token")
+                message.starts_with("bearerToken.tokenSecretRef: Secret token does not exist")
             })
     };
-    fixture.until_any(ExternalAuthConfigs::KIND, "auth", "told", told).await;
+    fixture.until_any(ExternalAuthConfigs::kind(), "auth", "reported", reported).await;
     let secret = json!({"metadata": {"name": "token"}, "stringData": {"t": "x"}});
     fixture
         .test
         .create_object(&serde_json::from_value::<k8s_openapi::api::core::v1::Secret>(secret).unwrap())
         .await;
     let resolved = |object: &Value| condition(object, "ReferencesResolved").is_null();
-    fixture.until_any(ExternalAuthConfigs::KIND, "auth", "resolved", resolved).await;
+    fixture.until_any(ExternalAuthConfigs::kind(), "auth", "resolved", resolved).await;
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn a_referrer_that_comes_while_its_configuration_goes_is_never_left_dangling_unnoticed() {
+async fn a_referrer_created_during_a_deletion_is_always_noticed() {
     let fixture = Fixture::new().await;
     let mut held = 0;
     for round in 0..12 {
         let (config, workload) = (format!("c-{round}"), format!("w-{round}"));
-        fixture.create(OidcConfigs::KIND, &config, configurations().remove(2).1).await;
+        fixture.create(OidcConfigs::kind(), &config, configurations().remove(2).1).await;
         let marked = |object: &Value| object["metadata"]["finalizers"].is_array();
-        fixture.until_any(OidcConfigs::KIND, &config, "looked after", marked).await;
+        fixture.until_any(OidcConfigs::kind(), &config, "looked after", marked).await;
         let spec = server(json!({"oidcConfigRef": {"name": config, "audience": "a"}}));
         tokio::join!(
-            fixture.delete(OidcConfigs::KIND, &config),
-            fixture.create(Servers::KIND, &workload, spec),
+            fixture.delete(OidcConfigs::kind(), &config),
+            fixture.create(Servers::kind(), &workload, spec),
         );
-        let settled = fixture.settle_any(Servers::KIND, &workload).await;
+        let settled = fixture.settle_any(Servers::kind(), &workload).await;
         let settled = serde_json::to_value(settled).unwrap();
         let reason = condition(&settled, "OIDCConfigRefValidated")["reason"].clone();
-        match fixture.object(OidcConfigs::KIND, &config).await {
+        match fixture.object(OidcConfigs::kind(), &config).await {
             Some(_) => {
                 held += 1;
                 assert_eq!(reason, "OIDCConfigRefValid", "round {round}");
@@ -292,16 +298,16 @@ async fn a_referrer_that_comes_while_its_configuration_goes_is_never_left_dangli
 }
 
 #[tokio::test]
-async fn a_group_lists_its_members_of_every_kind_and_goes_without_asking_them() {
+async fn a_group_lists_its_members_of_every_kind_and_can_be_deleted_while_it_has_members() {
     let fixture = Fixture::new().await;
-    fixture.create(Groups::KIND, "g", json!({})).await;
+    fixture.create(Groups::kind(), "g", json!({})).await;
     let group = json!({"groupRef": {"name": "g"}});
-    fixture.create(Servers::KIND, "b", server(group.clone())).await;
-    fixture.create(Servers::KIND, "a", server(group.clone())).await;
-    fixture.create(RemoteProxies::KIND, "r", remote(group.clone())).await;
+    fixture.create(Servers::kind(), "b", server(group.clone())).await;
+    fixture.create(Servers::kind(), "a", server(group.clone())).await;
+    fixture.create(RemoteProxies::kind(), "r", remote(group.clone())).await;
     let entry =
         json!({"remoteUrl": "https://mcp.example/mcp", "transport": "sse", "groupRef": {"name": "g"}});
-    fixture.create(Entries::KIND, "e", entry).await;
+    fixture.create(Entries::kind(), "e", entry).await;
     let full = |object: &Value| {
         let status = &object["status"];
         status["servers"] == json!(["a", "b"])
@@ -310,23 +316,24 @@ async fn a_group_lists_its_members_of_every_kind_and_goes_without_asking_them() 
             && status["entries"] == json!(["e"])
             && status["phase"] == "Ready"
     };
-    fixture.until_any(Groups::KIND, "g", "full", full).await;
-    fixture.until_any(Entries::KIND, "e", "valid", |object| object["status"]["phase"] == "Valid").await;
+    fixture.until_any(Groups::kind(), "g", "full", full).await;
+    fixture.until_any(Entries::kind(), "e", "valid", |object| object["status"]["phase"] == "Valid").await;
 
     // As ToolHive has left it.
     fixture
         .patch_any(
-            Groups::KIND,
+            Groups::kind(),
             "g",
             json!({"metadata": {"finalizers": ["toolhive.stacklok.dev/mcpgroup-finalizer"]}}),
         )
         .await;
     let recording = fixture.record();
-    fixture.delete(Groups::KIND, "g").await;
-    fixture.until_any(Groups::KIND, "g", "gone", Value::is_null).await;
-    for (kind, name) in [(Servers::KIND, "a"), (RemoteProxies::KIND, "r"), (Entries::KIND, "e")] {
-        let told = |object: &Value| condition(object, "GroupRefValidated")["reason"] == "GroupRefNotFound";
-        fixture.until_any(kind, name, "told", told).await;
+    fixture.delete(Groups::kind(), "g").await;
+    fixture.until_any(Groups::kind(), "g", "gone", Value::is_null).await;
+    for (kind, name) in [(Servers::kind(), "a"), (RemoteProxies::kind(), "r"), (Entries::kind(), "e")] {
+        let reported =
+            |object: &Value| condition(object, "GroupRefValidated")["reason"] == "GroupRefNotFound";
+        fixture.until_any(kind, name, "reported", reported).await;
     }
     let writes = recording.requests().await;
     let of_group =
@@ -341,13 +348,13 @@ async fn a_group_lists_its_members_of_every_kind_and_goes_without_asking_them() 
 async fn each_controller_writes_the_status_of_its_own_kind_alone() {
     let fixture = Fixture::new().await;
     let recording = fixture.record();
-    fixture.create(Groups::KIND, "g", json!({})).await;
+    fixture.create(Groups::kind(), "g", json!({})).await;
     for (kind, spec) in configurations() {
         fixture.create(kind, "shared", spec).await;
     }
     for (number, (_, workload, spec)) in referrers().into_iter().enumerate() {
         let spec = match workload {
-            kind if kind == Servers::KIND || kind == RemoteProxies::KIND => {
+            kind if kind == Servers::kind() || kind == RemoteProxies::kind() => {
                 with_fields(spec("shared"), json!({"groupRef": {"name": "g"}}))
             }
             _ => spec("shared"),

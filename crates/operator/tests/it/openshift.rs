@@ -1,5 +1,6 @@
-//! An OpenShift is known by its API, unless the installation says what the cluster is.
+//! OpenShift is detected by its API, unless the installation sets the platform.
 
+use skep_operator::resources::Deployments;
 use std::collections::BTreeMap;
 
 use http::Request;
@@ -9,7 +10,6 @@ use skep_converge::Kind;
 use skep_operator::{
     plan::plan,
     settings::{Platform, Settings},
-    watched::Deployments,
 };
 use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, until};
 use skep_world::Watched;
@@ -51,12 +51,16 @@ async fn user_ids_are_left_to_a_cluster_that_serves_routes() {
     serve_routes(&fixture.test).await;
     let fixture = fixture.stopped().await;
     let planned = planned(&fixture, Settings::default()).await;
-    assert_eq!(planned, [Deployments::KIND], "a plan asks as well");
-    let told = Settings { platform: Some(Platform::Kubernetes), ..Settings::default() };
-    assert_eq!(self::planned(&fixture, told).await, [] as [Kind; 0], "who installs it has the last word");
+    assert_eq!(planned, [Deployments::kind()], "a plan detects it as well");
+    let reported = Settings { platform: Some(Platform::Kubernetes), ..Settings::default() };
+    assert_eq!(
+        self::planned(&fixture, reported).await,
+        [] as [Kind; 0],
+        "the setting overrides the detection"
+    );
 
     let fixture = fixture.restart().await;
-    fixture.until_any(Deployments::KIND, "fetch", "without a user", has_no_user).await;
+    fixture.until_any(Deployments::kind(), "fetch", "without a user", has_no_user).await;
     fixture.operator.stop().await;
 }
 
@@ -73,11 +77,11 @@ async fn planned(fixture: &Fixture, settings: Settings) -> Vec<Kind> {
 }
 
 #[test]
-fn a_variable_that_is_there_decides() {
-    let told = |value: &str| {
+fn an_existing_variable_decides() {
+    let reported = |value: &str| {
         Settings::from_env(&BTreeMap::from([("OPERATOR_OPENSHIFT".into(), value.into())])).platform
     };
     assert_eq!(Settings::from_env(&BTreeMap::new()).platform, None);
-    assert_eq!(["true", "TRUE"].map(told), [Some(Platform::OpenShift); 2]);
-    assert_eq!(["false", "1", ""].map(told), [Some(Platform::Kubernetes); 3]);
+    assert_eq!(["true", "TRUE"].map(reported), [Some(Platform::OpenShift); 2]);
+    assert_eq!(["false", "1", ""].map(reported), [Some(Platform::Kubernetes); 3]);
 }

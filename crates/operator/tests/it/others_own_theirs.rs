@@ -1,9 +1,10 @@
 //! The operator never overwrites what others own.
 
+use crate::kinds::{RemoteProxies, Servers};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_converge::Kind;
-use skep_operator::watched::{ConfigMaps, Deployments, RemoteProxies, Servers, ServiceAccounts, Services};
+use skep_operator::resources::{ConfigMaps, Deployments, ServiceAccounts, Services};
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
@@ -13,7 +14,7 @@ const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
-/// Something that somebody else writes to an object of ours.
+/// A write of another program to an object of ours.
 struct Foreign {
     who: &'static str,
     kind: Kind,
@@ -79,13 +80,13 @@ fn foreign(kind: Kind, name: &str, service: &str, account: &str) -> Vec<Foreign>
     vec![
         Foreign {
             subresource: "/scale",
-            ..row("autoscaler", Deployments::KIND, name, MERGE, json!({"spec": {"replicas": 5}}), |live| {
+            ..row("autoscaler", Deployments::kind(), name, MERGE, json!({"spec": {"replicas": 5}}), |live| {
                 live["spec"]["replicas"] == 5
             })
         },
         row(
             "kubectl-rollout",
-            Deployments::KIND,
+            Deployments::kind(),
             name,
             STRATEGIC,
             json!({"spec": {"template": restart}}),
@@ -94,26 +95,26 @@ fn foreign(kind: Kind, name: &str, service: &str, account: &str) -> Vec<Foreign>
                     == "now"
             },
         ),
-        row("injector", Deployments::KIND, name, APPLY, json!({"spec": {"template": injected}}), |live| {
+        row("injector", Deployments::kind(), name, APPLY, json!({"spec": {"template": injected}}), |live| {
             let template = &live["spec"]["template"];
             let named = |list: &Value| list.as_array().unwrap().iter().any(|item| item["name"] == "mesh");
             template["metadata"]["labels"]["mesh.example/injected"] == "yes"
                 && named(&template["spec"]["containers"])
                 && named(&template["spec"]["volumes"])
         }),
-        row("protector", Deployments::KIND, name, MERGE, finalizer.clone(), has_finalizer),
+        row("protector", Deployments::kind(), name, MERGE, finalizer.clone(), has_finalizer),
         row(
             "cloud",
-            Services::KIND,
+            Services::kind(),
             service,
             MERGE,
             json!({"metadata": {"annotations": {"cloud.example/lb": "1"}}}),
             |live| live["metadata"]["annotations"]["cloud.example/lb"] == "1",
         ),
-        row("cloud", Services::KIND, service, MERGE, finalizer.clone(), has_finalizer),
+        row("cloud", Services::kind(), service, MERGE, finalizer.clone(), has_finalizer),
         row(
             "cloud",
-            ServiceAccounts::KIND,
+            ServiceAccounts::kind(),
             account,
             MERGE,
             json!({"metadata": {"annotations": {"cloud.example/role": "r"}}}),
@@ -121,7 +122,7 @@ fn foreign(kind: Kind, name: &str, service: &str, account: &str) -> Vec<Foreign>
         ),
         row(
             "backup",
-            ConfigMaps::KIND,
+            ConfigMaps::kind(),
             &format!("{name}-runconfig"),
             MERGE,
             json!({"metadata": {"labels": {"backup": "yes"}}}),
@@ -139,27 +140,27 @@ fn foreign(kind: Kind, name: &str, service: &str, account: &str) -> Vec<Foreign>
     ]
 }
 
-/// A merge patch replaces the list, so whoever writes it keeps what is there.
+/// A merge patch replaces the list, so it must include the existing items.
 fn finalizers(kind: Kind) -> Value {
-    let ours = (kind == Servers::KIND).then_some("mcpserver.toolhive.stacklok.dev/finalizer");
+    let ours = (kind == Servers::kind()).then_some("mcpserver.toolhive.stacklok.dev/finalizer");
     let all: Vec<&str> = ours.into_iter().chain(["example.com/theirs"]).collect();
     json!({"metadata": {"finalizers": all}})
 }
 
 async fn settle_both(fixture: &Fixture) {
     fixture.settle("fetch").await;
-    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
 }
 
 #[tokio::test]
-async fn what_others_write_costs_no_write_and_survives_ours() {
+async fn fields_of_others_cause_no_write_and_survive_ours() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPServer::test("fetch").streamable_http()).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     settle_both(&fixture).await;
-    let mut rows = foreign(Servers::KIND, "fetch", "mcp-fetch-proxy", "fetch-proxy-runner");
+    let mut rows = foreign(Servers::kind(), "fetch", "mcp-fetch-proxy", "fetch-proxy-runner");
     let account = "elsewhere-remote-proxy-runner";
-    rows.extend(foreign(RemoteProxies::KIND, "elsewhere", "mcp-elsewhere-remote-proxy", account));
+    rows.extend(foreign(RemoteProxies::kind(), "elsewhere", "mcp-elsewhere-remote-proxy", account));
 
     let recording = fixture.record();
     for row in &rows {
@@ -168,13 +169,13 @@ async fn what_others_write_costs_no_write_and_survives_ours() {
     settle_both(&fixture).await;
     assert_eq!(recording.writes().await, [] as [&str; 0], "what others own is no drift");
 
-    // Every child is written anew.
+    // Every child is written again.
     let change = json!({"spec": {"proxyPort": 9000, "resourceOverrides": {
         "proxyDeployment": {"imagePullSecrets": [{"name": "ours"}], "labels": {"ours": "1"}},
         "proxyService": {"labels": {"ours": "1"}},
     }}});
     fixture.patch("fetch", change.clone()).await;
-    fixture.patch_any(RemoteProxies::KIND, "elsewhere", change).await;
+    fixture.patch_any(RemoteProxies::kind(), "elsewhere", change).await;
     settle_both(&fixture).await;
     let written = recording.writes().await;
     for row in &rows {
@@ -195,7 +196,7 @@ async fn authz_config_that_another_controller_applies_is_never_cleared() {
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     settle_both(&fixture).await;
     let authz = json!({"type": "inline", "inline": {"policies": [PERMIT], "entitiesJson": "[]"}});
-    for (kind, name) in [(Servers::KIND, "fetch"), (RemoteProxies::KIND, "elsewhere")] {
+    for (kind, name) in [(Servers::kind(), "fetch"), (RemoteProxies::kind(), "elsewhere")] {
         let theirs = Foreign {
             who: "another-controller",
             kind,
@@ -207,7 +208,7 @@ async fn authz_config_that_another_controller_applies_is_never_cleared() {
         };
         theirs.write(&fixture).await;
         fixture.settle_any(kind, name).await;
-        let policies = fixture.object(ConfigMaps::KIND, &format!("{name}-authz-inline")).await;
+        let policies = fixture.object(ConfigMaps::kind(), &format!("{name}-authz-inline")).await;
         assert!(policies.is_some(), "it has its effect");
         fixture.patch_any(kind, name, json!({"spec": {"audit": {"enabled": true}}})).await;
         let object = fixture.settle_any(kind, name).await;
@@ -231,18 +232,18 @@ async fn the_custom_resource_is_only_ever_patched_with_what_changes() {
     settle_both(&fixture).await;
     fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
     fixture
-        .patch_any(RemoteProxies::KIND, "elsewhere", json!({"spec": {"remoteUrl": "https://b.example"}}))
+        .patch_any(RemoteProxies::kind(), "elsewhere", json!({"spec": {"remoteUrl": "https://b.example"}}))
         .await;
     settle_both(&fixture).await;
     let requests = recording.requests().await;
     let writes = requests.iter().filter(|request| request.is_write());
     let on_owners: Vec<_> = writes
         .filter(|request| {
-            [Servers::KIND, RemoteProxies::KIND].iter().any(|kind| kind.plural == request.resource)
+            [Servers::kind(), RemoteProxies::kind()].iter().any(|kind| kind.plural == request.resource)
         })
         .collect();
     assert!(on_owners.iter().all(|request| request.verb == "patch"), "no full PUT: {on_owners:#?}");
-    let of_proxies = on_owners.iter().filter(|request| request.resource == RemoteProxies::KIND.plural);
+    let of_proxies = on_owners.iter().filter(|request| request.resource == RemoteProxies::kind().plural);
     assert!(
         of_proxies.clone().count() > 0 && of_proxies.clone().all(|request| request.subresource == "status")
     );

@@ -1,14 +1,16 @@
-//! A plan for a live cluster says what the operator would do, and does nothing.
+//! A plan for a live cluster lists what the operator would do, and changes nothing.
 
+use crate::kinds::{Groups, OidcConfigs, Servers, ToolConfigs, VirtualServers};
+use skep_operator::resources::{Deployments, Secrets, Services};
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPGroup, MCPOIDCConfig, MCPServer, MCPToolConfig, VirtualMCPServer};
 use skep_converge::Kind;
 use skep_operator::{
-    plan::{Plan, PlanError, Verdict, plan},
+    plan::{PlanError, plan},
+    reconcile::{Plan, Verdict},
     settings::Settings,
-    watched::{Deployments, Groups, OidcConfigs, Secrets, Servers, Services, ToolConfigs, VirtualServers},
 };
 use skep_testkit::{
     Namespace,
@@ -18,13 +20,21 @@ use skep_testkit::{
 use skep_world::Watched;
 
 use crate::{
-    fixture::{CHILDREN, Fixture},
+    fixture::{Fixture, children},
     virtual_server::object,
 };
 
 /// What objects are planned for, and what they have beside the usual children.
-const KINDS: [Kind; 6] =
-    [Servers::KIND, VirtualServers::KIND, Groups::KIND, ToolConfigs::KIND, OidcConfigs::KIND, Secrets::KIND];
+fn kinds() -> [Kind; 6] {
+    [
+        Servers::kind(),
+        VirtualServers::kind(),
+        Groups::kind(),
+        ToolConfigs::kind(),
+        OidcConfigs::kind(),
+        Secrets::kind(),
+    ]
+}
 
 /// Every object of the namespace, with its state.
 pub(crate) async fn states(fixture: &Fixture, kinds: &[Kind]) -> BTreeMap<String, Value> {
@@ -38,7 +48,7 @@ pub(crate) async fn states(fixture: &Fixture, kinds: &[Kind]) -> BTreeMap<String
     states
 }
 
-/// Whatever was asked for could not change anything.
+/// None of the requests can have changed anything.
 pub(crate) async fn only_tried(recording: &Recording) {
     let requests = recording.requests().await;
     let writes: Vec<_> = requests.iter().filter(|request| request.is_write()).collect();
@@ -65,11 +75,11 @@ pub(crate) async fn plans(fixture: &Fixture, kinds: &[Kind], settings: Settings)
 }
 
 async fn planned(fixture: &Fixture) -> BTreeMap<String, Plan> {
-    plans(fixture, &[&KINDS[..], &CHILDREN].concat(), Settings::default()).await
+    plans(fixture, &[&kinds()[..], &children()].concat(), Settings::default()).await
 }
 
 /// What would be done, and each change.
-fn told(plan: &Plan) -> Vec<String> {
+fn reported(plan: &Plan) -> Vec<String> {
     let lines = plan.writes.iter().flat_map(|planned| {
         let changes = planned.changes.iter().map(|change| format!("  {change}"));
         std::iter::once(planned.to_string()).chain(changes)
@@ -89,11 +99,11 @@ async fn a_settled_cluster_has_nothing_to_do() {
         plans.iter().map(|(name, plan)| (name.as_str(), plan.verdict())).collect();
     let settled = ["MCPGroup tools", "MCPOIDCConfig company", "MCPServer fetch"];
     assert_eq!(verdicts, settled.map(|name| (name, Verdict::Settled)).into());
-    assert!(plans.values().all(|plan| plan.writes.is_empty() && plan.notices.is_empty()));
+    assert!(plans.values().all(|plan| plan.writes.is_empty() && plan.events.is_empty()));
 }
 
 #[tokio::test]
-async fn a_new_server_would_be_given_its_children_and_nothing_secret_is_told() {
+async fn the_plan_of_a_new_server_lists_its_children_without_secrets() {
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let spec = json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}});
@@ -101,16 +111,16 @@ async fn a_new_server_would_be_given_its_children_and_nothing_secret_is_told() {
     let plans = planned(&fixture).await;
     let plan = &plans["VirtualMCPServer hub"];
     assert_eq!((plan.verdict(), plan.rolls_pods()), (Verdict::Change, false));
-    let told = told(plan);
+    let reported = reported(plan);
     for wanted in ["create Deployment hub", "create Secret hub-hmac-secret", "create RoleBinding hub-vmcp"] {
-        assert!(told.iter().any(|line| line == wanted), "no {wanted} in {told:#?}");
+        assert!(reported.iter().any(|line| line == wanted), "no {wanted} in {reported:#?}");
     }
-    let secret = plan.writes.iter().find(|planned| planned.kind == Secrets::KIND).unwrap();
+    let secret = plan.writes.iter().find(|planned| planned.kind == Secrets::kind()).unwrap();
     assert_eq!(secret.changes, []);
 }
 
 #[tokio::test]
-async fn a_changed_spec_is_told_with_its_fields_and_why_and_then_it_happens() {
+async fn a_changed_spec_is_planned_with_its_fields_and_reason_and_then_applied() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
     let fixture = fixture.stopped().await;
@@ -120,39 +130,42 @@ async fn a_changed_spec_is_told_with_its_fields_and_why_and_then_it_happens() {
     let plans = planned(&fixture).await;
     let plan = &plans["MCPServer fetch"];
     assert_eq!((plan.verdict(), plan.rolls_pods()), (Verdict::Change, true));
-    let told = told(plan);
+    let reported = reported(plan);
     let image =
         |line: &String| line.contains("spec.template.spec.containers[toolhive].args") && line.contains(":2");
-    assert!(told.contains(&"change Deployment fetch".to_owned()) && told.iter().any(image), "{told:#?}");
-    assert!(told.contains(&"delete ServiceAccount fetch-sa".to_owned()), "{told:#?}");
-    let note = "the proxy's Deployment was updated: the spec is now of generation 2";
-    assert_eq!(plan.notices.iter().map(|notice| notice.note.as_str()).collect::<Vec<_>>(), [note]);
+    assert!(
+        reported.contains(&"change Deployment fetch".to_owned()) && reported.iter().any(image),
+        "{reported:#?}"
+    );
+    assert!(reported.contains(&"delete ServiceAccount fetch-sa".to_owned()), "{reported:#?}");
+    let note = "updated the proxy's Deployment: the spec has the new generation 2";
+    assert_eq!(plan.events.iter().map(|event| event.note.as_str()).collect::<Vec<_>>(), [note]);
 
-    let foretold =
-        plan.writes.iter().find(|planned| planned.kind == Deployments::KIND).unwrap().changes.clone();
+    let predicted =
+        plan.writes.iter().find(|planned| planned.kind == Deployments::kind()).unwrap().changes.clone();
     let fixture = fixture.restart().await;
     fixture.settle("fetch").await;
     let live = json!(fixture.deployment("fetch").await);
     let args = live["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
-    let foretold = foretold.iter().filter(|change| change.path.contains("containers[toolhive].args"));
-    let foretold: Vec<_> = foretold.filter_map(|change| change.after.as_ref()).collect();
-    assert_eq!(foretold.len(), 2, "{foretold:?}");
-    assert!(foretold.iter().all(|argument| args.contains(argument)), "{foretold:?} in {args:?}");
+    let predicted = predicted.iter().filter(|change| change.path.contains("containers[toolhive].args"));
+    let predicted: Vec<_> = predicted.filter_map(|change| change.after.as_ref()).collect();
+    assert_eq!(predicted.len(), 2, "{predicted:?}");
+    assert!(predicted.iter().all(|argument| args.contains(argument)), "{predicted:?} in {args:?}");
     assert_eq!(planned(&fixture.stopped().await).await["MCPServer fetch"].verdict(), Verdict::Settled);
 }
 
 #[tokio::test]
-async fn what_is_missing_would_be_made_and_what_was_changed_by_hand_put_back() {
+async fn a_plan_recreates_missing_children_and_reverts_manual_changes() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
     let fixture = fixture.stopped().await;
-    fixture.delete(Services::KIND, "mcp-fetch-proxy").await;
+    fixture.delete(Services::kind(), "mcp-fetch-proxy").await;
     let by_hand = json!({"metadata": {"labels": {"app": "other"}}});
-    fixture.patch_any(Deployments::KIND, "fetch", by_hand).await;
+    fixture.patch_any(Deployments::kind(), "fetch", by_hand).await;
     let plans = planned(&fixture).await;
-    let told = told(&plans["MCPServer fetch"]);
+    let reported = reported(&plans["MCPServer fetch"]);
     assert_eq!(
-        told,
+        reported,
         [
             "change Deployment fetch",
             r#"  metadata.labels.app: "other" -> "mcpserver""#,
@@ -163,14 +176,14 @@ async fn what_is_missing_would_be_made_and_what_was_changed_by_hand_put_back() {
 }
 
 #[tokio::test]
-async fn finalizers_statuses_and_what_keeps_an_object_back_are_part_of_it() {
+async fn a_plan_includes_finalizers_statuses_and_deletion_blockers() {
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPToolConfig::test("tools").offering("read")).await;
     fixture.test.create_object(&MCPServer::test("fetch").streamable_http().with_oidc("missing")).await;
     let plans = planned(&fixture).await;
     let tools = &plans["MCPToolConfig tools"];
     assert_eq!(tools.verdict(), Verdict::Status);
-    let lines = told(tools);
+    let lines = reported(tools);
     let finalizer = r#"  metadata.finalizers: + ["toolhive.stacklok.dev/toolconfig-finalizer"]"#;
     assert_eq!(lines[..2], ["mark MCPToolConfig tools", finalizer], "{lines:#?}");
     assert!(lines.contains(&"status MCPToolConfig tools".into()), "{lines:#?}");
@@ -178,17 +191,17 @@ async fn finalizers_statuses_and_what_keeps_an_object_back_are_part_of_it() {
     let server = &plans["MCPServer fetch"];
     assert_eq!(server.verdict(), Verdict::Blocked);
     assert!(server.problem.as_ref().unwrap().contains("missing"), "{:?}", server.problem);
-    assert_eq!(server.notices.len(), 1);
+    assert_eq!(server.events.len(), 1);
 }
 
 #[tokio::test]
-async fn an_object_that_is_being_deleted_would_be_let_go_with_what_is_left_of_it() {
+async fn the_plan_of_a_deleted_object_removes_its_finalizer_and_leftovers() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
     let fixture = fixture.stopped().await;
-    fixture.delete(Servers::KIND, "fetch").await;
+    fixture.delete(Servers::kind(), "fetch").await;
     let plans = planned(&fixture).await;
-    let told = told(&plans["MCPServer fetch"]);
+    let reported = reported(&plans["MCPServer fetch"]);
     let expected = [
         "delete RoleBinding fetch-proxy-runner",
         "delete Deployment fetch",
@@ -196,7 +209,7 @@ async fn an_object_that_is_being_deleted_would_be_let_go_with_what_is_left_of_it
         "mark MCPServer fetch",
         r#"  metadata.finalizers: - ["mcpserver.toolhive.stacklok.dev/finalizer"]"#,
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
 }
 
 async fn planned_as(
@@ -211,7 +224,7 @@ async fn planned_as(
 }
 
 #[tokio::test]
-async fn who_may_not_read_or_try_is_told_what_is_missing() {
+async fn missing_permissions_for_a_plan_are_reported() {
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPServer::test("fetch").streamable_http()).await;
     let user = format!("{}-somebody", fixture.test.name());

@@ -1,5 +1,7 @@
 //! Operator-managed pod volumes roll the pods.
 
+use crate::kinds::{Entries, OidcConfigs, TelemetryConfigs, VirtualServers};
+use skep_operator::resources::Deployments;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -17,10 +19,9 @@ use serde_json::{Value, json};
 use skep_api::kinds::{MCPGroup, MCPOIDCConfig, MCPServerEntry, MCPTelemetryConfig, VirtualMCPServer};
 use skep_converge::{Kind, Mode};
 use skep_operator::{
-    driver::{Driver, Failure},
-    kinds::VirtualMcpServers,
+    reconcile::{ReconcileError, Reconciler},
+    run::watches,
     settings::Settings,
-    watched::{Deployments, Entries, OidcConfigs, TelemetryConfigs, VirtualServers, watches},
 };
 use skep_testkit::{User, fixtures::TestGroup, until};
 use skep_world::{Target, Watched};
@@ -101,7 +102,7 @@ async fn settled_front() -> Fixture {
 }
 
 async fn deployment(fixture: &Fixture) -> Value {
-    serde_json::to_value(fixture.object(Deployments::KIND, "front").await.unwrap()).unwrap()
+    serde_json::to_value(fixture.object(Deployments::kind(), "front").await.unwrap()).unwrap()
 }
 
 fn hash(deployment: &Value) -> String {
@@ -116,15 +117,15 @@ fn without_volumes(deployment: &Value) -> Value {
     template
 }
 
-/// The hash says what it is a hash of: equal volumes have equal hashes, and others have others.
+/// The hash identifies its input: equal volumes have equal hashes, and different ones different hashes.
 #[tokio::test]
 async fn a_change_of_any_managed_volume_rolls_the_pods_for_this_reason_alone() {
     let fixture = settled_front().await;
     let server =
-        |fields: Value| (VirtualServers::KIND, "front", json!({"spec": {"authServerConfig": fields}}));
+        |fields: Value| (VirtualServers::kind(), "front", json!({"spec": {"authServerConfig": fields}}));
     let redis = |fields: Value| server(json!({"storage": {"redis": fields}}));
     let bundle = |key: &str, value: &str| json!({"caBundleRef": {"configMapRef": {key: value}}});
-    let entry = |name, key, value| (Entries::KIND, name, json!({"spec": bundle(key, value)}));
+    let entry = |name, key, value| (Entries::kind(), name, json!({"spec": bundle(key, value)}));
     // What, the change, and whether the file that the server reads names it too.
     let rows: Vec<(&str, (Kind, &str, Value), bool)> = vec![
         (
@@ -141,11 +142,11 @@ async fn a_change_of_any_managed_volume_rolls_the_pods_for_this_reason_alone() {
         ("entry CA", entry("ext", "name", "ca-v2"), false),
         ("entry CA, key", entry("ext", "key", "other.crt"), false),
         ("another entry's CA", entry("far", "name", "ca-v2"), false),
-        ("no entry CA", (Entries::KIND, "far", json!({"spec": {"caBundleRef": null}})), false),
-        ("OIDC CA", (OidcConfigs::KIND, "idp", json!({"spec": {"inline": bundle("name", "ca-v2")}})), true),
+        ("no entry CA", (Entries::kind(), "far", json!({"spec": {"caBundleRef": null}})), false),
+        ("OIDC CA", (OidcConfigs::kind(), "idp", json!({"spec": {"inline": bundle("name", "ca-v2")}})), true),
         (
             "telemetry CA",
-            (TelemetryConfigs::KIND, "otel", json!({"spec": {"openTelemetry": bundle("name", "ca-v2")}})),
+            (TelemetryConfigs::kind(), "otel", json!({"spec": {"openTelemetry": bundle("name", "ca-v2")}})),
             true,
         ),
     ];
@@ -174,7 +175,7 @@ async fn a_change_of_any_managed_volume_rolls_the_pods_for_this_reason_alone() {
 }
 
 #[tokio::test]
-async fn what_only_the_api_server_fills_in_rolls_nothing() {
+async fn defaults_of_the_api_server_do_not_roll_pods() {
     let fixture = settled_front().await;
     let before = hash(&deployment(&fixture).await);
     let pods = "/spec/template/spec";
@@ -190,7 +191,7 @@ async fn what_only_the_api_server_fills_in_rolls_nothing() {
         ("/spec/progressDeadlineSeconds".into(), json!(700)),
     ] {
         let object =
-            format!("{}/front?fieldManager=somebody", Deployments::KIND.path(Some(fixture.test.name())));
+            format!("{}/front?fieldManager=somebody", Deployments::kind().path(Some(fixture.test.name())));
         let request = Request::patch(object).header("content-type", "application/json-patch+json");
         let operation = json!([{"op": "replace", "path": path, "value": value}]);
         let recording = fixture.record();
@@ -219,14 +220,14 @@ async fn an_entry_that_changes_meanwhile_cannot_make_the_hash_and_the_volumes_di
     for round in 0..30 {
         let name = if round % 2 == 0 { "ca-v2" } else { "ca-v1" };
         let change = json!({"spec": {"caBundleRef": {"configMapRef": {"name": name}}}});
-        fixture.patch_any(Entries::KIND, "ext", change).await;
+        fixture.patch_any(Entries::kind(), "ext", change).await;
         // Not awaited: the next change may come while this one is being carried out.
         let now = deployment(&fixture).await;
         seen.entry(mounted(&now)).or_default().insert(hash(&now));
     }
     for name in ["ca-v1", "ca-v2"] {
         let change = json!({"spec": {"caBundleRef": {"configMapRef": {"name": name}}}});
-        fixture.patch_any(Entries::KIND, "ext", change).await;
+        fixture.patch_any(Entries::kind(), "ext", change).await;
         until(name, async || mounted(&deployment(&fixture).await) == name).await;
         settled(&fixture, "front").await;
         let now = deployment(&fixture).await;
@@ -245,7 +246,7 @@ async fn deciding_whether_something_drifted_reads_nothing() {
     let good = deployment(&fixture).await;
     let recording = fixture.record();
     let drift = json!({"metadata": {"annotations": {HASH: "0000"}}});
-    fixture.patch_any(Deployments::KIND, "front", drift).await;
+    fixture.patch_any(Deployments::kind(), "front", drift).await;
     until("the hash is put back", async || hash(&deployment(&fixture).await) == hash(&good)).await;
     settled(&fixture, "front").await;
     let requests = recording.requests().await;
@@ -258,7 +259,7 @@ async fn deciding_whether_something_drifted_reads_nothing() {
     fixture.operator.stop().await;
 }
 
-/// A client that cannot read single Secrets while it is told so.
+/// A client that fails to read Secrets while the flag is set.
 fn forgetful_client(user: &User, broken: Arc<AtomicBool>) -> Client {
     let refuse = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
         let one_secret = *request.method() == Method::GET && request.uri().path().contains("/secrets/");
@@ -273,21 +274,21 @@ async fn a_failed_read_is_an_error_that_is_tried_again_and_changes_no_child() {
     let before = deployment(&fixture).await;
     let change =
         json!({"spec": {"authServerConfig": {"signingKeySecretRefs": [{"name": "v2", "key": "one"}]}}});
-    fixture.patch_any(VirtualServers::KIND, "front", change).await;
+    fixture.patch_any(VirtualServers::kind(), "front", change).await;
 
     let broken = Arc::new(AtomicBool::new(true));
     let client = forgetful_client(&fixture.user, broken.clone());
     let namespace = fixture.test.name().to_owned();
     let world = watches().start(&client, std::slice::from_ref(&namespace));
     world.listed().await;
-    let controller = VirtualMcpServers::new(Arc::new(Settings::default()));
-    let driver = Driver::new(controller, client, world.clone(), Mode::Write);
+    let settings = Arc::new(Settings::default());
+    let reconciler = Reconciler::<VirtualMCPServer>::new(client, world.clone(), settings, Mode::Write);
     let target =
-        Arc::new(Target { kind: VirtualServers::KIND, namespace: namespace.into(), name: "front".into() });
+        Arc::new(Target { kind: VirtualServers::kind(), namespace: namespace.into(), name: "front".into() });
     let recording = fixture.record();
     for _ in 0..3 {
-        let failure = driver.reconcile(&target).await.unwrap_err();
-        assert!(matches!(failure, Failure::Read(_)), "{failure}");
+        let failure = reconciler.reconcile(&target).await.unwrap_err();
+        assert!(matches!(failure, ReconcileError::Read(_)), "{failure}");
         assert!(
             failure.to_string().contains("v1") || failure.to_string().contains("v2"),
             "it names it: {failure}"
@@ -297,12 +298,12 @@ async fn a_failed_read_is_an_error_that_is_tried_again_and_changes_no_child() {
     assert_eq!(deployment(&fixture).await, before);
 
     broken.store(false, Ordering::Relaxed);
-    driver.reconcile(&target).await.unwrap();
+    reconciler.reconcile(&target).await.unwrap();
     assert_ne!(hash(&deployment(&fixture).await), hash(&before));
 }
 
 #[tokio::test]
-async fn an_annotation_that_is_not_wanted_any_more_goes() {
+async fn an_annotation_that_is_no_longer_desired_is_removed() {
     let fixture = settled_front().await;
     patch(
         &fixture,

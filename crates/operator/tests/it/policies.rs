@@ -1,10 +1,10 @@
 //! Policies that are wrong, wherever they are written.
 
+use crate::kinds::AuthzConfigs;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPAuthzConfig, MCPServer, MCPServerPhase};
-use skep_operator::watched::AuthzConfigs;
 use skep_testkit::fixtures::TestServer;
 use skep_world::Watched;
 
@@ -23,7 +23,7 @@ async fn message(fixture: &Fixture, spec: Value) -> String {
 }
 
 #[tokio::test]
-async fn a_policy_with_an_error_is_quoted_at_the_place_and_what_runs_is_left_alone() {
+async fn a_policy_error_is_reported_with_its_position_and_existing_pods_keep_running() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     let before = fixture.deployment("fetch").await.metadata.resource_version;
@@ -53,9 +53,9 @@ async fn a_policy_with_an_error_is_quoted_at_the_place_and_what_runs_is_left_alo
     assert_eq!(found, ("False".into(), "AuthzConfigRefNotValid".into()));
     assert_eq!(fixture.deployment("fetch").await.metadata.resource_version, before);
 
-    let mended = json!({"spec": {"config": {"policies": [GOOD]}}});
+    let fixed = json!({"spec": {"config": {"policies": [GOOD]}}});
     let configs = fixture.test.api::<MCPAuthzConfig>();
-    configs.patch("shared", &PatchParams::default(), &Patch::Merge(mended)).await.unwrap();
+    configs.patch("shared", &PatchParams::default(), &Patch::Merge(fixed)).await.unwrap();
     let pending = |status: &skep_api::kinds::MCPServerStatus| status.phase != Some(MCPServerPhase::Failed);
     let server = fixture.until("fetch", "not failed", pending).await;
     assert_eq!(condition(&server, "AuthzConfigRefValidated").unwrap().0, "True");
@@ -81,7 +81,7 @@ async fn a_policy_that_would_overflow_the_stack_blocks_its_own_server_and_nothin
 }
 
 #[tokio::test]
-async fn a_policy_without_effect_is_told_where_it_is_written_until_it_is_mended() {
+async fn a_policy_without_effect_is_reported_on_its_object_until_it_is_fixed() {
     let fixture = Fixture::new().await;
     let inert = r#"permit(principal == User::"ann", action, resource);"#;
     let warned = |server: &MCPServer| {
@@ -89,13 +89,13 @@ async fn a_policy_without_effect_is_told_where_it_is_written_until_it_is_mended(
         assert_ne!(status.phase, Some(MCPServerPhase::Failed));
         status.conditions.iter().find(|condition| condition.type_ == "PolicyWarning").cloned()
     };
-    let told = "the principal is never a User: use Client";
+    let reported = "the principal is never a User: use Client";
     let mut server = MCPServer::test("fetch");
     let authz = json!({"type": "inline", "inline": {"policies": [GOOD, inert]}});
     server.spec.authz_config = serde_json::from_value(authz).unwrap();
     let warning = warned(&fixture.settled(&server).await).unwrap();
     assert_eq!((warning.status.as_str(), warning.reason.as_str()), ("True", "PolicyWithoutEffect"));
-    assert_eq!(warning.message, format!("authzConfig.inline.policies[1]: {told}"));
+    assert_eq!(warning.message, format!("authzConfig.inline.policies[1]: {reported}"));
 
     let document = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": [GOOD, inert]}});
     let map = json!({"metadata": {"name": "rules"}, "data": {"authz.json": document.to_string()}});
@@ -103,28 +103,28 @@ async fn a_policy_without_effect_is_told_where_it_is_written_until_it_is_mended(
     let mapped = json!({"type": "configMap", "configMap": {"name": "rules"}, "inline": null});
     fixture.patch("fetch", json!({"spec": {"authzConfig": mapped}})).await;
     let warning = warned(&fixture.settle("fetch").await).unwrap();
-    assert_eq!(warning.message, format!("authzConfig.configMap: ConfigMap rules, policies[1]: {told}"));
+    assert_eq!(warning.message, format!("authzConfig.configMap: ConfigMap rules, policies[1]: {reported}"));
 
     let spec = json!({"type": "cedarv1", "config": {"policies": [GOOD, inert]}});
-    fixture.create(AuthzConfigs::KIND, "shared", spec).await;
+    fixture.create(AuthzConfigs::kind(), "shared", spec).await;
     let shared = json!({"authzConfig": null, "authzConfigRef": {"name": "shared"}});
     fixture.patch("fetch", json!({ "spec": shared })).await;
-    assert_eq!(warned(&fixture.settle("fetch").await), None, "it is told on the MCPAuthzConfig");
+    assert_eq!(warned(&fixture.settle("fetch").await), None, "it is reported on the MCPAuthzConfig");
     let warning = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
         let mut found = conditions.filter(|condition| condition["type"] == "PolicyWarning");
         found.next().map(|condition| condition["message"].as_str().unwrap().to_owned())
     };
-    let message = format!("config.policies[1]: {told}");
+    let message = format!("config.policies[1]: {reported}");
     let says = |object: &Value| warning(object).as_ref() == Some(&message);
-    fixture.until_any(AuthzConfigs::KIND, "shared", "warned of", says).await;
+    fixture.until_any(AuthzConfigs::kind(), "shared", "warned of", says).await;
 
-    let mended = json!({"spec": {"config": {"policies": [GOOD]}}});
-    fixture.patch_any(AuthzConfigs::KIND, "shared", mended).await;
+    let fixed = json!({"spec": {"config": {"policies": [GOOD]}}});
+    fixture.patch_any(AuthzConfigs::kind(), "shared", fixed).await;
     let fine = |object: &Value| {
         warning(object).is_none()
             && object["status"]["observedGeneration"] == object["metadata"]["generation"]
     };
-    fixture.until_any(AuthzConfigs::KIND, "shared", "free of warnings", fine).await;
+    fixture.until_any(AuthzConfigs::kind(), "shared", "free of warnings", fine).await;
     fixture.operator.stop().await;
 }

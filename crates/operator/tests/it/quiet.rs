@@ -1,29 +1,28 @@
 //! Nothing moves when nothing changes.
 
+use crate::kinds::Servers;
 use kube::core::DynamicObject;
 use serde_json::json;
 use skep_api::kinds::{MCPOIDCConfig, MCPServer};
 use skep_converge::Kind;
+use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
 use skep_testkit::fixtures::{TestOidcConfig, TestServer};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
-use skep_operator::watched::{
-    ConfigMaps, Deployments, RoleBindings, Roles, Servers, ServiceAccounts, Services,
-};
 
 /// Everything that belongs to the server of that name, with its state.
 async fn state(fixture: &Fixture, name: &str) -> Vec<(String, Option<String>)> {
     let runner = format!("{name}-proxy-runner");
     let objects: [(Kind, String); 8] = [
-        (Servers::KIND, name.into()),
-        (Deployments::KIND, name.into()),
-        (Services::KIND, format!("mcp-{name}-proxy")),
-        (ServiceAccounts::KIND, runner.clone()),
-        (ServiceAccounts::KIND, format!("{name}-sa")),
-        (Roles::KIND, runner.clone()),
-        (RoleBindings::KIND, runner),
-        (ConfigMaps::KIND, format!("{name}-runconfig")),
+        (Servers::kind(), name.into()),
+        (Deployments::kind(), name.into()),
+        (Services::kind(), format!("mcp-{name}-proxy")),
+        (ServiceAccounts::kind(), runner.clone()),
+        (ServiceAccounts::kind(), format!("{name}-sa")),
+        (Roles::kind(), runner.clone()),
+        (RoleBindings::kind(), runner),
+        (ConfigMaps::kind(), format!("{name}-runconfig")),
     ];
     let mut state = Vec::new();
     for (kind, name) in objects {

@@ -1,32 +1,35 @@
-//! Nothing moves when nothing changes, whatever the kind: every specimen of the API, and variants of it.
+//! Nothing is written when nothing changes, for every kind: every specimen of the API, and variants of it.
 
+use crate::kinds::{
+    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+    Registries, TelemetryConfigs, ToolConfigs, WebhookConfigs,
+};
+use skep_operator::resources::StatefulSets;
 use std::{collections::BTreeMap, fs, path::Path};
 
 use k8s_openapi::api::core::v1::Secret;
 use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{
-    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-    Registries, StatefulSets, TelemetryConfigs, ToolConfigs, WebhookConfigs,
-};
 use skep_world::Watched;
 
-use crate::fixture::{CHILDREN, Fixture};
+use crate::fixture::{Fixture, children};
 
-const KINDS: [Kind; 11] = [
-    AuthzConfigs::KIND,
-    CompositeTools::KIND,
-    EmbeddingServers::KIND,
-    Entries::KIND,
-    ExternalAuthConfigs::KIND,
-    Groups::KIND,
-    OidcConfigs::KIND,
-    Registries::KIND,
-    TelemetryConfigs::KIND,
-    ToolConfigs::KIND,
-    WebhookConfigs::KIND,
-];
+fn kinds() -> [Kind; 11] {
+    [
+        AuthzConfigs::kind(),
+        CompositeTools::kind(),
+        EmbeddingServers::kind(),
+        Entries::kind(),
+        ExternalAuthConfigs::kind(),
+        Groups::kind(),
+        OidcConfigs::kind(),
+        Registries::kind(),
+        TelemetryConfigs::kind(),
+        ToolConfigs::kind(),
+        WebhookConfigs::kind(),
+    ]
+}
 /// Variants of each specimen that are tried. The API server refuses some of them.
 const VARIANTS: usize = 20;
 
@@ -84,7 +87,7 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
     create_secrets(&fixture).await;
     let mut runner = TestRunner::default();
     let mut names: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
-    for kind in KINDS {
+    for kind in kinds() {
         for (number, specimen) in specimens(kind).into_iter().enumerate() {
             for variant in 0..=VARIANTS {
                 let choice = any::<Index>().new_tree(&mut runner).unwrap().current();
@@ -124,7 +127,7 @@ async fn create_secrets(fixture: &Fixture) {
 
 async fn versions(fixture: &Fixture) -> Map<String, Value> {
     let mut versions = Map::new();
-    for kind in KINDS.into_iter().chain(CHILDREN).chain([StatefulSets::KIND]) {
+    for kind in kinds().into_iter().chain(children()).chain([StatefulSets::kind()]) {
         let request = http::Request::get(kind.path(Some(fixture.test.name()))).body(Vec::new()).unwrap();
         let list: Value = fixture.test.client().request(request).await.unwrap();
         for object in list["items"].as_array().unwrap() {

@@ -1,11 +1,12 @@
 //! Objects for others to refer to, one or two of each kind.
 
+use crate::kinds::{
+    AuthzConfigs, CompositeTools, ExternalAuthConfigs, Groups, OidcConfigs, TelemetryConfigs, ToolConfigs,
+    WebhookConfigs,
+};
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{
-    AuthzConfigs, CompositeTools, ConfigMaps, ExternalAuthConfigs, Groups, OidcConfigs, Secrets,
-    TelemetryConfigs, ToolConfigs, WebhookConfigs,
-};
+use skep_operator::resources::{ConfigMaps, Secrets};
 use skep_world::Watched;
 
 use crate::fixture::Fixture;
@@ -35,34 +36,34 @@ pub(crate) fn references() -> Vec<(Kind, Value)> {
     let workflow = json!({"name": "workflow", "description": "d", "steps": [{"id": "a", "tool": "one.x"}]});
     let document = json!({"version": "1.0", "type": "cedarv1", "cedar": cedar}).to_string();
     vec![
-        custom(Groups::KIND, "group", json!({})),
+        custom(Groups::kind(), "group", json!({})),
         custom(
-            OidcConfigs::KIND,
+            OidcConfigs::kind(),
             "oidc",
             json!({"type": "inline", "inline": {"issuer": "https://login.example"}}),
         ),
-        custom(ToolConfigs::KIND, "tools", json!({"toolsFilter": ["fetch"]})),
+        custom(ToolConfigs::kind(), "tools", json!({"toolsFilter": ["fetch"]})),
         custom(
-            ExternalAuthConfigs::KIND,
+            ExternalAuthConfigs::kind(),
             "exchange",
             json!({"type": "tokenExchange", "tokenExchange": exchange}),
         ),
         custom(
-            ExternalAuthConfigs::KIND,
+            ExternalAuthConfigs::kind(),
             "login",
             json!({"type": "embeddedAuthServer", "embeddedAuthServer": login}),
         ),
-        custom(AuthzConfigs::KIND, "authz", json!({"type": "cedarv1", "config": cedar})),
-        custom(TelemetryConfigs::KIND, "otel", json!({"openTelemetry": otel})),
-        custom(WebhookConfigs::KIND, "hooks", json!({"validating": [hook]})),
-        custom(CompositeTools::KIND, "workflow", workflow),
+        custom(AuthzConfigs::kind(), "authz", json!({"type": "cedarv1", "config": cedar})),
+        custom(TelemetryConfigs::kind(), "otel", json!({"openTelemetry": otel})),
+        custom(WebhookConfigs::kind(), "hooks", json!({"validating": [hook]})),
+        custom(CompositeTools::kind(), "workflow", workflow),
         (
-            ConfigMaps::KIND,
+            ConfigMaps::kind(),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "policies"}, "data": {"authz.json": document}}),
         ),
         // Base64 of one letter.
         (
-            Secrets::KIND,
+            Secrets::kind(),
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "dg=="}}),
         ),
     ]

@@ -1,8 +1,8 @@
 //! A status that another operator has reported is ours from then on.
 
+use crate::kinds::{RemoteProxies, Servers};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
-use skep_operator::watched::{RemoteProxies, Servers};
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
@@ -18,7 +18,7 @@ async fn a_status_of_another_operator_is_taken_over_and_nothing_of_it_is_left_be
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
-    let objects = [(Servers::KIND, "fetch"), (RemoteProxies::KIND, "elsewhere")];
+    let objects = [(Servers::kind(), "fetch"), (RemoteProxies::kind(), "elsewhere")];
     let healthy = condition("BackendHealthy", "True", "Asked");
     for (kind, name) in objects {
         let mut status = json!({
@@ -37,10 +37,14 @@ async fn a_status_of_another_operator_is_taken_over_and_nothing_of_it_is_left_be
     let fixture = fixture.restart().await;
     for (kind, name) in objects {
         let object = fixture.settle_any(kind, name).await;
-        let (status, told) = (&object.data["status"], conditions(&object));
+        let (status, reported) = (&object.data["status"], conditions(&object));
         assert_eq!(status["phase"], "Pending");
         assert_eq!(status["oidcConfigHash"], Value::Null, "{status:#}");
-        assert_eq!(told.get("OIDCConfigRefValidated"), None, "what is not wanted any more goes");
+        assert_eq!(
+            reported.get("OIDCConfigRefValidated"),
+            None,
+            "fields that are no longer desired are removed"
+        );
         assert!(status["conditions"].as_array().unwrap().contains(&healthy), "what is others' stays");
         let same = status["conditions"]
             .as_array()

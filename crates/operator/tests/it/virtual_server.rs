@@ -1,5 +1,6 @@
 //! The life of a VirtualMCPServer.
 
+use crate::kinds::{Entries, TelemetryConfigs, VirtualServers};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::{
     api::{Patch, PatchParams},
@@ -12,11 +13,7 @@ use skep_api::kinds::{
     VirtualMCPServer,
 };
 use skep_config::objects;
-use skep_operator::{
-    render::render,
-    settings::Settings,
-    watched::{Entries, TelemetryConfigs, VirtualServers},
-};
+use skep_operator::{render::render, settings::Settings};
 use skep_testkit::{
     fixtures::{TestGroup, TestOidcConfig, TestServer},
     json::with_fields,
@@ -47,12 +44,12 @@ pub(crate) async fn certificates(fixture: &Fixture, name: &str) {
 }
 
 pub(crate) async fn settled(fixture: &Fixture, name: &str) -> VirtualMCPServer {
-    fixture.settle_any(VirtualServers::KIND, name).await;
+    fixture.settle_any(VirtualServers::kind(), name).await;
     fixture.test.api().get(name).await.unwrap()
 }
 
 pub(crate) async fn patch(fixture: &Fixture, name: &str, spec: Value) -> VirtualMCPServer {
-    fixture.patch_any(VirtualServers::KIND, name, json!({"spec": spec})).await;
+    fixture.patch_any(VirtualServers::kind(), name, json!({"spec": spec})).await;
     settled(fixture, name).await
 }
 
@@ -86,7 +83,7 @@ async fn variables(fixture: &Fixture, server: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_session_key_is_made_once_and_never_again() {
+async fn the_session_key_is_created_once_and_never_again() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     server(&fixture, "front", json!({})).await;
@@ -106,7 +103,7 @@ async fn the_session_key_is_made_once_and_never_again() {
     assert_eq!(api.get(&name).await.unwrap().data, made.data);
 
     api.delete(&name, &Default::default()).await.unwrap();
-    until("the key is there again", async || api.get_opt(&name).await.unwrap().is_some()).await;
+    until("the key exists again", async || api.get_opt(&name).await.unwrap().is_some()).await;
     assert_ne!(api.get(&name).await.unwrap().data, made.data, "a new one is another");
     fixture.operator.stop().await;
 }
@@ -130,7 +127,7 @@ async fn sidecars_and_variables_of_the_user_settle() {
     assert!(variables(&fixture, "front").await.contains(&"A".to_owned()));
     let recording = fixture.record();
     fixture
-        .patch_any(VirtualServers::KIND, "front", json!({"metadata": {"labels": {"touched": "yes"}}}))
+        .patch_any(VirtualServers::kind(), "front", json!({"metadata": {"labels": {"touched": "yes"}}}))
         .await;
     settled(&fixture, "front").await;
     assert_eq!(recording.writes().await, [] as [&str; 0]);
@@ -150,7 +147,7 @@ async fn sidecars_and_variables_of_the_user_settle() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_its_backends_gets_their_secrets_and_what_they_are() {
+async fn a_server_with_inline_backends_gets_their_secrets_and_addresses() {
     let fixture = Fixture::new().await;
     let test = &fixture.test;
     test.create_object(&MCPGroup::test("all")).await;
@@ -182,13 +179,13 @@ async fn a_server_that_is_told_its_backends_gets_their_secrets_and_what_they_are
     assert_eq!(ext.ca_bundle_path, "/etc/toolhive/ca-bundles/ext/ca.crt");
     let one = &config.backends[1];
     assert_eq!(one.url, format!("http://mcp-one-proxy.{}.svc.cluster.local:8080/mcp", fixture.test.name()));
-    assert_eq!(config.backends.len(), 2, "nobody knows how to authenticate to two");
+    assert_eq!(config.backends.len(), 2, "two have no authentication configured");
     let variable = "TOOLHIVE_HEADER_INJECTION_VALUE_INJECT";
     assert!(variables(&fixture, "front").await.contains(&variable.to_owned()));
     assert_eq!(condition(&server, "DiscoveredAuthConfig-one").unwrap(), "True ConversionSucceeded");
     assert_eq!(condition(&server, "DiscoveredAuthConfig-two").unwrap(), "False ConversionFailed");
 
-    // When the Secret comes, so does the backend; when a member goes, so does its condition.
+    // A backend is added with its Secret; a condition is removed with its member.
     secret(&fixture, "absent", &["value"]).await;
     until("two is served", async || file(&fixture, "front").await.backends.len() == 3).await;
     fixture.patch("one", json!({"spec": {"groupRef": null}})).await;
@@ -199,7 +196,7 @@ async fn a_server_that_is_told_its_backends_gets_their_secrets_and_what_they_are
 }
 
 #[tokio::test]
-async fn failed_stays_failed_while_its_cause_is_there_and_goes_with_it() {
+async fn failed_lasts_as_long_as_its_cause() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let bad = json!({"config": {"aggregation": {"conflictResolution": "priority"}}});
@@ -219,7 +216,7 @@ async fn failed_stays_failed_while_its_cause_is_there_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_condition_goes_with_its_reference_and_one_that_waits_goes_on_by_itself() {
+async fn a_condition_is_removed_with_its_reference_and_a_waiting_object_continues_by_itself() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let front = server(&fixture, "front", json!({"telemetryConfigRef": {"name": "otel"}})).await;
@@ -232,7 +229,7 @@ async fn a_condition_goes_with_its_reference_and_one_that_waits_goes_on_by_itsel
         "caBundleRef": {"configMapRef": {"name": "tca", "key": "ca.crt"}},
     }});
     fixture.test.create_object(&object::<MCPTelemetryConfig>("otel", otel)).await;
-    fixture.settle_any(TelemetryConfigs::KIND, "otel").await;
+    fixture.settle_any(TelemetryConfigs::kind(), "otel").await;
     let front = settled(&fixture, "front").await;
     assert_eq!(condition(&front, "TelemetryConfigRefValidated").unwrap(), "True TelemetryConfigRefValid");
     let telemetry = file(&fixture, "front").await.telemetry.unwrap();
@@ -265,11 +262,11 @@ async fn policies_of_a_config_map_are_followed() {
         let map = api.get_opt(&objects::vmcp_config("front")).await.unwrap();
         map.is_some_and(|map| map.data.unwrap()["config.yaml"].contains(policy))
     };
-    until("the policy is there", async || held_to(permit).await).await;
+    until("the policy is applied", async || held_to(permit).await).await;
     let forbid = "forbid(principal, action, resource);";
     let api = fixture.test.api::<ConfigMap>();
     api.patch("rules", &PatchParams::default(), &Patch::Merge(policies(forbid))).await.unwrap();
-    until("the other policy is there", async || held_to(forbid).await).await;
+    until("the other policy is applied", async || held_to(forbid).await).await;
     fixture.operator.stop().await;
 }
 
@@ -304,7 +301,7 @@ async fn the_operator_and_the_pods_write_one_status_and_neither_undoes_the_other
         let report = Patch::Apply(report(round));
         let (reported, ()) = tokio::join!(
             api.patch_status("front", &pod, &report),
-            fixture.patch_any(VirtualServers::KIND, "front", spec),
+            fixture.patch_any(VirtualServers::kind(), "front", spec),
         );
         reported.expect("the operator never takes what the pods own");
     }
@@ -333,14 +330,14 @@ async fn the_operator_and_the_pods_write_one_status_and_neither_undoes_the_other
 
 /// How many own something below this field of the status.
 async fn owners(fixture: &Fixture, field: &str) -> usize {
-    let front: DynamicObject = fixture.object(VirtualServers::KIND, "front").await.unwrap();
+    let front: DynamicObject = fixture.object(VirtualServers::kind(), "front").await.unwrap();
     let entries = front.metadata.managed_fields.unwrap();
     let owned = entries.iter().filter_map(|entry| entry.fields_v1.as_ref()?.0["f:status"].get(field));
     owned.count()
 }
 
 #[tokio::test]
-async fn the_phase_follows_the_pods_and_what_they_say_of_backends() {
+async fn the_phase_follows_the_pods_and_their_report_of_backends() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     server(&fixture, "front", json!({})).await;
@@ -405,18 +402,18 @@ async fn a_broken_entry_does_not_keep_the_others_from_being_served() {
         })
     };
     fixture.test.create_object(&object::<MCPServerEntry>("ext", entry("absent"))).await;
-    fixture.settle_any(Entries::KIND, "ext").await;
+    fixture.settle_any(Entries::kind(), "ext").await;
     let front = server(&fixture, "front", json!({})).await;
     assert_eq!(phase(&front), "Pending");
     let has = async || variables(&fixture, "front").await.iter().any(|name| name.contains("X_KEY_EXT"));
     assert!(!has().await);
     secret(&fixture, "absent", &["k"]).await;
-    until("the header is told", async || has().await).await;
+    until("the header is reported", async || has().await).await;
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn what_would_be_made_can_be_shown_without_a_cluster() {
+async fn children_can_be_rendered_without_a_cluster() {
     let any = |kind: &str, name: &str, spec: Value| -> DynamicObject {
         let (api_version, metadata) =
             ("toolhive.stacklok.dev/v1beta1", json!({"name": name, "namespace": "team"}));

@@ -1,4 +1,4 @@
-//! In which line of a file a field is.
+//! The lines of fields in a file.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,58 +7,26 @@ use serde::{
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
+use skep_config::field::{FieldPath, Segment};
 
-/// The line of the field that a message begins with, as in `spec.image: …`, in the document with this number. If there is no
-/// such field, it is the line of what it would be in.
-pub(super) fn line(text: &str, document: usize, message: &str) -> Option<u64> {
+/// The line of a field in the document with this number, or of the innermost field around it that exists.
+pub(super) fn line(text: &str, document: usize, field: &FieldPath) -> Option<u64> {
     let documents: Vec<Spanned<Tree>> = serde_saphyr::from_multiple(text).ok()?;
     let document = documents.get(document)?;
     let mut tree = &document.value;
     let mut line = tree.0.values().map(|(line, _)| *line).min().unwrap_or(document.referenced.line());
-    let mut steps = steps(message);
-    // The operator's words leave out where every field of theirs is.
-    if let (Some(first), Some((_, spec))) = (steps.first(), tree.0.get("spec"))
-        && !tree.0.contains_key(first)
-        && spec.0.contains_key(first)
-    {
-        steps.insert(0, "spec".into());
-    }
-    if let Some(field) = tree.0.get("spec").and_then(|(_, spec)| reference(message, spec)) {
-        steps = vec!["spec".into(), field];
-    }
-    for step in steps {
-        match tree.0.get(&step) {
+    for segment in field.segments() {
+        let key = match segment {
+            Segment::Field(name) => name.to_string(),
+            Segment::Index(index) => index.to_string(),
+            Segment::Key(key) => key.clone(),
+        };
+        match tree.0.get(&key) {
             Some((found, below)) => (line, tree) = (*found, below),
             None => break,
         }
     }
     Some(line)
-}
-
-/// The field that refers to what a message says is not there: `there is no MCPToolConfig …` is about `toolConfigRef`.
-fn reference(message: &str, spec: &Tree) -> Option<String> {
-    let kind = message.strip_prefix("there is no MCP")?.split(' ').next()?;
-    spec.0.keys().find(|field| field.eq_ignore_ascii_case(&format!("{kind}Ref"))).cloned()
-}
-
-/// The fields in `a.b[0].c: what is wrong`, or in `a.b is missing`. One in brackets may have dots.
-fn steps(message: &str) -> Vec<String> {
-    let (mut steps, mut step, mut in_brackets) = (Vec::new(), String::new(), false);
-    for c in message.chars() {
-        match c {
-            ']' if in_brackets => in_brackets = false,
-            _ if in_brackets => step.push(c),
-            '.' | '[' => {
-                steps.push(std::mem::take(&mut step));
-                in_brackets = c == '[';
-            }
-            ':' | ' ' | ',' => break,
-            _ => step.push(c),
-        }
-    }
-    steps.push(step);
-    steps.retain(|step| !step.is_empty());
-    steps
 }
 
 /// The fields of a map, and the items of a list by their numbers, with their lines.
@@ -154,21 +122,21 @@ spec:
 ";
 
     #[test]
-    fn a_field_is_found_by_what_a_message_begins_with() {
-        for (document, message, expected) in [
-            (0, "", 2),
-            (1, "", 4),
-            (1, "nothing.at.all: it is gone", 4),
-            (1, "kind is missing", 4),
-            (1, "metadata.annotations[skep.dev/local-command]: a quote", 7),
-            (1, "spec.list[1].more.d: it is null", 12),
-            (1, "spec.list[1].other: it is missing", 11),
-            (1, "spec.image is missing", 8),
-            (1, "limits: of the operator", 13),
-            (1, "there is no MCPToolConfig a in this namespace", 14),
+    fn a_field_has_the_line_of_the_innermost_field_that_exists() {
+        let annotation = FieldPath::from("metadata.annotations").key("skep.dev/local-command");
+        for (document, field, expected) in [
+            (0, FieldPath::default(), 2),
+            (1, FieldPath::default(), 4),
+            (1, "nothing.at.all".into(), 4),
+            (1, annotation, 7),
+            (1, FieldPath::from("spec.list").index(1).join("more.d"), 12),
+            (1, FieldPath::from("spec.list").index(1).join("other"), 11),
+            (1, "spec.image".into(), 8),
+            (1, "spec.limits".into(), 13),
+            (1, "spec.toolConfigRef".into(), 14),
         ] {
-            assert_eq!(line(TEXT, document, message), Some(expected), "{message}");
+            assert_eq!(line(TEXT, document, &field), Some(expected), "{field}");
         }
-        assert_eq!(line(TEXT, 2, ""), None);
+        assert_eq!(line(TEXT, 2, &FieldPath::default()), None);
     }
 }

@@ -5,11 +5,12 @@ mod schema;
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::core::DynamicObject;
 use serde_json::Value;
 use skep_api::{GROUP, crd};
+use skep_config::{FieldError, FieldPath};
 use skep_operator::render::RenderError;
 
 /// The objects of a file, with their positions.
@@ -34,66 +35,79 @@ impl Manifests {
             serde_saphyr::from_multiple(text).map_err(|error| not_yaml(name, &error))?;
         let crds = crd::crds()?.iter().map(crd::to_json).collect::<Result<Vec<_>, _>>()?;
         let mut manifests = Self { name: name.into(), text: text.into(), ..Self::default() };
+        let mut mistakes = Vec::new();
         for (number, document) in documents.into_iter().enumerate() {
             if document.is_null() {
                 continue;
             }
-            let who = who(&document);
-            let object = object(document, namespace, &crds).map_err(|error| {
-                let message = error.to_string();
-                let place = manifests.line(number, &message);
-                match message.strip_prefix("kind: ").or(message.strip_prefix("apiVersion: ")) {
-                    Some(message) => anyhow::anyhow!("{place}{message}"),
-                    None => anyhow::anyhow!("{place}{who}{message}"),
+            let owner = owner(&document);
+            let object = match object(document, namespace, &crds) {
+                Ok(object) => object,
+                Err(errors) => {
+                    let located = |error: &FieldError| {
+                        format!("{}{owner}{error}", manifests.line(number, &error.field))
+                    };
+                    mistakes.extend(errors.iter().map(located));
+                    continue;
                 }
-            })?;
+            };
             if let Some(first) = manifests.objects.iter().position(|other| is_same(other, &object)) {
-                let first = lines::line(text, manifests.documents[first], "").unwrap_or_default();
-                let place = manifests.line(number, "");
-                bail!("{place}{who}already defined in line {first}: use another name");
+                let root = FieldPath::default();
+                let first = lines::line(text, manifests.documents[first], &root).unwrap_or_default();
+                let place = manifests.line(number, &root);
+                mistakes.push(format!(
+                    "{place}{owner}duplicate of the object in line {first}: rename one of them"
+                ));
+                continue;
             }
             manifests.objects.push(object);
             manifests.documents.push(number);
         }
+        ensure!(mistakes.is_empty(), "{}", mistakes.join("\n"));
         Ok(manifests)
     }
 
-    /// The position of an object as `file:line: `, or of the field at the start of the message.
-    pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, message: &str) -> String {
+    /// The place of a field of an object, as `file:line: `.
+    pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, field: &FieldPath) -> String {
         let found = self.objects.iter().position(|object| {
             object.types.as_ref().is_some_and(|types| types.kind == kind)
                 && object.metadata.namespace.as_deref() == Some(namespace)
                 && object.metadata.name.as_deref() == Some(name)
         });
         match found.and_then(|index| self.documents.get(index)) {
-            Some(document) => self.line(*document, message),
+            Some(document) => self.line(*document, field),
             None => self.file(),
         }
     }
 
-    /// The position of an unreadable object. The error has no namespace, so the first object of that name is used.
+    /// The place of an object that cannot be parsed. The error names no namespace, so the first object of that name counts.
     pub(crate) fn place_of(&self, error: &RenderError) -> String {
-        let RenderError::Unreadable { kind, name, error } = error;
+        let RenderError::Unreadable { kind, name, field, .. } = error;
         let namespaces = self.objects.iter().filter(|object| object.metadata.name.as_ref() == Some(name));
         let namespace = namespaces.filter_map(|object| object.metadata.namespace.as_deref()).next();
-        self.place(kind, namespace.unwrap_or_default(), name, error)
+        self.place(kind, namespace.unwrap_or_default(), name, field)
     }
 
-    /// The file as `file: `, or an empty string without a file.
+    /// The file as `file: `, or nothing if the text came from elsewhere.
     pub(crate) fn file(&self) -> String {
         if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
     }
 
-    fn line(&self, document: usize, message: &str) -> String {
-        match lines::line(&self.text, document, message) {
+    fn line(&self, document: usize, field: &FieldPath) -> String {
+        match lines::line(&self.text, document, field) {
             Some(line) => format!("{}:{line}: ", self.name),
             None => self.file(),
         }
     }
 }
 
-/// The kind and name of an object as `kind name: `, as far as they exist.
-fn who(document: &Value) -> String {
+/// The path of a field of a spec, from the root of the object.
+pub(crate) fn in_spec(field: &FieldPath) -> FieldPath {
+    FieldPath::from("spec").join(field.clone())
+}
+
+/// The kind and name of an object as `kind name: `, as far as it has them.
+fn owner(document: &Value) -> String {
     let (kind, name) = (document["kind"].as_str(), document["metadata"]["name"].as_str());
     let known: Vec<&str> = [kind, name].into_iter().flatten().collect();
     if known.is_empty() { String::new() } else { format!("{}: ", known.join(" ")) }
@@ -121,16 +135,22 @@ fn not_yaml(name: &str, error: &serde_saphyr::Error) -> anyhow::Error {
     }
 }
 
-/// A document as an object, with the namespace and generation that the API server would set.
-fn object(mut document: Value, namespace: &str, crds: &[Value]) -> anyhow::Result<DynamicObject> {
+/// A document as an object, with what the API server would set. The paths of errors start at the root of the object.
+fn object(mut document: Value, namespace: &str, crds: &[Value]) -> Result<DynamicObject, Vec<FieldError>> {
     let (api_version, kind) = (document["apiVersion"].as_str(), document["kind"].as_str());
     let (Some(api_version), Some(kind)) = (api_version, kind) else {
-        bail!("apiVersion or kind is missing: each document needs both")
+        return Err(vec![FieldError::new("", "apiVersion or kind is missing: each document needs both")]);
     };
-    if let Some((GROUP, version)) = api_version.split_once('/') {
-        schema::check(&document, kind, version, crds)?;
+    let mut errors = match api_version.split_once('/') {
+        Some((GROUP, version)) => schema::check(&document, kind, version, crds),
+        _ => Vec::new(),
+    };
+    if !document["metadata"]["name"].is_string() {
+        errors.push(FieldError::new("metadata.name", "is required"));
     }
-    ensure!(document["metadata"]["name"].is_string(), "metadata.name is missing");
+    if !errors.is_empty() {
+        return Err(errors);
+    }
     let metadata = &mut document["metadata"];
     if metadata["namespace"].is_null() {
         metadata["namespace"] = namespace.into();
@@ -141,7 +161,7 @@ fn object(mut document: Value, namespace: &str, crds: &[Value]) -> anyhow::Resul
     if kind_is(&document, "Secret") {
         encode(&mut document);
     }
-    Ok(serde_json::from_value(document)?)
+    serde_json::from_value(document).map_err(|error| vec![FieldError::new("", error.to_string())])
 }
 
 fn kind_is(document: &Value, kind: &str) -> bool {

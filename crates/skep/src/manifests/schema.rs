@@ -1,49 +1,54 @@
-//! Validation of an object by the schema of its kind: fields, types, values and bounds. Only the API server evaluates the rules in
-//! CEL.
+//! The check of an object by the schema of its kind: fields, types, values and bounds. CEL rules are left to the API server.
 
-use anyhow::{bail, ensure};
 use regex::Regex;
 use serde_json::Value;
 use skep_api::GROUP;
+use skep_config::{FieldError, FieldPath};
 
-/// The similarity from which on a name is suggested for another.
-const ALIKE: f64 = 0.75;
+/// How similar two names must be for one to be suggested for the other.
+const MIN_SIMILARITY: f64 = 0.75;
 
-/// The first error, as a message that starts with the field.
-pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value]) -> anyhow::Result<()> {
+/// Everything that is wrong.
+pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value]) -> Vec<FieldError> {
     let name = |crd: &Value| crd["spec"]["names"]["kind"].as_str().unwrap_or_default().to_owned();
     let Some(crd) = crds.iter().find(|crd| name(crd) == kind) else {
         let all: Vec<String> = crds.iter().map(name).collect();
-        bail!("kind: unknown kind {kind} in {GROUP}{}", meant(kind, all.iter().map(String::as_str)));
+        let suggestion = suggestion(kind, all.iter().map(String::as_str));
+        return vec![FieldError::new("kind", format!("unknown kind {kind} in {GROUP}{suggestion}"))];
     };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let served: Vec<&Value> = versions.filter(|version| version["served"] == true).collect();
-    let names = || served.iter().filter_map(|version| version["name"].as_str()).collect::<Vec<_>>();
     let Some(found) = served.iter().find(|served| served["name"] == version) else {
-        bail!("apiVersion: unknown version {version} of {kind}: use {}", names().join(" or "));
+        let names: Vec<&str> = served.iter().filter_map(|version| version["name"].as_str()).collect();
+        let message = format!("unknown version {version} of {kind}: use {}", names.join(" or "));
+        return vec![FieldError::new("apiVersion", message)];
     };
     let schema = &found["schema"]["openAPIV3Schema"];
-    let Value::Object(fields) = document else { bail!("{kind} must be an object") };
+    let Value::Object(fields) = document else {
+        return vec![FieldError::new("", format!("{kind} must be an object"))];
+    };
+    let mut errors = Vec::new();
     for (field, value) in fields {
         match field.as_str() {
             "apiVersion" | "kind" | "metadata" | "status" => {}
             _ => match schema["properties"].get(field) {
-                Some(schema) => checked(value, schema, field)?,
-                None => {
-                    bail!("{field}: unknown field{}", meant(field, names_of(&schema["properties"])))
-                }
+                Some(schema) => check_value(value, schema, &field.clone().into(), &mut errors),
+                None => errors.push(unknown(field.clone().into(), field, schema)),
             },
         }
     }
-    required(document, schema, "")
+    check_required(document, schema, &FieldPath::default(), &mut errors);
+    errors
 }
 
-fn checked(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
-    let is_empty_list = value.is_null() && schema["type"] == "array";
-    ensure!(!is_empty_list, "{path}: is empty: leave it out, or write []");
-    // Null is the same as absent; the types reject it where that is not allowed.
+fn check_value(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let mut fail = |message: String| errors.push(FieldError::new(path.clone(), message));
+    if value.is_null() && schema["type"] == "array" {
+        return fail("is empty: remove it, or write []".into());
+    }
+    // A null is the same as a missing field, which the types check.
     if value.is_null() || schema["x-kubernetes-int-or-string"] == true {
-        return Ok(());
+        return;
     }
     let fits = match schema["type"].as_str() {
         Some("object") => value.is_object(),
@@ -54,95 +59,97 @@ fn checked(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
         Some("number") => value.is_number(),
         _ => true,
     };
-    let wanted = schema["type"].as_str().unwrap_or_default();
-    ensure!(fits, "{path}: must be {}, is {}", article(wanted), article(type_of(value)));
+    if !fits {
+        let expected = schema["type"].as_str().unwrap_or_default();
+        return fail(format!("must be {}, not {}", article(expected), article(type_of(value))));
+    }
     match value {
-        Value::Object(_) => object(value, schema, path),
+        Value::Object(_) => check_object(value, schema, path, errors),
         Value::Array(items) => {
-            ensure!(
-                bound(schema, "minItems").is_none_or(|least| items.len() as f64 >= least),
-                "{path}: too few items"
-            );
-            ensure!(
-                bound(schema, "maxItems").is_none_or(|most| items.len() as f64 <= most),
-                "{path}: too many items"
-            );
-            let mut items = items.iter().enumerate();
-            items.try_for_each(|(number, item)| checked(item, &schema["items"], &format!("{path}[{number}]")))
+            let length = items.len() as f64;
+            if let Some(min) = bound(schema, "minItems").filter(|min| length < *min) {
+                fail(format!("must have at least {min} items"));
+            }
+            if let Some(max) = bound(schema, "maxItems").filter(|max| length > *max) {
+                fail(format!("must have at most {max} items"));
+            }
+            for (index, item) in items.iter().enumerate() {
+                check_value(item, &schema["items"], &path.clone().index(index), errors);
+            }
         }
-        Value::String(text) => string(text, schema, path),
+        Value::String(text) => check_string(text, schema, &mut fail),
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or_default();
-            let (least, most) = (bound(schema, "minimum"), bound(schema, "maximum"));
-            ensure!(
-                least.is_none_or(|least| number >= least),
-                "{path}: {number} is too small: the minimum is {}",
-                least.unwrap_or_default()
-            );
-            ensure!(
-                most.is_none_or(|most| number <= most),
-                "{path}: {number} is too large: the maximum is {}",
-                most.unwrap_or_default()
-            );
-            Ok(())
+            if let Some(min) = bound(schema, "minimum").filter(|min| number < *min) {
+                fail(format!("{number} is too small: the minimum is {min}"));
+            }
+            if let Some(max) = bound(schema, "maximum").filter(|max| number > *max) {
+                fail(format!("{number} is too large: the maximum is {max}"));
+            }
         }
-        _ => Ok(()),
+        _ => {}
     }
 }
 
-fn object(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
+fn check_object(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let fields = value.as_object().into_iter().flatten();
     let takes_any =
         schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true;
     for (field, value) in fields {
-        let path = format!("{path}.{field}");
         match (schema["properties"].get(field), schema.get("additionalProperties")) {
-            (Some(schema), _) => checked(value, schema, &path)?,
-            (None, Some(schema)) if schema.is_object() => checked(value, schema, &path)?,
+            (Some(schema), _) => check_value(value, schema, &path.clone().join(field.clone()), errors),
+            (None, Some(schema)) if schema.is_object() => {
+                check_value(value, schema, &path.clone().key(field), errors);
+            }
             _ if takes_any => {}
-            _ => bail!("{path}: unknown field{}", meant(field, names_of(&schema["properties"]))),
+            _ => errors.push(unknown(path.clone().join(field.clone()), field, schema)),
         }
     }
-    required(value, schema, path)
+    check_required(value, schema, path, errors);
 }
 
-fn required(value: &Value, schema: &Value, path: &str) -> anyhow::Result<()> {
-    let mut required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let missing = required.find(|field| value.get(*field).is_none_or(Value::is_null));
-    let dot = if path.is_empty() { "" } else { "." };
-    missing.map_or(Ok(()), |field| bail!("{path}{dot}{field} is missing"))
+fn unknown(path: FieldPath, field: &str, schema: &Value) -> FieldError {
+    let names = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    FieldError::new(path, format!("unknown field{}", suggestion(field, names)))
 }
 
-fn string(text: &str, schema: &Value, path: &str) -> anyhow::Result<()> {
+fn check_required(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let missing = required.filter(|field| value.get(*field).is_none_or(Value::is_null));
+    errors.extend(missing.map(|field| FieldError::new(path.clone().join(field.to_owned()), "is required")));
+}
+
+fn check_string(text: &str, schema: &Value, fail: &mut impl FnMut(String)) {
     if let Some(known) = schema["enum"].as_array() {
         let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
-        ensure!(known.contains(&text), "{path}: {text:?} is not one of {}", known.join(", "));
+        if !known.contains(&text) {
+            return fail(format!("{text:?} is not one of {}", known.join(", ")));
+        }
     }
     let length = text.chars().count() as f64;
-    ensure!(bound(schema, "minLength").is_none_or(|least| length >= least), "{path}: too short");
-    ensure!(bound(schema, "maxLength").is_none_or(|most| length <= most), "{path}: too long");
-    let pattern = schema["pattern"].as_str();
-    // A pattern that this library does not support is left to the API server.
-    if let Some(pattern) = pattern.and_then(|pattern| Regex::new(pattern).ok()) {
-        ensure!(pattern.is_match(text), "{path}: must match {pattern}");
+    if let Some(min) = bound(schema, "minLength").filter(|min| length < *min) {
+        return fail(format!("must have at least {min} characters"));
     }
-    Ok(())
+    if let Some(max) = bound(schema, "maxLength").filter(|max| length > *max) {
+        return fail(format!("must have at most {max} characters"));
+    }
+    // A pattern that only the API server's dialect of regular expressions knows is left to it.
+    let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
+    if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
+        fail(format!("must match {pattern}"));
+    }
 }
 
 fn bound(schema: &Value, name: &str) -> Option<f64> {
     schema[name].as_f64()
 }
 
-fn names_of(properties: &Value) -> impl Iterator<Item = &str> {
-    properties.as_object().into_iter().flatten().map(|(name, _)| name.as_str())
-}
-
-/// A suggestion, if a known name is similar.
-fn meant<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let alike = |name: &&str| strsim::jaro_winkler(&written.to_lowercase(), &name.to_lowercase());
-    let best = names.map(|name| (alike(&name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
+/// A question with the most similar name, if one is similar.
+fn suggestion<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let similarity = |name: &&str| strsim::jaro_winkler(&written.to_lowercase(), &name.to_lowercase());
+    let best = names.map(|name| (similarity(&name), name)).max_by(|one, other| one.0.total_cmp(&other.0));
     match best {
-        Some((likeness, name)) if likeness >= ALIKE => format!("; did you mean {name}?"),
+        Some((similarity, name)) if similarity >= MIN_SIMILARITY => format!("; did you mean {name}?"),
         _ => String::new(),
     }
 }

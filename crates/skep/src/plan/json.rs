@@ -1,11 +1,9 @@
 //! Plans as JSON.
 
 use serde_json::{Value, json};
+use skep_api::events::Severity;
 use skep_converge::{Change, Planned as Write};
-use skep_operator::{
-    notice::{Notice, Severity},
-    plan::{Found, Plan, Verdict},
-};
+use skep_operator::reconcile::{Event, Plan, Subject, Verdict};
 
 use super::Planned;
 
@@ -39,7 +37,7 @@ fn object((target, plan): &Planned) -> Value {
         "rollsPods": plan.rolls_pods(),
         "problem": problem(plan),
         "writes": plan.writes.iter().map(write).collect::<Vec<_>>(),
-        "events": plan.notices.iter().map(event).collect::<Vec<_>>(),
+        "events": plan.events.iter().map(event).collect::<Vec<_>>(),
     })
 }
 
@@ -58,18 +56,18 @@ fn change(change: &Change) -> Value {
     json!({"path": change.path, "before": change.before, "after": change.after})
 }
 
-fn event(notice: &Notice) -> Value {
-    let severity = match notice.severity {
+fn event(event: &Event) -> Value {
+    let severity = match event.severity {
         Severity::Normal => "Normal",
         Severity::Warning => "Warning",
     };
-    json!({"type": severity, "reason": notice.reason, "note": notice.note})
+    json!({"type": severity, "reason": event.reason, "note": event.note})
 }
 
 /// Why an object cannot be reconciled.
 pub(super) fn problem(plan: &Plan) -> Option<&str> {
-    match &plan.found {
-        Found::Unreadable(error) => Some(error),
+    match &plan.subject {
+        Subject::Unreadable(error) => Some(error),
         _ => plan.problem.as_deref(),
     }
 }

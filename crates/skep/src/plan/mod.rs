@@ -10,8 +10,8 @@ use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use kube::{Config, config::KubeConfigOptions};
 use skep_operator::{
-    driver::Failure,
-    plan::{Plan, Planning, Verdict, plan},
+    plan::{Planning, plan},
+    reconcile::{Plan, ReconcileError, Verdict},
     settings::Settings,
 };
 use skep_world::Target;
@@ -121,8 +121,8 @@ fn finished((target, result): Planning) -> anyhow::Result<Planned> {
     let object = || format!("{} {}/{}", target.kind.kind, target.namespace, target.name);
     match result {
         Ok(plan) => Ok((target.as_ref().clone(), plan)),
-        Err(Failure::Write(error)) if error.is_forbidden() => bail!("{}: {error}; {RIGHTS}", object()),
-        Err(Failure::Write(error)) if error.is_stale() => {
+        Err(ReconcileError::Write(error)) if error.is_forbidden() => bail!("{}: {error}; {RIGHTS}", object()),
+        Err(ReconcileError::Write(error)) if error.is_stale() => {
             bail!("{} changed while it was planned: run the command again ({error})", object())
         }
         Err(failure) => bail!("{}: {failure}", object()),

@@ -48,12 +48,13 @@ impl fmt::Display for ObjectSelector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use skep_operator::watched::Servers;
-    use skep_world::Watched;
+    use skep_api::kinds::MCPServer;
+    use skep_operator::resources::kind_of;
 
     #[test]
     fn an_object_is_selected_by_its_name_and_by_its_kind_in_any_case_and_number() {
-        let target = Target { kind: Servers::KIND, namespace: "default".into(), name: "fetch".into() };
+        let target =
+            Target { kind: kind_of::<MCPServer>(), namespace: "default".into(), name: "fetch".into() };
         let is = |text: &str| text.parse::<ObjectSelector>().map(|selector| selector.matches(&target));
         assert!(
             ["fetch", "MCPServer/fetch", "mcpservers/fetch"].into_iter().all(|text| is(text) == Ok(true))

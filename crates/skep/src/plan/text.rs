@@ -1,7 +1,7 @@
 //! Plans as plain text.
 
 use skep_converge::{Change, Planned as Write};
-use skep_operator::plan::{Plan, Verdict};
+use skep_operator::reconcile::{Plan, Verdict};
 
 use super::{Planned, json::problem};
 
@@ -18,9 +18,7 @@ pub(super) fn text(plans: &[Planned]) -> String {
         }
         // The event of a takeover would give a reason for a change that does not happen.
         if plan.verdict() != Verdict::TakeOver {
-            lines.extend(
-                plan.notices.iter().map(|notice| format!("  event {}: {}", notice.reason, notice.note)),
-            );
+            lines.extend(plan.events.iter().map(|event| format!("  event {}: {}", event.reason, event.note)));
         }
     }
     lines.push(summary(plans));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::core::DynamicObject;
 use serde_json::Value;
-use skep_config::paths;
+use skep_config::{FieldError, paths};
 
 /// Where a value is used, for error messages.
 #[derive(Clone, Copy)]
@@ -19,11 +19,14 @@ pub(super) enum Usage {
 }
 
 impl Usage {
-    fn field(self, variable: &str) -> String {
+    /// The error about a variable.
+    fn error(self, variable: &str, message: String) -> FieldError {
         match self {
-            Self::Secrets => "spec.secrets".into(),
-            Self::PodTemplate => format!("spec.podTemplateSpec, variable {variable}"),
-            Self::Proxy => format!("the proxy's variable {variable}"),
+            Self::Secrets => FieldError::new("spec.secrets", message),
+            Self::PodTemplate => {
+                FieldError::new("spec.podTemplateSpec", format!("variable {variable}: {message}"))
+            }
+            Self::Proxy => FieldError::new("", format!("the proxy's variable {variable}: {message}")),
         }
     }
 }
@@ -47,12 +50,11 @@ impl<'a> ConfigSources<'a> {
         &self,
         env: &Value,
         usage: impl Fn(&str) -> Usage,
-    ) -> Result<BTreeMap<String, String>, String> {
+    ) -> Result<BTreeMap<String, String>, FieldError> {
         let mut all = BTreeMap::new();
         for variable in env.as_array().into_iter().flatten() {
             let Some(name) = variable["name"].as_str() else { continue };
             let from = &variable["valueFrom"];
-            let field = || usage(name).field(name);
             let value = if from.is_null() {
                 Some(variable["value"].as_str().unwrap_or_default().to_owned())
             } else if let Some((kind, source)) =
@@ -60,7 +62,7 @@ impl<'a> ConfigSources<'a> {
                     .into_iter()
                     .find_map(|(kind, source)| Some((kind, from.get(source)?)))
             {
-                self.value(kind, source, &field())?
+                self.value(kind, source).map_err(|message| usage(name).error(name, message))?
             } else {
                 None
             };
@@ -70,20 +72,20 @@ impl<'a> ConfigSources<'a> {
     }
 
     /// The value that a selector names, or none if it is optional and missing.
-    fn value(&self, kind: &str, source: &Value, field: &str) -> Result<Option<String>, String> {
+    fn value(&self, kind: &str, source: &Value) -> Result<Option<String>, String> {
         let text = |key: &str| source[key].as_str().unwrap_or_default();
         match self.key(kind, text("name"), text("key")) {
             Ok(bytes) => {
-                let wrong = |_| format!("{field}: {kind} {}, key {}, is not text", text("name"), text("key"));
-                String::from_utf8(bytes).map(Some).map_err(wrong)
+                let invalid = |_| format!("{kind} {}, key {}, is not text", text("name"), text("key"));
+                String::from_utf8(bytes).map(Some).map_err(invalid)
             }
             Err(_) if source["optional"] == true => Ok(None),
-            Err(missing) => Err(format!("{field}: {missing}")),
+            Err(missing) => Err(missing),
         }
     }
 
     /// The files of the proxy's container, by their paths.
-    pub(super) fn files(&self, pod: &Value) -> Result<BTreeMap<String, Vec<u8>>, String> {
+    pub(super) fn files(&self, pod: &Value) -> Result<BTreeMap<String, Vec<u8>>, FieldError> {
         let mut files = BTreeMap::new();
         for mount in pod["containers"][0]["volumeMounts"].as_array().into_iter().flatten() {
             let path = mount["mountPath"].as_str().unwrap_or_default();
@@ -101,7 +103,7 @@ impl<'a> ConfigSources<'a> {
                 continue;
             }
             let name = name.as_str().unwrap_or_default();
-            let missing = |problem| format!("the file {path} of its proxy: {problem}");
+            let missing = |message: String| FieldError::new("", format!("the file {path}: {message}"));
             let keys: Vec<(String, String)> = match source["items"].as_array() {
                 Some(items) => {
                     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -147,7 +149,7 @@ impl<'a> ConfigSources<'a> {
             (None, Some(encoded)) => STANDARD.decode(encoded.trim()).map_err(|_| {
                 format!("{kind} {name}, key {key}: it is not base64: use stringData for plain text")
             }),
-            (None, None) => Err(format!("the {kind} {name} has no key {key}: add it")),
+            (None, None) => Err(format!("{kind} {name} has no key {key}: add it")),
         }
     }
 }

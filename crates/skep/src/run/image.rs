@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use skep_config::FieldError;
 
 use super::config_sources::ConfigSources;
 
@@ -34,7 +35,7 @@ impl Image {
         container: &Value,
         port: u16,
         sources: &ConfigSources<'_>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, FieldError> {
         let words = |value: &Value| {
             let words = value.as_array().into_iter().flatten();
             words.filter_map(|word| word.as_str().map(ToOwned::to_owned)).collect()
@@ -54,10 +55,11 @@ impl Image {
                 scratch.push(there);
             } else if volume.get("configMap").or(volume.get("secret")).is_none() {
                 let name = text(&mount["name"]);
-                return Err(format!(
-                    "spec.podTemplateSpec: the volume {name} works only in a cluster: use a hostPath, an emptyDir, a \
+                let message = format!(
+                    "the volume {name} works only in a cluster: use a hostPath, an emptyDir, a \
                      configMap or a secret"
-                ));
+                );
+                return Err(FieldError::new("spec.podTemplateSpec", message));
             }
         }
         let setting = |field: &str| {
@@ -104,7 +106,7 @@ mod tests {
         assert_eq!((image.binds, image.scratch), (vec!["/srv:/data:ro".to_owned()], vec!["/tmp".to_owned()]));
         let error = of(json!([{"name": "disk", "mountPath": "/disk"}])).err().unwrap();
         assert!(
-            error.starts_with("spec.podTemplateSpec: the volume disk works only in a cluster"),
+            error.to_string().starts_with("spec.podTemplateSpec: the volume disk works only in a cluster"),
             "{error}"
         );
     }

@@ -2,6 +2,7 @@
 
 use std::{env, io, path::Path};
 
+use skep_config::FieldError;
 use tokio::net::TcpListener;
 
 use super::plan::COMMAND;
@@ -30,13 +31,13 @@ pub(super) fn check_program(program: &str) -> Result<(), String> {
 }
 
 /// Binds the port of the manifest, which must be free, or any port if it sets none.
-pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result<TcpListener, String> {
+pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result<TcpListener, FieldError> {
     let bind = |port| TcpListener::bind(("127.0.0.1", port));
     if let Some(port) = wanted {
         let taken = |error: io::Error| {
-            format!(
-                "spec.proxyPort: cannot listen on 127.0.0.1:{port}: {error}: choose another, or leave it out"
-            )
+            let message =
+                format!("cannot listen on 127.0.0.1:{port}: {error}: choose another, or leave it out");
+            FieldError::new("spec.proxyPort", message)
         };
         return bind(port).await.map_err(taken);
     }
@@ -45,7 +46,7 @@ pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result
             return Ok(listener);
         }
     }
-    Err("no free port on 127.0.0.1".into())
+    Err(FieldError::new("", "no free port on 127.0.0.1"))
 }
 
 pub(super) async fn free_port() -> io::Result<u16> {

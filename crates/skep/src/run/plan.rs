@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
-use skep_config::{RunConfig, env, objects, paths, run_config::Transport};
+use skep_config::{FieldError, FieldPath, RunConfig, env, objects, paths, run_config::Transport};
 use skep_converge::Child;
-use skep_operator::render::Rendered;
+use skep_operator::{reconcile::Problem, render::Rendered};
 
 use super::{
     config_sources::{ConfigSources, Usage},
     image::Image,
     warnings::warnings,
 };
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, in_spec};
 
 /// The annotation with the command line of an MCPServer on this machine.
 pub(super) const COMMAND: &str = "skep.dev/local-command";
@@ -26,10 +26,10 @@ pub(super) struct Planned {
     /// Its kind and name, for messages.
     pub(super) owner: String,
     pub(super) name: String,
-    /// What it needs, or an error that says what to change.
-    pub(super) server: Result<Box<Server>, String>,
-    /// The position of a problem, as `file:line: `.
-    pub(super) place: Box<dyn Fn(&str) -> String + Send + Sync>,
+    /// What it needs, or everything that keeps it from running. Paths start at the root of the object.
+    pub(super) server: Result<Box<Server>, Vec<FieldError>>,
+    /// The position of a field, as `file:line: `.
+    pub(super) place: Box<dyn Fn(&FieldPath) -> String + Send + Sync>,
     /// Warnings that do not keep it from running.
     pub(super) warnings: Vec<String>,
 }
@@ -102,13 +102,28 @@ fn planned(manifests: &Arc<Manifests>, rendered: &Rendered, machine: &Machine) -
         owner: rendered.owner.clone(),
         name: target.name.to_string(),
         server: server(&manifests.objects, rendered, machine).map(Box::new),
-        place: Box::new(move |problem| all.place(whose.kind.kind, &whose.namespace, &whose.name, problem)),
+        place: Box::new(move |field| all.place(whose.kind.kind, &whose.namespace, &whose.name, field)),
         warnings: warnings(&rendered.status, rendered.children.is_err()),
     }
 }
 
-fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> Result<Server, String> {
-    let children = rendered.children.as_ref().map_err(|blocked| blocked.message.clone())?;
+fn server(
+    objects: &[DynamicObject],
+    rendered: &Rendered,
+    machine: &Machine,
+) -> Result<Server, Vec<FieldError>> {
+    let error = |problem: &Problem| FieldError::new(in_spec(&problem.field), problem.message.clone());
+    let children = rendered.children.as_ref();
+    let children = children.map_err(|problems| problems.iter().map(error).collect::<Vec<_>>())?;
+    server_of(objects, rendered, children, machine).map_err(|error| vec![error])
+}
+
+fn server_of(
+    objects: &[DynamicObject],
+    rendered: &Rendered,
+    children: &[Child],
+    machine: &Machine,
+) -> Result<Server, FieldError> {
     let target = &rendered.target;
     let object = objects
         .iter()
@@ -118,7 +133,7 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
                 && of(&object.metadata.namespace, &target.namespace)
                 && object.types.as_ref().is_some_and(|types| types.kind == target.kind.kind)
         })
-        .ok_or("it is not among the objects")?;
+        .ok_or_else(|| FieldError::new("", "it is not among the objects"))?;
     let sources = ConfigSources::new(objects, &target.namespace);
     let mut config = run_config(children, &target.name)?;
     let pod = deployment(children)?;
@@ -128,9 +143,8 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
         let patch = pod_patch(&pod)?;
         let container = server_container(&patch);
         if container["envFrom"].is_array() {
-            return Err(
-                "spec.podTemplateSpec: envFrom works only in a cluster: list the variables in env".into()
-            );
+            let message = "envFrom works only in a cluster: list the variables in env";
+            return Err(FieldError::new("spec.podTemplateSpec", message));
         }
         config.env_vars.extend(sources.variables(&container["env"], |name| usage_of(spec, name))?);
         match command(object, &machine.program)? {
@@ -141,7 +155,7 @@ fn server(objects: &[DynamicObject], rendered: &Rendered, machine: &Machine) -> 
             None if machine.engines.is_ok() => {
                 image = Some(Image::new(&patch, &container, config.target_port, &sources)?);
             }
-            None => return Err(no_runtime(machine)),
+            None => return Err(FieldError::new("", no_runtime(machine))),
         }
         if config.transport != Transport::Stdio {
             // A container must listen on all addresses.
@@ -166,18 +180,19 @@ fn number(value: &Value) -> Option<u16> {
     value.as_u64().and_then(|number| number.try_into().ok())
 }
 
-fn run_config(children: &[Child], name: &str) -> Result<RunConfig, String> {
+fn run_config(children: &[Child], name: &str) -> Result<RunConfig, FieldError> {
     let wanted = objects::run_config(name);
     let config_map = children.iter().find(|child| child.kind.kind == "ConfigMap" && child.name == wanted);
     let text = config_map.and_then(|child| child.body()["data"][paths::RUN_CONFIG_FILE].as_str());
-    RunConfig::parse(text.unwrap_or_default()).map_err(|error| format!("it has no RunConfig: {error}"))
+    RunConfig::parse(text.unwrap_or_default())
+        .map_err(|error| FieldError::new("", format!("it has no RunConfig: {error}")))
 }
 
 /// The pod that the proxy would run in.
-fn deployment(children: &[Child]) -> Result<Value, String> {
+fn deployment(children: &[Child]) -> Result<Value, FieldError> {
     let deployment = children.iter().find(|child| child.kind.kind == "Deployment");
     let pod = deployment.map(|child| child.body()["spec"]["template"]["spec"].clone());
-    let mut pod = pod.ok_or("it has no Deployment")?;
+    let mut pod = pod.ok_or_else(|| FieldError::new("", "it has no Deployment"))?;
     // The proxy's container first, before those that a user added.
     if let Some(containers) = pod["containers"].as_array_mut() {
         containers.sort_by_key(|container| container["name"] != objects::PROXY_CONTAINER);
@@ -186,10 +201,11 @@ fn deployment(children: &[Child]) -> Result<Value, String> {
 }
 
 /// The patch of the server's own pod, which is an argument of its proxy.
-fn pod_patch(pod: &Value) -> Result<Value, String> {
+fn pod_patch(pod: &Value) -> Result<Value, FieldError> {
     let args = pod["containers"][0]["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut patches = args.filter_map(|arg| arg.strip_prefix(objects::POD_PATCH_FLAG)?.strip_prefix('='));
-    serde_json::from_str(patches.next().unwrap_or("{}")).map_err(|error| format!("podTemplateSpec: {error}"))
+    serde_json::from_str(patches.next().unwrap_or("{}"))
+        .map_err(|error| FieldError::new("spec.podTemplateSpec", error.to_string()))
 }
 
 /// The server's own container in the patch.
@@ -207,14 +223,14 @@ fn usage_of(spec: &Value, variable: &str) -> Usage {
 }
 
 /// The command line of a server, split into words, if it has one. No shell runs it.
-fn command(object: &DynamicObject, program: &str) -> Result<Option<Vec<String>>, String> {
+fn command(object: &DynamicObject, program: &str) -> Result<Option<Vec<String>>, FieldError> {
+    let field = || FieldPath::from("metadata.annotations").key(COMMAND);
     let annotations = object.metadata.annotations.as_ref();
     let Some(line) = annotations.and_then(|annotations| annotations.get(COMMAND)) else { return Ok(None) };
-    let words = shlex::split(line).ok_or_else(|| {
-        format!("metadata.annotations[{COMMAND}]: a quote is not closed: write it as in a shell")
-    })?;
+    let words = shlex::split(line)
+        .ok_or_else(|| FieldError::new(field(), "a quote is not closed: write it as in a shell"))?;
     match words.split_first() {
-        None => Err(format!("metadata.annotations[{COMMAND}] is empty: name a program and its arguments")),
+        None => Err(FieldError::new(field(), "is empty: name a program and its arguments")),
         Some((first, args)) if first == SELF => {
             Ok(Some([program.to_owned()].into_iter().chain(args.iter().cloned()).collect()))
         }

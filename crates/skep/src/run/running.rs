@@ -2,8 +2,8 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use skep_config::{RunConfig, run_config::ProxyMode};
-use tokio::{sync::watch, task::JoinHandle};
+use skep_config::{FieldError, RunConfig, run_config::ProxyMode};
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::{Instrument, error_span};
 
 use super::{
@@ -66,12 +66,23 @@ impl Running {
         server: &Server,
         port: Option<u16>,
         engine: Option<Arc<Engine>>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, FieldError> {
         let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         if let Some(program) = server.config.cmd_args.first().filter(|_| is_process) {
-            check_program(program)?;
+            check_program(program).map_err(|message| FieldError::new("", message))?;
         }
         let listener = listener(server.port, port).await?;
+        let started = Self::start_on(listener, name, server, engine).await;
+        started.map_err(|message| FieldError::new("", message))
+    }
+
+    async fn start_on(
+        listener: TcpListener,
+        name: &str,
+        server: &Server,
+        engine: Option<Arc<Engine>>,
+    ) -> Result<Self, String> {
+        let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
         let target_port = match server.target_port.filter(|_| is_process) {

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
+use skep_config::{FieldError, FieldPath};
+
 use super::{
     engine::Engine,
     plan::Planned,
@@ -14,7 +16,7 @@ use super::{
 pub(super) struct Servers {
     order: Vec<(String, String)>,
     running: BTreeMap<String, Running>,
-    problems: BTreeMap<String, Problem>,
+    problems: BTreeMap<String, Vec<Problem>>,
     shown: BTreeMap<String, State>,
     engine: Option<Arc<Engine>>,
     /// How many containers of earlier processes were removed.
@@ -26,6 +28,23 @@ struct Problem {
     /// Its position, as `file:line: `.
     place: String,
     problem: String,
+}
+
+impl Problem {
+    fn all(errors: &[FieldError], place: &dyn Fn(&FieldPath) -> String) -> Vec<Self> {
+        let problem = |error: &FieldError| Self { place: place(&error.field), problem: error.to_string() };
+        errors.iter().map(problem).collect()
+    }
+
+    /// The place of the first problem, and all problems in one line, the others with their places.
+    fn summary(problems: &[Self]) -> (String, String) {
+        let place = problems.first().map(|first| first.place.clone()).unwrap_or_default();
+        let texts = problems.iter().enumerate().map(|(index, Self { place, problem })| match index {
+            0 => problem.clone(),
+            _ => format!("{place}{problem}"),
+        });
+        (place, texts.collect::<Vec<_>>().join("; "))
+    }
 }
 
 impl Servers {
@@ -47,8 +66,8 @@ impl Servers {
         for Planned { owner, name, server, place, .. } in planned {
             let server = match server {
                 Ok(server) => server,
-                Err(problem) => {
-                    self.problems.insert(owner, Problem { place: place(&problem), problem });
+                Err(errors) => {
+                    self.problems.insert(owner, Problem::all(&errors, place.as_ref()));
                     continue;
                 }
             };
@@ -59,14 +78,14 @@ impl Servers {
             let engine = if server.image.is_some() { self.engine(engines).await.map(Some) } else { Ok(None) };
             let started = match engine {
                 Ok(engine) => Running::start(&name, &server, port, engine).await,
-                Err(problem) => Err(problem),
+                Err(message) => Err(FieldError::new("", message)),
             };
             match started {
                 Ok(running) => {
                     self.running.insert(owner, running);
                 }
-                Err(problem) => {
-                    self.problems.insert(owner, Problem { place: place(&problem), problem });
+                Err(error) => {
+                    self.problems.insert(owner, Problem::all(&[error], place.as_ref()));
                 }
             }
         }
@@ -111,9 +130,10 @@ impl Servers {
 
     /// The problems, with the names of the objects.
     pub(super) fn problems(&self) -> Vec<String> {
-        let text =
-            |(owner, Problem { place, problem }): (&String, &Problem)| format!("{place}{owner}: {problem}");
-        self.problems.iter().map(text).collect()
+        let lines = self.problems.iter().flat_map(|(owner, problems)| {
+            problems.iter().map(move |Problem { place, problem }| format!("{place}{owner}: {problem}"))
+        });
+        lines.collect()
     }
 
     /// The servers whose state is not known yet.
@@ -136,14 +156,15 @@ impl Servers {
             let (place, state) = match (self.running.get(owner), self.problems.get(owner)) {
                 (Some(running), None) => (String::new(), running.state.borrow().clone()),
                 // The old one keeps running.
-                (Some(running), Some(Problem { place, problem })) => {
-                    let message = format!("{problem}; running servers are not changed");
-                    (place.clone(), State { message, ..running.state.borrow().clone() })
+                (Some(running), Some(problems)) => {
+                    let (place, message) = Problem::summary(problems);
+                    let message = format!("{message}; the running server is not changed");
+                    (place, State { message, ..running.state.borrow().clone() })
                 }
-                (None, Some(Problem { place, problem })) => (
-                    place.clone(),
-                    State { phase: Phase::Failed, message: problem.clone(), ..State::default() },
-                ),
+                (None, Some(problems)) => {
+                    let (place, message) = Problem::summary(problems);
+                    (place, State { phase: Phase::Failed, message, ..State::default() })
+                }
                 (None, None) => return None,
             };
             Some(Row { place, owner: owner.clone(), name: name.clone(), state })

@@ -116,7 +116,7 @@ async fn the_exit_code_says_whether_there_is_something_to_do_and_the_text_says_w
     let (code, text, _) = planned(&test, &user, &["fetch"]);
     assert_eq!(code, Some(2));
     assert!(text.starts_with("NS/MCPServer fetch: changed; its pods are replaced\n"), "{text}");
-    assert!(text.contains("the spec is now of generation 2\n"), "{text}");
+    assert!(text.contains("the spec has the new generation 2\n"), "{text}");
     let (code, json, _) = planned(&test, &user, &["--output", "json", "mcpservers/fetch"]);
     let plan: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(

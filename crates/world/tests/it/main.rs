@@ -1,6 +1,6 @@
-//! Reads that remember who read, on a real API server.
+//! Reads that subscribe the reader, on a real API server.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics when an expectation fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -16,31 +16,35 @@ use skep_testkit::{ControlPlane, Namespace, User};
 use skep_world::{Readable, Target, Watched, World};
 use tokio::time::timeout;
 
-/// ConfigMaps, found by what their key `refers-to` says. They stand for the kind that a controller works on.
+/// ConfigMaps, indexed by their key `refers-to`. They represent the kind that a controller reconciles.
 struct ConfigMaps;
 
 impl Watched for ConfigMaps {
-    type Kept = Value;
-    const KIND: Kind = Kind::of::<ConfigMap>();
+    type Cached = Value;
+    fn kind() -> Kind {
+        Kind::of::<ConfigMap>()
+    }
 
-    fn keep(object: &DynamicObject) -> Value {
+    fn project(object: &DynamicObject) -> Value {
         object.data["data"].clone()
     }
 
-    fn index(kept: &Value) -> Vec<String> {
-        kept["refers-to"].as_str().map(String::from).into_iter().collect()
+    fn index(cached: &Value) -> Vec<String> {
+        cached["refers-to"].as_str().map(String::from).into_iter().collect()
     }
 }
 
-/// Secrets, whose values are not kept.
+/// Secrets, whose values are not cached.
 struct Secrets;
 
 impl Watched for Secrets {
-    type Kept = ();
-    const KIND: Kind = Kind::of::<Secret>();
+    type Cached = ();
+    fn kind() -> Kind {
+        Kind::of::<Secret>()
+    }
     const METADATA_ONLY: bool = true;
 
-    fn keep(_: &DynamicObject) {}
+    fn project(_: &DynamicObject) {}
 }
 
 impl Readable for Secrets {
@@ -68,7 +72,7 @@ impl Fixture {
     }
 
     fn target(&self, name: &str) -> Arc<Target> {
-        Arc::new(Target { kind: ConfigMaps::KIND, namespace: self.test.name().into(), name: name.into() })
+        Arc::new(Target { kind: ConfigMaps::kind(), namespace: self.test.name().into(), name: name.into() })
     }
 
     async fn put(&self, name: &str, data: BTreeMap<&str, &str>) {
@@ -80,44 +84,44 @@ impl Fixture {
 
     async fn next(&self) -> String {
         let job =
-            timeout(Duration::from_secs(20), self.world.queue().next()).await.expect("somebody is woken");
+            timeout(Duration::from_secs(20), self.world.queue().next()).await.expect("a target is queued");
         let name = job.target.name.to_string();
         self.world.queue().finish(job, false);
         name
     }
 
-    async fn nobody_is_woken(&self) {
+    async fn expect_idle(&self) {
         let job = timeout(Duration::from_millis(300), self.world.queue().next()).await;
         assert!(job.is_err(), "{} was woken", job.unwrap().target.name);
     }
 }
 
 #[tokio::test]
-async fn a_reader_is_woken_by_what_it_read_and_by_nothing_else() {
+async fn a_reader_is_queued_only_by_objects_that_it_read() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     let mut reader = fixture.world.reader(fixture.target("reader"));
     assert_eq!(reader.get::<ConfigMaps>("absent"), None);
     reader.finish();
 
     fixture.put("other", [("a", "1")].into()).await;
-    assert_eq!(fixture.next().await, "other", "an object of a controlled kind is worked on itself");
-    fixture.nobody_is_woken().await;
+    assert_eq!(fixture.next().await, "other", "an object of a controlled kind is queued itself");
+    fixture.expect_idle().await;
 
     fixture.put("absent", [("a", "1")].into()).await;
     let mut woken = [fixture.next().await, fixture.next().await];
     woken.sort();
-    assert_eq!(woken, ["absent", "reader"], "the reader waits for an object that is not there yet");
+    assert_eq!(woken, ["absent", "reader"], "the reader waits for an absent object");
 
     let mut reader = fixture.world.reader(fixture.target("reader"));
     reader.get::<ConfigMaps>("other");
     reader.finish();
     fixture.test.api::<ConfigMap>().delete("absent", &DeleteParams::default()).await.unwrap();
     assert_eq!(fixture.next().await, "absent");
-    fixture.nobody_is_woken().await;
+    fixture.expect_idle().await;
 }
 
 #[tokio::test]
-async fn a_reverse_reference_wakes_the_old_and_the_new_end() {
+async fn a_changed_reference_queues_the_old_and_the_new_target() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     for name in ["old", "new"] {
         let mut reader = fixture.world.reader(fixture.target(name));
@@ -169,14 +173,14 @@ async fn content_is_fetched_once_for_each_state_of_an_object() {
     for _ in 0..5 {
         read(Some(&["a"])).await;
     }
-    assert_eq!(recording.requests().await, [], "nothing is asked while nothing changes");
+    assert_eq!(recording.requests().await, [], "nothing is requested while nothing changes");
     api.patch("s", &PatchParams::apply("test"), &Patch::Apply(secret(&["a", "b"]))).await.unwrap();
     read(Some(&["a", "b"])).await;
     assert_eq!(recording.count("get", "secrets", "").await, 1);
 }
 
 #[tokio::test]
-async fn who_has_read_the_content_is_woken_when_it_changes_and_who_only_looked_is_not() {
+async fn a_change_of_content_queues_only_the_readers_of_the_content() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     let secret = |key: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {key: "c2VjcmV0"}});
     let api = fixture.test.api::<Secret>();
@@ -199,11 +203,11 @@ async fn who_has_read_the_content_is_woken_when_it_changes_and_who_only_looked_i
     }
     apply("b").await;
     assert_eq!(fixture.next().await, "reader");
-    fixture.nobody_is_woken().await;
+    fixture.expect_idle().await;
 }
 
 #[tokio::test]
-async fn what_happened_while_the_watch_was_down_is_noticed() {
+async fn changes_during_an_interruption_of_the_watch_are_noticed() {
     let mut plane = ControlPlane::start().await;
     let fixture = Fixture::new(plane.namespace().await).await;
     fixture.put("gone", [("a", "1")].into()).await;
@@ -227,11 +231,11 @@ async fn what_happened_while_the_watch_was_down_is_noticed() {
     assert_eq!(woken, ["changed", "gone"]);
     let mut reader = fixture.world.reader(fixture.target("x"));
     assert_eq!(reader.get::<ConfigMaps>("gone"), None);
-    assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().kept, json!({"a": "2"}));
+    assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().cached, json!({"a": "2"}));
 }
 
 #[tokio::test]
-async fn who_asks_which_objects_there_are_is_woken_when_one_comes_or_goes_and_not_when_one_changes() {
+async fn a_reader_of_members_is_queued_when_one_is_added_or_removed_and_not_when_one_changes() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     let members = || {
         let mut reader = fixture.world.reader(fixture.target("reader"));
@@ -248,7 +252,7 @@ async fn who_asks_which_objects_there_are_is_woken_when_one_comes_or_goes_and_no
 
     fixture.put("one", [("refers-to", "a"), ("and", "more")].into()).await;
     assert_eq!(fixture.next().await, "one");
-    fixture.nobody_is_woken().await;
+    fixture.expect_idle().await;
 
     fixture.put("one", [("refers-to", "b")].into()).await;
     let mut woken = [fixture.next().await, fixture.next().await];
@@ -258,22 +262,22 @@ async fn who_asks_which_objects_there_are_is_woken_when_one_comes_or_goes_and_no
 }
 
 #[tokio::test]
-async fn a_refreshed_list_knows_more_than_a_watch_that_is_behind() {
+async fn a_refreshed_list_is_ahead_of_a_lagging_watch() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     let reader = fixture.world.reader(fixture.target("reader"));
     fixture.put("one", [("refers-to", "a")].into()).await;
-    // Nothing was awaited in between, so that only the list can have brought it.
+    // Nothing was awaited in between, so that only the list can have delivered it.
     reader.refresh::<ConfigMaps>().await.unwrap();
     let mut reader = reader;
     assert_eq!(reader.members::<ConfigMaps>("a"), ["one"]);
 }
 
 #[tokio::test]
-async fn what_the_watch_has_told_to_be_gone_does_not_come_back_with_an_answer_that_is_late() {
+async fn a_late_response_does_not_restore_an_object_that_the_watch_reported_as_deleted() {
     let fixture = Fixture::new(skep_testkit::namespace().await).await;
     let known = || {
         let mut reader = fixture.world.reader(fixture.target("reader"));
-        (reader.get::<ConfigMaps>("one").map(|entry| entry.kept), reader.members::<ConfigMaps>("a"))
+        (reader.get::<ConfigMaps>("one").map(|entry| entry.cached), reader.members::<ConfigMaps>("a"))
     };
     let nothing = (None, Vec::new());
     fixture.put("one", [("refers-to", "a")].into()).await;
@@ -285,12 +289,12 @@ async fn what_the_watch_has_told_to_be_gone_does_not_come_back_with_an_answer_th
     assert_eq!(fixture.next().await, "one");
     assert_eq!(known(), nothing);
 
-    fixture.world.learn::<ConfigMaps>(&late);
-    assert_eq!(known(), nothing, "the list was read before it was deleted, and is looked at after");
-    fixture.nobody_is_woken().await;
+    fixture.world.record_write::<ConfigMaps>(&late);
+    assert_eq!(known(), nothing, "the list was read before the deletion, and is processed after it");
+    fixture.expect_idle().await;
 
     fixture.put("one", [("b", "1")].into()).await;
     assert_eq!(fixture.next().await, "one");
-    fixture.world.learn::<ConfigMaps>(&late);
+    fixture.world.record_write::<ConfigMaps>(&late);
     assert_eq!(known(), (Some(json!({"b": "1"})), Vec::new()), "the new one of that name stays");
 }

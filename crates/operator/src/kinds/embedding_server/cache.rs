@@ -1,7 +1,7 @@
-//! The volume that keeps the model.
+//! The volume for the model.
 //!
-//! Kubernetes lets nobody change the claims of a StatefulSet that is there. So they stay as they are, and it is said
-//! when the spec wants others.
+//! The claims of a StatefulSet are immutable. So they stay as they are, and a condition reports a spec that describes
+//! others.
 
 use k8s_openapi::{
     api::core::v1::{
@@ -18,29 +18,29 @@ use crate::build::{Labels, added};
 
 /// The name of the volume and of the claim for it.
 pub(super) const VOLUME: &str = "model-cache";
-/// Where the server sees it.
+/// Where it is mounted.
 pub(super) const FOLDER: &str = "/data";
 
-/// The claims that the StatefulSet has, or will have once it is made.
+/// The claims that the StatefulSet has, or will be created with.
 pub(super) fn claims(inputs: &Inputs) -> Vec<PersistentVolumeClaim> {
     match &inputs.live {
         Some(live) => live.claims.clone(),
-        None => wanted(inputs).into_iter().collect(),
+        None => desired(inputs).into_iter().collect(),
     }
 }
 
-/// Whether the StatefulSet has other claims than the spec asks for.
+/// Whether the StatefulSet has other claims than the spec describes.
 pub(super) fn differs(inputs: &Inputs) -> bool {
     let Some(live) = &inputs.live else { return false };
-    match (wanted(inputs), live.claims.as_slice()) {
+    match (desired(inputs), live.claims.as_slice()) {
         (None, []) => false,
-        (Some(wanted), [claim]) => !same(&wanted, claim, &live.selector),
+        (Some(desired), [claim]) => !is_same(&desired, claim, &live.selector),
         _ => true,
     }
 }
 
-/// The claim that the spec asks for, with what the API server fills in: claims are owned as a whole.
-fn wanted(inputs: &Inputs) -> Option<PersistentVolumeClaim> {
+/// The claim that the spec describes, with the API server's defaults, because claims are owned as a whole.
+fn desired(inputs: &Inputs) -> Option<PersistentVolumeClaim> {
     let cache = inputs.spec().model_cache.as_ref().filter(|cache| cache.enabled())?;
     let metadata = ObjectMeta {
         name: Some(VOLUME.into()),
@@ -67,9 +67,9 @@ fn overrides(inputs: &Inputs) -> Option<&MetadataOverrides> {
     inputs.spec().resource_overrides.as_ref()?.persistent_volume_claim.as_ref()
 }
 
-/// Whether a claim is what is wanted, in what the spec can say of it.
-fn same(wanted: &PersistentVolumeClaim, live: &PersistentVolumeClaim, selector: &Labels) -> bool {
-    let said = |claim: &PersistentVolumeClaim| {
+/// Whether a claim is as desired, in the fields that the spec can set.
+fn is_same(desired: &PersistentVolumeClaim, live: &PersistentVolumeClaim, selector: &Labels) -> bool {
+    let fields = |claim: &PersistentVolumeClaim| {
         let spec = claim.spec.clone().unwrap_or_default();
         let requests = spec.resources.and_then(|resources| resources.requests);
         let size = requests.and_then(|requests| requests.get("storage").map(|size| size.0.clone()));
@@ -79,9 +79,9 @@ fn same(wanted: &PersistentVolumeClaim, live: &PersistentVolumeClaim, selector: 
     };
     let labels = |claim: &PersistentVolumeClaim| {
         let mut labels = claim.metadata.labels.clone().unwrap_or_default();
-        // ToolHive puts a user's labels for the pods here as well.
+        // ToolHive adds a user's labels for the pods here as well.
         labels.extend(selector.clone());
         labels
     };
-    said(wanted) == said(live) && labels(wanted) == labels(live)
+    fields(desired) == fields(live) && labels(desired) == labels(live)
 }

@@ -4,33 +4,28 @@ use std::sync::Arc;
 
 use skep_api::kinds::{EmbeddingServer, EmbeddingServerSpec};
 use skep_config::{annotations::EMBEDDING_SERVER_FINALIZER, labels};
-use skep_world::{ReadError, Reader, Watched};
+use skep_world::{ReadError, Reader};
 
-use super::findings::findings;
 use crate::{
     build::{Identity, Labels},
-    facts::StatefulSetFacts,
-    proxied::Findings,
+    resources::{ManagedStatefulSets, Secrets, facts::StatefulSetFacts, kind_of},
     settings::Settings,
-    watched::{EmbeddingServers, ManagedStatefulSets, Secrets},
 };
 
 /// The label with the kind, in lower case.
 const APP: &str = "embeddingserver";
-/// The label that says what part of the whole it is.
+/// The component label.
 const COMPONENT: &str = "embedding-server";
 
-/// What was found.
+/// The inputs of an EmbeddingServer.
 pub struct Inputs {
     pub(super) object: Arc<EmbeddingServer>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,
-    /// The StatefulSet as it is.
+    /// The live StatefulSet.
     pub(super) live: Option<StatefulSetFacts>,
-    /// The keys of the Secret with the Hugging Face token, if one is named and there.
+    /// The keys of the Secret with the Hugging Face token, if the spec names one that exists.
     pub(super) token_keys: Option<Arc<Vec<String>>>,
-    /// What all of this amounts to.
-    pub(super) findings: Findings,
 }
 
 impl Inputs {
@@ -39,9 +34,9 @@ impl Inputs {
         settings: Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let identity = Identity::new(EmbeddingServers::KIND, APP, &object.metadata);
-        let mut inputs = Self {
-            live: reader.get::<ManagedStatefulSets>(&identity.name).map(|entry| entry.kept.facts),
+        let identity = Identity::new(kind_of::<EmbeddingServer>(), APP, &object.metadata);
+        Ok(Self {
+            live: reader.get::<ManagedStatefulSets>(&identity.name).map(|entry| entry.cached.facts),
             token_keys: match &object.spec.hf_token_secret_ref {
                 Some(secret) => reader.content::<Secrets>(&secret.name).await?,
                 None => None,
@@ -49,10 +44,7 @@ impl Inputs {
             object,
             identity,
             settings,
-            findings: Findings::default(),
-        };
-        inputs.findings = findings(&inputs);
-        Ok(inputs)
+        })
     }
 
     pub(super) fn spec(&self) -> &EmbeddingServerSpec {
@@ -63,14 +55,14 @@ impl Inputs {
         self.object.metadata.generation.unwrap_or_default()
     }
 
-    /// Whether ToolHive has worked on it, as only it puts on this finalizer. Its pods keep their rights then: they would
-    /// restart to lose them, and whatever they run has relied on them.
+    /// Whether ToolHive has reconciled it, which alone adds this finalizer. Its pods then keep their privileges: dropping
+    /// them would restart the pods, and what they run may rely on them.
     pub(super) fn was_toolhives(&self) -> bool {
         let mut finalizers = self.object.metadata.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == EMBEDDING_SERVER_FINALIZER)
     }
 
-    /// The labels of everything that is made for it, by which its pods are also selected.
+    /// The labels of all its children, which also select its pods.
     pub(super) fn labels(&self) -> Labels {
         let labels = [
             (labels::APP_NAME, APP),
@@ -81,8 +73,8 @@ impl Inputs {
         labels.map(|(key, value)| (key.into(), value.into())).into()
     }
 
-    /// The labels by which the StatefulSet knows its pods. They cannot be changed: ToolHive has put a user's labels
-    /// for the pods among them, and there they stay.
+    /// The labels by which the StatefulSet selects its pods. They are immutable, so labels that ToolHive added for a user
+    /// stay.
     pub(super) fn selector(&self) -> Labels {
         let live = self.live.as_ref().map(|live| &live.selector).filter(|selector| !selector.is_empty());
         live.cloned().unwrap_or_else(|| self.labels())

@@ -1,56 +1,48 @@
-//! What is said of an EmbeddingServer.
+//! The status of an EmbeddingServer.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
-use skep_api::kinds::{EmbeddingServerPhase, EmbeddingServerStatus};
-use skep_converge::Child;
-use skep_world::Watched;
-
-use super::inputs::Inputs;
-use crate::{
-    conditions::{Finding, conditions},
-    driver::Outcome,
-    watched::EmbeddingServers,
+use skep_api::{
+    conditions::Ready,
+    kinds::{EmbeddingServerPhase, EmbeddingServerStatus},
 };
 
-/// The whole status: there is no other writer.
-pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
+use super::inputs::Inputs;
+use crate::reconcile::{Condition, Outcome};
+
+/// The whole status: it has no other writer.
+pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (EmbeddingServerStatus, Vec<Condition>) {
     let (phase, message) = phase(inputs, outcome);
-    let mut found = inputs.findings.conditions.clone();
-    found.push(match phase {
-        EmbeddingServerPhase::Ready => Finding::yes("Ready", "Ready", "the server answers requests"),
-        _ => Finding::no("Ready", phase.as_str(), message.clone()),
-    });
-    let before = inputs.object.status.clone().unwrap_or_default();
+    let ready = match phase {
+        EmbeddingServerPhase::Ready => Condition::new(Ready::Ready, "the server serves requests"),
+        EmbeddingServerPhase::Pending => Condition::new(Ready::Pending, message.clone()),
+        EmbeddingServerPhase::Downloading => Condition::new(Ready::Downloading, message.clone()),
+        _ => Condition::new(Ready::Failed, message.clone()),
+    };
     let (name, namespace) = (&inputs.identity.name, &inputs.identity.namespace);
-    let ready = inputs.live.as_ref().map(|live| live.ready);
     let status = EmbeddingServerStatus {
-        observed_generation: Some(inputs.generation()),
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
         url: Some(format!("http://{name}.{namespace}.svc.cluster.local:{}", inputs.spec().port())),
-        ready_replicas: ready.filter(|ready| *ready > 0),
-        conditions: conditions(found, &before.conditions, inputs.generation(), now),
+        ready_replicas: inputs.live.as_ref().map(|live| live.ready).filter(|ready| *ready > 0),
+        ..EmbeddingServerStatus::default()
     };
-    Child::status(EmbeddingServers::KIND, namespace.clone(), name.clone(), json!(status))
+    (status, vec![ready])
 }
 
-/// Where the server is in its life, and why.
+/// The phase, and why it is not Ready.
 fn phase(inputs: &Inputs, outcome: &Outcome) -> (EmbeddingServerPhase, String) {
-    match outcome {
-        Outcome::Blocked(blocked) => (EmbeddingServerPhase::Failed, blocked.message.clone()),
-        Outcome::Failed(error) => (EmbeddingServerPhase::Failed, error.to_string()),
-        Outcome::Converged(_) => match &inputs.live {
-            Some(live) if live.ready > 0 => (EmbeddingServerPhase::Ready, String::new()),
-            Some(live) if live.replicas > 0 => {
-                // Its pods are not watched, so what of these it is, is for whoever looks at them.
-                let pod = format!("{}-0", inputs.identity.name);
-                let message = format!(
-                    "the pod {pod} fetches the model, or waits for its image or volume: kubectl describe pod {pod}"
-                );
-                (EmbeddingServerPhase::Downloading, message)
-            }
-            _ => (EmbeddingServerPhase::Pending, "the pods are on their way".into()),
-        },
+    if let Some(message) = outcome.message() {
+        return (EmbeddingServerPhase::Failed, message);
+    }
+    match &inputs.live {
+        Some(live) if live.ready > 0 => (EmbeddingServerPhase::Ready, String::new()),
+        Some(live) if live.replicas > 0 => {
+            // The operator does not watch its pods, so it cannot tell these apart.
+            let pod = format!("{}-0", inputs.identity.name);
+            let message = format!(
+                "pod {pod} downloads the model, or waits for its image or volume: kubectl describe pod {pod}"
+            );
+            (EmbeddingServerPhase::Downloading, message)
+        }
+        _ => (EmbeddingServerPhase::Pending, "the pods are starting".into()),
     }
 }

@@ -1,7 +1,7 @@
 //! The hashes that a registry's pods and ConfigMap carry.
 //!
-//! Pods roll when theirs is another. So it is the one that ToolHive computes, over the text in which Go dumps its structs:
-//! with another, every registry would restart when a cluster is taken over.
+//! A changed hash rolls the pods. So it is computed as ToolHive does, over the text in which Go dumps its structs:
+//! otherwise every registry would restart when a cluster is taken over.
 
 use serde::Serialize;
 use skep_api::{RawValue, kinds::MCPRegistrySpec, refs::SecretKeySelector};

@@ -2,43 +2,30 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume, VolumeMount};
 use skep_api::kinds::{MCPRegistry, MCPRegistrySpec};
 use skep_config::labels;
-use skep_world::{ReadError, Reader, Watched};
+use skep_world::{ReadError, Reader};
 
-use super::checks::{self, Wrong};
 use crate::{
     build::{Identity, Labels},
-    facts::ManagedDeploymentFacts,
+    resources::{ManagedDeployments, Secrets, facts::ManagedDeploymentFacts, kind_of},
     settings::Settings,
-    watched::{ManagedDeployments, Registries, Secrets},
 };
 
 /// The label with the kind, in lower case.
 const APP: &str = "mcpregistry";
-/// The label that says what part of the whole it is, and the name of the server's container.
+/// The component label, and the name of the server's container.
 pub(super) const COMPONENT: &str = "registry-api";
 
-/// What was found.
+/// The inputs of an MCPRegistry.
 pub struct Inputs {
     pub(super) object: Arc<MCPRegistry>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,
-    /// The Deployment as it is.
+    /// The live Deployment.
     pub(super) live: Option<ManagedDeploymentFacts>,
-    /// The keys of the Secret with passwords, if one is named and there.
+    /// The keys of the Secret with passwords, if the spec names one that exists.
     pub(super) pgpass_keys: Option<Arc<Vec<String>>>,
-    /// What the user gives for the pod, or what is wrong with it.
-    pub(super) users: Result<UsersPod, Wrong>,
-}
-
-/// What the user gives for the pod.
-#[derive(Default)]
-pub(super) struct UsersPod {
-    pub(super) template: Option<PodTemplateSpec>,
-    pub(super) volumes: Vec<Volume>,
-    pub(super) mounts: Vec<VolumeMount>,
 }
 
 impl Inputs {
@@ -47,10 +34,10 @@ impl Inputs {
         settings: Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let identity = Identity::new(Registries::KIND, APP, &object.metadata);
+        let identity = Identity::new(kind_of::<MCPRegistry>(), APP, &object.metadata);
         let pgpass = object.spec.pgpass_secret_ref.as_ref().and_then(|secret| secret.name.as_deref());
-        let mut inputs = Self {
-            live: reader.get::<ManagedDeployments>(&server(&identity)).map(|entry| entry.kept.facts),
+        Ok(Self {
+            live: reader.get::<ManagedDeployments>(&server(&identity)).map(|entry| entry.cached.facts),
             pgpass_keys: match pgpass {
                 Some(name) => reader.content::<Secrets>(name).await?,
                 None => None,
@@ -58,10 +45,7 @@ impl Inputs {
             object,
             identity,
             settings,
-            users: Ok(UsersPod::default()),
-        };
-        inputs.users = checks::users_pod(&inputs);
-        Ok(inputs)
+        })
     }
 
     pub(super) fn spec(&self) -> &MCPRegistrySpec {
@@ -77,7 +61,7 @@ impl Inputs {
         server(&self.identity)
     }
 
-    /// The name of the ServiceAccount, and of what it may do.
+    /// The name of the ServiceAccount and Role.
     pub(super) fn account(&self) -> String {
         format!("{}-registry-api", self.identity.name)
     }
@@ -98,7 +82,7 @@ impl Inputs {
         labels.map(|(key, value)| (key.into(), value.into())).into()
     }
 
-    /// The labels by which the pods are selected.
+    /// The labels that select the pods.
     pub(super) fn selector(&self) -> Labels {
         let server = self.server();
         let labels = [(labels::APP_NAME, server.as_str()), (labels::APP_COMPONENT, COMPONENT)];

@@ -1,65 +1,57 @@
 //! MCPRegistry: a server that publishes a catalogue of MCP servers.
 
-mod checks;
-mod children;
+mod desired;
+mod events;
 mod hash;
 mod inputs;
-mod notices;
 mod pgpass;
 mod pod;
 mod status;
 mod template;
+mod validate;
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use skep_api::kinds::MCPRegistry;
+use skep_api::kinds::{MCPRegistry, MCPRegistryStatus};
 use skep_config::annotations::REGISTRY_FINALIZER;
 use skep_converge::{Child, Finalizer};
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    driver::{Blocked, Controller, Outcome},
-    notice::Notice,
+    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
     settings::Settings,
-    watched::Registries,
 };
 use inputs::Inputs;
 
-/// The controller of MCPRegistries.
-pub struct McpRegistries {
-    settings: Arc<Settings>,
-}
-
-impl McpRegistries {
-    /// A controller with the settings of the installation.
-    pub fn new(settings: Arc<Settings>) -> Self {
-        Self { settings }
-    }
-}
-
-impl Controller for McpRegistries {
-    type Resource = Registries;
+impl Controller for MCPRegistry {
     type Inputs = Inputs;
 
-    const MANAGER: &'static str = "skep-mcpregistry";
-    /// The garbage collector finds all that belongs to it.
+    /// The garbage collector deletes all that belongs to it.
     const FINALIZER: Option<Finalizer> = Some(Finalizer(REGISTRY_FINALIZER));
     const ADDS_FINALIZER: bool = false;
+    const HAS_PODS: bool = true;
 
-    async fn resolve(&self, object: Arc<MCPRegistry>, reader: &mut Reader) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, self.settings.clone(), reader).await
+    async fn resolve(
+        object: Arc<Self>,
+        settings: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Inputs, ReadError> {
+        Inputs::resolve(object, settings.clone(), reader).await
     }
 
-    fn desired(&self, inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
-        children::children(inputs)
+    fn validate(inputs: &Inputs) -> Validation {
+        validate::validate(inputs)
     }
 
-    fn status(&self, inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
-        status::status(inputs, outcome, now)
+    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
+        desired::children(inputs)
     }
 
-    fn notices(&self, inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
-        notices::notices(inputs, outcome)
+    fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPRegistryStatus, Vec<Condition>) {
+        status::status(inputs, outcome)
+    }
+
+    fn events(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> Vec<Event> {
+        events::events(inputs, outcome)
     }
 }

@@ -1,6 +1,6 @@
 //! The file with the passwords of the database.
 //!
-//! PostgreSQL's clients want it to be readable by its owner alone. A Secret's file cannot be, so an init container
+//! PostgreSQL's clients require it to be readable only by its owner. A Secret's file cannot be, so an init container
 //! copies it.
 
 use k8s_openapi::api::core::v1::{

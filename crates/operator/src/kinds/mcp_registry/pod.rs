@@ -10,9 +10,10 @@ use skep_config::annotations;
 
 use super::{
     hash,
-    inputs::{COMPONENT, Inputs, UsersPod},
+    inputs::{COMPONENT, Inputs},
     pgpass,
     template::completed,
+    validate::UserPod,
 };
 use crate::build::{Volumes, container_port, http_probe, pull_secrets, with_defaults};
 
@@ -24,33 +25,33 @@ pub(super) const CONFIG_FOLDER: &str = "/config";
 pub(super) const CONFIG_FILE: &str = "config.yaml";
 /// The port for requests.
 pub(super) const PORT: i32 = 8080;
-/// The port on which the server tells how it is doing.
+/// The port of the server's probes.
 const HEALTH_PORT: i32 = 8081;
 
-/// The pod as it is made: what the user says goes over what the operator says.
-pub(super) fn template(inputs: &Inputs, users: &UsersPod) -> PodTemplateSpec {
+/// The pod template: the user's values override the operator's.
+pub(super) fn template(inputs: &Inputs, user: &UserPod) -> PodTemplateSpec {
     let hash = [(annotations::CONFIG_HASH.to_owned(), hash::of_spec(inputs.spec()))];
     let metadata = ObjectMeta {
         labels: Some(inputs.labels(&inputs.server())),
         annotations: Some(hash.clone().into()),
         ..ObjectMeta::default()
     };
-    let mut template = PodTemplateSpec { metadata: Some(metadata), spec: Some(pod(inputs, users)) };
-    if let Some(users) = &users.template {
-        template = completed(users.clone(), template);
+    let mut template = PodTemplateSpec { metadata: Some(metadata), spec: Some(pod(inputs, user)) };
+    if let Some(user) = &user.template {
+        template = completed(user.clone(), template);
         let metadata = template.metadata.get_or_insert_default();
-        // The Deployment knows its pods by these, and they roll by that.
+        // The Deployment selects its pods by these labels, and a change of the hash rolls them.
         metadata.labels.get_or_insert_default().extend(inputs.selector());
         metadata.annotations.get_or_insert_default().extend(hash);
     }
     with_defaults(template)
 }
 
-fn pod(inputs: &Inputs, users: &UsersPod) -> PodSpec {
+fn pod(inputs: &Inputs, user: &UserPod) -> PodSpec {
     let mut volumes = Volumes::default();
     volumes.config_map(CONFIG, &inputs.config_map(), None, CONFIG_FOLDER);
-    volumes.volumes.extend(users.volumes.iter().cloned());
-    volumes.mounts.extend(users.mounts.iter().cloned());
+    volumes.volumes.extend(user.volumes.iter().cloned());
+    volumes.mounts.extend(user.mounts.iter().cloned());
     let mut server = container(inputs);
     server.volume_mounts = Some(volumes.mounts);
     let mut pod = PodSpec {

@@ -1,67 +1,48 @@
-//! What is said of an MCPRegistry.
+//! The status of an MCPRegistry.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
-use skep_api::kinds::{MCPRegistryPhase, MCPRegistryStatus};
-use skep_converge::{Child, Error};
-use skep_world::Watched;
-
-use super::{checks::Wrong, inputs::Inputs, pod::PORT};
-use crate::{
-    conditions::{Finding, conditions},
-    driver::Outcome,
-    watched::Registries,
+use skep_api::{
+    conditions::Ready,
+    kinds::{MCPRegistryPhase, MCPRegistryStatus},
 };
+use skep_converge::Error;
 
-/// The whole status: there is no other writer.
-pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
+use super::{inputs::Inputs, pod::PORT};
+use crate::reconcile::{Condition, Outcome};
+
+/// The whole status: it has no other writer.
+pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPRegistryStatus, Vec<Condition>) {
     let (phase, reason, message) = state(inputs, outcome);
-    let ready = inputs.live.as_ref().map(|live| live.ready).filter(|ready| *ready > 0);
-    let mut found: Vec<Finding> = pod_template(inputs).into_iter().collect();
-    found.push(match phase {
-        MCPRegistryPhase::Ready => Finding::yes("Ready", "Ready", "the registry answers requests"),
-        _ => Finding::no("Ready", reason, message.clone()),
-    });
-    let before = inputs.object.status.clone().unwrap_or_default();
-    let (name, namespace) = (&inputs.identity.name, &inputs.identity.namespace);
-    // It is told once somebody answers there.
-    let answered = before.url.is_some() || phase == MCPRegistryPhase::Ready;
+    let ready = match phase {
+        MCPRegistryPhase::Ready => Condition::new(reason, "the registry serves requests"),
+        _ => Condition::new(reason, message.clone()),
+    };
+    let was_served = inputs.object.status.as_ref().is_some_and(|status| status.url.is_some());
     let status = MCPRegistryStatus {
-        observed_generation: Some(inputs.generation()),
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
-        url: answered.then(|| format!("http://{}.{namespace}:{PORT}", inputs.server())),
-        ready_replicas: ready,
-        conditions: conditions(found, &before.conditions, inputs.generation(), now),
+        // It is published once requests are served there.
+        url: (was_served || phase == MCPRegistryPhase::Ready)
+            .then(|| format!("http://{}.{}:{PORT}", inputs.server(), inputs.identity.namespace)),
+        ready_replicas: inputs.live.as_ref().map(|live| live.ready).filter(|ready| *ready > 0),
+        ..MCPRegistryStatus::default()
     };
-    Child::status(Registries::KIND, namespace.clone(), name.clone(), json!(status))
+    (status, vec![ready])
 }
 
-/// The condition of the user's patch of the pod, while there is one.
-fn pod_template(inputs: &Inputs) -> Option<Finding> {
-    const TYPE: &str = "PodTemplateValid";
-    inputs.spec().pod_template_spec.as_ref()?;
-    Some(match &inputs.users {
-        Err(Wrong::PodTemplate(message)) => Finding::no(TYPE, "InvalidPodTemplateSpec", message),
-        _ => Finding::yes(TYPE, "ValidPodTemplateSpec", "podTemplateSpec is valid"),
-    })
-}
-
-/// Where the registry is in its life, why in one word, and why in a sentence.
-fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRegistryPhase, &'static str, String) {
+/// The phase, the reason of the condition `Ready`, and why the phase is not Ready.
+fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRegistryPhase, Ready, String) {
     match outcome {
-        Outcome::Blocked(blocked) => {
-            let missing = matches!(inputs.users, Err(Wrong::Missing(_)));
-            let reason = if missing { "NotReady" } else { "ValidationFailed" };
-            (MCPRegistryPhase::Failed, reason, blocked.message.clone())
+        Outcome::Blocked(problem) => {
+            let reason = if problem.transient { Ready::NotReady } else { Ready::ValidationFailed };
+            (MCPRegistryPhase::Failed, reason, problem.to_string())
         }
-        Outcome::Failed(error) => (MCPRegistryPhase::Failed, failed(error), error.to_string()),
+        Outcome::Failed(error) => (MCPRegistryPhase::Failed, failed_child(error), error.to_string()),
         Outcome::Converged(_) => match &inputs.live {
-            Some(live) if live.ready > 0 => (MCPRegistryPhase::Ready, "Ready", String::new()),
-            Some(live) => match &live.refused {
+            Some(live) if live.ready > 0 => (MCPRegistryPhase::Ready, Ready::Ready, String::new()),
+            Some(live) => match &live.rejected {
                 Some(message) => {
-                    let message = format!("the registry's pods cannot be made: {message}");
-                    (MCPRegistryPhase::Failed, "DeploymentFailed", message)
+                    let message = format!("the registry's pods cannot be created: {message}");
+                    (MCPRegistryPhase::Failed, Ready::DeploymentFailed, message)
                 }
                 None => pending(inputs),
             },
@@ -70,22 +51,21 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRegistryPhase, &'static str,
     }
 }
 
-fn pending(inputs: &Inputs) -> (MCPRegistryPhase, &'static str, String) {
-    // Its pods are not watched, so why they are not ready is for whoever looks at them.
+fn pending(inputs: &Inputs) -> (MCPRegistryPhase, Ready, String) {
+    // The operator does not watch its pods, so it cannot report why they are not ready.
     let server = inputs.server();
     let message = format!(
-        "the registry's pod is on its way: if it takes long, kubectl describe pod -l app.kubernetes.io/name={server}"
+        "the registry's pod is starting; if it takes long: kubectl describe pod -l app.kubernetes.io/name={server}"
     );
-    (MCPRegistryPhase::Pending, "NotReady", message)
+    (MCPRegistryPhase::Pending, Ready::NotReady, message)
 }
 
-/// Which child could not be written.
-fn failed(error: &Error) -> &'static str {
+fn failed_child(error: &Error) -> Ready {
     match error.kind() {
-        Some("ConfigMap") => "ConfigMapFailed",
-        Some("ServiceAccount" | "Role" | "RoleBinding") => "RBACFailed",
-        Some("Deployment") => "DeploymentFailed",
-        Some("Service") => "ServiceFailed",
-        _ => "NotReady",
+        Some("ConfigMap") => Ready::ConfigMapFailed,
+        Some("ServiceAccount" | "Role" | "RoleBinding") => Ready::RBACFailed,
+        Some("Deployment") => Ready::DeploymentFailed,
+        Some("Service") => Ready::ServiceFailed,
+        _ => Ready::NotReady,
     }
 }

@@ -1,14 +1,13 @@
-//! A user's pod, completed with what the operator knows.
+//! A user's pod, completed with the operator's values.
 //!
-//! This is not a strategic merge: what the user says of a thing stands as a whole, such as the resources or a probe, and
-//! only what is not said at all is filled in. Registries have been configured by this rule since before skep.
+//! This is not a strategic merge: a value that the user sets, such as the resources or a probe, is used as a whole,
+//! and only absent values are filled in. Registries have been configured by this rule since before skep.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec, ResourceRequirements};
 
-/// The user's template, with what it does not say from the operator's.
-pub(super) fn completed(users: PodTemplateSpec, ours: PodTemplateSpec) -> PodTemplateSpec {
-    let (mut metadata, our_metadata) =
-        (users.metadata.unwrap_or_default(), ours.metadata.unwrap_or_default());
+/// The user's template, with absent values from the operator's.
+pub(super) fn completed(user: PodTemplateSpec, ours: PodTemplateSpec) -> PodTemplateSpec {
+    let (mut metadata, our_metadata) = (user.metadata.unwrap_or_default(), ours.metadata.unwrap_or_default());
     for (all, ours) in
         [(&mut metadata.labels, our_metadata.labels), (&mut metadata.annotations, our_metadata.annotations)]
     {
@@ -16,30 +15,30 @@ pub(super) fn completed(users: PodTemplateSpec, ours: PodTemplateSpec) -> PodTem
             all.get_or_insert_default().entry(key).or_insert(value);
         }
     }
-    let spec = completed_pod(users.spec.unwrap_or_default(), ours.spec.unwrap_or_default());
+    let spec = completed_pod(user.spec.unwrap_or_default(), ours.spec.unwrap_or_default());
     PodTemplateSpec { metadata: Some(metadata), spec: Some(spec) }
 }
 
-fn completed_pod(users: PodSpec, ours: PodSpec) -> PodSpec {
+fn completed_pod(user: PodSpec, ours: PodSpec) -> PodSpec {
     PodSpec {
-        service_account_name: users.service_account_name.or(ours.service_account_name),
-        image_pull_secrets: filled(users.image_pull_secrets, ours.image_pull_secrets),
-        containers: containers(users.containers, ours.containers),
-        init_containers: joined_containers(users.init_containers, ours.init_containers),
-        volumes: joined(users.volumes, ours.volumes, |one, other| one.name == other.name),
-        ..users
+        service_account_name: user.service_account_name.or(ours.service_account_name),
+        image_pull_secrets: filled(user.image_pull_secrets, ours.image_pull_secrets),
+        containers: containers(user.containers, ours.containers),
+        init_containers: joined_containers(user.init_containers, ours.init_containers),
+        volumes: joined(user.volumes, ours.volumes, |one, other| one.name == other.name),
+        ..user
     }
 }
 
-fn joined_containers(users: Option<Vec<Container>>, ours: Option<Vec<Container>>) -> Option<Vec<Container>> {
-    let all = containers(users.unwrap_or_default(), ours.unwrap_or_default());
+fn joined_containers(user: Option<Vec<Container>>, ours: Option<Vec<Container>>) -> Option<Vec<Container>> {
+    let all = containers(user.unwrap_or_default(), ours.unwrap_or_default());
     (!all.is_empty()).then_some(all)
 }
 
 /// The user's containers in their order, completed by ours of the same name, and then the rest of ours.
-fn containers(users: Vec<Container>, mut ours: Vec<Container>) -> Vec<Container> {
+fn containers(user: Vec<Container>, mut ours: Vec<Container>) -> Vec<Container> {
     let mut all = Vec::new();
-    for container in users {
+    for container in user {
         let same = ours.iter().position(|other| other.name == container.name);
         all.push(match same {
             Some(position) => completed_container(container, ours.remove(position)),
@@ -50,41 +49,41 @@ fn containers(users: Vec<Container>, mut ours: Vec<Container>) -> Vec<Container>
     all
 }
 
-fn completed_container(users: Container, ours: Container) -> Container {
+fn completed_container(user: Container, ours: Container) -> Container {
     let says_resources = |resources: &ResourceRequirements| {
         resources.requests.as_ref().is_some_and(|amounts| !amounts.is_empty())
             || resources.limits.as_ref().is_some_and(|amounts| !amounts.is_empty())
     };
     Container {
-        image: users.image.filter(|image| !image.is_empty()).or(ours.image),
-        command: filled(users.command, ours.command),
-        args: filled(users.args, ours.args),
-        working_dir: users.working_dir.or(ours.working_dir),
-        resources: users.resources.filter(says_resources).or(ours.resources),
-        liveness_probe: users.liveness_probe.or(ours.liveness_probe),
-        readiness_probe: users.readiness_probe.or(ours.readiness_probe),
-        startup_probe: users.startup_probe.or(ours.startup_probe),
-        security_context: users.security_context.or(ours.security_context),
-        image_pull_policy: users.image_pull_policy.or(ours.image_pull_policy),
-        env: joined(users.env, ours.env, |one, other| one.name == other.name),
-        volume_mounts: joined(users.volume_mounts, ours.volume_mounts, |one, other| {
+        image: user.image.filter(|image| !image.is_empty()).or(ours.image),
+        command: filled(user.command, ours.command),
+        args: filled(user.args, ours.args),
+        working_dir: user.working_dir.or(ours.working_dir),
+        resources: user.resources.filter(says_resources).or(ours.resources),
+        liveness_probe: user.liveness_probe.or(ours.liveness_probe),
+        readiness_probe: user.readiness_probe.or(ours.readiness_probe),
+        startup_probe: user.startup_probe.or(ours.startup_probe),
+        security_context: user.security_context.or(ours.security_context),
+        image_pull_policy: user.image_pull_policy.or(ours.image_pull_policy),
+        env: joined(user.env, ours.env, |one, other| one.name == other.name),
+        volume_mounts: joined(user.volume_mounts, ours.volume_mounts, |one, other| {
             one.mount_path == other.mount_path
         }),
-        ports: joined(users.ports, ours.ports, |one, other| {
+        ports: joined(user.ports, ours.ports, |one, other| {
             one.container_port == other.container_port || one.name.is_some() && one.name == other.name
         }),
-        ..users
+        ..user
     }
 }
 
 /// The user's list, or ours if there is nothing in it.
-fn filled<T>(users: Option<Vec<T>>, ours: Option<Vec<T>>) -> Option<Vec<T>> {
-    users.filter(|items| !items.is_empty()).or(ours)
+fn filled<T>(user: Option<Vec<T>>, ours: Option<Vec<T>>) -> Option<Vec<T>> {
+    user.filter(|items| !items.is_empty()).or(ours)
 }
 
 /// The user's items, and those of ours that they do not have.
-fn joined<T>(users: Option<Vec<T>>, ours: Option<Vec<T>>, same: fn(&T, &T) -> bool) -> Option<Vec<T>> {
-    let mut all = users.unwrap_or_default();
+fn joined<T>(user: Option<Vec<T>>, ours: Option<Vec<T>>, same: fn(&T, &T) -> bool) -> Option<Vec<T>> {
+    let mut all = user.unwrap_or_default();
     for item in ours.unwrap_or_default() {
         if !all.iter().any(|other| same(other, &item)) {
             all.push(item);

@@ -1,4 +1,4 @@
-//! Where an MCPRemoteProxy is found within the cluster.
+//! The address of an MCPRemoteProxy within the cluster.
 
 use skep_api::kinds::MCPRemoteProxy;
 

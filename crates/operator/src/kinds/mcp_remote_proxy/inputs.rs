@@ -5,25 +5,19 @@ use std::sync::Arc;
 use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxySpec};
 use skep_world::{ReadError, Reader};
 
-use super::{address::service, findings::findings};
-use crate::{
-    proxied::{Findings, Proxied},
-    settings::Settings,
-    watched::RemoteProxies,
-};
+use super::address::service;
+use crate::{proxy_workload::ProxyWorkload, settings::Settings};
 
 /// The label `app` of the proxies of MCPRemoteProxies.
 const APP: &str = "mcpremoteproxy";
 
-/// The field that asks for Secrets with the values of headers.
+/// The field that refers to Secrets with the values of headers.
 pub(super) const HEADERS: &str = "headerForward.addHeadersFromSecret";
 
-/// What was found.
+/// The inputs of an MCPRemoteProxy.
 pub struct Inputs {
     pub(super) object: Arc<MCPRemoteProxy>,
-    pub(super) proxied: Proxied,
-    /// What all of this amounts to.
-    pub(super) findings: Findings,
+    pub(super) proxy: ProxyWorkload,
 }
 
 impl Inputs {
@@ -33,12 +27,9 @@ impl Inputs {
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let headers = object.spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret);
-        let secrets = headers.map(|header| (HEADERS, header.value_secret_ref.clone())).collect();
-        let proxied =
-            Proxied::resolve::<RemoteProxies>(object.clone(), APP, secrets, settings, reader).await?;
-        let mut inputs = Self { object, proxied, findings: Findings::default() };
-        inputs.findings = findings(&inputs);
-        Ok(inputs)
+        let secrets = headers.map(|header| (HEADERS.into(), header.value_secret_ref.clone())).collect();
+        let proxy = ProxyWorkload::resolve(object.clone(), APP, secrets, settings, reader).await?;
+        Ok(Self { object, proxy })
     }
 
     pub(super) fn spec(&self) -> &MCPRemoteProxySpec {
@@ -47,11 +38,11 @@ impl Inputs {
 
     /// The name of the Service in front of the proxy.
     pub(super) fn service(&self) -> String {
-        service(&self.proxied.identity.name)
+        service(&self.proxy.identity.name)
     }
 
-    /// The ServiceAccount that is made for the proxy, and the Role that it has.
+    /// The name of the proxy's ServiceAccount and Role, if they are created for it.
     pub(super) fn runner(&self) -> String {
-        format!("{}-remote-proxy-runner", self.proxied.identity.name)
+        format!("{}-remote-proxy-runner", self.proxy.identity.name)
     }
 }

@@ -1,17 +1,17 @@
-//! The file that tells an MCPRemoteProxy's proxy what to do.
+//! The RunConfig of an MCPRemoteProxy's proxy.
 
 use skep_api::workload::RemoteTransport;
 use skep_config::{
-    RunConfig, env,
+    FieldError, RunConfig, env,
     run_config::{PermissionProfile, ProxyMode, Scaling, Transport},
 };
 
 use super::inputs::Inputs;
-use crate::{driver::Blocked, parts};
+use crate::config_refs;
 
 /// The RunConfig of the proxy.
-pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
-    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
+pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
+    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let name = spec.transport().as_str();
     let (transport, proxy_mode) = match spec.transport() {
         RemoteTransport::Sse => (Transport::Sse, ProxyMode::Sse),
@@ -26,10 +26,10 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
         env_vars: [(env::MCP_TRANSPORT.to_owned(), name.to_owned())].into(),
         permission_profile: Some(PermissionProfile::network()),
         header_forward: headers
-            .and_then(|headers| parts::header_forward::header_forward(headers, &proxied.identity.name)),
-        scaling_config: proxied.session_redis().map(scaling),
-        ..proxied.run_config(name)?
+            .and_then(|headers| config_refs::header_forward::header_forward(headers, &proxy.identity.name)),
+        scaling_config: proxy.session_redis().map(scaling),
+        ..proxy.run_config(name)?
     };
-    config.middleware_configs = parts::chain::middleware(&config).map_err(Blocked::new)?;
+    config.middleware_configs = config_refs::chain::middleware(&config)?;
     Ok(config)
 }

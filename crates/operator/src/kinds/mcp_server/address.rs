@@ -1,4 +1,4 @@
-//! Where an MCPServer is found within the cluster.
+//! The address of an MCPServer within the cluster.
 
 use skep_api::kinds::{MCPServer, MCPServerSpec, ProxyMode, Transport};
 
@@ -9,7 +9,7 @@ pub(super) fn service(name: &str) -> String {
     format!("mcp-{name}-proxy")
 }
 
-/// How clients speak to the server.
+/// The transport that clients use.
 pub(crate) fn transport(spec: &MCPServerSpec) -> &'static str {
     if is_sse(spec) { Transport::Sse.as_str() } else { Transport::StreamableHttp.as_str() }
 }
@@ -23,7 +23,7 @@ pub(crate) fn url(server: &MCPServer) -> String {
     if is_sse(&server.spec) { format!("{base}/sse#{name}") } else { format!("{base}/mcp") }
 }
 
-/// Only what speaks over standard input and output is spoken to in another way than it speaks itself.
+/// Only for a stdio server do clients use another transport than the server itself.
 fn is_sse(spec: &MCPServerSpec) -> bool {
     match spec.transport() {
         Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,

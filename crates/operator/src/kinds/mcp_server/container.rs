@@ -1,4 +1,4 @@
-//! What the proxy's container finds around it: variables and files.
+//! The environment and files of the proxy's container.
 
 use skep_api::kinds::PermissionProfileType;
 use skep_config::{annotations, env, paths};
@@ -6,27 +6,27 @@ use skep_config::{annotations, env, paths};
 use super::inputs::Inputs;
 use crate::{
     build::{EnvList, Volumes},
-    parts,
-    proxied::add_defaults,
-    reference::object,
+    config_refs,
+    proxy_workload::add_defaults,
+    resources::object,
 };
 
-/// The variables of the proxy's container. What the operator sets goes over what a user sets.
+/// The variables of the proxy's container. The operator's override the user's.
 pub(super) fn environment(inputs: &Inputs) -> EnvList {
-    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
+    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut list = EnvList::default();
-    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&proxied.telemetry)) {
-        parts::telemetry::add_env(&telemetry.spec, reference, &proxied.identity, &mut list);
+    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&proxy.telemetry)) {
+        config_refs::telemetry::add_env(&telemetry.spec, reference, &proxy.identity, &mut list);
     }
-    if let Some(auth) = object(&proxied.external_auth) {
-        parts::external_auth::add_env(&auth.spec, &mut list);
+    if let Some(auth) = object(&proxy.external_auth) {
+        config_refs::external_auth::add_env(&auth.spec, &mut list);
     }
-    if let Some(oidc) = object(&proxied.oidc) {
-        parts::oidc::add_env(&oidc.spec, &mut list);
+    if let Some(oidc) = object(&proxy.oidc) {
+        config_refs::oidc::add_env(&oidc.spec, &mut list);
     }
-    proxied.add_user_env(&mut list);
+    proxy.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);
-    proxied.add_auth_server_env(&mut list);
+    proxy.add_auth_server_env(&mut list);
     add_defaults(&mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
@@ -36,11 +36,11 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
 
 /// The files of the proxy's container.
 pub(super) fn volumes(inputs: &Inputs) -> Volumes {
-    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
+    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut volumes = Volumes::default();
-    proxied.add_run_config_files(&mut volumes);
+    proxy.add_run_config_files(&mut volumes);
     if let Some(webhooks) = object(&inputs.webhooks) {
-        parts::webhooks::add_volumes(&webhooks.spec, &mut volumes);
+        config_refs::webhooks::add_volumes(&webhooks.spec, &mut volumes);
     }
     for volume in &spec.volumes {
         let read_only = volume.read_only.unwrap_or_default();
@@ -51,9 +51,9 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     {
         volumes.config_map("permission-profile", &profile.name, None, paths::PROFILES_FOLDER);
     }
-    proxied.add_authz_files(&mut volumes);
-    proxied.add_oidc_files(&mut volumes);
-    proxied.add_telemetry_files(&mut volumes);
-    proxied.add_auth_server_files(&mut volumes);
+    proxy.add_authz_files(&mut volumes);
+    proxy.add_oidc_files(&mut volumes);
+    proxy.add_telemetry_files(&mut volumes);
+    proxy.add_auth_server_files(&mut volumes);
     volumes
 }

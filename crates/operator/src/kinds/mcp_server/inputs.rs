@@ -5,33 +5,29 @@ use std::sync::Arc;
 use skep_api::kinds::{MCPServer, MCPServerSpec, MCPWebhookConfig};
 use skep_world::{ReadError, Reader};
 
-use super::{address::service, findings::findings};
+use super::address::service;
 use crate::{
-    facts::PodFacts,
-    proxied::{Findings, LivePod, Proxied, live_pods},
-    reference::Reference,
+    proxy_workload::{LivePod, ProxyWorkload, live_pods},
+    resources::{ResolvedRef, StatefulSets, facts::PodFacts},
     settings::Settings,
-    watched::{Servers, StatefulSets, WebhookConfigs},
 };
 
 /// The label `app` of the proxies of MCPServers.
 const APP: &str = "mcpserver";
 
-/// What was found.
+/// The inputs of an MCPServer.
 pub struct Inputs {
     pub(super) object: Arc<MCPServer>,
-    pub(super) proxied: Proxied,
-    pub(super) webhooks: Option<Reference<MCPWebhookConfig>>,
-    /// What the proxy has made, if it has.
+    pub(super) proxy: ProxyWorkload,
+    pub(super) webhooks: Option<ResolvedRef<MCPWebhookConfig>>,
+    /// What the proxy has created, if it has.
     pub(super) server: Option<LiveServer>,
-    /// What all of this amounts to.
-    pub(super) findings: Findings,
 }
 
 /// The server itself: a StatefulSet, and its pods.
 pub(super) struct LiveServer {
-    /// Whether none of the pods that are wanted is ready.
-    pub(super) waits: bool,
+    /// Whether pods are desired and none is ready.
+    pub(super) is_unavailable: bool,
     pub(super) pods: Vec<LivePod>,
 }
 
@@ -41,22 +37,15 @@ impl Inputs {
         settings: Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let proxied = Proxied::resolve::<Servers>(object.clone(), APP, Vec::new(), settings, reader).await?;
-        let webhooks = object.spec.webhook_config_ref.as_ref();
-        let set = reader.get::<StatefulSets>(&proxied.identity.name);
+        let proxy = ProxyWorkload::resolve(object.clone(), APP, Vec::new(), settings, reader).await?;
+        let set = reader.get::<StatefulSets>(&proxy.identity.name);
         let server = set.map(|set| LiveServer {
-            waits: set.kept.facts.waits,
-            pods: live_pods(reader, &PodFacts::server(&proxied.identity.name)),
+            is_unavailable: set.cached.facts.is_unavailable,
+            pods: live_pods(reader, &PodFacts::server(&proxy.identity.name)),
         });
-        let mut inputs = Self {
-            webhooks: webhooks.map(|hooks| Reference::follow::<WebhookConfigs>(reader, &hooks.name)),
-            server,
-            findings: Findings::default(),
-            object,
-            proxied,
-        };
-        inputs.findings = findings(&inputs);
-        Ok(inputs)
+        let webhooks = object.spec.webhook_config_ref.as_ref();
+        let webhooks = webhooks.map(|reference| ResolvedRef::resolve(reader, &reference.name));
+        Ok(Self { object, proxy, webhooks, server })
     }
 
     pub(super) fn spec(&self) -> &MCPServerSpec {
@@ -64,7 +53,7 @@ impl Inputs {
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.proxied.identity.name
+        &self.proxy.identity.name
     }
 
     /// The name of the Service in front of the proxy.

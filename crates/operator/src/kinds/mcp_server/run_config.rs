@@ -1,24 +1,21 @@
-//! The file that tells an MCPServer's proxy what to do.
+//! The RunConfig of an MCPServer's proxy.
 
 use std::collections::BTreeMap;
 
-use skep_api::{
-    kinds::{PermissionProfileType, ProxyMode, Transport},
-    rate_limit::{RateLimitBucket, RateLimiting},
-};
+use skep_api::kinds::{PermissionProfileType, ProxyMode, Transport};
 use skep_config::{
-    RunConfig, env, paths,
-    run_config::{self, PermissionProfile, RateLimits, Scaling},
+    FieldError, RunConfig, env, paths,
+    run_config::{self, PermissionProfile, Scaling},
 };
 
 use super::inputs::Inputs;
-use crate::{driver::Blocked, parts, reference::object};
+use crate::{config_refs, resources::object};
 
 /// The RunConfig of the proxy.
-pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
-    let (spec, proxied) = (inputs.spec(), &inputs.proxied);
+pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
+    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut config = RunConfig {
-        mcpserver_generation: proxied.generation(),
+        mcpserver_generation: proxy.generation(),
         image: spec.image.clone(),
         cmd_args: spec.args.clone(),
         transport: transport(spec.transport()),
@@ -28,22 +25,23 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, Blocked> {
         env_vars: env_vars(inputs),
         volumes: volumes(inputs),
         scaling_config: scaling(inputs),
-        ..proxied.run_config(spec.transport().as_str())?
+        ..proxy.run_config(spec.transport().as_str())?
     };
-    permissions(inputs, &mut config)?;
+    add_permissions(inputs, &mut config)?;
     if config.aws_sts_config.is_some() {
-        let message = "externalAuthConfigRef: awsSts signs requests to a remote server, and an MCPServer has none: use an MCPRemoteProxy";
-        return Err(Blocked::new(message));
+        let message =
+            "awsSts signs requests to a remote server, and an MCPServer has none: use an MCPRemoteProxy";
+        return Err(FieldError::new("externalAuthConfigRef", message));
     }
     if let Some(limits) = &spec.rate_limiting {
-        config.rate_limit_config = Some(rate_limits(limits)?);
-        config.rate_limit_namespace.clone_from(&proxied.identity.namespace);
+        config.rate_limit_config = Some(config_refs::rate_limits::rate_limits(limits));
+        config.rate_limit_namespace.clone_from(&proxy.identity.namespace);
     }
     if let Some(webhooks) = object(&inputs.webhooks) {
-        config.validating_webhooks = parts::webhooks::validating(&webhooks.spec);
-        config.mutating_webhooks = parts::webhooks::mutating(&webhooks.spec);
+        config.validating_webhooks = config_refs::webhooks::validating(&webhooks.spec);
+        config.mutating_webhooks = config_refs::webhooks::mutating(&webhooks.spec);
     }
-    config.middleware_configs = parts::chain::middleware(&config).map_err(Blocked::new)?;
+    config.middleware_configs = config_refs::chain::middleware(&config)?;
     Ok(config)
 }
 
@@ -65,7 +63,7 @@ fn proxy_mode(inputs: &Inputs) -> run_config::ProxyMode {
     }
 }
 
-/// The server's own variables, with those that tell it how it is spoken to.
+/// The server's own variables, and those for its transport and port.
 fn env_vars(inputs: &Inputs) -> BTreeMap<String, String> {
     let spec = inputs.spec();
     let users = spec.env.iter().map(|variable| (variable.name.clone(), variable.value.clone()));
@@ -89,8 +87,8 @@ fn volumes(inputs: &Inputs) -> Vec<String> {
         .collect()
 }
 
-/// The permissions, with what the volumes need added to them.
-fn permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), Blocked> {
+/// Adds the permission profile, with the volumes.
+fn add_permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), FieldError> {
     let spec = inputs.spec();
     let mut profile = match &spec.permission_profile {
         None => PermissionProfile::network(),
@@ -105,10 +103,8 @@ fn permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), Blocked> {
                 "network" => PermissionProfile::network(),
                 "none" => PermissionProfile::none(),
                 other => {
-                    let message = format!(
-                        "permissionProfile.name: there is no built-in profile {other}: use none or network"
-                    );
-                    return Err(Blocked::new(message));
+                    let message = format!("{other} is not a built-in profile: use none or network");
+                    return Err(FieldError::new("permissionProfile.name", message));
                 }
             }
         }
@@ -125,36 +121,8 @@ fn permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), Blocked> {
     Ok(())
 }
 
-fn rate_limits(limits: &RateLimiting) -> Result<RateLimits, Blocked> {
-    let tools = limits.tools.iter().map(|tool| {
-        Ok(run_config::ToolRateLimit {
-            name: tool.name.clone(),
-            shared: bucket(tool.shared.as_ref())?,
-            per_user: bucket(tool.per_user.as_ref())?,
-        })
-    });
-    Ok(RateLimits {
-        shared: bucket(limits.shared.as_ref())?,
-        per_user: bucket(limits.per_user.as_ref())?,
-        tools: tools.collect::<Result<_, Blocked>>()?,
-    })
-}
-
-fn bucket(bucket: Option<&RateLimitBucket>) -> Result<Option<run_config::RateLimitBucket>, Blocked> {
-    let Some(bucket) = bucket else { return Ok(None) };
-    let refill_period =
-        bucket.refill_period.to_std().map_err(|error| Blocked::new(format!("rateLimiting: {error}")))?;
-    if refill_period.is_zero() {
-        return Err(Blocked::new("rateLimiting: refillPeriod must be more than zero, for example 1m"));
-    }
-    Ok(Some(run_config::RateLimitBucket {
-        max_tokens: bucket.max_tokens.try_into().unwrap_or_default(),
-        refill_period,
-    }))
-}
-
 fn scaling(inputs: &Inputs) -> Option<Scaling> {
-    let session_redis = inputs.proxied.session_redis();
+    let session_redis = inputs.proxy.session_redis();
     let backend_replicas = inputs.spec().backend_replicas;
     (session_redis.is_some() || backend_replicas.is_some())
         .then_some(Scaling { backend_replicas, session_redis })

@@ -1,87 +1,75 @@
-//! What is said of an MCPServer.
+//! The status of an MCPServer.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
-use skep_api::kinds::{MCPServerPhase, MCPServerStatus};
-use skep_converge::Child;
-use skep_world::Watched;
+use skep_api::{
+    conditions::Ready,
+    kinds::{MCPServerPhase, MCPServerStatus},
+};
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    conditions::{Finding, conditions},
-    driver::Outcome,
-    proxied::{NotReady, Pods, hash, not_ready},
-    watched::Servers,
+    proxy_workload::{NotReady, PodsState, hash, not_ready},
+    reconcile::{Condition, Outcome},
 };
 
 /// The status fields that the controller owns.
-pub(super) fn status(inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
-    let mut found = inputs.findings.conditions.clone();
+pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPServerStatus, Vec<Condition>) {
     let (phase, message) = phase(inputs, outcome);
-    found.push(ready(phase, &message));
-    let before = inputs.object.status.clone().unwrap_or_default();
-    let proxied = &inputs.proxied;
+    let ready = match phase {
+        MCPServerPhase::Ready => Condition::new(Ready::Ready, "the server serves requests"),
+        _ => Condition::new(Ready::NotReady, message.clone()),
+    };
+    let proxy = &inputs.proxy;
     let status = MCPServerStatus {
-        observed_generation: Some(inputs.proxied.generation()),
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
         url: Some(url(&inputs.object)),
-        replicas: proxied.replicas(),
-        ready_replicas: Some(proxied.running()).filter(|running| *running > 0),
-        selector: Some(proxied.identity.selector()),
-        tool_config_hash: hash(&proxied.tools, |config| &config.spec),
-        external_auth_config_hash: hash(&proxied.external_auth, |config| &config.spec),
-        auth_server_config_hash: hash(&proxied.auth_server, |config| &config.spec),
-        authz_config_hash: hash(&proxied.authz, |config| &config.spec),
-        oidc_config_hash: hash(&proxied.oidc, |config| &config.spec),
-        telemetry_config_hash: hash(&proxied.telemetry, |config| &config.spec),
+        replicas: proxy.replicas(),
+        ready_replicas: Some(proxy.running()).filter(|running| *running > 0),
+        selector: Some(proxy.identity.selector()),
+        tool_config_hash: hash(&proxy.tools, |config| &config.spec),
+        external_auth_config_hash: hash(&proxy.external_auth, |config| &config.spec),
+        auth_server_config_hash: hash(&proxy.auth_server, |config| &config.spec),
+        authz_config_hash: hash(&proxy.authz, |config| &config.spec),
+        oidc_config_hash: hash(&proxy.oidc, |config| &config.spec),
+        telemetry_config_hash: hash(&proxy.telemetry, |config| &config.spec),
         webhook_config_hash: hash(&inputs.webhooks, |config| &config.spec),
-        conditions: conditions(found, &before.conditions, inputs.proxied.generation(), now),
+        ..MCPServerStatus::default()
     };
-    let (namespace, name) = (inputs.proxied.identity.namespace.clone(), inputs.proxied.identity.name.clone());
-    Child::status(Servers::KIND, namespace, name, json!(status))
+    (status, vec![ready])
 }
 
-fn ready(phase: MCPServerPhase, message: &str) -> Finding {
-    match phase {
-        MCPServerPhase::Ready => Finding::yes("Ready", "Ready", "the server answers requests"),
-        _ => Finding::no("Ready", "NotReady", message),
-    }
-}
-
-/// Where the server is in its life, and why.
+/// The phase, and why it is not Ready.
 fn phase(inputs: &Inputs, outcome: &Outcome) -> (MCPServerPhase, String) {
-    match outcome {
-        Outcome::Blocked(blocked) => (MCPServerPhase::Failed, blocked.message.clone()),
-        Outcome::Failed(error) => (MCPServerPhase::Failed, error.to_string()),
-        Outcome::Converged(_) => phase_of_pods(inputs),
+    match outcome.message() {
+        Some(message) => (MCPServerPhase::Failed, message),
+        None => phase_of_pods(inputs),
     }
 }
 
 fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
-    match (inputs.proxied.pods_together(), server_not_ready(inputs)) {
-        (Pods::None, _) => (MCPServerPhase::Stopped, "scaled to zero".into()),
+    match (inputs.proxy.pods_state(), server_not_ready(inputs)) {
+        (PodsState::ScaledToZero, _) => (MCPServerPhase::Stopped, "scaled to zero".into()),
         // A proxy waits for its server before it is ready itself.
-        (Pods::NotReady(proxy), Some(server)) => phase_of(proxy.because_of(server)),
-        (Pods::NotReady(proxy), None) => phase_of(proxy),
-        (Pods::Running, _) if inputs.server.is_none() => {
-            (MCPServerPhase::Pending, "the proxy runs, and the server's StatefulSet is being made".into())
+        (PodsState::NotReady(proxy), Some(server)) => phase_of(proxy.because_of(server)),
+        (PodsState::NotReady(proxy), None) => phase_of(proxy),
+        (PodsState::Running, _) if inputs.server.is_none() => {
+            (MCPServerPhase::Pending, "the proxy runs and creates the server's StatefulSet".into())
         }
-        // One that takes long to find its server says that it is ready, for restarting it would help nobody.
-        (Pods::Running, Some(server)) => phase_of(server),
-        (Pods::Running, None) => (MCPServerPhase::Ready, String::new()),
+        // A proxy that waits long for its server reports ready, because a restart of the proxy would not help.
+        (PodsState::Running, Some(server)) => phase_of(server),
+        (PodsState::Running, None) => (MCPServerPhase::Ready, String::new()),
     }
 }
 
-/// Why none of the server's own pods is ready, where there should be some.
+/// Why none of the server's own pods is ready, if pods are desired.
 fn server_not_ready(inputs: &Inputs) -> Option<NotReady> {
-    let server = inputs.server.as_ref().filter(|server| server.waits)?;
+    let server = inputs.server.as_ref().filter(|server| server.is_unavailable)?;
     Some(not_ready(&server.pods, "server"))
 }
 
 fn phase_of(why: NotReady) -> (MCPServerPhase, String) {
     match why {
         NotReady::Failed(message) => (MCPServerPhase::Failed, message),
-        NotReady::Stuck(message) | NotReady::OnTheirWay(message) => (MCPServerPhase::Pending, message),
+        NotReady::Blocked(message) | NotReady::Starting(message) => (MCPServerPhase::Pending, message),
     }
 }

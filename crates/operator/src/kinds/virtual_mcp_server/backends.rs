@@ -2,16 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use skep_api::kinds::{MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase};
+use skep_api::kinds::{MCPGroup, MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase};
 use skep_config::vmcp::Backend;
-use skep_world::{Reader, Watched};
+use skep_world::Reader;
 
-use super::inputs::Inputs;
+use super::{backend_auth::BackendAuths, inputs::Inputs};
 use crate::{
+    config_refs,
     kinds::{mcp_remote_proxy, mcp_server},
-    parts,
-    refers::reference_key,
-    watched::{Entries, Groups, RemoteProxies, Servers},
+    resources::{Custom, reference_key},
 };
 
 /// A member of a group.
@@ -21,19 +20,19 @@ pub(super) enum Member {
     Entry(Arc<MCPServerEntry>),
 }
 
-/// The members of a group. One that cannot be read is none.
+/// The members of a group. One that cannot be parsed is left out.
 pub(super) fn members(reader: &mut Reader, group: &str) -> Vec<Member> {
-    let key = reference_key(Groups::KIND, group);
+    let key = reference_key::<MCPGroup>(group);
     let mut all = Vec::new();
     macro_rules! of {
         ($kind:ty, $member:path) => {
-            let found = reader.by_index::<$kind>(&key).into_iter();
-            all.extend(found.filter_map(|(_, entry)| entry.kept.object.ok()).map($member));
+            let found = reader.by_index::<Custom<$kind>>(&key).into_iter();
+            all.extend(found.filter_map(|(_, entry)| entry.cached.object.ok()).map($member));
         };
     }
-    of!(Servers, Member::Server);
-    of!(RemoteProxies, Member::Proxy);
-    of!(Entries, Member::Entry);
+    of!(MCPServer, Member::Server);
+    of!(MCPRemoteProxy, Member::Proxy);
+    of!(MCPServerEntry, Member::Entry);
     all
 }
 
@@ -47,7 +46,7 @@ impl Member {
         metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The MCPExternalAuthConfig that says how to authenticate to it.
+    /// The MCPExternalAuthConfig for authenticating to it.
     pub(super) fn external_auth(&self) -> Option<&str> {
         let reference = match self {
             Self::Server(server) => &server.spec.external_auth_config_ref,
@@ -65,7 +64,7 @@ impl Member {
         }
     }
 
-    /// Whether requests can be passed on to it: an entry that is known to be broken takes none.
+    /// Whether requests can be forwarded to it. An entry that is known to be invalid gets none.
     fn is_usable(&self) -> bool {
         match self {
             Self::Server(_) | Self::Proxy(_) => true,
@@ -76,8 +75,8 @@ impl Member {
         }
     }
 
-    /// What is told of it to a server that does not look for itself. Nothing that changes while it runs is, such as its
-    /// phase: the pods would roll each time.
+    /// Its entry in the configuration of a server that does not discover its backends. It has nothing that changes at run
+    /// time, such as the phase: each change would roll the pods.
     fn backend(&self, inputs: &Inputs) -> Backend {
         let (url, transport, type_, remote) = match self {
             Self::Server(server) => (
@@ -112,18 +111,19 @@ impl Member {
             transport: transport.into(),
             type_: entry.map(|_| Backend::ENTRY.to_owned()).unwrap_or_default(),
             ca_bundle_path: entry
-                .and_then(|(name, entry)| parts::entry::ca_path(name, &entry.spec))
+                .and_then(|(name, entry)| config_refs::entry::ca_path(name, &entry.spec))
                 .unwrap_or_default(),
             metadata,
         }
     }
 }
 
-/// The backends of a server that is told them, sorted by name: those members that can be used, and that it knows how to
+/// The backends of a server that does not discover them, sorted by name: the members that can be used, and that it can
 /// authenticate to.
 pub(super) fn backends(inputs: &Inputs) -> Vec<Backend> {
+    let auths = BackendAuths::new(inputs);
     let members = inputs.members.iter().filter(|member| member.is_usable());
-    let members = members.filter(|member| inputs.ways.can_reach(member.name()));
+    let members = members.filter(|member| auths.is_usable(member.name()));
     let mut all: Vec<Backend> = members.map(|member| member.backend(inputs)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all

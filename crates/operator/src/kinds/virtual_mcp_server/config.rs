@@ -1,4 +1,4 @@
-//! The file that tells a virtual MCP server what to do.
+//! The configuration file of a virtual MCP server.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use skep_api::{
     workload::SessionProvider,
 };
 use skep_config::{
-    duration,
+    FieldError, FieldPath, duration,
     run_config::{Audit, Telemetry},
     vmcp::{
         Aggregation, Bucket, CircuitBreaker, CompositeTool, Config, FailureHandling, Operational, Optimizer,
@@ -18,78 +18,80 @@ use skep_config::{
     },
 };
 
-use super::{backends::backends, inputs::Inputs};
-use crate::{build::service_url, driver::Blocked, parts, reference::object};
+use super::{backend_auth::BackendAuths, backends::backends, inputs::Inputs};
+use crate::{build::service_url, config_refs, reconcile::BuildError, resources::object};
 
-/// What a tool's name gets before it, unless something else is said.
+/// The default prefix of tool names.
 const PREFIX_FORMAT: &str = "{workload}_";
-/// How often backends are checked, and how long a call may take, unless something else is said.
+/// The default interval of health checks, and the default timeout of calls.
 pub(super) const HALF_A_MINUTE: Duration = Duration::from_secs(30);
 const A_MINUTE: Duration = Duration::from_secs(60);
 
 /// The configuration of the server.
-pub(super) fn config(inputs: &Inputs) -> Result<Config, Blocked> {
-    let said = inputs.config();
+pub(super) fn config(inputs: &Inputs) -> Result<Config, BuildError> {
+    let declared = inputs.config();
     let spec = inputs.spec();
     let source = inputs.source();
     let own_headers = !spec.passthrough_headers.is_empty();
-    let headers = if own_headers { &spec.passthrough_headers } else { &said.passthrough_headers };
+    let headers = if own_headers { &spec.passthrough_headers } else { &declared.passthrough_headers };
     Ok(Config {
         name: inputs.identity.name.clone(),
         group_ref: inputs.group.name.clone(),
         backends: match source {
             OutgoingAuthSource::Inline => backends(inputs),
-            OutgoingAuthSource::Discovered => part("backends", &said.backends)?,
+            OutgoingAuthSource::Discovered => part("backends", &declared.backends)?,
         },
         incoming_auth: Some(inputs.incoming_auth()?),
-        outgoing_auth: Some(inputs.ways.outgoing_auth(source)),
+        outgoing_auth: Some(BackendAuths::new(inputs).outgoing_auth(source)),
         aggregation: Some(aggregation(inputs)?),
         composite_tools: composite_tools(inputs)?,
-        composite_tool_refs: part("compositeToolRefs", &said.composite_tool_refs)?,
-        operational: Some(operational(part("operational", &said.operational)?)),
-        metadata: said.metadata.clone(),
+        composite_tool_refs: part("compositeToolRefs", &declared.composite_tool_refs)?,
+        operational: Some(operational(part("operational", &declared.operational)?)),
+        metadata: declared.metadata.clone(),
         telemetry: telemetry(inputs),
-        audit: audit(inputs, part("audit", &said.audit)?),
-        optimizer: optimizer(inputs, part("optimizer", &said.optimizer)?),
-        code_mode: part("codeMode", &said.code_mode)?,
+        audit: audit(inputs, part("audit", &declared.audit)?),
+        optimizer: optimizer(inputs, part("optimizer", &declared.optimizer)?),
+        code_mode: part("codeMode", &declared.code_mode)?,
         session_storage: session_storage(inputs),
-        rate_limiting: said.rate_limiting.as_ref().map(rate_limiting).transpose()?,
+        rate_limiting: declared.rate_limiting.as_ref().map(rate_limiting).transpose()?,
         passthrough_headers: headers.clone(),
     })
 }
 
-/// A part that is passed on: it has the same keys in the file. Durations are written in one way there.
-fn part<T: DeserializeOwned>(field: &str, said: &impl Serialize) -> Result<T, Blocked> {
-    let value = serde_json::to_value(said).map_err(Blocked::new)?;
-    serde_path_to_error::deserialize(value)
-        .map_err(|error| Blocked::new(format!("config.{field}.{}: {}", error.path(), error.inner())))
+/// A part that the file has with the same keys. Durations are normalised there.
+fn part<T: DeserializeOwned>(field: &str, declared: &impl Serialize) -> Result<T, BuildError> {
+    let value = serde_json::to_value(declared).map_err(BuildError::new)?;
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let field = FieldPath::from("config").join(field.to_owned());
+        FieldError::new(error.path(), error.inner().to_string()).within(field).into()
+    })
 }
 
-fn aggregation(inputs: &Inputs) -> Result<Aggregation, Blocked> {
-    let said = inputs.config().aggregation.unwrap_or_default();
-    let way = said.conflict_resolution.unwrap_or_default();
-    let mut made: Aggregation = part("aggregation", &said)?;
-    made.conflict_resolution = way.as_str().into();
-    // The process asks for the details even where there are none.
-    let details = made.conflict_resolution_config.get_or_insert_default();
-    if said.conflict_resolution_config.is_none() && way == ConflictResolution::Prefix {
+fn aggregation(inputs: &Inputs) -> Result<Aggregation, BuildError> {
+    let declared = inputs.config().aggregation.unwrap_or_default();
+    let resolution = declared.conflict_resolution.unwrap_or_default();
+    let mut built: Aggregation = part("aggregation", &declared)?;
+    built.conflict_resolution = resolution.as_str().into();
+    // The server requires the details, even if they are empty.
+    let details = built.conflict_resolution_config.get_or_insert_default();
+    if declared.conflict_resolution_config.is_none() && resolution == ConflictResolution::Prefix {
         details.prefix_format = PREFIX_FORMAT.into();
     }
-    for (made, said) in made.tools.iter_mut().zip(&said.tools) {
-        *made = part("aggregation.tools", &with_tool_config(inputs, said))?;
-        made.tool_config_ref = None;
+    for (built, declared) in built.tools.iter_mut().zip(&declared.tools) {
+        *built = part("aggregation.tools", &with_tool_config(inputs, declared))?;
+        built.tool_config_ref = None;
     }
-    Ok(made)
+    Ok(built)
 }
 
-/// The tools of a backend, with what an MCPToolConfig says of those that the object says nothing of.
-fn with_tool_config(inputs: &Inputs, said: &WorkloadTools) -> WorkloadTools {
-    let mut tools = said.clone();
+/// The tools of a backend, completed by its MCPToolConfig.
+fn with_tool_config(inputs: &Inputs, declared: &WorkloadTools) -> WorkloadTools {
+    let mut tools = declared.clone();
     let reference =
-        said.tool_config_ref.as_ref().and_then(|reference| inputs.tool_configs.get(&reference.name));
+        declared.tool_config_ref.as_ref().and_then(|reference| inputs.tool_configs.get(&reference.name));
     let Some(config) = reference.and_then(|reference| reference.object()) else { return tools };
     if tools.filter.is_empty() {
-        tools.filter = parts::tools::tools_filter(&config.spec);
+        tools.filter = config_refs::tools::tools_filter(&config.spec);
     }
     for (tool, change) in &config.spec.tools_override {
         tools.overrides.entry(tool.clone()).or_insert_with(|| change.clone());
@@ -97,7 +99,7 @@ fn with_tool_config(inputs: &Inputs, said: &WorkloadTools) -> WorkloadTools {
     tools
 }
 
-fn composite_tools(inputs: &Inputs) -> Result<Vec<CompositeTool>, Blocked> {
+fn composite_tools(inputs: &Inputs) -> Result<Vec<CompositeTool>, BuildError> {
     let mut all: Vec<CompositeTool> = part("compositeTools", &inputs.config().composite_tools)?;
     for definition in inputs.composite_tools.iter().filter_map(|reference| reference.object()) {
         all.push(part("compositeToolRefs", &definition.spec.tool)?);
@@ -105,12 +107,12 @@ fn composite_tools(inputs: &Inputs) -> Result<Vec<CompositeTool>, Blocked> {
     Ok(all)
 }
 
-/// What is said, with its gaps filled.
-fn operational(said: Option<Operational>) -> Operational {
-    let mut made = said.unwrap_or_default();
-    let timeouts: &mut Timeouts = made.timeouts.get_or_insert_default();
+/// The operational settings, with defaults.
+fn operational(declared: Option<Operational>) -> Operational {
+    let mut built = declared.unwrap_or_default();
+    let timeouts: &mut Timeouts = built.timeouts.get_or_insert_default();
     or(&mut timeouts.default, HALF_A_MINUTE);
-    let handling: &mut FailureHandling = made.failure_handling.get_or_insert_default();
+    let handling: &mut FailureHandling = built.failure_handling.get_or_insert_default();
     or(&mut handling.health_check_interval, HALF_A_MINUTE);
     or(&mut handling.unhealthy_threshold, 3);
     or(&mut handling.status_reporting_interval, HALF_A_MINUTE);
@@ -118,10 +120,10 @@ fn operational(said: Option<Operational>) -> Operational {
     let breaker: &mut CircuitBreaker = handling.circuit_breaker.get_or_insert_default();
     or(&mut breaker.failure_threshold, 5);
     or(&mut breaker.timeout, A_MINUTE);
-    made
+    built
 }
 
-/// Fills a gap.
+/// Sets a default.
 fn or<T: Default + PartialEq>(field: &mut T, default: T) {
     if *field == T::default() {
         *field = default;
@@ -130,21 +132,21 @@ fn or<T: Default + PartialEq>(field: &mut T, default: T) {
 
 fn telemetry(inputs: &Inputs) -> Option<Telemetry> {
     let reference = inputs.spec().telemetry_config_ref.as_ref()?;
-    Some(parts::telemetry::telemetry(&object(&inputs.telemetry)?.spec, reference, &inputs.identity))
+    Some(config_refs::telemetry::telemetry(&object(&inputs.telemetry)?.spec, reference, &inputs.identity))
 }
 
-fn audit(inputs: &Inputs, said: Option<Audit>) -> Option<Audit> {
-    let mut made = said?;
-    or(&mut made.component, inputs.identity.name.clone());
-    Some(made)
+fn audit(inputs: &Inputs, declared: Option<Audit>) -> Option<Audit> {
+    let mut built = declared?;
+    or(&mut built.component, inputs.identity.name.clone());
+    Some(built)
 }
 
-/// An EmbeddingServer turns the search on, and goes before a service that is named.
-fn optimizer(inputs: &Inputs, said: Option<Optimizer>) -> Option<Optimizer> {
-    let Some(server) = object(&inputs.embedding) else { return said };
+/// An EmbeddingServer enables the search, and overrides a service in the spec.
+fn optimizer(inputs: &Inputs, declared: Option<Optimizer>) -> Option<Optimizer> {
+    let Some(server) = object(&inputs.embedding) else { return declared };
     let name = server.metadata.name.as_deref().unwrap_or_default();
     let embedding_service = service_url(name, &inputs.identity.namespace, server.spec.port());
-    Some(Optimizer { embedding_service, ..said.unwrap_or_default() })
+    Some(Optimizer { embedding_service, ..declared.unwrap_or_default() })
 }
 
 fn session_storage(inputs: &Inputs) -> Option<SessionStorage> {
@@ -156,7 +158,7 @@ fn session_storage(inputs: &Inputs) -> Option<SessionStorage> {
             db: storage.db.unwrap_or_default(),
             key_prefix: storage.key_prefix.clone().unwrap_or_default(),
         }),
-        // Sessions that are to stay in memory do; those of which nothing is said go to the installation's Redis.
+        // An explicit memory is respected; without sessionStorage, the installation's Redis is used.
         Some(_) => None,
         None => {
             let address = inputs.settings.default_redis.clone()?;
@@ -165,7 +167,7 @@ fn session_storage(inputs: &Inputs) -> Option<SessionStorage> {
     }
 }
 
-fn rate_limiting(said: &rate_limit::RateLimiting) -> Result<RateLimits, Blocked> {
+fn rate_limiting(declared: &rate_limit::RateLimiting) -> Result<RateLimits, BuildError> {
     let tool = |tool: &rate_limit::ToolRateLimit| {
         Ok(ToolLimits {
             name: tool.name.clone(),
@@ -174,14 +176,14 @@ fn rate_limiting(said: &rate_limit::RateLimiting) -> Result<RateLimits, Blocked>
         })
     };
     Ok(RateLimits {
-        shared: said.shared.as_ref().map(bucket).transpose()?,
-        per_user: said.per_user.as_ref().map(bucket).transpose()?,
-        tools: said.tools.iter().map(tool).collect::<Result<_, Blocked>>()?,
+        shared: declared.shared.as_ref().map(bucket).transpose()?,
+        per_user: declared.per_user.as_ref().map(bucket).transpose()?,
+        tools: declared.tools.iter().map(tool).collect::<Result<_, BuildError>>()?,
     })
 }
 
-fn bucket(said: &rate_limit::RateLimitBucket) -> Result<Bucket, Blocked> {
-    let period = duration::parse(said.refill_period.as_str())
-        .map_err(|error| Blocked::new(format!("config.rateLimiting: refillPeriod: {error}")))?;
-    Ok(Bucket { max_tokens: said.max_tokens, refill_period: RefillPeriod { duration: period } })
+fn bucket(declared: &rate_limit::RateLimitBucket) -> Result<Bucket, BuildError> {
+    let period = duration::parse(declared.refill_period.as_str())
+        .map_err(|error| FieldError::new("config.rateLimiting", error.to_string()))?;
+    Ok(Bucket { max_tokens: declared.max_tokens, refill_period: RefillPeriod { duration: period } })
 }

@@ -1,14 +1,14 @@
-//! What the server's container finds around it: variables and files.
+//! The arguments, environment and files of the server's container.
 
 use skep_api::{kinds::MCPServerEntry, refs::SecretKeyRef, vmcp::LogLevel};
 use skep_config::{env, objects, paths, ports};
 
-use super::{backends::Member, inputs::Inputs};
+use super::{backend_auth::BackendAuths, backends::Member, inputs::Inputs};
 use crate::{
     build::{EnvList, Volumes},
-    parts,
-    proxied::add_defaults,
-    reference::object,
+    config_refs,
+    proxy_workload::add_defaults,
+    resources::object,
 };
 
 /// The arguments of the server.
@@ -31,10 +31,11 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     let mut list = EnvList::default();
     list.set(env::VMCP_NAME, &identity.name);
     list.set(env::VMCP_NAMESPACE, &identity.namespace);
-    for secret in object(&inputs.oidc).map(|oidc| parts::oidc::secrets(&oidc.spec)).unwrap_or_default() {
+    for secret in object(&inputs.oidc).map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default()
+    {
         list.set_from_secret(env::VMCP_OIDC_CLIENT_SECRET, secret);
     }
-    for (name, secret) in inputs.ways.variables(inputs) {
+    for (name, secret) in BackendAuths::new(inputs).variables(inputs) {
         list.set_from_secret(name, secret);
     }
     add_headers(inputs, &mut list);
@@ -45,10 +46,10 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
         list.set_from_secret(env::SESSION_REDIS_PASSWORD, password);
     }
     if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
-        parts::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
+        config_refs::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
     }
     if let Some(server) = inputs.auth_server() {
-        parts::auth_server::add_env(server, &mut list);
+        config_refs::auth_server::add_env(server, &mut list);
     }
     add_defaults(&mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
@@ -57,41 +58,41 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     list
 }
 
-/// Adds the headers of entries, sorted by variable. An entry one of whose Secrets is not there goes without: the pods
-/// would wait for it, and with them all other backends.
+/// Adds the headers of entries, sorted by variable. An entry without one of its Secrets gets none: the pods would wait for
+/// it, and with them all other backends.
 fn add_headers(inputs: &Inputs, list: &mut EnvList) {
     let entries = inputs.members.iter().filter_map(Member::entry);
     let complete = |name: &str, entry: &MCPServerEntry| {
-        parts::entry::secrets(name, &entry.spec).all(|(_, secret)| inputs.missing(secret).is_none())
+        config_refs::entry::secrets(name, &entry.spec).all(|(_, secret)| inputs.missing(secret).is_none())
     };
     let entries: Vec<_> = entries.filter(|(name, entry)| complete(name, entry)).collect();
     let mut plain: Vec<_> =
-        entries.iter().filter_map(|(name, entry)| parts::entry::headers(name, &entry.spec)).collect();
+        entries.iter().filter_map(|(name, entry)| config_refs::entry::headers(name, &entry.spec)).collect();
     let mut secret: Vec<_> =
-        entries.iter().flat_map(|(name, entry)| parts::entry::secrets(name, &entry.spec)).collect();
-    // How the two kinds of variables begin puts all of one before all of the other.
+        entries.iter().flat_map(|(name, entry)| config_refs::entry::secrets(name, &entry.spec)).collect();
+    // The prefixes of the two kinds of variables sort all of one before all of the other.
     plain.sort();
     secret.sort_by(|(a, _), (b, _)| a.cmp(b));
     plain.into_iter().for_each(|(name, value)| list.set(name, value));
     secret.into_iter().for_each(|(name, secret)| list.set_from_secret(name, secret));
 }
 
-/// The files of the server's container, computed once: what they amount to is the Deployment's annotation as well.
+/// The files of the server's container. Their hash is an annotation of the Deployment.
 pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     let mut volumes = Volumes::default();
     let config = objects::vmcp_config(&inputs.identity.name);
     volumes.config_map("vmcp-config", &config, None, paths::VMCP_CONFIG_FOLDER);
     if let Some(oidc) = object(&inputs.oidc) {
-        parts::oidc::add_volumes(&oidc.spec, &mut volumes);
+        config_refs::oidc::add_volumes(&oidc.spec, &mut volumes);
     }
     for (name, entry) in inputs.members.iter().filter_map(Member::entry) {
-        parts::entry::add_volumes(name, &entry.spec, &mut volumes);
+        config_refs::entry::add_volumes(name, &entry.spec, &mut volumes);
     }
     if let Some(telemetry) = object(&inputs.telemetry) {
-        parts::telemetry::add_volumes(&telemetry.spec, &mut volumes);
+        config_refs::telemetry::add_volumes(&telemetry.spec, &mut volumes);
     }
     if let Some(server) = inputs.auth_server() {
-        parts::auth_server::add_volumes(server, &mut volumes);
+        config_refs::auth_server::add_volumes(server, &mut volumes);
     }
     volumes
 }

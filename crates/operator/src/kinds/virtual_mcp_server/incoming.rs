@@ -1,70 +1,64 @@
-//! How clients are authenticated, and what they may do.
+//! How callers are authenticated, and what they may do.
 
 use skep_api::kinds::IncomingAuthType;
 use skep_config::{
-    AuthServer, Json, ports,
+    AuthServer, FieldError, Json, ports,
     run_config::{self, AuthzDocument, Cedar},
     vmcp::{Authz, IncomingAuth},
 };
 
 use super::inputs::Inputs;
 use crate::{
-    driver::Blocked,
-    parts::{self, strategy::provider},
-    proxied::AuthzProblem,
-    reference::object,
+    config_refs::{self, strategy::provider},
+    proxy_workload::{PoliciesError, policies},
+    resources::object,
 };
 
 impl Inputs {
-    /// Whose tokens are accepted, as a proxy would be told.
+    /// How tokens are validated, as in the RunConfig of a proxy.
     pub(super) fn oidc_config(&self) -> Option<run_config::Oidc> {
         let auth = &self.spec().incoming_auth;
         let reference = auth.oidc_config_ref.as_ref().filter(|_| auth.type_ == IncomingAuthType::Oidc)?;
         let config = object(&self.oidc)?;
-        Some(parts::oidc::oidc(&config.spec, reference, &self.identity, ports::VMCP.into()))
+        Some(config_refs::oidc::oidc(&config.spec, reference, &self.identity, ports::VMCP.into()))
     }
 
     /// The authorization server to run.
-    pub(super) fn auth_server_config(&self) -> Result<Option<AuthServer>, String> {
+    pub(super) fn auth_server_config(&self) -> Result<Option<AuthServer>, FieldError> {
         let Some(server) = self.auth_server() else { return Ok(None) };
         let oidc = self.oidc_config();
-        let made = parts::auth_server::auth_server(server, oidc.as_ref(), &self.identity)?;
+        let server = config_refs::auth_server::auth_server(server, oidc.as_ref(), &self.identity)?;
         match oidc {
-            Some(oidc) if oidc.issuer != made.issuer => Err(format!(
-                "issuer: {:?} is not {:?}, whose tokens incomingAuth.oidcConfigRef accepts: make them the same",
-                made.issuer, oidc.issuer
-            )),
-            _ => Ok(Some(made)),
+            Some(oidc) if oidc.issuer != server.issuer => {
+                let message = format!(
+                    "{:?} differs from {:?}, whose tokens incomingAuth.oidcConfigRef accepts: use the same",
+                    server.issuer, oidc.issuer
+                );
+                Err(FieldError::new("issuer", message))
+            }
+            _ => Ok(Some(server)),
         }
     }
 
-    /// The policies that requests are held to.
-    pub(super) fn cedar(&self) -> Result<Option<Cedar>, AuthzProblem> {
-        let auth = &self.spec().incoming_auth;
-        if let Some(authz) = object(&self.authz) {
-            let document = parts::authz::document(&authz.spec).map_err(AuthzProblem::Invalid)?;
-            return cedar_of(&document).map(Some).map_err(AuthzProblem::Invalid);
-        }
-        let Some(authz) = &auth.authz_config else { return Ok(None) };
-        let Some(source) = &authz.config_map else {
-            let document = parts::authz::inline_document(authz).map_err(AuthzProblem::Invalid)?;
-            return cedar_of(&document).map(Some).map_err(AuthzProblem::Invalid);
+    /// The policies to enforce.
+    pub(super) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
+        let config = self.spec().incoming_auth.authz_config.as_ref();
+        let within = |error: PoliciesError| match error {
+            PoliciesError::MissingConfigMap(error) => {
+                PoliciesError::MissingConfigMap(error.within("incomingAuth"))
+            }
+            PoliciesError::InvalidConfigMap(error) => {
+                PoliciesError::InvalidConfigMap(error.within("incomingAuth"))
+            }
+            PoliciesError::Invalid(error) => PoliciesError::Invalid(error.within("incomingAuth")),
         };
-        let Some(data) = &self.policies else {
-            let message = format!("authzConfig.configMap: there is no ConfigMap {}: create it", source.name);
-            return Err(AuthzProblem::MissingConfigMap(message));
-        };
-        let text = data.get(source.key()).ok_or_else(|| {
-            let message =
-                format!("authzConfig.configMap: the ConfigMap {} has no key {}", source.name, source.key());
-            AuthzProblem::InvalidConfigMap(message)
-        })?;
-        let document =
-            parts::authz::config_map_document(authz, text).map_err(AuthzProblem::InvalidConfigMap)?;
-        cedar_of(&document).map(Some).map_err(AuthzProblem::InvalidConfigMap)
+        let document = policies(&self.authz, config, self.policies.as_deref()).map_err(within)?;
+        let is_config_map = self.authz.is_none() && config.is_some_and(|config| config.config_map.is_some());
+        let invalid = if is_config_map { PoliciesError::InvalidConfigMap } else { PoliciesError::Invalid };
+        document.as_ref().map(cedar_of).transpose().map_err(|error| within(invalid(error)))
     }
 
-    /// The upstream provider whose token policies look at, if the object names one, with the field that does.
+    /// The upstream provider whose tokens policies evaluate, if the spec names one, with the field that does.
     pub(super) fn named_provider(&self) -> Option<(&'static str, &str)> {
         let server = self.auth_server().and_then(|server| server.primary_upstream_provider.as_deref());
         let inline = self.spec().incoming_auth.authz_config.as_ref();
@@ -80,16 +74,16 @@ impl Inputs {
         self.named_provider().map(|(_, name)| name.to_owned()).or_else(first)
     }
 
-    /// What the file says of clients.
-    pub(super) fn incoming_auth(&self) -> Result<IncomingAuth, Blocked> {
-        let cedar = self.cedar().map_err(|problem| Blocked::new(problem.message()))?;
+    /// The part of the configuration file.
+    pub(super) fn incoming_auth(&self) -> Result<IncomingAuth, FieldError> {
+        let cedar = self.cedar().map_err(PoliciesError::into_error)?;
         let oidc = self.oidc_config();
         let config = object(&self.oidc);
         Ok(IncomingAuth {
             type_: self.spec().incoming_auth.type_.as_str().into(),
             oidc: config
                 .zip(oidc.as_ref())
-                .map(|(config, oidc)| parts::oidc::of_virtual_server(&config.spec, oidc)),
+                .map(|(config, oidc)| config_refs::oidc::of_virtual_server(&config.spec, oidc)),
             authz: cedar.map(|cedar| Authz {
                 type_: Authz::CEDAR.into(),
                 policies: cedar.policies,
@@ -103,14 +97,17 @@ impl Inputs {
     }
 }
 
-/// A virtual MCP server evaluates policies itself, so they must be ones that it can.
-fn cedar_of(document: &Json) -> Result<Cedar, String> {
-    let document: AuthzDocument = document.read().map_err(|error| error.to_string())?;
+/// A virtual MCP server evaluates policies itself, so they must be in Cedar.
+fn cedar_of(document: &Json) -> Result<Cedar, FieldError> {
+    const FIELD: &str = "authzConfig";
+    let document: AuthzDocument =
+        document.read().map_err(|error| FieldError::new(FIELD, error.to_string()))?;
     let type_ = document.type_;
     document.cedar.ok_or_else(|| {
-        format!(
-            "type: {type_:?} is not for a VirtualMCPServer: write policies in Cedar, as {}",
+        let message = format!(
+            "type {type_:?} is not supported by a VirtualMCPServer: write policies in Cedar, as {}",
             AuthzDocument::CEDAR
-        )
+        );
+        FieldError::new(FIELD, message)
     })
 }

@@ -8,69 +8,60 @@ use std::{
 use skep_api::{
     auth_server::EmbeddedAuthServer,
     kinds::{
-        EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPTelemetryConfig,
-        MCPToolConfig, OutgoingAuthSource, VirtualMCPCompositeToolDefinition, VirtualMCPServer,
-        VirtualMCPServerSpec,
+        ApiKind, EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig,
+        MCPTelemetryConfig, MCPToolConfig, OutgoingAuthSource, VirtualMCPCompositeToolDefinition,
+        VirtualMCPServer, VirtualMCPServerSpec,
     },
     refs::SecretKeyRef,
     vmcp,
     workload::SessionProvider,
 };
 use skep_config::objects;
-use skep_world::{ReadError, Reader, Watched};
+use skep_world::{ReadError, Reader};
 
-use super::{
-    backends::{Member, members},
-    findings::{Found, findings},
-    ways::{Ways, ways},
-};
+use super::backends::{Member, members};
 use crate::{
     build::Identity,
-    facts::{ConfigFacts, DeploymentFacts, PodFacts},
-    parts,
-    proxied::{LivePod, live_config, live_pods},
-    reference::{Reference, object},
-    settings::Settings,
-    watched::{
-        AuthzConfigs, CompositeTools, ConfigMaps, CustomResource, Deployments, EmbeddingServers,
-        ExternalAuthConfigs, Groups, OidcConfigs, Secrets, TelemetryConfigs, ToolConfigs, VirtualServers,
+    config_refs,
+    proxy_workload::{LivePod, live_config, live_pods},
+    resources::{
+        ConfigMaps, Deployments, ResolvedRef, Secrets,
+        facts::{ConfigFacts, DeploymentFacts, PodFacts},
+        kind_of, missing_key, object,
     },
+    settings::Settings,
 };
 
 /// The label `app` of virtual MCP servers.
 const APP: &str = "virtualmcpserver";
 
-type References<K> = BTreeMap<String, Reference<K>>;
+type ResolvedRefs<K> = BTreeMap<String, ResolvedRef<K>>;
 
-/// What was found.
+/// The inputs of a VirtualMCPServer.
 pub struct Inputs {
     pub(super) object: Arc<VirtualMCPServer>,
     pub(super) identity: Identity,
     pub(super) settings: Arc<Settings>,
-    pub(super) group: Reference<MCPGroup>,
+    pub(super) group: ResolvedRef<MCPGroup>,
     /// The group's members: MCPServers, then MCPRemoteProxies, then MCPServerEntries, each sorted by name.
     pub(super) members: Vec<Member>,
-    pub(super) oidc: Option<Reference<MCPOIDCConfig>>,
-    pub(super) authz: Option<Reference<MCPAuthzConfig>>,
-    pub(super) telemetry: Option<Reference<MCPTelemetryConfig>>,
-    pub(super) embedding: Option<Reference<EmbeddingServer>>,
-    /// In the order in which they are named.
-    pub(super) composite_tools: Vec<Reference<VirtualMCPCompositeToolDefinition>>,
-    pub(super) tool_configs: References<MCPToolConfig>,
-    /// Those that the object names, and those that members name.
-    pub(super) external_auths: References<MCPExternalAuthConfig>,
-    /// The ConfigMap with policies, if the object names one, with its data if it is there.
+    pub(super) oidc: Option<ResolvedRef<MCPOIDCConfig>>,
+    pub(super) authz: Option<ResolvedRef<MCPAuthzConfig>>,
+    pub(super) telemetry: Option<ResolvedRef<MCPTelemetryConfig>>,
+    pub(super) embedding: Option<ResolvedRef<EmbeddingServer>>,
+    /// In the order of the spec.
+    pub(super) composite_tools: Vec<ResolvedRef<VirtualMCPCompositeToolDefinition>>,
+    pub(super) tool_configs: ResolvedRefs<MCPToolConfig>,
+    /// Those that the object refers to, and those that members refer to.
+    pub(super) external_auths: ResolvedRefs<MCPExternalAuthConfig>,
+    /// The data of the ConfigMap with policies, if the spec names one that exists.
     pub(super) policies: Option<Arc<BTreeMap<String, String>>>,
-    /// The Secrets that the pods need, with their keys. One that is not there has none.
+    /// The Secrets that the pods need, with their keys if they exist.
     secrets: HashMap<String, Option<Arc<Vec<String>>>>,
     pub(super) deployment: Option<DeploymentFacts>,
-    /// The ConfigMap with the server's configuration.
+    /// The live ConfigMap with the server's configuration.
     pub(super) live_config: Option<Arc<ConfigFacts>>,
     pub(super) pods: Vec<LivePod>,
-    /// How the server authenticates to its backends.
-    pub(super) ways: Ways,
-    /// What all of this amounts to.
-    pub(super) found: Found,
 }
 
 impl Inputs {
@@ -79,33 +70,31 @@ impl Inputs {
         settings: Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let identity = Identity::new(VirtualServers::KIND, APP, &object.metadata);
+        let identity = Identity::new(kind_of::<VirtualMCPServer>(), APP, &object.metadata);
         let (name, spec) = (identity.name.clone(), &object.spec);
-        macro_rules! follow {
-            ($reference:expr, $kind:ty) => {
-                $reference.as_ref().map(|reference| Reference::follow::<$kind>(reader, &reference.name))
+        macro_rules! resolve {
+            ($reference:expr) => {
+                $reference.as_ref().map(|reference| ResolvedRef::resolve(reader, &reference.name))
             };
         }
         let members = members(reader, &spec.group_ref.name);
         let composite = spec.config.iter().flat_map(|config| &config.composite_tool_refs);
         let mut inputs = Self {
-            group: Reference::follow::<Groups>(reader, &spec.group_ref.name),
-            oidc: follow!(spec.incoming_auth.oidc_config_ref, OidcConfigs),
-            authz: follow!(spec.incoming_auth.authz_config_ref, AuthzConfigs),
-            telemetry: follow!(spec.telemetry_config_ref, TelemetryConfigs),
-            embedding: follow!(spec.embedding_server_ref, EmbeddingServers),
+            group: ResolvedRef::resolve(reader, &spec.group_ref.name),
+            oidc: resolve!(spec.incoming_auth.oidc_config_ref),
+            authz: resolve!(spec.incoming_auth.authz_config_ref),
+            telemetry: resolve!(spec.telemetry_config_ref),
+            embedding: resolve!(spec.embedding_server_ref),
             composite_tools: composite
-                .map(|reference| Reference::follow::<CompositeTools>(reader, &reference.name))
+                .map(|reference| ResolvedRef::resolve(reader, &reference.name))
                 .collect(),
-            tool_configs: follow_all::<ToolConfigs>(reader, tool_configs(spec)),
-            external_auths: follow_all::<ExternalAuthConfigs>(reader, external_auths(spec, &members)),
+            tool_configs: resolve_all(reader, tool_configs(spec)),
+            external_auths: resolve_all(reader, external_auths(spec, &members)),
             policies: None,
             secrets: HashMap::new(),
-            deployment: reader.get::<Deployments>(&name).map(|entry| entry.kept.facts),
+            deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
             live_config: live_config(reader, &objects::vmcp_config(&name)),
             pods: live_pods(reader, &PodFacts::proxy(APP, &name)),
-            ways: Ways::default(),
-            found: Found::default(),
             members,
             identity,
             settings,
@@ -119,8 +108,6 @@ impl Inputs {
             let keys = reader.content::<Secrets>(&name).await?;
             inputs.secrets.insert(name, keys);
         }
-        inputs.ways = ways(&inputs);
-        inputs.found = findings(&inputs);
         Ok(inputs)
     }
 
@@ -128,7 +115,7 @@ impl Inputs {
         &self.object.spec
     }
 
-    /// What the object says of the serving itself.
+    /// The configuration of the server in the spec.
     pub(super) fn config(&self) -> vmcp::Config {
         self.spec().config.clone().unwrap_or_default()
     }
@@ -141,7 +128,7 @@ impl Inputs {
         self.spec().auth_server_config.as_ref()
     }
 
-    /// Whether the server is told its backends, or looks for them itself.
+    /// Whether the configuration lists the backends, or the server discovers them.
     pub(super) fn source(&self) -> OutgoingAuthSource {
         self.spec().outgoing_auth.as_ref().and_then(|auth| auth.source).unwrap_or_default()
     }
@@ -151,12 +138,12 @@ impl Inputs {
         format!("vmcp-{}", self.identity.name)
     }
 
-    /// The ServiceAccount that is made for the server, and the Role that it has.
+    /// The name of the server's ServiceAccount and Role, if they are created for it.
     pub(super) fn account(&self) -> String {
         format!("{}-vmcp", self.identity.name)
     }
 
-    /// The Secret key with the password of Redis. What the object says of sessions stands alone.
+    /// The Secret key with the password of Redis. A spec with sessionStorage ignores the installation's.
     pub(super) fn redis_password(&self) -> Option<&SecretKeyRef> {
         match &self.spec().session_storage {
             Some(storage) => {
@@ -170,21 +157,16 @@ impl Inputs {
         }
     }
 
-    /// What must be done so that a Secret key is there, if it is not.
+    /// What to do about a Secret key that does not exist.
     pub(super) fn missing(&self, secret: &SecretKeyRef) -> Option<String> {
-        let SecretKeyRef { name, key } = secret;
-        match self.secrets.get(name) {
-            Some(Some(keys)) if keys.contains(key) => None,
-            Some(Some(_)) => Some(format!("the Secret {name} has no key {key}: add it")),
-            _ => Some(format!("there is no Secret {name}: create it with the key {key}")),
-        }
+        missing_key(secret, self.secrets.get(&secret.name).and_then(Option::as_deref))
     }
 
-    /// The Secret keys without which the pods do not start, each with the field that asks for it.
+    /// The Secret keys that the pods need to start, each with the field that refers to it.
     pub(super) fn required_secrets(&self) -> Vec<(String, &SecretKeyRef)> {
-        let oidc = object(&self.oidc).map(|oidc| parts::oidc::secrets(&oidc.spec)).unwrap_or_default();
+        let oidc = object(&self.oidc).map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default();
         let oidc = oidc.into_iter().map(|secret| ("incomingAuth.oidcConfigRef".to_owned(), secret));
-        let server = self.auth_server().map(parts::auth_server::secrets).unwrap_or_default();
+        let server = self.auth_server().map(config_refs::auth_server::secrets).unwrap_or_default();
         let server = server.into_iter().map(|(field, secret)| (format!("authServerConfig.{field}"), secret));
         let password = self.redis_password().map(|secret| ("sessionStorage.passwordRef".to_owned(), secret));
         oidc.chain(server).chain(password).collect()
@@ -194,11 +176,13 @@ impl Inputs {
         let required = self.required_secrets().into_iter().map(|(_, secret)| secret);
         let auths =
             self.external_auths.values().filter_map(|auth| Some((auth.name.as_str(), auth.object()?)));
-        let auths = auths
-            .flat_map(|(name, auth)| parts::strategy::variables(name, &auth.spec).map(|(_, secret)| secret));
+        let auths = auths.flat_map(|(name, auth)| {
+            config_refs::strategy::variables(name, &auth.spec).map(|(_, secret)| secret)
+        });
         let headers = self.members.iter().filter_map(Member::entry);
-        let headers = headers
-            .flat_map(|(name, entry)| parts::entry::secrets(name, &entry.spec).map(|(_, secret)| secret));
+        let headers = headers.flat_map(|(name, entry)| {
+            config_refs::entry::secrets(name, &entry.spec).map(|(_, secret)| secret)
+        });
         let mut names: Vec<String> =
             required.chain(auths).chain(headers).map(|secret| secret.name.clone()).collect();
         names.sort_unstable();
@@ -207,11 +191,8 @@ impl Inputs {
     }
 }
 
-fn follow_all<'a, W>(reader: &mut Reader, names: impl Iterator<Item = &'a str>) -> References<W::Object>
-where
-    W: CustomResource,
-{
-    names.map(|name| (name.to_owned(), Reference::follow::<W>(reader, name))).collect()
+fn resolve_all<'a, K: ApiKind>(reader: &mut Reader, names: impl Iterator<Item = &'a str>) -> ResolvedRefs<K> {
+    names.map(|name| (name.to_owned(), ResolvedRef::resolve(reader, name))).collect()
 }
 
 fn tool_configs(spec: &VirtualMCPServerSpec) -> impl Iterator<Item = &str> {
@@ -225,6 +206,6 @@ fn external_auths<'a>(
     members: &'a [Member],
 ) -> impl Iterator<Item = &'a str> {
     let own = spec.outgoing_auth.iter().flat_map(|auth| auth.default.iter().chain(auth.backends.values()));
-    let own = own.filter_map(|way| Some(way.external_auth_config_ref.as_ref()?.name.as_str()));
+    let own = own.filter_map(|auth| Some(auth.external_auth_config_ref.as_ref()?.name.as_str()));
     own.chain(members.iter().filter_map(Member::external_auth)).filter(|name| !name.is_empty())
 }

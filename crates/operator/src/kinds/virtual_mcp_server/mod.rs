@@ -1,66 +1,68 @@
-//! VirtualMCPServer: one MCP server that serves the tools of a whole group.
+//! VirtualMCPServer: one MCP server for the tools of a whole group.
 
+mod backend_auth;
 mod backends;
-mod checks;
-mod children;
 mod config;
 mod container;
-mod findings;
+mod desired;
+mod events;
 mod incoming;
 mod inputs;
-mod notices;
+mod spec;
 mod startup;
 mod status;
-mod ways;
+mod validate;
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use skep_api::kinds::VirtualMCPServer;
-use skep_converge::{Child, Finalizer};
+use skep_api::{
+    events::EventReason,
+    kinds::{VirtualMCPServer, VirtualMCPServerStatus},
+};
+use skep_converge::{Child, Error};
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    driver::{Blocked, Controller, Outcome},
-    notice::Notice,
+    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
     settings::Settings,
-    watched::VirtualServers,
 };
 use inputs::Inputs;
 
-/// The controller of VirtualMCPServers.
-pub struct VirtualMcpServers {
-    settings: Arc<Settings>,
-}
-
-impl VirtualMcpServers {
-    /// A controller with the settings of the installation.
-    pub fn new(settings: Arc<Settings>) -> Self {
-        Self { settings }
-    }
-}
-
-impl Controller for VirtualMcpServers {
-    type Resource = VirtualServers;
+/// It has no finalizer: all its children have an owner, and the garbage collector deletes them.
+impl Controller for VirtualMCPServer {
     type Inputs = Inputs;
 
-    const MANAGER: &'static str = "skep-virtualmcpserver";
-    /// All that belongs to it has an owner, and the garbage collector finds it.
-    const FINALIZER: Option<Finalizer> = None;
+    const HAS_PODS: bool = true;
 
-    async fn resolve(&self, object: Arc<VirtualMCPServer>, reader: &mut Reader) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, self.settings.clone(), reader).await
+    async fn resolve(
+        object: Arc<Self>,
+        settings: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Inputs, ReadError> {
+        Inputs::resolve(object, settings.clone(), reader).await
     }
 
-    fn desired(&self, inputs: &Inputs) -> Result<Vec<Child>, Blocked> {
-        children::children(inputs)
+    fn validate(inputs: &Inputs) -> Validation {
+        validate::validate(inputs)
     }
 
-    fn status(&self, inputs: &Inputs, outcome: &Outcome, now: &Time) -> Child {
-        status::status(inputs, outcome, now)
+    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
+        desired::children(inputs)
     }
 
-    fn notices(&self, inputs: &Inputs, outcome: &Outcome) -> Vec<Notice> {
-        notices::notices(inputs, outcome)
+    fn status(
+        inputs: &Inputs,
+        _: &Validation,
+        outcome: &Outcome,
+    ) -> (VirtualMCPServerStatus, Vec<Condition>) {
+        status::status(inputs, outcome)
+    }
+
+    fn events(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> Vec<Event> {
+        events::events(inputs, outcome)
+    }
+
+    fn failure(inputs: &Inputs, error: &Error) -> EventReason {
+        events::failure(inputs, error)
     }
 }

@@ -1,4 +1,4 @@
-//! What the process refuses when it starts. It is said before: pods that run go on running, and none crashes.
+//! What the server rejects at startup. It is validated before, so that running pods stay and no new one crashes.
 
 use std::time::Duration;
 
@@ -6,89 +6,88 @@ use skep_api::{
     kinds::VirtualMCPServerSpec,
     vmcp::{Aggregation, Config, ConflictResolution, EmbeddingProvider, Optimizer, ToolVisibility},
 };
+use skep_config::FieldError;
 
 use super::config::HALF_A_MINUTE;
 
-/// How long a health check may take, unless something else is said.
+/// The default timeout of a health check.
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The first thing that would be refused. Each message begins with the field.
-pub(super) fn check(spec: &VirtualMCPServerSpec, config: &Config) -> Result<(), String> {
-    check_health_checks(config)?;
-    if let Some(aggregation) = &config.aggregation {
-        check_order(aggregation).map_err(|error| format!("config.aggregation.{error}"))?;
-    }
-    if let Some(optimizer) = &config.optimizer {
-        check_search(optimizer).map_err(|error| format!("config.optimizer.{error}"))?;
-    }
-    check_search_with_policies(spec, config)
+/// Everything that the server would reject.
+pub(super) fn check(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    errors.extend(check_health_checks(config));
+    let order = config.aggregation.as_ref().and_then(check_order);
+    errors.extend(order.map(|error| error.within("config.aggregation")));
+    let search = config.optimizer.iter().flat_map(check_search);
+    errors.extend(search.map(|error| error.within("config.optimizer")));
+    errors.extend(check_search_with_policies(spec, config));
+    errors
 }
 
-fn check_health_checks(config: &Config) -> Result<(), String> {
-    let handling = config.operational.as_ref().and_then(|operational| operational.failure_handling.as_ref());
-    let Some(handling) = handling else { return Ok(()) };
-    // One that is no duration is told of by who passes it on.
-    let time = |said: &Option<skep_api::Duration>, default| {
-        let said = said.as_ref().and_then(|said| said.to_std().ok());
-        said.filter(|time| !time.is_zero()).unwrap_or(default)
+fn check_health_checks(config: &Config) -> Option<FieldError> {
+    let handling = config.operational.as_ref()?.failure_handling.as_ref()?;
+    // A value that is not a duration is reported by its own check.
+    let time = |value: &Option<skep_api::Duration>, default| {
+        let value = value.as_ref().and_then(|value| value.to_std().ok());
+        value.filter(|time| !time.is_zero()).unwrap_or(default)
     };
     let timeout = time(&handling.health_check_timeout, HEALTH_CHECK_TIMEOUT);
     let interval = time(&handling.health_check_interval, HALF_A_MINUTE);
-    if timeout < interval {
-        return Ok(());
-    }
-    Err(format!(
-        "config.operational.failureHandling.healthCheckTimeout: {timeout:?} is not shorter than healthCheckInterval, \
-         which is {interval:?}: shorten it, or check less often"
-    ))
+    let message = format!("{timeout:?} must be shorter than healthCheckInterval, which is {interval:?}");
+    (timeout >= interval)
+        .then(|| FieldError::new("config.operational.failureHandling.healthCheckTimeout", message))
 }
 
-fn check_order(aggregation: &Aggregation) -> Result<(), String> {
-    // Where nothing is shown unless it is named, a backend of which nothing is said has no say in a conflict.
-    let hidden = aggregation.default_tool_visibility == Some(ToolVisibility::Deny)
+fn check_order(aggregation: &Aggregation) -> Option<FieldError> {
+    // With deny by default, a backend without an entry shows no tools, so it cannot win a conflict.
+    let is_hidden = aggregation.default_tool_visibility == Some(ToolVisibility::Deny)
         && aggregation.conflict_resolution == Some(ConflictResolution::Priority);
-    let named = |backend: &&String| aggregation.tools.iter().any(|tools| tools.workload == **backend);
-    let order = aggregation.conflict_resolution_config.iter().flat_map(|config| &config.priority_order);
-    match order.into_iter().find(|backend| hidden && !named(backend)) {
-        Some(backend) => Err(format!(
-            "conflictResolutionConfig.priorityOrder: {backend:?} is not among tools, and none of its tools is shown, as \
-             defaultToolVisibility is deny: add it there, or leave it out here"
-        )),
-        None => Ok(()),
-    }
+    let is_named = |backend: &&String| aggregation.tools.iter().any(|tools| tools.workload == **backend);
+    let mut order = aggregation.conflict_resolution_config.iter().flat_map(|config| &config.priority_order);
+    let backend = order.find(|backend| is_hidden && !is_named(backend))?;
+    let message = format!(
+        "{backend:?} has no entry in tools, and defaultToolVisibility deny hides its tools: add an entry, or remove it \
+         here"
+    );
+    Some(FieldError::new("conflictResolutionConfig.priorityOrder", message))
 }
 
-fn check_search(optimizer: &Optimizer) -> Result<(), String> {
-    let asks_openai = optimizer.embedding_provider == Some(EmbeddingProvider::OpenAi);
-    if asks_openai && optimizer.embedding_model.as_deref().unwrap_or_default().is_empty() {
-        return Err("embeddingModel: name a model, as embeddingProvider is openai".into());
+fn check_search(optimizer: &Optimizer) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let uses_openai = optimizer.embedding_provider == Some(EmbeddingProvider::OpenAi);
+    if uses_openai && optimizer.embedding_model.as_deref().unwrap_or_default().is_empty() {
+        errors.push(FieldError::new("embeddingModel", "must be set, because embeddingProvider is openai"));
     }
-    for (field, said, most) in [
+    for (field, value, max) in [
         ("hybridSearchSemanticRatio", &optimizer.hybrid_search_semantic_ratio, 1.0),
         ("semanticDistanceThreshold", &optimizer.semantic_distance_threshold, 2.0),
     ] {
-        let Some(text) = said.as_deref().filter(|text| !text.is_empty()) else { continue };
-        if !text.parse::<f64>().is_ok_and(|number| (0.0..=most).contains(&number)) {
-            return Err(format!("{field}: {text:?} is not a number from 0 to {most}"));
+        let Some(text) = value.as_deref().filter(|text| !text.is_empty()) else { continue };
+        if !text.parse::<f64>().is_ok_and(|number| (0.0..=max).contains(&number)) {
+            errors.push(FieldError::new(field, format!("{text:?} must be a number from 0 to {max}")));
         }
     }
-    Ok(())
+    errors
 }
 
-/// A search hides which tool is called from whoever decides about calls.
-fn check_search_with_policies(spec: &VirtualMCPServerSpec, config: &Config) -> Result<(), String> {
+/// A search hides from policies which tool is called.
+fn check_search_with_policies(spec: &VirtualMCPServerSpec, config: &Config) -> Option<FieldError> {
     let auth = &spec.incoming_auth;
     let policies = match (&auth.authz_config, &auth.authz_config_ref) {
         (Some(_), _) => "incomingAuth.authzConfig",
         (None, Some(_)) => "incomingAuth.authzConfigRef",
-        (None, None) => return Ok(()),
+        (None, None) => return None,
     };
     let search = match (&config.optimizer, &spec.embedding_server_ref) {
         (Some(_), _) => "config.optimizer",
         (None, Some(_)) => "embeddingServerRef",
-        (None, None) => return Ok(()),
+        (None, None) => return None,
     };
-    Err(format!("{search}: a search for tools cannot be held to policies: leave out this, or {policies}"))
+    Some(FieldError::new(
+        search,
+        format!("policies cannot be enforced on a tool search: remove this, or {policies}"),
+    ))
 }
 
 #[cfg(test)]
@@ -97,16 +96,16 @@ mod tests {
 
     use super::*;
 
-    fn refused(config: Value, more: Value) -> Option<String> {
+    fn rejected_field(config: Value, more: Value) -> Option<String> {
         let mut spec = json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let spec: VirtualMCPServerSpec = serde_json::from_value(spec).unwrap();
-        let message = check(&spec, &serde_json::from_value(config).unwrap()).err()?;
-        Some(message.split_once(": ").unwrap().0.to_owned())
+        let errors = check(&spec, &serde_json::from_value(config).unwrap());
+        errors.first().map(|error| error.field.to_string())
     }
 
     #[test]
-    fn what_would_be_refused_is_told_by_its_field() {
+    fn what_the_server_would_reject_is_reported_by_its_field() {
         let policies = json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": "a"}}});
         let embeddings = json!({
             "incomingAuth": policies["incomingAuth"], "embeddingServerRef": {"name": "e"},
@@ -129,7 +128,7 @@ mod tests {
                 "config.optimizer.embeddingModel",
             ),
         ] {
-            assert_eq!(refused(config, more), Some(field.to_owned()));
+            assert_eq!(rejected_field(config, more), Some(field.to_owned()));
         }
         for config in [
             json!({}),
@@ -137,8 +136,8 @@ mod tests {
             handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "4999ms"})),
             json!({"optimizer": {"hybridSearchSemanticRatio": "1", "semanticDistanceThreshold": ".5"}}),
         ] {
-            assert_eq!(refused(config, json!({})), None);
+            assert_eq!(rejected_field(config, json!({})), None);
         }
-        assert_eq!(refused(json!({}), policies), None);
+        assert_eq!(rejected_field(json!({}), policies), None);
     }
 }

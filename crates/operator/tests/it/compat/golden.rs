@@ -1,5 +1,9 @@
 //! The golden folders: what was given to ToolHive's operator, and what it made of it.
 
+use crate::kinds::{
+    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
+    Registries, RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
+};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -14,37 +18,33 @@ use kube::{
 use regex::Regex;
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::{
-    settings::Settings,
-    watched::{
-        AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-        Registries, RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
-    },
-};
+use skep_operator::settings::Settings;
 use skep_testkit::Namespace;
 use skep_world::Watched;
 
 /// The kinds that the operator works on today.
-pub(super) const KINDS: [Kind; 14] = [
-    Servers::KIND,
-    RemoteProxies::KIND,
-    Entries::KIND,
-    VirtualServers::KIND,
-    Groups::KIND,
-    Registries::KIND,
-    CompositeTools::KIND,
-    EmbeddingServers::KIND,
-    AuthzConfigs::KIND,
-    ExternalAuthConfigs::KIND,
-    OidcConfigs::KIND,
-    TelemetryConfigs::KIND,
-    ToolConfigs::KIND,
-    WebhookConfigs::KIND,
-];
+pub(super) fn kinds() -> [Kind; 14] {
+    [
+        Servers::kind(),
+        RemoteProxies::kind(),
+        Entries::kind(),
+        VirtualServers::kind(),
+        Groups::kind(),
+        Registries::kind(),
+        CompositeTools::kind(),
+        EmbeddingServers::kind(),
+        AuthzConfigs::kind(),
+        ExternalAuthConfigs::kind(),
+        OidcConfigs::kind(),
+        TelemetryConfigs::kind(),
+        ToolConfigs::kind(),
+        WebhookConfigs::kind(),
+    ]
+}
 
 /// The kind of an object that the operator works on.
 pub(super) fn kind_of(object: &Value) -> Option<Kind> {
-    KINDS.into_iter().find(|kind| object["kind"] == *kind.kind)
+    kinds().into_iter().find(|kind| object["kind"] == *kind.kind)
 }
 
 /// The settings with which the golden objects were made.
@@ -69,8 +69,8 @@ pub(super) fn folders() -> Vec<PathBuf> {
     all
 }
 
-/// Does something with every folder, and returns what came of it. Each has a namespace and an operator of its own, and they
-/// mostly wait: so some are worked on at once.
+/// Runs a function for every folder, and returns the results. Each has its own namespace and operator, and mostly
+/// waits, so several run in parallel.
 pub(super) async fn each<T, F: Future<Output = T>>(work: impl Fn(PathBuf) -> F) -> Vec<T> {
     stream::iter(folders()).map(work).buffered(3).collect().await
 }
@@ -161,7 +161,7 @@ pub(super) fn with_our_configuration(mut object: Value) -> Value {
 /// The pods of an EmbeddingServer as they are here. Entered in docs/compatibility.md: they have fewer rights.
 pub(super) fn with_least_rights(mut object: Value) -> Value {
     let owner = &object["metadata"]["ownerReferences"][0]["kind"];
-    if object["kind"] == "StatefulSet" && owner == EmbeddingServers::KIND.kind {
+    if object["kind"] == "StatefulSet" && owner == EmbeddingServers::kind().kind {
         object["spec"]["template"]["spec"]["containers"][0]["securityContext"] = json!({
             "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -170,8 +170,8 @@ pub(super) fn with_least_rights(mut object: Value) -> Value {
     object
 }
 
-/// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply knows
-/// variables by their names, so the second of two equal ones goes.
+/// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply
+/// identifies variables by their names, so the second of two equal ones is dropped.
 pub(super) fn without_duplicate_variables(mut object: Value) -> Value {
     let containers = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten() {

@@ -1,18 +1,18 @@
 //! The same objects and the same status, but for what docs/compatibility.md enters.
 
+use crate::kinds::{EmbeddingServers, Groups, Registries, VirtualServers};
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::{Value, json};
 use skep_config::{annotations, labels, paths};
 use skep_converge::Kind;
-use skep_operator::watched::{EmbeddingServers, Groups, Registries, VirtualServers};
 use skep_testkit::json::condition;
 use skep_world::Watched;
 
 use super::golden;
 use crate::fixture::{Fixture, without_checksums};
 
-/// What is not for us to say: identities, times, and what the cluster assigns.
+/// What we do not control: identities, times, and what the cluster assigns.
 fn comparable(mut object: Value, namespace: &str) -> Value {
     let metadata = object["metadata"].as_object_mut().unwrap();
     for key in ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"] {
@@ -99,18 +99,18 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
         }
         let ours = fixture.object(golden::kind_of(&theirs).unwrap(), name).await.unwrap();
         // Entered in docs/compatibility.md: these need no finalizer.
-        if ![Groups::KIND.kind, EmbeddingServers::KIND.kind, Registries::KIND.kind].contains(&kind) {
+        if ![Groups::kind().kind, EmbeddingServers::kind().kind, Registries::kind().kind].contains(&kind) {
             let finalizers = ours.metadata.finalizers.clone().unwrap_or_default();
             assert_eq!(json!(finalizers), theirs["finalizers"], "{kind} {name}");
         }
-        if kind == VirtualServers::KIND.kind && is_refused_at_start(&ours.data["spec"]) {
+        if kind == VirtualServers::kind().kind && is_refused_at_start(&ours.data["spec"]) {
             assert_eq!(condition(&ours, "Valid")["status"], "False", "{name}");
             continue;
         }
         let what = format!("the status of {kind} {name}");
         let (mut theirs, mut ours) = (theirs["status"].clone(), ours.data["status"].clone());
-        if kind == VirtualServers::KIND.kind && theirs["url"].is_null() {
-            said_anyway(&mut theirs, &mut ours);
+        if kind == VirtualServers::kind().kind && theirs["url"].is_null() {
+            drop_additional_status(&mut theirs, &mut ours);
         }
         differences.extend(difference(&what, &summary(kind, &theirs), &summary(kind, &ours)));
     }
@@ -124,8 +124,8 @@ fn is_refused_at_start(spec: &Value) -> bool {
     searches && !(auth["authzConfig"].is_null() && auth["authzConfigRef"].is_null())
 }
 
-/// Entered in docs/compatibility.md: a server that waits for something says that it is not ready, and where it will be.
-fn said_anyway(theirs: &mut Value, ours: &mut Value) {
+/// Entered in docs/compatibility.md: a waiting server reports that it is not ready, and its future address.
+fn drop_additional_status(theirs: &mut Value, ours: &mut Value) {
     for status in [theirs, ours] {
         status.as_object_mut().unwrap().remove("url");
         let conditions = status["conditions"].as_array_mut().unwrap();
@@ -136,10 +136,10 @@ fn said_anyway(theirs: &mut Value, ours: &mut Value) {
 /// Conditions are compared by type, status and reason; hashes by whether they are there.
 fn summary(kind: &str, status: &Value) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    // Entered in docs/compatibility.md: a configuration whose Secrets are not there says so.
+    // Entered in docs/compatibility.md: a configuration reports missing Secrets.
     let conditions = conditions.filter(|condition| condition["type"] != "ReferencesResolved");
-    // The same: only here does an EmbeddingServer say whether it is ready.
-    let silent = kind == EmbeddingServers::KIND.kind;
+    // The same: only here does an EmbeddingServer have the condition Ready.
+    let silent = kind == EmbeddingServers::kind().kind;
     let conditions = conditions.filter(|condition| !silent || condition["type"] != "Ready");
     let conditions: BTreeMap<String, String> = conditions
         .map(|c| (c["type"].as_str().unwrap().into(), format!("{} {}", c["status"], c["reason"])))

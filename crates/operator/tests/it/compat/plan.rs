@@ -1,13 +1,11 @@
-//! A plan for a cluster that ToolHive's operator has filled: what it says is what then happens.
+//! A plan for a cluster of ToolHive's operator predicts what then happens.
 
+use skep_operator::resources::{Deployments, Secrets, StatefulSets};
 use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 use skep_converge::{Kind, Write};
-use skep_operator::{
-    plan::Verdict,
-    watched::{Deployments, Secrets, StatefulSets},
-};
+use skep_operator::reconcile::Verdict;
 use skep_world::Watched;
 
 use super::{
@@ -15,14 +13,14 @@ use super::{
     takeover::{left_by_toolhive, taken_over},
 };
 use crate::{
-    fixture::{CHILDREN, Fixture},
+    fixture::{Fixture, children},
     plan::plans,
 };
 
 /// The pod templates of a namespace, by kind and name.
 async fn templates(fixture: &Fixture) -> BTreeMap<String, Value> {
     let mut templates = BTreeMap::new();
-    for kind in [Deployments::KIND, StatefulSets::KIND] {
+    for kind in [Deployments::kind(), StatefulSets::kind()] {
         for mut object in fixture.objects(kind).await {
             let name = object["metadata"]["name"].as_str().unwrap().to_owned();
             templates.insert(format!("{} {name}", kind.kind), object["spec"]["template"].take());
@@ -33,11 +31,14 @@ async fn templates(fixture: &Fixture) -> BTreeMap<String, Value> {
 
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-async fn what_toolhive_made_would_be_taken_over_as_it_then_is() {
-    let kinds: Vec<Kind> =
-        golden::KINDS.into_iter().chain(CHILDREN).chain([StatefulSets::KIND, Secrets::KIND]).collect();
+async fn the_plan_of_a_takeover_predicts_its_result() {
+    let kinds: Vec<Kind> = golden::kinds()
+        .into_iter()
+        .chain(children())
+        .chain([StatefulSets::kind(), Secrets::kind()])
+        .collect();
     let rolled = golden::each(async |folder| rolled(&folder, &kinds).await).await.concat();
-    assert_eq!(rolled.len(), 3, "docs/compatibility.md tells what rolls once: {rolled:#?}");
+    assert_eq!(rolled.len(), 3, "docs/compatibility.md lists what rolls once: {rolled:#?}");
 }
 
 /// The pods that are replaced in one folder, which are those that were planned to be.

@@ -1,12 +1,12 @@
 //! A cluster that ToolHive's operator has filled is taken over, and no pod rolls.
 
+use crate::kinds::VirtualServers;
 use std::{collections::BTreeMap, path::Path};
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_config::{annotations::CONTENT_CHECKSUM, labels};
 use skep_converge::Kind;
-use skep_operator::watched::VirtualServers;
 use skep_world::Watched;
 
 use super::golden;
@@ -50,7 +50,8 @@ fn checksum(config_map: &Value) -> String {
     skep_config::checksum(&data, &labels, &BTreeMap::new())
 }
 
-/// A namespace as ToolHive's operator has left it, and no operator: the objects that it has worked on, and their children.
+/// A namespace as ToolHive's operator left it, without an operator: the objects that it reconciled, and their
+/// children.
 pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, String)>, Vec<Value>) {
     let fixture = Fixture::with(golden::settings()).await.stopped().await;
     let names = golden::create_inputs(&fixture.test, folder).await;
@@ -81,7 +82,7 @@ const FORGOTTEN: &str = "Forgotten";
 
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-async fn what_toolhive_made_is_taken_over_and_no_pod_rolls() {
+async fn objects_of_toolhive_are_taken_over_and_no_pod_rolls() {
     golden::each(async |folder| taken_over_as_it_is(&folder).await).await;
 }
 
@@ -107,7 +108,7 @@ async fn taken_over_as_it_is(folder: &Path) {
             similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
             // Entered in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
             // Deployment, and not of its pods.
-            let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::KIND.kind;
+            let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::kind().kind;
             let changes = if hashed || wanted != *child { 1 } else { 0 };
             assert_eq!(live.metadata.generation, Some(1 + changes), "{what} was changed");
         }
@@ -179,7 +180,7 @@ fn status_is_ours(object: &DynamicObject, what: &str) {
     assert!(reporters[0].starts_with("skep-"), "{what} is reported by {reporters:?}");
 }
 
-/// What ToolHive wrote and is not wanted any more goes, as if we had written it.
+/// Fields of ToolHive that are no longer desired are removed, as if they were ours.
 async fn later_removals_work(fixture: &Fixture, names: &[(Kind, String)]) {
     for (kind, name) in names {
         let object = fixture.object(*kind, name).await.unwrap();

@@ -1,10 +1,12 @@
 //! The same for the kinds that are no proxy in front of one server.
 
+use crate::kinds::{
+    EmbeddingServers, Entries, Groups, OidcConfigs, Registries, TelemetryConfigs, VirtualServers,
+};
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{
-    ConfigMaps, Deployments, EmbeddingServers, Entries, Groups, OidcConfigs, Registries, RoleBindings, Roles,
-    ServiceAccounts, Services, StatefulSets, TelemetryConfigs, VirtualServers,
+use skep_operator::resources::{
+    ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets,
 };
 use skep_world::Watched;
 
@@ -14,37 +16,49 @@ use crate::{
     virtual_server::{certificates, secret},
 };
 
-/// The children of a VirtualMCPServer called front. The Secret for its sessions is not among them: it is made once, and
-/// belongs to nobody then.
-const OF_A_VIRTUAL_SERVER: [(Kind, &str); 6] = [
-    (ServiceAccounts::KIND, "front-vmcp"),
-    (Roles::KIND, "front-vmcp"),
-    (RoleBindings::KIND, "front-vmcp"),
-    (ConfigMaps::KIND, "front-vmcp-config"),
-    (Services::KIND, "vmcp-front"),
-    (Deployments::KIND, "front"),
-];
+/// The children of a VirtualMCPServer called front. The Secret for its sessions is not among them: it is created
+/// once, and not owned afterwards.
+fn of_a_virtual_server() -> [(Kind, &'static str); 6] {
+    [
+        (ServiceAccounts::kind(), "front-vmcp"),
+        (Roles::kind(), "front-vmcp"),
+        (RoleBindings::kind(), "front-vmcp"),
+        (ConfigMaps::kind(), "front-vmcp-config"),
+        (Services::kind(), "vmcp-front"),
+        (Deployments::kind(), "front"),
+    ]
+}
 
 /// The children of an EmbeddingServer called emb.
-const OF_AN_EMBEDDING_SERVER: [(Kind, &str); 2] = [(StatefulSets::KIND, "emb"), (Services::KIND, "emb")];
+fn of_an_embedding_server() -> [(Kind, &'static str); 2] {
+    [(StatefulSets::kind(), "emb"), (Services::kind(), "emb")]
+}
 
 /// The children of an MCPRegistry called reg.
-const OF_A_REGISTRY: [(Kind, &str); 6] = [
-    (ConfigMaps::KIND, "reg-registry-server-config"),
-    (ServiceAccounts::KIND, "reg-registry-api"),
-    (Roles::KIND, "reg-registry-api"),
-    (RoleBindings::KIND, "reg-registry-api"),
-    (Deployments::KIND, "reg-api"),
-    (Services::KIND, "reg-api"),
-];
+fn of_a_registry() -> [(Kind, &'static str); 6] {
+    [
+        (ConfigMaps::kind(), "reg-registry-server-config"),
+        (ServiceAccounts::kind(), "reg-registry-api"),
+        (Roles::kind(), "reg-registry-api"),
+        (RoleBindings::kind(), "reg-registry-api"),
+        (Deployments::kind(), "reg-api"),
+        (Services::kind(), "reg-api"),
+    ]
+}
 
 const fn owner(manager: &'static str, kind: Kind, name: &'static str) -> Place<'static> {
     Place { manager, kind, name, subresource: None }
 }
 
-const VIRTUAL_SERVER: Place<'_> = owner("skep-virtualmcpserver", VirtualServers::KIND, "front");
-const EMBEDDING_SERVER: Place<'_> = owner("skep-embeddingserver", EmbeddingServers::KIND, "emb");
-const REGISTRY: Place<'_> = owner("skep-mcpregistry", Registries::KIND, "reg");
+fn virtual_server() -> Place<'static> {
+    owner("skep-virtualmcpserver", VirtualServers::kind(), "front")
+}
+fn embedding_server() -> Place<'static> {
+    owner("skep-embeddingserver", EmbeddingServers::kind(), "emb")
+}
+fn registry() -> Place<'static> {
+    owner("skep-mcpregistry", Registries::kind(), "reg")
+}
 
 /// Creates the object, waits until it has its children, and makes each drift of them.
 async fn try_children_of(
@@ -86,19 +100,19 @@ async fn each_field_of_a_virtual_servers_children_is_put_back_alone_by_one_write
     certificates(&fixture, "ca").await;
     let bundle = json!({"configMapRef": {"name": "ca", "key": "ca.crt"}});
     let key = json!({"name": "s", "key": "k"});
-    fixture.create(Groups::KIND, "all", json!({})).await;
+    fixture.create(Groups::kind(), "all", json!({})).await;
     let oidc = json!({"issuer": "https://as.example", "clientSecretRef": key, "caBundleRef": bundle});
-    fixture.create(OidcConfigs::KIND, "idp", json!({"type": "inline", "inline": oidc})).await;
+    fixture.create(OidcConfigs::kind(), "idp", json!({"type": "inline", "inline": oidc})).await;
     let otel = json!({
         "enabled": true, "endpoint": "https://otel.example", "tracing": {"enabled": true}, "caBundleRef": bundle,
     });
-    fixture.create(TelemetryConfigs::KIND, "otel", json!({"openTelemetry": otel})).await;
+    fixture.create(TelemetryConfigs::kind(), "otel", json!({"openTelemetry": otel})).await;
     let entry = json!({
         "remoteUrl": "https://ext.example/mcp", "transport": "sse", "groupRef": {"name": "all"},
         "caBundleRef": bundle,
         "headerForward": {"addHeadersFromSecret": [{"headerName": "X-Key", "valueSecretRef": key}]},
     });
-    fixture.create(Entries::KIND, "ext", entry).await;
+    fixture.create(Entries::kind(), "ext", entry).await;
     let spec = json!({
         "groupRef": {"name": "all"},
         "telemetryConfigRef": {"name": "otel"},
@@ -125,7 +139,7 @@ async fn each_field_of_a_virtual_servers_children_is_put_back_alone_by_one_write
         },
         "podTemplateSpec": pod_template("vmcp"),
     });
-    let drifts = try_children_of(fixture, VIRTUAL_SERVER, spec, &OF_A_VIRTUAL_SERVER).await;
+    let drifts = try_children_of(fixture, virtual_server(), spec, &of_a_virtual_server()).await;
     assert!(drifts > 200, "only {drifts} drifts could be made");
 }
 
@@ -147,7 +161,7 @@ async fn each_field_of_an_embedding_servers_children_is_put_back_alone_by_one_wr
         },
         "podTemplateSpec": pod_template("embedding"),
     });
-    let drifts = try_children_of(fixture, EMBEDDING_SERVER, spec, &OF_AN_EMBEDDING_SERVER).await;
+    let drifts = try_children_of(fixture, embedding_server(), spec, &of_an_embedding_server()).await;
     assert!(drifts > 90, "only {drifts} drifts could be made");
 }
 
@@ -164,14 +178,14 @@ async fn each_field_of_a_registrys_children_is_put_back_alone_by_one_write() {
         "volumeMounts": [{"name": "data", "mountPath": "/data"}],
         "podTemplateSpec": pod_template("registry-api"),
     });
-    let drifts = try_children_of(fixture, REGISTRY, spec, &OF_A_REGISTRY).await;
+    let drifts = try_children_of(fixture, registry(), spec, &of_a_registry()).await;
     assert!(drifts > 150, "only {drifts} drifts could be made");
 }
 
 #[tokio::test]
 async fn each_field_of_their_status_is_put_back_alone_by_one_write() {
     let fixture = Fixture::new().await;
-    // Each asks for what is not there, so that much is said of it.
+    // Each refers to missing objects, so that it has many conditions.
     let front = json!({
         "groupRef": {"name": "absent"}, "telemetryConfigRef": {"name": "absent"}, "replicas": 2,
         "incomingAuth": {"type": "oidc", "oidcConfigRef": {"name": "absent", "audience": "a"}},
@@ -182,7 +196,7 @@ async fn each_field_of_their_status_is_put_back_alone_by_one_write() {
     let emb = json!({"hfTokenSecretRef": secret, "podTemplateSpec": template});
     let reg = json!({"configYAML": "a: 1\n", "pgpassSecretRef": secret, "podTemplateSpec": template});
     for (owner, spec, least) in
-        [(VIRTUAL_SERVER, front, 30), (EMBEDDING_SERVER, emb, 12), (REGISTRY, reg, 12)]
+        [(virtual_server(), front, 30), (embedding_server(), emb, 12), (registry(), reg, 12)]
     {
         fixture.create(owner.kind, owner.name, spec).await;
         fixture.settle_any(owner.kind, owner.name).await;

@@ -4,6 +4,8 @@
 mod further_kinds;
 mod leaves;
 
+use crate::kinds::{RemoteProxies, Servers};
+use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -11,9 +13,6 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPRemoteProxy, MCPServer};
 use skep_converge::Kind;
-use skep_operator::watched::{
-    ConfigMaps, Deployments, RemoteProxies, RoleBindings, Roles, Servers, ServiceAccounts, Services,
-};
 use skep_testkit::fixtures::{TestOidcConfig, TestRemoteProxy, TestServer};
 use skep_world::Watched;
 use tokio::time::timeout;
@@ -37,31 +36,37 @@ impl Place<'_> {
 }
 
 /// The children of an MCPServer called fetch.
-const OF_A_SERVER: [(Kind, &str); 7] = [
-    (ServiceAccounts::KIND, "fetch-proxy-runner"),
-    (ServiceAccounts::KIND, "fetch-sa"),
-    (Roles::KIND, "fetch-proxy-runner"),
-    (RoleBindings::KIND, "fetch-proxy-runner"),
-    (ConfigMaps::KIND, "fetch-runconfig"),
-    (Services::KIND, "mcp-fetch-proxy"),
-    (Deployments::KIND, "fetch"),
-];
+fn of_a_server() -> [(Kind, &'static str); 7] {
+    [
+        (ServiceAccounts::kind(), "fetch-proxy-runner"),
+        (ServiceAccounts::kind(), "fetch-sa"),
+        (Roles::kind(), "fetch-proxy-runner"),
+        (RoleBindings::kind(), "fetch-proxy-runner"),
+        (ConfigMaps::kind(), "fetch-runconfig"),
+        (Services::kind(), "mcp-fetch-proxy"),
+        (Deployments::kind(), "fetch"),
+    ]
+}
 
 /// The children of an MCPRemoteProxy called fetch.
-const OF_A_REMOTE_PROXY: [(Kind, &str); 7] = [
-    (ServiceAccounts::KIND, "fetch-remote-proxy-runner"),
-    (Roles::KIND, "fetch-remote-proxy-runner"),
-    (RoleBindings::KIND, "fetch-remote-proxy-runner"),
-    (ConfigMaps::KIND, "fetch-authz-inline"),
-    (ConfigMaps::KIND, "fetch-runconfig"),
-    (Services::KIND, "mcp-fetch-remote-proxy"),
-    (Deployments::KIND, "fetch"),
-];
+fn of_a_remote_proxy() -> [(Kind, &'static str); 7] {
+    [
+        (ServiceAccounts::kind(), "fetch-remote-proxy-runner"),
+        (Roles::kind(), "fetch-remote-proxy-runner"),
+        (RoleBindings::kind(), "fetch-remote-proxy-runner"),
+        (ConfigMaps::kind(), "fetch-authz-inline"),
+        (ConfigMaps::kind(), "fetch-runconfig"),
+        (Services::kind(), "mcp-fetch-remote-proxy"),
+        (Deployments::kind(), "fetch"),
+    ]
+}
 
-const SERVER: Place<'_> =
-    Place { manager: "skep-mcpserver", kind: Servers::KIND, name: "fetch", subresource: None };
-const REMOTE_PROXY: Place<'_> =
-    Place { manager: "skep-mcpremoteproxy", kind: RemoteProxies::KIND, name: "fetch", subresource: None };
+fn server_place() -> Place<'static> {
+    Place { manager: "skep-mcpserver", kind: Servers::kind(), name: "fetch", subresource: None }
+}
+fn remote_proxy_place() -> Place<'static> {
+    Place { manager: "skep-mcpremoteproxy", kind: RemoteProxies::kind(), name: "fetch", subresource: None }
+}
 
 /// What is comparable of an object: all but what each write changes.
 fn content(object: &DynamicObject) -> Value {
@@ -76,7 +81,7 @@ fn content(object: &DynamicObject) -> Value {
     value
 }
 
-/// The object right after the change, before anybody can have put it back.
+/// The object right after the change, before it can have been reverted.
 async fn patched(fixture: &Fixture, place: Place<'_>, operation: &Value) -> Option<DynamicObject> {
     let subresource = place.subresource.map(|name| format!("/{name}")).unwrap_or_default();
     let path = place.kind.path(Some(fixture.test.name()));
@@ -156,7 +161,7 @@ async fn try_children(fixture: &Fixture, manager: &'static str, children: &[(Kin
     join_all(places.map(|place| try_all(fixture, place))).await.into_iter().sum()
 }
 
-/// The same for what is said of an object: each field of it, a whole condition, all of them, and everything.
+/// The same for a status: each field of it, a whole condition, all conditions, and the whole status.
 async fn try_status(fixture: &Fixture, owner: Place<'_>) -> usize {
     let removals = ["/status/conditions/0", "/status/conditions", "/status"];
     let removals = removals.map(|path| json!({"op": "remove", "path": path}));
@@ -184,7 +189,7 @@ async fn each_field_that_the_operator_owns_is_put_back_alone_by_one_write() {
     server.spec.resources =
         serde_json::from_value(json!({"limits": {"cpu": "0.5", "memory": "128Mi"}})).unwrap();
     fixture.settled(&server).await;
-    let drifts = try_children(&fixture, SERVER.manager, &OF_A_SERVER).await;
+    let drifts = try_children(&fixture, server_place().manager, &of_a_server()).await;
     assert!(drifts > 120, "only {drifts} drifts could be made");
     fixture.operator.stop().await;
 }
@@ -220,8 +225,8 @@ async fn each_field_of_a_remote_proxys_children_is_put_back_alone_by_one_write()
     }))
     .unwrap();
     fixture.test.create_object(&proxy).await;
-    fixture.settle_any(RemoteProxies::KIND, "fetch").await;
-    let drifts = try_children(&fixture, REMOTE_PROXY.manager, &OF_A_REMOTE_PROXY).await;
+    fixture.settle_any(RemoteProxies::kind(), "fetch").await;
+    let drifts = try_children(&fixture, remote_proxy_place().manager, &of_a_remote_proxy()).await;
     assert!(drifts > 140, "only {drifts} drifts could be made");
     fixture.operator.stop().await;
 }
@@ -229,12 +234,12 @@ async fn each_field_of_a_remote_proxys_children_is_put_back_alone_by_one_write()
 #[tokio::test]
 async fn each_field_of_a_status_is_put_back_alone_by_one_write() {
     let fixture = Fixture::new().await;
-    // Of the same name, which is no matter while neither has children: each asks for what is not there.
+    // Of the same name, which is no conflict while neither has children: each refers to missing objects.
     fixture.test.create_object(&MCPServer::test("fetch").with_oidc("absent")).await;
     let mut proxy = MCPRemoteProxy::test("fetch").with_header_from("X-Key", "absent", "key");
     proxy.spec.oidc_config_ref = MCPServer::test("fetch").with_oidc("absent").spec.oidc_config_ref;
     fixture.test.create_object(&proxy).await;
-    for owner in [SERVER, REMOTE_PROXY] {
+    for owner in [server_place(), remote_proxy_place()] {
         fixture.settle_any(owner.kind, owner.name).await;
         let drifts = try_status(&fixture, owner).await;
         assert!(drifts > 15, "{}: only {drifts} drifts could be made", owner.kind.kind);
@@ -243,17 +248,17 @@ async fn each_field_of_a_status_is_put_back_alone_by_one_write() {
 }
 
 #[tokio::test]
-async fn a_condition_that_somebody_else_adds_stays() {
+async fn a_condition_of_another_writer_stays() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
-    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     let theirs = json!({
         "type": "BackendHealthy", "status": "True", "reason": "Asked", "message": "it answers",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     let recording = fixture.record();
-    for owner in [SERVER, Place { name: "elsewhere", ..REMOTE_PROXY }] {
+    for owner in [server_place(), Place { name: "elsewhere", ..remote_proxy_place() }] {
         let add = json!({"op": "add", "path": "/status/conditions/-", "value": theirs});
         patched(&fixture, owner.status(), &add).await.unwrap();
         let after = fixture.settle_any(owner.kind, owner.name).await;
@@ -265,15 +270,16 @@ async fn a_condition_that_somebody_else_adds_stays() {
 }
 
 #[tokio::test]
-async fn a_port_that_somebody_renumbers_gets_its_number_back() {
+async fn a_port_that_was_renumbered_by_hand_is_restored() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
-    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
-    for (manager, name) in
-        [(SERVER.manager, "mcp-fetch-proxy"), (REMOTE_PROXY.manager, "mcp-elsewhere-remote-proxy")]
-    {
-        let service = Place { manager, kind: Services::KIND, name, subresource: None };
+    fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
+    for (manager, name) in [
+        (server_place().manager, "mcp-fetch-proxy"),
+        (remote_proxy_place().manager, "mcp-elsewhere-remote-proxy"),
+    ] {
+        let service = Place { manager, kind: Services::kind(), name, subresource: None };
         let good = content(&fixture.object(service.kind, name).await.unwrap());
         let renumbered = json!({"op": "replace", "path": "/spec/ports/0/port", "value": 8081});
         patched(&fixture, service, &renumbered).await.unwrap();

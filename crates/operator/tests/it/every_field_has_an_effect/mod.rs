@@ -1,15 +1,12 @@
-//! No field of a spec is there for nothing: set to another value, each gives other children or another message. There is
-//! no cluster here.
+//! Every field of a spec has an effect: another value leads to other children or another message. There is no cluster
+//! here.
 
 mod virtual_servers;
 
+use crate::kinds::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers};
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::{
-    render::render,
-    settings::Settings,
-    watched::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers},
-};
+use skep_operator::{render::render, settings::Settings};
 use skep_testkit::json::with_fields;
 use skep_world::Watched;
 
@@ -19,12 +16,15 @@ use virtual_servers::{overwritten, virtual_servers};
 /// Fields that change nothing of the children, and why. A `[]` is any element, a `{}` any entry.
 const OF_A_PROXY: [(&str, &str); 3] = [
     ("authServerRef.kind", "there is one kind that it can be"),
-    ("authzConfig.inline.primaryUpstreamProvider", "only a VirtualMCPServer reads it; a condition says so"),
+    (
+        "authzConfig.inline.primaryUpstreamProvider",
+        "only a VirtualMCPServer reads it; a condition reports it",
+    ),
     ("groupRef.name", "membership shows in the status, and in what serves the group"),
 ];
 /// The same, of a VirtualMCPServer.
 const OF_A_VIRTUAL_SERVER: [(&str, &str); 1] =
-    [("incomingAuth.authzConfig.type", "the API server takes only the type of what stands beside it")];
+    [("incomingAuth.authzConfig.type", "the API server accepts only the type of the field that is set")];
 
 /// The specs in which the fields of both kinds are tried: one that has all that can stand beside each other, to which a
 /// kind adds its own, and others, to which it adds what it must have.
@@ -152,7 +152,7 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
         object
     });
     // One that answers requests.
-    let embedding = EmbeddingServers::KIND;
+    let embedding = EmbeddingServers::kind();
     let embedding = json!({
         "apiVersion": embedding.api_version(), "kind": embedding.kind, "metadata": {"name": "embed", "namespace": "ns"},
         "spec": {}, "status": {"phase": "Ready", "readyReplicas": 1},
@@ -163,7 +163,7 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
     let rendered = workloads.next()?;
     let children =
         rendered.children.map(|children| children.iter().map(|child| child.body().clone()).collect());
-    Some(children.map_err(|blocked| blocked.message))
+    Some(children.map_err(|problems| problems[0].to_string()))
 }
 
 /// The paths of the fields that hold a value, with what they may hold.
@@ -196,11 +196,11 @@ fn at<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
 fn other(schema: &Value, value: &Value) -> Option<Value> {
     if let Some(values) = schema["enum"].as_array() {
         let other = values.iter().find(|other| *other != value).cloned();
-        // The only other thing to say is nothing.
+        // The only other value is none.
         return Some(other.unwrap_or_default());
     }
     Some(match value {
-        // What begins with a number may be one of seconds.
+        // A value with a leading digit may be a number of seconds.
         Value::String(text) if text.starts_with(|c: char| c.is_ascii_digit()) => json!(format!("1{text}")),
         Value::String(text) => json!(format!("{text}2")),
         Value::Number(number) => json!(number.as_i64()? + 1),
@@ -248,7 +248,7 @@ async fn every_field_has_an_effect(kind: Kind, specs: &[Value], without: &[(&str
     let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
     let mut fields = Vec::new();
     leaves(schema.pointer("/openAPIV3Schema/properties/spec").unwrap(), "", &mut fields);
-    if kind == VirtualServers::KIND {
+    if kind == VirtualServers::kind() {
         let overwritten = overwritten();
         fields.retain(|(path, _)| !overwritten.iter().any(|(part, _)| is_within(path, part)));
     }
@@ -268,35 +268,35 @@ fn is_within(path: &str, part: &str) -> bool {
 }
 
 #[tokio::test]
-async fn every_field_of_a_proxy_is_read_by_somebody() {
-    every_field_has_an_effect(Servers::KIND, &servers(), &OF_A_PROXY).await;
-    every_field_has_an_effect(RemoteProxies::KIND, &remote_proxies(), &OF_A_PROXY).await;
+async fn every_field_of_a_proxy_has_an_effect() {
+    every_field_has_an_effect(Servers::kind(), &servers(), &OF_A_PROXY).await;
+    every_field_has_an_effect(RemoteProxies::kind(), &remote_proxies(), &OF_A_PROXY).await;
 }
 
 #[tokio::test]
-async fn every_field_of_a_virtual_server_is_read_by_somebody() {
-    every_field_has_an_effect(VirtualServers::KIND, &virtual_servers(), &OF_A_VIRTUAL_SERVER).await;
+async fn every_field_of_a_virtual_server_has_an_effect() {
+    every_field_has_an_effect(VirtualServers::kind(), &virtual_servers(), &OF_A_VIRTUAL_SERVER).await;
 }
 
 #[tokio::test]
-async fn what_the_operator_writes_for_a_virtual_server_is_not_the_users_to_say() {
+async fn config_fields_that_the_operator_sets_ignore_the_users_values() {
     for spec in virtual_servers() {
-        let good = outcome(VirtualServers::KIND, &spec).await;
-        for (part, said) in overwritten() {
+        let good = outcome(VirtualServers::kind(), &spec).await;
+        for (part, reported) in overwritten() {
             let mut spec = spec.clone();
             let name = part.strip_prefix("config.").unwrap();
-            spec["config"][name] = said;
-            assert!(good.is_some() && outcome(VirtualServers::KIND, &spec).await == good, "{part}");
+            spec["config"][name] = reported;
+            assert!(good.is_some() && outcome(VirtualServers::kind(), &spec).await == good, "{part}");
         }
     }
 }
 
 #[tokio::test]
-async fn every_field_of_an_embedding_server_is_read_by_somebody() {
-    every_field_has_an_effect(EmbeddingServers::KIND, &embedding_servers(), &[]).await;
+async fn every_field_of_an_embedding_server_has_an_effect() {
+    every_field_has_an_effect(EmbeddingServers::kind(), &embedding_servers(), &[]).await;
 }
 
 #[tokio::test]
-async fn every_field_of_a_registry_is_read_by_somebody() {
-    every_field_has_an_effect(Registries::KIND, &registries(), &[]).await;
+async fn every_field_of_a_registry_has_an_effect() {
+    every_field_has_an_effect(Registries::kind(), &registries(), &[]).await;
 }

@@ -5,7 +5,7 @@ use skep_testkit::json::with_fields;
 
 use crate::references::PERMIT;
 
-/// Parts of `config` that the operator writes itself, whatever is said there, each with something to say.
+/// Parts of `config` that the operator sets itself, each with a user's value that is ignored.
 pub(super) fn overwritten() -> Vec<(&'static str, Value)> {
     let way = json!({"type": "header_injection", "headerInjection": {"headerName": "X", "headerValue": "v"}});
     let other = json!({"issuer": "https://other.example", "clientId": "c", "audience": "a"});
@@ -115,7 +115,7 @@ fn secret() -> Value {
     json!({"name": "s", "key": "k"})
 }
 
-/// What is told of a tool beside what it is for.
+/// The metadata of a tool except its description.
 fn hints() -> Value {
     json!({
         "title": "t", "readOnlyHint": true, "destructiveHint": false, "idempotentHint": true, "openWorldHint": true,
@@ -195,7 +195,7 @@ fn auth_servers() -> Vec<Value> {
         "discoveryUrl": "https://forge.example/meta", "initialAccessTokenRef": secret(), "softwareId": "skep",
         "softwareStatement": "s",
     }});
-    let told = json!({"dcrConfig": {"registrationEndpoint": "https://forge.example/register"}});
+    let endpoint_only = json!({"dcrConfig": {"registrationEndpoint": "https://forge.example/register"}});
     let oauth2 = |more: &Value| json!({"name": "company", "type": "oauth2", "oauth2Config": with_fields(endpoints.clone(), more)});
     let tls = json!({"insecureSkipVerify": false, "caCertSecretRef": secret()});
     let redis = json!({
@@ -243,7 +243,7 @@ fn auth_servers() -> Vec<Value> {
     let others = [
         json!({"upstreamProviders": [oauth2(&forge)]}),
         json!({"upstreamProviders": [oauth2(&registered)]}),
-        json!({"upstreamProviders": [oauth2(&told)]}),
+        json!({"upstreamProviders": [oauth2(&endpoint_only)]}),
         json!({"upstreamProviders": [company], "storage": sentinel(addresses)}),
         json!({"upstreamProviders": [company], "storage": sentinel(service)}),
     ];

@@ -1,5 +1,6 @@
 //! An operator that dies in the middle of its work.
 
+use crate::kinds::Groups;
 use std::sync::{
     Arc,
     atomic::{AtomicI64, Ordering},
@@ -11,12 +12,13 @@ use kube::{
     client::{Body, ClientBuilder},
 };
 use serde_json::{Value, json};
+use skep_api::kinds::{EmbeddingServer, MCPRegistry, MCPRemoteProxy, MCPServer, VirtualMCPServer};
 use skep_converge::{Kind, Mode};
 use skep_operator::{
-    driver::{Controller, Driver},
-    kinds::{Embeddings, McpRegistries, McpRemoteProxies, McpServers, VirtualMcpServers},
+    reconcile::{Controller, Reconciler},
+    resources::kind_of,
+    run::watches,
     settings::Settings,
-    watched::{Groups, watches},
 };
 use skep_testkit::{Namespace, User};
 use skep_world::{Target, Watched};
@@ -24,7 +26,7 @@ use tower::{BoxError, filter::FilterLayer};
 
 use super::end_state;
 
-/// The name of what is worked on.
+/// The name of the object that is reconciled.
 const NAME: &str = "tried";
 
 /// A client that dies with the write after this many.
@@ -40,10 +42,10 @@ fn mortal_client(user: &User, writes: i64) -> Client {
     ClientBuilder::try_from(user.config()).unwrap().with_layer(&FilterLayer::new(live_or_die)).build()
 }
 
-/// A namespace with an object of the kind, and the group that it may ask for.
+/// A namespace with an object of the kind, and the group that it may refer to.
 async fn namespace(kind: Kind, spec: &Value) -> Namespace {
     let test = skep_testkit::namespace().await;
-    for (kind, name, spec) in [(Groups::KIND, "all", &json!({})), (kind, NAME, spec)] {
+    for (kind, name, spec) in [(Groups::kind(), "all", &json!({})), (kind, NAME, spec)] {
         let object = json!({
             "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}, "spec": spec,
         });
@@ -55,14 +57,14 @@ async fn namespace(kind: Kind, spec: &Value) -> Namespace {
 }
 
 /// Works on the object with this client until there is nothing more to do, or the client is dead.
-async fn work<C: Controller>(test: &Namespace, client: Client, controller: C) -> bool {
+async fn work<K: Controller>(test: &Namespace, client: Client) -> bool {
     let world = watches().start(&test.client(), &[test.name().into()]);
     world.listed().await;
-    let driver = Driver::new(controller, client, world.clone(), Mode::Write);
-    let (kind, namespace) = (C::Resource::KIND, test.name().into());
+    let reconciler = Reconciler::<K>::new(client, world.clone(), Arc::new(Settings::default()), Mode::Write);
+    let (kind, namespace) = (kind_of::<K>(), test.name().into());
     let target = Arc::new(Target { kind, namespace, name: NAME.into() });
     for _ in 0..5 {
-        if driver.reconcile(&target).await.is_err() {
+        if reconciler.reconcile(&target).await.is_err() {
             return false;
         }
     }
@@ -70,16 +72,15 @@ async fn work<C: Controller>(test: &Namespace, client: Client, controller: C) ->
 }
 
 /// Kills the operator after each write, and returns how many there are.
-async fn kill_after_each_write<C: Controller>(new: impl Fn(Arc<Settings>) -> C, spec: Value) -> i64 {
-    let controller = || new(Arc::new(Settings::default()));
-    let test = namespace(C::Resource::KIND, &spec).await;
-    assert!(work(&test, test.client(), controller()).await);
+async fn kill_after_each_write<K: Controller>(spec: Value) -> i64 {
+    let test = namespace(kind_of::<K>(), &spec).await;
+    assert!(work::<K>(&test, test.client()).await);
     let good = end_state(&test).await;
     for writes in 0.. {
-        let test = namespace(C::Resource::KIND, &spec).await;
+        let test = namespace(kind_of::<K>(), &spec).await;
         let user = test.admin("mortal");
-        let survived = work(&test, mortal_client(&user, writes), controller()).await;
-        assert!(work(&test, test.client(), controller()).await, "the next one has nothing in its way");
+        let survived = work::<K>(&test, mortal_client(&user, writes)).await;
+        assert!(work::<K>(&test, test.client()).await, "nothing blocks the successor");
         similar_asserts::assert_eq!(end_state(&test).await, good, "killed after {writes} writes");
         if survived {
             return writes;
@@ -95,35 +96,35 @@ async fn an_operator_that_is_killed_after_any_write_of_a_server_ends_in_the_same
         "image": "registry.example/mcp:1", "transport": "streamable-http", "rateLimiting": {"shared": limit},
         "sessionStorage": {"provider": "redis", "address": "redis:6379"},
     });
-    let writes = kill_after_each_write(McpServers::new, spec).await;
+    let writes = kill_after_each_write::<MCPServer>(spec).await;
     assert!(writes >= 9, "only {writes} writes");
 }
 
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_of_a_remote_proxy_ends_in_the_same_state() {
     let spec = json!({"remoteUrl": "https://remote.example/mcp"});
-    let writes = kill_after_each_write(McpRemoteProxies::new, spec).await;
+    let writes = kill_after_each_write::<MCPRemoteProxy>(spec).await;
     assert!(writes >= 7, "only {writes} writes");
 }
 
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_of_a_virtual_server_ends_in_the_same_state() {
     let spec = json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}});
-    let writes = kill_after_each_write(VirtualMcpServers::new, spec).await;
+    let writes = kill_after_each_write::<VirtualMCPServer>(spec).await;
     // Seven children, the event of the Secret, and the status.
     assert_eq!(writes, 9);
 }
 
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_of_an_embedding_server_ends_in_the_same_state() {
-    let writes = kill_after_each_write(Embeddings::new, json!({"modelCache": {}})).await;
+    let writes = kill_after_each_write::<EmbeddingServer>(json!({"modelCache": {}})).await;
     // Two children, and the status.
     assert_eq!(writes, 3);
 }
 
 #[tokio::test]
 async fn an_operator_that_is_killed_after_any_write_of_a_registry_ends_in_the_same_state() {
-    let writes = kill_after_each_write(McpRegistries::new, json!({"configYAML": "a: 1\n"})).await;
+    let writes = kill_after_each_write::<MCPRegistry>(json!({"configYAML": "a: 1\n"})).await;
     // Six children, the event of the deprecation, and the status.
     assert_eq!(writes, 8);
 }

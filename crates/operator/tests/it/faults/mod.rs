@@ -1,9 +1,11 @@
-//! Whatever fails in between, the end is the same.
+//! Faults: whatever fails in between, the final state is the same.
 
 mod killed;
 mod storm;
 mod storms;
 
+use crate::kinds::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers};
+use skep_operator::resources::{Secrets, StatefulSets};
 use std::{collections::BTreeMap, time::Duration};
 
 use http::Request;
@@ -11,28 +13,25 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_converge::Kind;
-use skep_operator::{
-    settings::Settings,
-    watched::{EmbeddingServers, Registries, RemoteProxies, Secrets, Servers, StatefulSets, VirtualServers},
-};
+use skep_operator::settings::Settings;
 use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer};
 use skep_world::Watched;
 
-use crate::fixture::{CHILDREN, Fixture, without_checksums};
+use crate::fixture::{Fixture, children, without_checksums};
 
 /// Everything that the objects of a namespace consist of, without what differs between two runs of the same.
 async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
     let kinds: [Kind; 7] = [
-        Servers::KIND,
-        RemoteProxies::KIND,
-        VirtualServers::KIND,
-        EmbeddingServers::KIND,
-        Registries::KIND,
-        StatefulSets::KIND,
-        Secrets::KIND,
+        Servers::kind(),
+        RemoteProxies::kind(),
+        VirtualServers::kind(),
+        EmbeddingServers::kind(),
+        Registries::kind(),
+        StatefulSets::kind(),
+        Secrets::kind(),
     ];
-    for kind in kinds.into_iter().chain(CHILDREN) {
+    for kind in kinds.into_iter().chain(children()) {
         let path = kind.path(Some(test.name()));
         let request = Request::get(path).body(Vec::new()).unwrap();
         let list: Value = test.client().request(request).await.unwrap();
@@ -82,10 +81,10 @@ async fn restarts_of_the_control_plane_and_dropped_watches_are_survived() {
 }
 
 #[tokio::test]
-async fn a_malformed_object_stops_nobody_else() {
+async fn a_malformed_object_does_not_affect_others() {
     let plane = ControlPlane::start().await;
     let test = plane.namespace().await;
-    // Stored before a change of the schema, which then said nothing of the spec.
+    // Stored before a change of the schema, which had no constraints on the spec.
     store_malformed(&test).await;
     let fixture = Fixture::on(test, Settings::default()).await;
     fixture.settled(&MCPServer::test("good")).await;
@@ -118,7 +117,7 @@ async fn store_malformed(test: &Namespace) {
     });
     let stored = async {
         loop {
-            let request = Request::post(Servers::KIND.path(Some(test.name())));
+            let request = Request::post(Servers::kind().path(Some(test.name())));
             let request = request.body(malformed.to_string().into_bytes()).unwrap();
             // The API server takes a moment to go by the new definition.
             if test.client().request::<DynamicObject>(request).await.is_ok() {

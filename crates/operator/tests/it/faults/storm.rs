@@ -1,5 +1,5 @@
-//! A stand-in for an API server that is overrun: it stands between the operator and the real one, refuses some writes as
-//! that would, and passes the rest on.
+//! A proxy that imitates an overloaded API server: it rejects some writes as such a server would, and forwards the
+//! rest to the real one.
 
 use std::{
     net::SocketAddr,
@@ -45,7 +45,7 @@ struct Front {
 }
 
 impl Storm {
-    /// A storm before the API server that this user talks to. The rule says which writes are refused, and how.
+    /// A storm in front of this user's API server. The rule decides which writes are rejected, and how.
     pub(super) async fn start(
         user: &User,
         rule: impl Fn(&Write) -> Option<StatusCode> + Send + Sync + 'static,

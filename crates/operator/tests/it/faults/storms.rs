@@ -1,5 +1,6 @@
 //! An API server that refuses writes for a while.
 
+use crate::kinds::{RemoteProxies, Servers};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -13,11 +14,7 @@ use http::StatusCode;
 use serde_json::json;
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_converge::Kind;
-use skep_operator::{
-    permissions,
-    settings::Settings,
-    watched::{RemoteProxies, Servers},
-};
+use skep_operator::{permissions, settings::Settings};
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
@@ -27,7 +24,9 @@ use super::{
 };
 use crate::fixture::{Fixture, conditions};
 
-const OBJECTS: [(Kind, &str); 2] = [(Servers::KIND, "fetch"), (RemoteProxies::KIND, "elsewhere")];
+fn objects() -> [(Kind, &'static str); 2] {
+    [(Servers::kind(), "fetch"), (RemoteProxies::kind(), "elsewhere")]
+}
 
 /// An operator in a storm.
 async fn in_storm(rule: impl Fn(&Write) -> Option<StatusCode> + Send + Sync + 'static) -> (Fixture, Storm) {
@@ -45,7 +44,7 @@ async fn create(fixture: &Fixture) {
 }
 
 async fn settle(fixture: &Fixture) {
-    for (kind, name) in OBJECTS {
+    for (kind, name) in objects() {
         fixture.settle_any(kind, name).await;
     }
 }
@@ -70,7 +69,7 @@ async fn calm() -> (BTreeMap<String, serde_json::Value>, BTreeMap<String, usize>
 }
 
 #[tokio::test]
-async fn writes_that_are_refused_now_and_then_are_made_up_for_and_no_other_is_repeated() {
+async fn sporadically_rejected_writes_are_retried_and_no_other_is_repeated() {
     let (good, writes) = calm().await;
     let storms = [StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS].map(async |code| {
         let every_other =
@@ -97,20 +96,20 @@ async fn a_status_that_meets_a_conflict_is_reported_all_the_same() {
     })
     .await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
-    fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     // Shows in the status alone, so nothing else makes the operator look again.
     armed.store(true, Ordering::Relaxed);
     fixture
-        .patch_any(RemoteProxies::KIND, "elsewhere", json!({"spec": {"groupRef": {"name": "absent"}}}))
+        .patch_any(RemoteProxies::kind(), "elsewhere", json!({"spec": {"groupRef": {"name": "absent"}}}))
         .await;
-    let proxy = fixture.settle_any(RemoteProxies::KIND, "elsewhere").await;
+    let proxy = fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     assert_eq!(conditions(&proxy)["GroupRefValidated"].1, "GroupRefNotFound");
     assert_eq!(storm.writes().iter().filter(|write| write.refused.is_some()).count(), 1);
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn while_everything_is_refused_nobody_asks_all_the_time() {
+async fn rejected_writes_are_retried_with_back_off() {
     const STORM: Duration = Duration::from_secs(3);
     let (good, _) = calm().await;
     let storms = [(StatusCode::CONFLICT, 6), (StatusCode::TOO_MANY_REQUESTS, 4)].map(async |(code, most)| {
@@ -121,23 +120,23 @@ async fn while_everything_is_refused_nobody_asks_all_the_time() {
         similar_asserts::assert_eq!(end_state(&fixture.test).await, good, "after {code}");
         let refused: Vec<Write> =
             storm.writes().into_iter().filter(|write| write.refused.is_some()).collect();
-        assert!(refused.len() <= most * OBJECTS.len(), "{code}: {refused:#?}");
+        assert!(refused.len() <= most * objects().len(), "{code}: {refused:#?}");
         fixture.operator.stop().await;
     });
     futures::future::join_all(storms).await;
 }
 
 #[tokio::test]
-async fn a_refused_write_waits_for_as_long_as_it_is_asked_to_and_holds_nobody_up() {
+async fn a_rejected_write_honours_retry_after_and_does_not_delay_others() {
     let stuck = |write: &Write| {
         let refused = write.path.contains("stuck") && write.at < Duration::from_secs(4);
         refused.then_some(StatusCode::TOO_MANY_REQUESTS)
     };
     let (fixture, storm) = in_storm(stuck).await;
     fixture.test.create_object(&MCPServer::test("stuck")).await;
-    fixture.until_object(Servers::KIND, "stuck", "there", |_| !storm.writes().is_empty()).await;
+    fixture.until_object(Servers::kind(), "stuck", "there", |_| !storm.writes().is_empty()).await;
     create(&fixture).await;
-    for (kind, name) in OBJECTS {
+    for (kind, name) in objects() {
         let reported = |object: &kube::core::DynamicObject| object.data["status"]["phase"] == "Pending";
         fixture.until_object(kind, name, "reported on", reported).await;
     }

@@ -31,7 +31,7 @@ pub(super) fn spec(required: Fields, optional: Fields) -> BoxedStrategy<Value> {
     spec.boxed()
 }
 
-/// What the API server's rules ask for.
+/// What the API server's rules require.
 fn admissible(spec: &mut Map<String, Value>) {
     if spec.contains_key("authzConfig") {
         spec.remove("authzConfigRef");
@@ -68,7 +68,7 @@ fn number_of_pods() -> BoxedStrategy<Value> {
     (0..4).prop_map(|replicas| json!(replicas)).boxed()
 }
 
-/// Amounts in all the ways of writing that the API server rewrites.
+/// Quantities in all notations that the API server normalizes.
 fn resources() -> BoxedStrategy<Value> {
     one_of(vec![
         json!({"limits": {"cpu": "0.5", "memory": "1024Mi"}, "requests": {"cpu": "100m"}}),

@@ -3,17 +3,17 @@
 mod fields;
 mod pod_templates;
 
+use crate::kinds::{RemoteProxies, Servers};
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
     test_runner::TestRunner,
 };
 use serde_json::{Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{RemoteProxies, Servers};
 use skep_world::Watched;
 
 use crate::{
-    fixture::{CHILDREN, Fixture},
+    fixture::{Fixture, children},
     references::create_references,
 };
 use fields::{
@@ -25,7 +25,9 @@ const SERVERS: usize = 200;
 const REMOTE_PROXIES: usize = 120;
 
 /// The kinds whose objects are generated.
-const KINDS: [Kind; 2] = [Servers::KIND, RemoteProxies::KIND];
+fn kinds() -> [Kind; 2] {
+    [Servers::kind(), RemoteProxies::kind()]
+}
 
 /// The fields that every object of the kind has, and those that it may have.
 fn fields_of(kind: Kind) -> (Fields, Fields) {
@@ -55,11 +57,11 @@ async fn a_generated_object_that_is_settled_is_never_written_again() {
     let fixture = Fixture::new().await;
     create_references(&fixture).await;
     tokio::join!(
-        create(&fixture, Servers::KIND, SERVERS),
-        create(&fixture, RemoteProxies::KIND, REMOTE_PROXIES),
+        create(&fixture, Servers::kind(), SERVERS),
+        create(&fixture, RemoteProxies::kind(), REMOTE_PROXIES),
     );
     fixture.until_idle().await;
-    for kind in KINDS {
+    for kind in kinds() {
         let objects = list(&fixture, kind).await;
         assert!(objects.iter().all(|object| object["status"]["observedGeneration"] == 1), "{objects:#?}");
     }
@@ -70,7 +72,7 @@ async fn a_generated_object_that_is_settled_is_never_written_again() {
     fixture.until_idle().await;
     let mut rewritten = Vec::new();
     for request in recording.requests().await.iter().filter(|request| request.is_write()) {
-        let kind = CHILDREN.into_iter().find(|kind| kind.plural == request.resource);
+        let kind = children().into_iter().find(|kind| kind.plural == request.resource);
         let live = match kind {
             Some(kind) => json!(fixture.object(kind, &request.name).await),
             None => Value::Null,
@@ -82,7 +84,7 @@ async fn a_generated_object_that_is_settled_is_never_written_again() {
     fixture.operator.stop().await;
 }
 
-/// Where what was sent is not what is there.
+/// Where the live object differs from what was sent.
 fn unlike(sent: &Value, live: &Value, path: &str) -> Vec<String> {
     match (sent, live) {
         (Value::Object(sent), Value::Object(live)) => {
@@ -94,7 +96,7 @@ fn unlike(sent: &Value, live: &Value, path: &str) -> Vec<String> {
             pairs.flat_map(|(i, (sent, live))| unlike(sent, live, &format!("{path}/{i}"))).collect()
         }
         (sent, live) if sent == live => Vec::new(),
-        (sent, live) => vec![format!("{path}: {sent} was sent, {live} is there")],
+        (sent, live) => vec![format!("{path}: {sent} was sent, {live} is stored")],
     }
 }
 
@@ -106,12 +108,12 @@ async fn list(fixture: &Fixture, kind: Kind) -> Vec<Value> {
 }
 
 async fn most_can_run(fixture: &Fixture) {
-    for kind in KINDS {
+    for kind in kinds() {
         let objects = list(fixture, kind).await;
         let failed = objects.iter().filter(|object| object["status"]["phase"] == "Failed");
         let failed: Vec<&str> = failed.filter_map(|object| object["status"]["message"].as_str()).collect();
         let refused: Vec<&&str> = failed.iter().filter(|message| message.contains("is invalid")).collect();
-        assert!(refused.is_empty(), "children of {} are refused by the API server: {refused:#?}", kind.kind);
+        assert!(refused.is_empty(), "children of {} are rejected by the API server: {refused:#?}", kind.kind);
         assert!(failed.len() < objects.len() / 2, "most generated {} cannot run: {failed:#?}", kind.plural);
     }
 }
@@ -119,7 +121,7 @@ async fn most_can_run(fixture: &Fixture) {
 #[test]
 fn every_field_of_the_spec_is_generated() {
     let crds = skep_api::crd::crds().unwrap();
-    for kind in KINDS {
+    for kind in kinds() {
         let crd = crds.iter().find(|crd| crd.spec.names.kind == kind.kind).unwrap();
         let schema = serde_json::to_value(&crd.spec.versions[0].schema).unwrap();
         let properties = schema.pointer("/openAPIV3Schema/properties/spec/properties").unwrap();

@@ -1,13 +1,14 @@
-//! Each thing that can be wrong with an object: it is told by its condition and by one event, what runs is left as it is,
-//! and all is well again once it is mended.
+//! Each mistake in an object: its condition and one event report it, running pods are left alone, and the conditions
+//! recover once it is fixed.
 
+use crate::kinds::{RemoteProxies, VirtualServers};
+use skep_operator::resources::Deployments;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::events::v1::Event;
 use kube::{api::ListParams, core::DynamicObject};
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
-use skep_operator::watched::{Deployments, RemoteProxies, VirtualServers};
 use skep_world::Watched;
 
 use super::{
@@ -27,7 +28,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn told(&self) -> BTreeMap<String, (String, String)> {
+    fn reported(&self) -> BTreeMap<String, (String, String)> {
         conditions(&self.object)
     }
 }
@@ -51,7 +52,7 @@ async fn look(fixture: &Fixture, kind: Kind, count: usize) -> Vec<Seen> {
         let name = name(number);
         seen.push(Seen {
             object: fixture.object(kind, &name).await.unwrap(),
-            deployment: fixture.object(Deployments::KIND, &name).await.unwrap(),
+            deployment: fixture.object(Deployments::kind(), &name).await.unwrap(),
         });
     }
     seen
@@ -90,19 +91,30 @@ async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row])
     let wrong = look(fixture, kind, rows.len()).await;
     for (number, row) in rows.iter().enumerate() {
         let (seen, what) = (&wrong[number], &row.wrong);
-        for (type_, status, reason) in &row.told {
-            let told = seen.told();
-            assert_eq!(told.get(*type_), Some(&((*status).into(), (*reason).into())), "{what}: {told:#?}");
+        for (type_, status, reason) in &row.reported {
+            let reported = seen.reported();
+            assert_eq!(
+                reported.get(*type_),
+                Some(&((*status).into(), (*reason).into())),
+                "{what}: {reported:#?}"
+            );
         }
-        let told = warnings(fixture, &name(number)).await;
+        let reported = warnings(fixture, &name(number)).await;
         let status = &seen.object.data["status"];
         let Some(event) = row.event else {
-            assert_eq!((&status["phase"], told.len()), (&json!("Pending"), 0), "{what} does not matter");
+            assert_eq!((&status["phase"], reported.len()), (&json!("Pending"), 0), "{what} does not matter");
             continue;
         };
         assert_eq!(status["phase"], row.phase, "{what}");
-        let note = format!("{}; what runs goes on as it is", status["message"].as_str().unwrap());
-        assert_eq!(told, [(event.to_owned(), note)], "{what} is told once");
+        let [(reason, note)] = reported.as_slice() else {
+            panic!("{what} is published {} times", reported.len())
+        };
+        assert_eq!(reason, event, "{what}");
+        let message = status["message"].as_str().unwrap();
+        assert!(
+            note.starts_with(message) && note.ends_with("; existing pods keep running"),
+            "{what}: {note}"
+        );
         assert_eq!(
             seen.deployment.metadata.resource_version, before[number].deployment.metadata.resource_version,
             "{what} leaves what runs alone"
@@ -118,23 +130,30 @@ async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row])
             Mend::Create(kind, object) => drop(fixture.create_any(*kind, object).await),
         }
     }
-    let mended = look(fixture, kind, rows.len()).await;
+    let fixed = look(fixture, kind, rows.len()).await;
     for (number, row) in rows.iter().enumerate() {
-        let (seen, what) = (&mended[number], &row.wrong);
+        let (seen, what) = (&fixed[number], &row.wrong);
         let status = &seen.object.data["status"];
         assert_eq!(status["phase"], "Pending", "{what}: {status:#}");
-        let told = warnings(fixture, &name(number)).await;
-        assert_eq!(told.len(), usize::from(row.event.is_some()), "{what} is not told again: {told:#?}");
-        let told = seen.told();
+        let reported = warnings(fixture, &name(number)).await;
+        assert_eq!(
+            reported.len(),
+            usize::from(row.event.is_some()),
+            "{what} is not reported again: {reported:#?}"
+        );
+        let reported = seen.reported();
         match &row.mend {
             Mend::TakeBack => {
-                assert_eq!(told, before[number].told(), "{what}: no trace is left");
+                assert_eq!(reported, before[number].reported(), "{what}: no trace is left");
                 assert_eq!(seen.deployment.data["spec"], before[number].deployment.data["spec"], "{what}");
             }
             Mend::Create(..) => {
-                for (type_, _, _) in &row.told {
-                    let now = told.get(*type_).map(|(status, _)| status.as_str());
-                    assert!(now == Some("True") || (*type_ == AUTH.0 && now.is_none()), "{what}: {told:#?}");
+                for (type_, _, _) in &row.reported {
+                    let now = reported.get(*type_).map(|(status, _)| status.as_str());
+                    assert!(
+                        now == Some("True") || (*type_ == AUTH.0 && now.is_none()),
+                        "{what}: {reported:#?}"
+                    );
                 }
             }
         }
@@ -142,20 +161,19 @@ async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row])
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_remote_proxy_is_told_once_and_leaves_what_runs_alone_until_it_is_mended() {
+async fn each_mistake_in_a_remote_proxy_is_reported_once_and_leaves_running_pods_alone() {
     let fixture = Fixture::new().await;
     create_references(&fixture).await;
     mistakes::create_bad_ones(&fixture).await;
     let mut rows = mistakes::of_the_configuration();
     rows.extend(mistakes::of_references());
     rows.extend(mistakes::of_advice());
-    try_mistakes(&fixture, RemoteProxies::KIND, &json!({"remoteUrl": "https://mcp.example"}), &rows).await;
+    try_mistakes(&fixture, RemoteProxies::kind(), &json!({"remoteUrl": "https://mcp.example"}), &rows).await;
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn whatever_is_wrong_with_a_virtual_server_is_told_once_and_leaves_what_runs_alone_until_it_is_mended()
-{
+async fn each_mistake_in_a_virtual_server_is_reported_once_and_leaves_running_pods_alone() {
     let fixture = Fixture::new().await;
     create_references(&fixture).await;
     mistakes::create_bad_ones(&fixture).await;
@@ -165,6 +183,6 @@ async fn whatever_is_wrong_with_a_virtual_server_is_told_once_and_leaves_what_ru
     rows.extend(virtual_mistakes::of_references());
     rows.extend(virtual_mistakes::of_advice());
     let spec = json!({"groupRef": {"name": "group"}, "incomingAuth": {"type": "anonymous"}});
-    try_mistakes(&fixture, VirtualServers::KIND, &spec, &rows).await;
+    try_mistakes(&fixture, VirtualServers::kind(), &spec, &rows).await;
     fixture.operator.stop().await;
 }

@@ -1,9 +1,8 @@
 //! The table of what can be wrong with an MCPRemoteProxy.
 
+use crate::kinds::{AuthzConfigs, ExternalAuthConfigs, OidcConfigs, TelemetryConfigs, ToolConfigs};
 use serde_json::json;
-use skep_operator::watched::{
-    AuthzConfigs, ConfigMaps, ExternalAuthConfigs, OidcConfigs, Secrets, TelemetryConfigs, ToolConfigs,
-};
+use skep_operator::resources::{ConfigMaps, Secrets};
 use skep_world::Watched;
 
 use super::rows::{AUTH, NOT_APPLIED, Row, object, row};
@@ -35,7 +34,7 @@ pub(super) fn of_the_configuration() -> Vec<Row> {
             ],
             Some("ExternalAuthConfigFetchError"),
         )
-        .until(ExternalAuthConfigs::KIND, "later", exchange),
+        .until(ExternalAuthConfigs::kind(), "later", exchange),
         row(
             json!({"authzConfig": inline}),
             &[(CONFIGURATION, "AuthzPolicySyntaxInvalid"), AUTH],
@@ -46,7 +45,7 @@ pub(super) fn of_the_configuration() -> Vec<Row> {
             &[(CONFIGURATION, "AuthzConfigMapNotFound"), AUTH],
             Some("AuthzConfigMapNotFound"),
         )
-        .until(ConfigMaps::KIND, "later", policies),
+        .until(ConfigMaps::kind(), "later", policies),
         row(
             from_map("nonsense"),
             &[(CONFIGURATION, "AuthzConfigMapInvalid"), AUTH],
@@ -62,13 +61,13 @@ pub(super) fn of_the_configuration() -> Vec<Row> {
             &[(CONFIGURATION, "HeaderSecretNotFound")],
             Some("HeaderSecretNotFound"),
         )
-        .until(Secrets::KIND, "later", json!({"stringData": {"k": "v"}})),
+        .until(Secrets::kind(), "later", json!({"stringData": {"k": "v"}})),
         row(
             json!({"podTemplateSpec": {"spec": {"containers": "many"}}}),
             &[("PodTemplateValid", "InvalidPodTemplateSpec")],
             Some("InvalidPodTemplateSpec"),
         ),
-        // Of the right types, but no pod of a Deployment can be so. The API server tells.
+        // Of the right types, but invalid for the pods of a Deployment. The API server rejects it.
         row(
             json!({"podTemplateSpec": {"spec": {"restartPolicy": "Never"}}}),
             &[("Ready", "NotReady")],
@@ -81,31 +80,33 @@ pub(super) fn of_the_configuration() -> Vec<Row> {
 pub(super) fn of_references() -> Vec<Row> {
     let refers = |field: &str, name: &str| json!({field: {"name": name}});
     let oidc = |name: &str| json!({"oidcConfigRef": {"name": name, "audience": "a"}});
-    let tools = |reason, name: &str| {
-        row(refers("toolConfigRef", name), &[("ToolConfigValidated", reason)], NOT_APPLIED)
+    let tools = |reason: &'static str, name: &str| {
+        row(refers("toolConfigRef", name), &[("ToolConfigValidated", reason)], Some(reason))
     };
-    let otel = |reason, name: &str| {
-        row(refers("telemetryConfigRef", name), &[("TelemetryConfigRefValidated", reason)], NOT_APPLIED)
+    let otel = |reason: &'static str, name: &str| {
+        row(refers("telemetryConfigRef", name), &[("TelemetryConfigRefValidated", reason)], Some(reason))
     };
-    let external = |reason, name: &str| {
-        row(refers("externalAuthConfigRef", name), &[("ExternalAuthConfigValidated", reason)], NOT_APPLIED)
+    let external = |reason: &'static str, name: &str| {
+        row(refers("externalAuthConfigRef", name), &[("ExternalAuthConfigValidated", reason)], Some(reason))
     };
-    let server = |reason, name: &str| {
-        row(refers("authServerRef", name), &[("AuthServerRefValidated", reason)], NOT_APPLIED)
+    let server = |reason: &'static str, name: &str| {
+        row(refers("authServerRef", name), &[("AuthServerRefValidated", reason)], Some(reason))
     };
-    let issuer = |reason, name: &str| row(oidc(name), &[("OIDCConfigRefValidated", reason)], NOT_APPLIED);
-    let authz = |reason, name: &str| {
-        row(refers("authzConfigRef", name), &[("AuthzConfigRefValidated", reason)], NOT_APPLIED)
+    let issuer = |reason: &'static str, name: &str| {
+        row(oidc(name), &[("OIDCConfigRefValidated", reason)], Some(reason))
+    };
+    let authz = |reason: &'static str, name: &str| {
+        row(refers("authzConfigRef", name), &[("AuthzConfigRefValidated", reason)], Some(reason))
     };
     vec![
         tools("ToolConfigNotFound", "later").until(
-            ToolConfigs::KIND,
+            ToolConfigs::kind(),
             "later",
             json!({"spec": {"toolsFilter": ["a"]}}),
         ),
         tools("ToolConfigInvalid", "bad"),
         otel("TelemetryConfigRefNotFound", "later").until(
-            TelemetryConfigs::KIND,
+            TelemetryConfigs::kind(),
             "later",
             json!({"spec": {}}),
         ),
@@ -118,13 +119,13 @@ pub(super) fn of_references() -> Vec<Row> {
         server("MultiUpstreamNotSupported", "two"),
         server("AuthServerRefInvalidConfig", "login"),
         issuer("OIDCConfigRefNotFound", "later").until(
-            OidcConfigs::KIND,
+            OidcConfigs::kind(),
             "later",
             json!({"spec": {"type": "inline", "inline": {"issuer": "https://a.example"}}}),
         ),
         issuer("OIDCConfigRefNotValid", "bad"),
         authz("AuthzConfigRefNotFound", "later").until(
-            AuthzConfigs::KIND,
+            AuthzConfigs::kind(),
             "later",
             json!({"spec": {"type": "cedarv1", "config": {"policies": [PERMIT]}}}),
         ),
@@ -132,10 +133,11 @@ pub(super) fn of_references() -> Vec<Row> {
     ]
 }
 
-/// What is told and keeps nothing from running.
+/// Problems that are reported and block nothing.
 pub(super) fn of_advice() -> Vec<Row> {
-    let group =
-        |reason, name: &str| row(json!({"groupRef": {"name": name}}), &[("GroupRefValidated", reason)], None);
+    let group = |reason: &'static str, name: &str| {
+        row(json!({"groupRef": {"name": name}}), &[("GroupRefValidated", reason)], None)
+    };
     let oidc = |name: &str| json!({"oidcConfigRef": {"name": name, "audience": "a"}});
     let inline = json!({"policies": [PERMIT], "primaryUpstreamProvider": "company"});
     vec![
@@ -160,35 +162,35 @@ pub(super) async fn create_bad_ones(fixture: &Fixture) {
         json!({"issuer": "https://mcp.example", "upstreamProviders": [upstream("one"), upstream("two")]});
     let trusting = |bundle: &str| json!({"issuer": "https://a.example", "caBundleRef": {"configMapRef": {"name": bundle, "key": "ca.crt"}}});
     for (kind, name, content) in [
-        (ToolConfigs::KIND, "bad", json!({"spec": {"toolsFilter": ["a,b"]}})),
+        (ToolConfigs::kind(), "bad", json!({"spec": {"toolsFilter": ["a,b"]}})),
         (
-            TelemetryConfigs::KIND,
+            TelemetryConfigs::kind(),
             "bad",
             json!({"spec": {"openTelemetry": {"enabled": true, "endpoint": "https://otel.example"}}}),
         ),
         (
-            ExternalAuthConfigs::KIND,
+            ExternalAuthConfigs::kind(),
             "bad",
             json!({"spec": {"type": "tokenExchange", "tokenExchange": {"tokenUrl": "no url", "audience": "b"}}}),
         ),
         (
-            ExternalAuthConfigs::KIND,
+            ExternalAuthConfigs::kind(),
             "two",
             json!({"spec": {"type": "embeddedAuthServer", "embeddedAuthServer": two}}),
         ),
         (
-            OidcConfigs::KIND,
+            OidcConfigs::kind(),
             "bad",
             json!({"spec": {"type": "inline", "inline": {"issuer": "http://login.example"}}}),
         ),
-        (OidcConfigs::KIND, "trusting", json!({"spec": {"type": "inline", "inline": trusting("never")}})),
+        (OidcConfigs::kind(), "trusting", json!({"spec": {"type": "inline", "inline": trusting("never")}})),
         (
-            OidcConfigs::KIND,
+            OidcConfigs::kind(),
             "trusting-nonsense",
             json!({"spec": {"type": "inline", "inline": trusting("nonsense")}}),
         ),
-        (AuthzConfigs::KIND, "bad", json!({"spec": {"type": "cedarv1", "config": {"policies": []}}})),
-        (ConfigMaps::KIND, "nonsense", json!({"data": {"authz.json": "type: opa"}})),
+        (AuthzConfigs::kind(), "bad", json!({"spec": {"type": "cedarv1", "config": {"policies": []}}})),
+        (ConfigMaps::kind(), "nonsense", json!({"data": {"authz.json": "type: opa"}})),
     ] {
         fixture.create_any(kind, &object(kind, name, content)).await;
     }

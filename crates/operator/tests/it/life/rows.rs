@@ -4,25 +4,25 @@ use serde_json::{Value, json};
 use skep_converge::Kind;
 use skep_testkit::json::with_fields;
 
-/// The condition that goes when there is nothing to authenticate any more.
+/// The condition that is removed when authentication is no longer configured.
 pub(super) const AUTH: (&str, &str) = ("AuthConfigured", "AuthInvalid");
 /// The event of what has no condition of its own.
 pub(super) const NOT_APPLIED: Option<&str> = Some("NotApplied");
 
-/// A way in which a spec can be wrong.
+/// A mistake in a spec.
 pub(super) struct Row {
     /// What is set in the spec.
     pub(super) wrong: Value,
-    /// The conditions that tell it, as type, status and reason.
-    pub(super) told: Vec<(&'static str, &'static str, &'static str)>,
-    /// The reason of the event, if it keeps the object from having what it asks for.
+    /// The conditions that report it, as type, status and reason.
+    pub(super) reported: Vec<(&'static str, &'static str, &'static str)>,
+    /// The reason of the event, if the mistake blocks the object.
     pub(super) event: Option<&'static str>,
-    /// The phase of an object that is kept from having what it asks for.
+    /// The phase of a blocked object.
     pub(super) phase: &'static str,
     pub(super) mend: Mend,
 }
 
-/// How it is mended.
+/// How it is fixed.
 pub(super) enum Mend {
     /// By taking back what was set.
     TakeBack,
@@ -31,20 +31,24 @@ pub(super) enum Mend {
 }
 
 /// A row of conditions that do not hold.
-pub(super) fn row(wrong: Value, told: &[(&'static str, &'static str)], event: Option<&'static str>) -> Row {
-    let told = told.iter().map(|(type_, reason)| (*type_, "False", *reason)).collect();
-    Row { wrong, told, event, phase: "Failed", mend: Mend::TakeBack }
+pub(super) fn row(
+    wrong: Value,
+    reported: &[(&'static str, &'static str)],
+    event: Option<&'static str>,
+) -> Row {
+    let reported = reported.iter().map(|(type_, reason)| (*type_, "False", *reason)).collect();
+    Row { wrong, reported, event, phase: "Failed", mend: Mend::TakeBack }
 }
 
 impl Row {
-    /// It is mended by an object that was missing.
+    /// It is fixed by creating the missing object.
     pub(super) fn until(self, kind: Kind, name: &str, content: Value) -> Self {
         Self { mend: Mend::Create(kind, object(kind, name, content)), ..self }
     }
 
-    /// The conditions hold, and tell something all the same.
+    /// The conditions are met, and still report something.
     pub(super) fn holds(mut self) -> Self {
-        self.told.iter_mut().for_each(|(_, status, _)| *status = "True");
+        self.reported.iter_mut().for_each(|(_, status, _)| *status = "True");
         self
     }
 

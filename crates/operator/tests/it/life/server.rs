@@ -13,7 +13,7 @@ use skep_testkit::fixtures::{TestOidcConfig, TestServer};
 use crate::fixture::{Fixture, condition};
 
 #[tokio::test]
-async fn a_missing_reference_is_waited_for_and_goes_on_when_it_comes() {
+async fn a_missing_reference_is_resolved_as_soon_as_it_exists() {
     let fixture = Fixture::new().await;
     let server = fixture.settled(&MCPServer::test("fetch").with_oidc("company")).await;
     assert_eq!(server.status.as_ref().unwrap().phase, Some(MCPServerPhase::Failed));
@@ -29,7 +29,7 @@ async fn a_missing_reference_is_waited_for_and_goes_on_when_it_comes() {
 }
 
 #[tokio::test]
-async fn what_goes_from_the_spec_goes_from_the_children_and_the_conditions() {
+async fn fields_removed_from_the_spec_are_removed_from_children_and_conditions() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
     let mut server = MCPServer::test("fetch").with_oidc("company");
@@ -51,7 +51,7 @@ async fn what_goes_from_the_spec_goes_from_the_children_and_the_conditions() {
 }
 
 #[tokio::test]
-async fn an_invalid_spec_leaves_what_runs_alone_and_costs_no_retry() {
+async fn an_invalid_spec_leaves_running_pods_alone_and_is_not_retried() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     let before = fixture.deployment("fetch").await.metadata.resource_version;
@@ -66,7 +66,7 @@ async fn an_invalid_spec_leaves_what_runs_alone_and_costs_no_retry() {
 }
 
 #[tokio::test]
-async fn a_running_proxy_makes_the_server_ready_once_its_stateful_set_is_there() {
+async fn a_server_is_ready_once_its_proxy_runs_and_its_stateful_set_exists() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.kubelet().pod_of("fetch", "fetch-1").await;
@@ -104,27 +104,28 @@ fn stateful_set(name: &str) -> StatefulSet {
     serde_json::from_value(stateful_set).unwrap()
 }
 
-/// The proxy says that it is ready when its server takes too long, as it is of no use to restart it.
+/// The proxy reports ready when its server takes too long, because a restart would not help.
 #[tokio::test]
-async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
+async fn a_server_whose_own_pods_are_not_ready_is_not_ready_with_a_reason() {
     let fixture = Fixture::new().await;
-    // The name is also the label of its proxy: they are told apart.
+    // The name is also the label of its proxy: the two must be distinguished.
     fixture.settled(&MCPServer::test("mcpserver")).await;
     let kubelet = fixture.test.kubelet();
     kubelet.pod_of("mcpserver", "proxy-1").await;
     fixture.test.create_object(&stateful_set("mcpserver")).await;
     let pod = kubelet.stateful_set_waiting("mcpserver").await;
     let says = async |phase: MCPServerPhase, message: &str| {
-        let said = |status: &MCPServerStatus| {
-            status.phase == Some(phase) && status.message.as_ref().is_some_and(|said| said.contains(message))
+        let reported = |status: &MCPServerStatus| {
+            status.phase == Some(phase)
+                && status.message.as_ref().is_some_and(|reported| reported.contains(message))
         };
-        fixture.until("mcpserver", message, said).await;
+        fixture.until("mcpserver", message, reported).await;
     };
-    says(MCPServerPhase::Pending, "the server's pods are on their way").await;
+    says(MCPServerPhase::Pending, "the server's pods are starting").await;
     kubelet.pod_waiting(&pod, "ErrImagePull").await;
     let image = "the server's pod mcpserver-0 waits: its image registry.example/mcp:1 cannot be pulled";
     says(MCPServerPhase::Pending, image).await;
-    // The kubelet goes from one to the other and back, which is no news.
+    // The kubelet alternates between the two, which is no change.
     fixture.settle("mcpserver").await;
     let recording = fixture.record();
     kubelet.pod_waiting(&pod, "ImagePullBackOff").await;
@@ -142,7 +143,7 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
     kubelet.pod_unschedulable(&pod).await;
     says(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: no node can run it").await;
     kubelet.pod_waiting(&pod, "ContainerCreating").await;
-    says(MCPServerPhase::Pending, "the server's pods are on their way").await;
+    says(MCPServerPhase::Pending, "the server's pods are starting").await;
     kubelet.pod_running("proxy-1").await;
     kubelet.pod_running(&pod).await;
     kubelet.stateful_set_ready("mcpserver").await;
@@ -151,9 +152,9 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_and_says_why() {
     fixture.operator.stop().await;
 }
 
-/// A proxy that is just starting would make what is gone anew: first goes what lets it.
+/// A proxy that is just starting would recreate deleted objects: its permission is removed first.
 #[tokio::test]
-async fn a_deleted_server_takes_with_it_what_its_proxy_made() {
+async fn deleting_a_server_deletes_the_objects_that_its_proxy_created() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&stateful_set("fetch")).await;
@@ -219,7 +220,7 @@ async fn an_immediate_restart_deletes_the_pods() {
 }
 
 #[tokio::test]
-async fn events_tell_what_happened_and_why() {
+async fn events_report_what_happened_and_why() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
@@ -227,19 +228,19 @@ async fn events_tell_what_happened_and_why() {
     fixture.patch("fetch", json!({"spec": {"oidcConfigRef": {"name": "nobody", "audience": "a"}}})).await;
     fixture.settle("fetch").await;
     let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let mut told: Vec<(String, String)> = events
+    let mut reported: Vec<(String, String)> = events
         .items
         .into_iter()
         .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
         .collect();
-    told.sort();
+    reported.sort();
     let expected = [
         (
-            "NotApplied",
-            "there is no MCPOIDCConfig nobody in this namespace: create it; what runs goes on as it is",
+            "OIDCConfigRefNotFound",
+            "oidcConfigRef: MCPOIDCConfig nobody does not exist in this namespace: create it; existing pods keep running",
         ),
-        ("ProxyUpdated", "the proxy's Deployment was updated: the spec is now of generation 2"),
+        ("ProxyUpdated", "updated the proxy's Deployment: the spec has the new generation 2"),
     ];
-    assert_eq!(told, expected.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
+    assert_eq!(reported, expected.map(|(reason, note)| (reason.to_owned(), note.to_owned())));
     fixture.operator.stop().await;
 }

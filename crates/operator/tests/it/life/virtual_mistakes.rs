@@ -1,10 +1,11 @@
 //! The table of what can be wrong with a VirtualMCPServer.
 
-use serde_json::{Value, json};
-use skep_operator::watched::{
-    AuthzConfigs, CompositeTools, ConfigMaps, EmbeddingServers, ExternalAuthConfigs, Groups, OidcConfigs,
-    Secrets, TelemetryConfigs, ToolConfigs, VirtualServers,
+use crate::kinds::{
+    AuthzConfigs, CompositeTools, EmbeddingServers, ExternalAuthConfigs, Groups, OidcConfigs,
+    TelemetryConfigs, ToolConfigs, VirtualServers,
 };
+use serde_json::{Value, json};
+use skep_operator::resources::{ConfigMaps, Secrets};
 use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
@@ -46,7 +47,7 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         ),
         config(json!({"passthroughHeaders": ["Host"]})),
         invalid(json!({"passthroughHeaders": ["Cookie"]})),
-        // What is not said of the other counts as well.
+        // Unset fields of the other count as well.
         handling(json!({"healthCheckInterval": "10s"})),
         handling(json!({"healthCheckTimeout": "30s"})),
         handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "7s"})),
@@ -64,7 +65,7 @@ pub(super) fn of_the_spec() -> Vec<Row> {
             &[("PodTemplateSpecValid", "InvalidPodTemplateSpec")],
             Some("InvalidPodTemplateSpec"),
         ),
-        // Of the right types, but no pod of a Deployment can be so. The API server tells.
+        // Of the right types, but invalid for the pods of a Deployment. The API server rejects it.
         row(
             json!({"podTemplateSpec": {"spec": {"restartPolicy": "Never"}}}),
             &[("Ready", "DeploymentFailed")],
@@ -99,10 +100,10 @@ pub(super) fn of_authentication() -> Vec<Row> {
             Some("SecretValidationFailed"),
         )
         .waits()
-        .until(Secrets::KIND, "later", json!({"stringData": {"k": "v"}})),
+        .until(Secrets::kind(), "later", json!({"stringData": {"k": "v"}})),
         auth("AuthInvalid", json!({"incomingAuth": {"authzConfig": bad}})),
         auth("AuthzConfigMapNotFound", from_map("later")).waits().until(
-            ConfigMaps::KIND,
+            ConfigMaps::kind(),
             "later",
             json!({"data": {"authz.json": document.to_string()}}),
         ),
@@ -147,9 +148,9 @@ pub(super) fn of_references() -> Vec<Row> {
     };
     let of = |spec: Value| json!({"spec": spec});
     vec![
-        group.until(Groups::KIND, "later", of(json!({}))),
+        group.until(Groups::kind(), "later", of(json!({}))),
         composite("CompositeToolRefNotFound", "later").until(
-            CompositeTools::KIND,
+            CompositeTools::kind(),
             "later",
             of(workflow("later")),
         ),
@@ -158,27 +159,27 @@ pub(super) fn of_references() -> Vec<Row> {
         embedding("EmbeddingServerNotReady", "EmbeddingServerNotReady", "starting").waits(),
         embedding("EmbeddingServerNotReady", "EmbeddingServerNotReady", "broken"),
         issuer("OIDCConfigRefNotFound", "later").waits().until(
-            OidcConfigs::KIND,
+            OidcConfigs::kind(),
             "later",
             of(json!({"type": "inline", "inline": {"issuer": "https://a.example"}})),
         ),
         issuer("OIDCConfigRefNotValid", "bad"),
         authz("AuthzConfigRefNotFound", "later").waits().until(
-            AuthzConfigs::KIND,
+            AuthzConfigs::kind(),
             "later",
             of(json!({"type": "cedarv1", "config": {"policies": [PERMIT]}})),
         ),
         authz("AuthzConfigRefNotValid", "bad"),
         otel("TelemetryConfigRefNotFound", "later").waits().until(
-            TelemetryConfigs::KIND,
+            TelemetryConfigs::kind(),
             "later",
             of(json!({})),
         ),
         otel("TelemetryConfigRefInvalid", "bad"),
-        tools("later").waits().until(ToolConfigs::KIND, "later", of(json!({"toolsFilter": ["a"]}))),
+        tools("later").waits().until(ToolConfigs::kind(), "later", of(json!({"toolsFilter": ["a"]}))),
         tools("bad"),
         default("ConversionFailed", "later").waits().until(
-            ExternalAuthConfigs::KIND,
+            ExternalAuthConfigs::kind(),
             "later",
             of(json!({"type": "unauthenticated"})),
         ),
@@ -188,7 +189,7 @@ pub(super) fn of_references() -> Vec<Row> {
     ]
 }
 
-/// What is told and keeps nothing from running.
+/// Problems that are reported and block nothing.
 pub(super) fn of_advice() -> Vec<Row> {
     let silent = |name: &str| {
         json!({"name": name, "type": "oauth2", "oauth2Config": {
@@ -218,44 +219,44 @@ pub(super) fn of_advice() -> Vec<Row> {
 pub(super) async fn create_bad_ones(fixture: &Fixture) {
     let mut bad = workflow("bad");
     bad["steps"][0]["dependsOn"] = json!(["never"]);
-    fixture.create(CompositeTools::KIND, "bad", bad).await;
-    fixture.create(EmbeddingServers::KIND, "starting", json!({})).await;
+    fixture.create(CompositeTools::kind(), "bad", bad).await;
+    fixture.create(EmbeddingServers::kind(), "starting", json!({})).await;
     let broken = json!({"podTemplateSpec": {"spec": {"containers": "many"}}});
-    fixture.create(EmbeddingServers::KIND, "broken", broken).await;
-    fixture.settle_any(EmbeddingServers::KIND, "broken").await;
+    fixture.create(EmbeddingServers::kind(), "broken", broken).await;
+    fixture.settle_any(EmbeddingServers::kind(), "broken").await;
 }
 
 #[tokio::test]
-async fn what_could_be_said_better_is_told_once_for_each_spec() {
+async fn advice_is_published_once_for_each_spec() {
     let fixture = Fixture::new().await;
-    fixture.create(Groups::KIND, "all", json!({})).await;
-    fixture.create(EmbeddingServers::KIND, "starting", json!({})).await;
+    fixture.create(Groups::kind(), "all", json!({})).await;
+    fixture.create(EmbeddingServers::kind(), "starting", json!({})).await;
     let mut policies = policies();
     policies["inline"]["primaryUpstreamProvider"] = json!("corp");
     let front = json!({
         "groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous", "authzConfig": policies},
     });
-    fixture.create(VirtualServers::KIND, "front", front).await;
-    let object = fixture.settle_any(VirtualServers::KIND, "front").await;
+    fixture.create(VirtualServers::kind(), "front", front).await;
+    let object = fixture.settle_any(VirtualServers::kind(), "front").await;
     let reason = "AuthzPrimaryProviderRequiresAuthServer";
     assert_eq!(condition(&object, "AuthServerConfigValidated")["reason"], reason);
     let search = json!({
         "incomingAuth": {"authzConfig": null}, "embeddingServerRef": {"name": "starting"},
         "config": {"optimizer": {"embeddingService": "http://embed.example"}},
     });
-    fixture.patch_any(VirtualServers::KIND, "front", json!({"spec": search})).await;
-    fixture.settle_any(VirtualServers::KIND, "front").await;
+    fixture.patch_any(VirtualServers::kind(), "front", json!({"spec": search})).await;
+    fixture.settle_any(VirtualServers::kind(), "front").await;
     fixture
-        .patch_any(VirtualServers::KIND, "front", json!({"metadata": {"labels": {"touched": "yes"}}}))
+        .patch_any(VirtualServers::kind(), "front", json!({"metadata": {"labels": {"touched": "yes"}}}))
         .await;
-    fixture.settle_any(VirtualServers::KIND, "front").await;
-    let told: Vec<String> = fixture.events().await.into_iter().map(|(reason, _)| reason).collect();
+    fixture.settle_any(VirtualServers::kind(), "front").await;
+    let reported: Vec<String> = fixture.events().await.into_iter().map(|(reason, _)| reason).collect();
     let all = [
         "AuthzPrimaryProviderRequiresAuthServer",
         "AuthzPrimaryUpstreamProviderDeprecated",
         "EmbeddingServerNotReady",
         "EmbeddingServiceOverridden",
     ];
-    assert_eq!(told, all);
+    assert_eq!(reported, all);
     fixture.operator.stop().await;
 }

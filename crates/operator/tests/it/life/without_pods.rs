@@ -1,8 +1,9 @@
 //! Pods that cannot be made.
 
+use crate::kinds::{RemoteProxies, Servers};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
-use skep_operator::watched::{RemoteProxies, Servers, StatefulSets};
+use skep_operator::resources::StatefulSets;
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
@@ -29,9 +30,9 @@ async fn pods_that_the_api_server_refuses_make_an_object_failed_for_as_long_as_t
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPServer::test("server")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("proxy")).await;
-    fixture.create_any(StatefulSets::KIND, &stateful_set("server")).await;
+    fixture.create_any(StatefulSets::kind(), &stateful_set("server")).await;
     let kubelet = fixture.test.kubelet();
-    for (kind, name) in [(Servers::KIND, "server"), (RemoteProxies::KIND, "proxy")] {
+    for (kind, name) in [(Servers::kind(), "server"), (RemoteProxies::kind(), "proxy")] {
         let until = async |phase: &str| {
             let reached = |object: &kube::core::DynamicObject| object.data["status"]["phase"] == phase;
             fixture.until_object(kind, name, phase, reached).await.data["status"].take()
@@ -39,7 +40,7 @@ async fn pods_that_the_api_server_refuses_make_an_object_failed_for_as_long_as_t
         until("Pending").await;
         kubelet.deployment_refused(name, "exceeded quota: pods").await;
         let status = until("Failed").await;
-        assert_eq!(status["message"], "the proxy's pods cannot be made: exceeded quota: pods");
+        assert_eq!(status["message"], "the proxy's pods cannot be created: exceeded quota: pods");
         let ready =
             status["conditions"].as_array().unwrap().iter().find(|found| found["type"] == "Ready").unwrap();
         assert_eq!((&ready["status"], &ready["message"]), (&json!("False"), &status["message"]));

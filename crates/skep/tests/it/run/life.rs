@@ -179,7 +179,7 @@ fn one_server_that_fails_does_not_stop_the_others_and_warnings_are_printed() {
     for said in [
         "MCPServer broken: program no-such-program not found: install it",
         "MCPServer demo: GroupRefValidated: ",
-        "MCPServer demo: StdioReplicaCapped: replicas is held at 1",
+        "MCPServer demo: StdioReplicaCapped: replicas is limited to 1",
     ] {
         assert!(output.contains(said), "no {said:?} in {output}");
     }

@@ -1,0 +1,193 @@
+//! MCPExternalAuthConfig: how a proxy authenticates to its upstream.
+
+use skep_api::{
+    auth_server::EmbeddedAuthServer,
+    external_auth,
+    kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
+    refs::SecretKeyRef,
+};
+use skep_config::{
+    FieldError, FieldPath, env,
+    run_config::{AwsSts, HeaderStrategy, RemoteAuth, RoleMapping, TokenExchange},
+};
+
+use super::{auth_server, checks, non_empty, or_empty};
+use crate::build::EnvList;
+
+/// The prefix of the types of tokens.
+const TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:";
+
+/// What the proxy of an MCPServer or MCPRemoteProxy gets from the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ExternalAuth<'a> {
+    /// For `token_exchange_config`.
+    TokenExchange(TokenExchange),
+    /// For `remote_auth_config`.
+    RemoteAuth(Box<RemoteAuth>),
+    /// For `aws_sts_config`. Only the proxy of a remote server can sign.
+    AwsSts(AwsSts),
+    /// For [`auth_server`](super::auth_server).
+    AuthServer(&'a EmbeddedAuthServer),
+    /// The type is for virtual MCP servers only, or needs no credentials.
+    Nothing,
+}
+
+/// Every mistake in the object by itself.
+pub(crate) fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
+    let mut errors = check_type(spec);
+    if let Some(exchange) = &spec.token_exchange {
+        errors.extend(checks::url("tokenExchange.tokenUrl", &exchange.token_url).err());
+    }
+    if let Some(sts) = &spec.aws_sts {
+        errors.extend(checks::within("awsSts", check_aws_sts(sts)));
+    }
+    let secrets = named_secrets(spec).into_iter();
+    errors.extend(secrets.filter_map(|(field, secret)| checks::secret(field, secret).err()));
+    if let Some(server) = &spec.embedded_auth_server {
+        errors.extend(checks::within("embeddedAuthServer", auth_server::check(server)));
+    }
+    errors
+}
+
+/// Checks that the type is supported and that its field alone is set.
+fn check_type(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
+    if spec.type_ == ExternalAuthType::Obo {
+        let message = "\"obo\" is not supported: choose another type, such as tokenExchange";
+        return vec![FieldError::new("type", message)];
+    }
+    let fields = [
+        (ExternalAuthType::TokenExchange, spec.token_exchange.is_some()),
+        (ExternalAuthType::HeaderInjection, spec.header_injection.is_some()),
+        (ExternalAuthType::BearerToken, spec.bearer_token.is_some()),
+        (ExternalAuthType::EmbeddedAuthServer, spec.embedded_auth_server.is_some()),
+        (ExternalAuthType::AwsSts, spec.aws_sts.is_some()),
+        (ExternalAuthType::UpstreamInject, spec.upstream_inject.is_some()),
+        (ExternalAuthType::Obo, spec.obo.is_some()),
+        (ExternalAuthType::Xaa, spec.xaa.is_some()),
+    ];
+    let type_ = spec.type_.as_str();
+    let wrong = fields.iter().filter(|(field, is_set)| *is_set != (*field == spec.type_));
+    wrong
+        .map(|(field, is_set)| {
+            let message = if *is_set {
+                format!("does not apply to type {type_}: remove it")
+            } else {
+                format!("is required with type {type_}")
+            };
+            FieldError::new(field.as_str(), message)
+        })
+        .collect()
+}
+
+fn check_aws_sts(sts: &external_auth::AwsSts) -> Vec<FieldError> {
+    if sts.role_mappings.is_empty() && non_empty(&sts.fallback_role_arn).is_none() {
+        return vec![FieldError::new("", "no caller gets a role: set roleMappings, fallbackRoleArn or both")];
+    }
+    let mappings = sts.role_mappings.iter().enumerate();
+    mappings
+        .filter_map(|(index, mapping)| {
+            let field = FieldPath::from("roleMappings").index(index);
+            match (non_empty(&mapping.claim), non_empty(&mapping.matcher)) {
+                (Some(_), None) => None,
+                (None, Some(matcher)) => checks::matcher(field.join("matcher"), matcher).err(),
+                _ => Some(FieldError::new(field, "set either claim or matcher")),
+            }
+        })
+        .collect()
+}
+
+/// What the proxy gets. Secrets are in the environment: see [`add_env`].
+pub(crate) fn external_auth(spec: &MCPExternalAuthConfigSpec) -> Result<ExternalAuth<'_>, FieldError> {
+    if let Some(error) = check_type(spec).into_iter().next() {
+        return Err(error);
+    }
+    Ok(if let Some(exchange) = &spec.token_exchange {
+        ExternalAuth::TokenExchange(token_exchange(exchange))
+    } else if let Some(bearer) = &spec.bearer_token {
+        ExternalAuth::RemoteAuth(Box::new(RemoteAuth::with_bearer_token(&bearer.token_secret_ref.name)))
+    } else if let Some(sts) = &spec.aws_sts {
+        ExternalAuth::AwsSts(aws_sts(sts))
+    } else if let Some(server) = &spec.embedded_auth_server {
+        ExternalAuth::AuthServer(server)
+    } else {
+        ExternalAuth::Nothing
+    })
+}
+
+fn token_exchange(exchange: &external_auth::TokenExchange) -> TokenExchange {
+    let header = or_empty(&exchange.external_token_header_name);
+    let strategy = if header.is_empty() { HeaderStrategy::Replace } else { HeaderStrategy::Custom };
+    TokenExchange {
+        token_url: exchange.token_url.clone(),
+        client_id: or_empty(&exchange.client_id),
+        client_secret: String::new(),
+        audience: exchange.audience.clone(),
+        scopes: exchange.scopes.clone(),
+        subject_token_type: non_empty(&exchange.subject_token_type).map(token_type).unwrap_or_default(),
+        header_strategy: Some(strategy),
+        external_token_header_name: header,
+    }
+}
+
+/// The full name of a type of token.
+pub(super) fn token_type(name: &str) -> String {
+    format!("{TOKEN_TYPE}{}", name.strip_prefix(TOKEN_TYPE).unwrap_or(name))
+}
+
+fn aws_sts(sts: &external_auth::AwsSts) -> AwsSts {
+    let mappings = sts.role_mappings.iter().map(|mapping| RoleMapping {
+        claim: or_empty(&mapping.claim),
+        matcher: or_empty(&mapping.matcher),
+        role_arn: mapping.role_arn.clone(),
+        priority: mapping.priority,
+    });
+    AwsSts {
+        region: sts.region.clone(),
+        service: sts.service().into(),
+        fallback_role_arn: or_empty(&sts.fallback_role_arn),
+        role_mappings: mappings.collect(),
+        role_claim: sts.role_claim().into(),
+        session_duration: u32::try_from(sts.session_duration()).unwrap_or_default(),
+        session_name_claim: sts.session_name_claim().into(),
+        subject_provider_name: String::new(),
+    }
+}
+
+/// The Secrets that an MCPServer or MCPRemoteProxy needs. [`auth_server::secrets`] lists those of an authorization
+/// server.
+pub(crate) fn secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<&SecretKeyRef> {
+    variables(spec).into_iter().map(|(_, secret)| secret).collect()
+}
+
+/// Adds the secrets that the proxy presents.
+pub(crate) fn add_env(spec: &MCPExternalAuthConfigSpec, list: &mut EnvList) {
+    for (name, secret) in variables(spec) {
+        list.set_from_secret(name, secret);
+    }
+}
+
+fn variables(spec: &MCPExternalAuthConfigSpec) -> Vec<(String, &SecretKeyRef)> {
+    let exchange = spec.token_exchange.as_ref().and_then(|exchange| exchange.client_secret_ref.as_ref());
+    let exchange = exchange.map(|secret| (env::TOKEN_EXCHANGE_CLIENT_SECRET.to_owned(), secret));
+    let bearer = spec.bearer_token.as_ref().map(|bearer| &bearer.token_secret_ref);
+    let bearer = bearer.map(|secret| (env::secret(&secret.name), secret));
+    exchange.into_iter().chain(bearer).collect()
+}
+
+fn named_secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<(&'static str, &SecretKeyRef)> {
+    let (exchange, xaa) = (spec.token_exchange.as_ref(), spec.xaa.as_ref());
+    let secrets = [
+        ("tokenExchange.clientSecretRef", exchange.and_then(|exchange| exchange.client_secret_ref.as_ref())),
+        (
+            "headerInjection.valueSecretRef",
+            spec.header_injection.as_ref().map(|header| &header.value_secret_ref),
+        ),
+        ("bearerToken.tokenSecretRef", spec.bearer_token.as_ref().map(|bearer| &bearer.token_secret_ref)),
+        ("xaa.idpClientSecretRef", xaa.and_then(|xaa| xaa.idp_client_secret_ref.as_ref())),
+        ("xaa.targetClientSecretRef", xaa.and_then(|xaa| xaa.target_client_secret_ref.as_ref())),
+    ];
+    secrets.into_iter().filter_map(|(field, secret)| Some((field, secret?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! MCPOIDCConfig: whose tokens a proxy accepts.
+
+use skep_api::{
+    kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfigSpec, OidcSource},
+    refs::{OidcConfigRef, SecretKeyRef},
+};
+use skep_config::{FieldError, env, paths, run_config::Oidc, vmcp};
+
+use super::{
+    ca_bundle::{self, CaBundle},
+    checks, flag, non_empty, or_empty,
+};
+use crate::build::{EnvList, Identity, Volumes};
+
+const CA_VOLUME: &str = "oidc-ca-bundle-";
+
+/// Every mistake in the object by itself.
+pub(crate) fn check(spec: &MCPOIDCConfigSpec) -> Vec<FieldError> {
+    let type_ = spec.type_.as_str();
+    let fields = [
+        (OidcSource::KubernetesServiceAccount, spec.kubernetes_service_account.is_some()),
+        (OidcSource::Inline, spec.inline.is_some()),
+    ];
+    let mut errors = Vec::new();
+    for (field, is_set) in fields {
+        if field == spec.type_ && !is_set {
+            errors.push(FieldError::new(field.as_str(), format!("is required with type {type_}")));
+        } else if field != spec.type_ && is_set {
+            let message = format!("does not apply to type {type_}: remove it");
+            errors.push(FieldError::new(field.as_str(), message));
+        }
+    }
+    errors.extend(spec.inline.iter().flat_map(|inline| checks::within("inline", check_inline(inline))));
+    errors
+}
+
+fn check_inline(inline: &InlineOidc) -> Vec<FieldError> {
+    let plain_http = flag(inline.insecure_allow_http);
+    let urls = [
+        ("issuer", Some(inline.issuer.as_str()).filter(|issuer| !issuer.is_empty())),
+        ("jwksUrl", non_empty(&inline.jwks_url)),
+        ("introspectionUrl", non_empty(&inline.introspection_url)),
+    ];
+    let mut errors = Vec::new();
+    if urls.iter().all(|(_, url)| url.is_none()) {
+        errors.push(FieldError::new("issuer", "is required to validate tokens"));
+    }
+    for (field, url) in urls {
+        let checked = url.map(|url| checks::secure_url(field, url, plain_http, "inline.insecureAllowHTTP"));
+        errors.extend(checked.and_then(Result::err));
+    }
+    if let Some(secret) = &inline.client_secret_ref {
+        errors.extend(checks::secret("clientSecretRef", secret).err());
+    }
+    if let Some(bundle) = &inline.ca_bundle_ref {
+        errors.extend(ca_bundle::check("caBundleRef", bundle).err());
+    }
+    errors
+}
+
+/// How the proxy of a workload validates tokens. Its client secret is in the environment: see [`add_env`].
+pub(crate) fn oidc(
+    spec: &MCPOIDCConfigSpec,
+    reference: &OidcConfigRef,
+    identity: &Identity,
+    port: i32,
+) -> Oidc {
+    let source = match (&spec.inline, &spec.kubernetes_service_account) {
+        (Some(inline), _) => inline_oidc(inline),
+        (None, Some(account)) => cluster_oidc(account),
+        (None, None) => cluster_oidc(&KubernetesServiceAccountOidc::default()),
+    };
+    Oidc {
+        audience: reference.audience.clone(),
+        resource_url: resource_url(reference, identity, port),
+        scopes: reference.scopes.clone(),
+        ..source
+    }
+}
+
+/// The address that clients use for a workload. The default is a name that only the cluster could resolve, and no Service
+/// has it: existing tokens were issued for it, so it stays.
+fn resource_url(reference: &OidcConfigRef, identity: &Identity, port: i32) -> String {
+    let Identity { name, namespace, .. } = identity;
+    let default = || format!("http://{name}.{namespace}.svc.cluster.local:{port}");
+    non_empty(&reference.resource_url).map_or_else(default, Into::into)
+}
+
+fn cluster_oidc(account: &KubernetesServiceAccountOidc) -> Oidc {
+    // Without an issuer, a proxy would accept the tokens of any.
+    let issuer = match account.issuer() {
+        "" => KubernetesServiceAccountOidc::default().issuer().to_owned(),
+        issuer => issuer.to_owned(),
+    };
+    let uses_cluster_auth = account.use_cluster_auth();
+    let file = |path: &str| if uses_cluster_auth { path.to_owned() } else { String::new() };
+    Oidc {
+        issuer,
+        jwks_url: or_empty(&account.jwks_url),
+        introspection_url: or_empty(&account.introspection_url),
+        ca_cert_path: file(paths::CLUSTER_CA),
+        auth_token_file: file(paths::CLUSTER_TOKEN),
+        allow_private_ip: uses_cluster_auth,
+        ..Oidc::default()
+    }
+}
+
+fn inline_oidc(inline: &InlineOidc) -> Oidc {
+    let bundle = CaBundle::new(inline.ca_bundle_ref.as_ref());
+    Oidc {
+        issuer: inline.issuer.clone(),
+        jwks_url: or_empty(&inline.jwks_url),
+        introspection_url: or_empty(&inline.introspection_url),
+        client_id: or_empty(&inline.client_id),
+        ca_cert_path: bundle.map(|bundle| bundle.path(paths::CERTS_FOLDER)).unwrap_or_default(),
+        auth_token_file: or_empty(&inline.jwks_auth_token_path),
+        allow_private_ip: flag(inline.jwks_allow_private_ip),
+        insecure_allow_http: flag(inline.insecure_allow_http),
+        ..Oidc::default()
+    }
+}
+
+/// The certificates of the provider, if it has a private authority.
+pub(crate) fn ca_bundle(spec: &MCPOIDCConfigSpec) -> Option<CaBundle<'_>> {
+    CaBundle::new(spec.inline.as_ref()?.ca_bundle_ref.as_ref())
+}
+
+/// The Secrets that it needs.
+pub(crate) fn secrets(spec: &MCPOIDCConfigSpec) -> Vec<&SecretKeyRef> {
+    spec.inline.iter().filter_map(|inline| inline.client_secret_ref.as_ref()).collect()
+}
+
+/// Adds the client secret.
+pub(crate) fn add_env(spec: &MCPOIDCConfigSpec, variables: &mut EnvList) {
+    for secret in secrets(spec) {
+        variables.set_from_secret(env::OIDC_CLIENT_SECRET, secret);
+    }
+}
+
+/// How a virtual MCP server validates tokens: as a proxy does. Its client secret is in the environment.
+pub(crate) fn of_virtual_server(spec: &MCPOIDCConfigSpec, oidc: &Oidc) -> vmcp::Oidc {
+    let secret = secrets(spec).first().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned());
+    let inline = spec.inline.as_ref();
+    vmcp::Oidc {
+        issuer: oidc.issuer.clone(),
+        client_id: oidc.client_id.clone(),
+        client_secret_env: secret.unwrap_or_default(),
+        audience: oidc.audience.clone(),
+        resource: oidc.resource_url.clone(),
+        jwks_url: oidc.jwks_url.clone(),
+        introspection_url: oidc.introspection_url.clone(),
+        scopes: oidc.scopes.clone(),
+        protected_resource_allow_private_ip: inline
+            .is_some_and(|inline| flag(inline.protected_resource_allow_private_ip)),
+        jwks_allow_private_ip: oidc.allow_private_ip,
+        insecure_allow_http: oidc.insecure_allow_http,
+        ca_bundle_path: oidc.ca_cert_path.clone(),
+    }
+}
+
+/// Adds the certificates.
+pub(crate) fn add_volumes(spec: &MCPOIDCConfigSpec, volumes: &mut Volumes) {
+    if let Some(bundle) = ca_bundle(spec) {
+        bundle.add_volume(paths::CERTS_FOLDER, CA_VOLUME, volumes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config_refs::samples::{fields, identity, mounts, sample, variables};
+
+    fn inline(fields: Value) -> MCPOIDCConfigSpec {
+        sample(json!({"type": "inline", "inline": fields}))
+    }
+
+    fn reference(fields: Value) -> OidcConfigRef {
+        sample(fields)
+    }
+
+    #[test]
+    fn addresses_are_urls_of_https_unless_a_flag_allows_http() {
+        let issuer = "https://login.example";
+        assert_eq!(check(&inline(json!({"issuer": issuer}))), []);
+        for (field, fields) in [
+            ("inline.issuer: \"login\"", json!({"issuer": "login"})),
+            ("inline.issuer: \"http://l.example\"", json!({"issuer": "http://l.example"})),
+            ("inline.jwksUrl: \"/keys\"", json!({"issuer": issuer, "jwksUrl": "/keys"})),
+            ("inline.introspectionUrl: \"x:y\"", json!({"issuer": issuer, "introspectionUrl": "x:y"})),
+        ] {
+            let errors = check(&inline(fields));
+            let [only] = errors.as_slice() else { panic!("{errors:?}") };
+            assert!(only.to_string().starts_with(field), "{only}");
+        }
+        let plain = json!({"issuer": "http://l.example", "insecureAllowHTTP": true});
+        assert_eq!(check(&inline(plain)), []);
+    }
+
+    #[test]
+    fn an_address_of_keys_replaces_the_issuer() {
+        assert_eq!(check(&inline(json!({"issuer": "", "jwksUrl": "https://l.example/keys"}))), []);
+        assert_eq!(fields(&check(&inline(json!({"issuer": ""})))), ["inline.issuer"]);
+    }
+
+    #[test]
+    fn every_mistake_is_reported() {
+        let spec = inline(json!({
+            "issuer": "login", "jwksUrl": "http://l.example", "clientSecretRef": {"name": "", "key": "k"},
+            "caBundleRef": {"configMapRef": {"name": "corp.ca", "key": ""}},
+        }));
+        let expected = [
+            "inline.issuer",
+            "inline.jwksUrl",
+            "inline.clientSecretRef.name",
+            "inline.caBundleRef.configMapRef.name",
+        ];
+        assert_eq!(fields(&check(&spec)), expected);
+    }
+
+    #[test]
+    fn the_type_and_its_fields_belong_together() {
+        let both = json!({"issuer": "https://a.example"});
+        for (written, field) in [
+            (json!({"type": "inline"}), "inline"),
+            (json!({"type": "kubernetesServiceAccount"}), "kubernetesServiceAccount"),
+            (
+                json!({"type": "inline", "inline": both, "kubernetesServiceAccount": {}}),
+                "kubernetesServiceAccount",
+            ),
+        ] {
+            assert_eq!(fields(&check(&sample(written.clone()))), [field], "{written}");
+        }
+    }
+
+    #[test]
+    fn the_issuer_of_the_cluster_is_called_with_its_own_certificates_and_token() {
+        let spec = sample(json!({"type": "kubernetesServiceAccount", "kubernetesServiceAccount": {}}));
+        let reference = reference(json!({"name": "cluster", "audience": "crm"}));
+        let expected = Oidc {
+            issuer: "https://kubernetes.default.svc".into(),
+            audience: "crm".into(),
+            ca_cert_path: paths::CLUSTER_CA.into(),
+            auth_token_file: paths::CLUSTER_TOKEN.into(),
+            allow_private_ip: true,
+            resource_url: "http://crm.team.svc.cluster.local:8080".into(),
+            ..Oidc::default()
+        };
+        assert_eq!(oidc(&spec, &reference, &identity("team", "crm"), 8080), expected);
+    }
+
+    #[test]
+    fn the_issuer_of_the_cluster_can_be_called_like_any_other() {
+        let account = json!({"useClusterAuth": false, "issuer": "https://cluster.example"});
+        let spec = sample(json!({"type": "kubernetesServiceAccount", "kubernetesServiceAccount": account}));
+        let reference = reference(json!({"name": "cluster", "audience": "crm"}));
+        let oidc = oidc(&spec, &reference, &identity("team", "crm"), 8080);
+        assert_eq!((oidc.issuer.as_str(), oidc.ca_cert_path.as_str()), ("https://cluster.example", ""));
+        assert!(!oidc.allow_private_ip);
+    }
+
+    #[test]
+    fn the_fields_of_a_provider_are_passed_on() {
+        let spec = inline(json!({
+            "issuer": "https://login.example", "jwksUrl": "https://login.example/keys",
+            "introspectionUrl": "https://login.example/introspect", "clientId": "proxy",
+            "clientSecretRef": {"name": "idp", "key": "secret"},
+            "caBundleRef": {"configMapRef": {"name": "corp-ca", "key": "root.pem"}},
+            "jwksAuthTokenPath": "/token", "jwksAllowPrivateIP": true, "insecureAllowHTTP": true,
+        }));
+        let reference = reference(json!({
+            "name": "idp", "audience": "crm", "scopes": ["read"], "resourceUrl": "https://mcp.example/crm",
+        }));
+        let expected = Oidc {
+            issuer: "https://login.example".into(),
+            audience: "crm".into(),
+            jwks_url: "https://login.example/keys".into(),
+            client_id: "proxy".into(),
+            client_secret: String::new(),
+            ca_cert_path: "/config/certs/corp-ca/root.pem".into(),
+            auth_token_file: "/token".into(),
+            allow_private_ip: true,
+            insecure_allow_http: true,
+            introspection_url: "https://login.example/introspect".into(),
+            resource_url: "https://mcp.example/crm".into(),
+            scopes: vec!["read".into()],
+        };
+        assert_eq!(oidc(&spec, &reference, &identity("team", "crm"), 8080), expected);
+        assert_eq!(variables(|list| add_env(&spec, list)), ["TOOLHIVE_OIDC_CLIENT_SECRET<idp/secret"]);
+        let mounted = ["oidc-ca-bundle-corp-ca /config/certs/corp-ca"];
+        assert_eq!(mounts(|volumes| add_volumes(&spec, volumes)), mounted);
+    }
+}

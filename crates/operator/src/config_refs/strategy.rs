@@ -1,0 +1,241 @@
+//! MCPExternalAuthConfig of a virtual MCP server: how it authenticates to one of its backends.
+
+use skep_api::{
+    auth_server::EmbeddedAuthServer,
+    external_auth,
+    kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
+    refs::SecretKeyRef,
+};
+use skep_config::{
+    FieldError, env,
+    vmcp::{
+        HeaderInjection, Strategy, StrategyAwsSts, StrategyRoleMapping, StrategyTokenExchange,
+        UpstreamInject, Xaa,
+    },
+};
+
+use super::{external_auth::token_type, flag, non_empty, or_empty};
+
+/// Why an object cannot be used by a virtual MCP server. Fields are those of the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StrategyError {
+    /// A virtual MCP server does not support the type, or lacks what the type needs.
+    Unsupported(FieldError),
+    /// It does not name the provider whose tokens are used, and there are several.
+    Ambiguous(FieldError),
+}
+
+impl StrategyError {
+    pub(crate) fn error(&self) -> &FieldError {
+        match self {
+            Self::Unsupported(error) | Self::Ambiguous(error) => error,
+        }
+    }
+}
+
+/// The strategy of the object with this name, which passed its check. `server` is the authorization server whose upstream
+/// tokens are available beside the caller's own.
+pub(crate) fn strategy(
+    name: &str,
+    spec: &MCPExternalAuthConfigSpec,
+    server: Option<&EmbeddedAuthServer>,
+) -> Result<Strategy, StrategyError> {
+    let first = || server.and_then(|server| server.upstream_providers.first()).map(|one| provider(&one.name));
+    Ok(if let Some(header) = &spec.header_injection {
+        let header_injection = HeaderInjection {
+            header_name: header.header_name.clone(),
+            header_value: String::new(),
+            header_value_env: env::header_injection_value(name),
+        };
+        Strategy { header_injection: Some(header_injection), ..Strategy::of("header_injection") }
+    } else if let Some(exchange) = &spec.token_exchange {
+        let token_exchange = Some(token_exchange(name, exchange, first()));
+        Strategy { token_exchange, ..Strategy::of("token_exchange") }
+    } else if let Some(inject) = &spec.upstream_inject {
+        check_provider(&inject.provider_name, server)?;
+        let upstream_inject = Some(UpstreamInject { provider_name: inject.provider_name.clone() });
+        Strategy { upstream_inject, ..Strategy::of("upstream_inject") }
+    } else if let Some(sts) = &spec.aws_sts {
+        Strategy { aws_sts: Some(aws_sts(sts, first())), ..Strategy::of("aws_sts") }
+    } else if let Some(access) = &spec.xaa {
+        let several = server.is_some_and(|server| server.upstream_providers.len() > 1);
+        if several && non_empty(&access.subject_provider_name).is_none() {
+            let message = "is required with several upstream providers: name one of them";
+            return Err(StrategyError::Ambiguous(FieldError::new("xaa.subjectProviderName", message)));
+        }
+        Strategy { xaa: Some(xaa(name, access, first())), ..Strategy::of("xaa") }
+    } else if spec.type_ == ExternalAuthType::Unauthenticated {
+        Strategy::of(Strategy::UNAUTHENTICATED)
+    } else {
+        let type_ = spec.type_.as_str();
+        let message = format!("a VirtualMCPServer does not support {type_:?}: choose another type");
+        return Err(StrategyError::Unsupported(FieldError::new("type", message)));
+    })
+}
+
+/// The name of a provider. One without a name has a default.
+pub(crate) fn provider(name: &str) -> String {
+    if name.is_empty() { "default".into() } else { name.into() }
+}
+
+fn check_provider(name: &str, server: Option<&EmbeddedAuthServer>) -> Result<(), StrategyError> {
+    let Some(server) = server else {
+        let message = "there are no upstream tokens without an authorization server: set authServerConfig";
+        return Err(StrategyError::Unsupported(FieldError::new("upstreamInject", message)));
+    };
+    let known = server.upstream_providers.iter().any(|one| provider(&one.name) == name);
+    if known {
+        return Ok(());
+    }
+    let message = format!("{name:?} is not one of authServerConfig.upstreamProviders");
+    Err(StrategyError::Unsupported(FieldError::new("upstreamInject.providerName", message)))
+}
+
+fn token_exchange(
+    name: &str,
+    exchange: &external_auth::TokenExchange,
+    first: Option<String>,
+) -> StrategyTokenExchange {
+    let secret = exchange.client_secret_ref.as_ref().map(|_| env::token_exchange_secret(name));
+    StrategyTokenExchange {
+        token_url: exchange.token_url.clone(),
+        client_id: or_empty(&exchange.client_id),
+        client_secret: String::new(),
+        client_secret_env: secret.unwrap_or_default(),
+        audience: exchange.audience.clone(),
+        scopes: exchange.scopes.clone(),
+        subject_token_type: non_empty(&exchange.subject_token_type).map(token_type).unwrap_or_default(),
+        subject_provider_name: named_or(&exchange.subject_provider_name, first),
+    }
+}
+
+fn aws_sts(sts: &external_auth::AwsSts, first: Option<String>) -> StrategyAwsSts {
+    let mappings = sts.role_mappings.iter().map(|mapping| StrategyRoleMapping {
+        claim: or_empty(&mapping.claim),
+        matcher: or_empty(&mapping.matcher),
+        role_arn: mapping.role_arn.clone(),
+        priority: mapping.priority,
+    });
+    StrategyAwsSts {
+        region: sts.region.clone(),
+        service: sts.service().into(),
+        fallback_role_arn: or_empty(&sts.fallback_role_arn),
+        role_mappings: mappings.collect(),
+        role_claim: sts.role_claim().into(),
+        session_duration: Some(sts.session_duration()),
+        session_name_claim: sts.session_name_claim().into(),
+        subject_provider_name: named_or(&sts.subject_provider_name, first),
+    }
+}
+
+fn xaa(name: &str, access: &external_auth::CrossAppAccess, first: Option<String>) -> Xaa {
+    let variable =
+        |secret: &Option<SecretKeyRef>, name: String| secret.as_ref().map(|_| name).unwrap_or_default();
+    Xaa {
+        idp_token_url: access.idp_token_url.clone(),
+        idp_client_id: or_empty(&access.idp_client_id),
+        idp_client_secret: String::new(),
+        idp_client_secret_env: variable(&access.idp_client_secret_ref, env::xaa_idp_secret(name)),
+        target_token_url: access.target_token_url.clone(),
+        insecure_target_token_url: flag(access.insecure_target_token_url),
+        target_client_id: or_empty(&access.target_client_id),
+        target_client_secret: String::new(),
+        target_client_secret_env: variable(&access.target_client_secret_ref, env::xaa_target_secret(name)),
+        target_audience: access.target_audience.clone(),
+        target_resource: or_empty(&access.target_resource),
+        scopes: access.scopes.clone(),
+        subject_provider_name: named_or(&access.subject_provider_name, first),
+        subject_token_type: or_empty(&access.subject_token_type),
+    }
+}
+
+/// The named provider, or the first one.
+fn named_or(name: &Option<String>, first: Option<String>) -> String {
+    non_empty(name).map(Into::into).or(first).unwrap_or_default()
+}
+
+/// The variables with the secrets of the object with this name.
+pub(crate) fn variables<'a>(
+    name: &str,
+    spec: &'a MCPExternalAuthConfigSpec,
+) -> impl Iterator<Item = (String, &'a SecretKeyRef)> {
+    let (exchange, xaa) = (spec.token_exchange.as_ref(), spec.xaa.as_ref());
+    let secrets = [
+        (env::token_exchange_secret(name), exchange.and_then(|exchange| exchange.client_secret_ref.as_ref())),
+        (
+            env::header_injection_value(name),
+            spec.header_injection.as_ref().map(|header| &header.value_secret_ref),
+        ),
+        (env::xaa_idp_secret(name), xaa.and_then(|xaa| xaa.idp_client_secret_ref.as_ref())),
+        (env::xaa_target_secret(name), xaa.and_then(|xaa| xaa.target_client_secret_ref.as_ref())),
+    ];
+    secrets.into_iter().filter_map(|(name, secret)| Some((name, secret?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config_refs::samples::sample;
+
+    fn server(providers: &[&str]) -> EmbeddedAuthServer {
+        let providers: Vec<Value> =
+            providers.iter().map(|name| json!({"name": name, "type": "oidc"})).collect();
+        sample(json!({"issuer": "https://as.example", "upstreamProviders": providers}))
+    }
+
+    fn exchange() -> MCPExternalAuthConfigSpec {
+        sample(json!({"type": "tokenExchange", "tokenExchange": {
+            "tokenUrl": "https://sts.example", "audience": "b", "subjectTokenType": "jwt",
+            "clientSecretRef": {"name": "s", "key": "k"},
+        }}))
+    }
+
+    fn access() -> MCPExternalAuthConfigSpec {
+        sample(json!({"type": "xaa", "xaa": {
+            "idpTokenUrl": "https://idp.example", "targetTokenUrl": "https://b.example", "targetAudience": "b",
+            "targetClientSecretRef": {"name": "s", "key": "t"},
+        }}))
+    }
+
+    #[test]
+    fn the_variables_of_secrets_are_named_after_the_object() {
+        let built = strategy("sts.eu", &exchange(), None).unwrap().token_exchange.unwrap();
+        assert_eq!(built.client_secret_env, "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET_STS_EU");
+        assert_eq!(built.subject_token_type, "urn:ietf:params:oauth:token-type:jwt");
+        assert_eq!(built.subject_provider_name, "", "the caller's own token");
+        let spec = access();
+        let names: Vec<String> = variables("x", &spec).map(|(name, _)| name).collect();
+        assert_eq!(names, ["TOOLHIVE_XAA_TARGET_CLIENT_SECRET_X"]);
+    }
+
+    #[test]
+    fn with_an_authorization_server_the_first_providers_token_is_the_default() {
+        let built = strategy("sts", &exchange(), Some(&server(&["corp", "other"]))).unwrap();
+        assert_eq!(built.token_exchange.unwrap().subject_provider_name, "corp");
+        let unnamed = strategy("x", &access(), Some(&server(&[""]))).unwrap();
+        assert_eq!(unnamed.xaa.unwrap().subject_provider_name, "default");
+        let several = strategy("x", &access(), Some(&server(&["corp", "other"])));
+        assert!(matches!(several, Err(StrategyError::Ambiguous(_))));
+    }
+
+    #[test]
+    fn a_providers_token_can_be_injected_only_if_users_log_in_there() {
+        let spec = sample(json!({"type": "upstreamInject", "upstreamInject": {"providerName": "corp"}}));
+        assert!(strategy("i", &spec, Some(&server(&["corp"]))).is_ok());
+        for server in [None, Some(server(&["other"]))] {
+            assert!(matches!(strategy("i", &spec, server.as_ref()), Err(StrategyError::Unsupported(_))));
+        }
+    }
+
+    #[test]
+    fn a_type_for_proxies_only_is_rejected() {
+        let bearer = sample(
+            json!({"type": "bearerToken", "bearerToken": {"tokenSecretRef": {"name": "s", "key": "k"}}}),
+        );
+        let error = strategy("b", &bearer, None).unwrap_err();
+        let message = "type: a VirtualMCPServer does not support \"bearerToken\": choose another type";
+        assert_eq!(error.error().to_string(), message);
+    }
+}

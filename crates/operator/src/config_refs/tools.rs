@@ -1,0 +1,92 @@
+//! MCPToolConfig: which tools a proxy offers, and under which names and descriptions.
+
+use std::collections::BTreeMap;
+
+use skep_api::kinds::MCPToolConfigSpec;
+use skep_config::{FieldError, FieldPath, run_config::ToolOverride};
+
+use super::{non_empty, or_empty};
+
+/// Every mistake in the object by itself.
+pub(crate) fn check(spec: &MCPToolConfigSpec) -> Vec<FieldError> {
+    // Proxies also accept the filter as one string, separated by commas.
+    let is_invalid = |tool: &str| tool.is_empty() || tool.contains([',', '\n', '\r']);
+    let names =
+        spec.tools_filter.iter().enumerate().filter(|(_, tool)| is_invalid(tool)).map(|(index, tool)| {
+            let message = format!("{tool:?} cannot be the name of a tool: remove commas and line breaks");
+            FieldError::new(FieldPath::from("toolsFilter").index(index), message)
+        });
+    let is_empty = |change: &skep_api::tools::ToolOverride| {
+        non_empty(&change.name).is_none()
+            && non_empty(&change.description).is_none()
+            && change.annotations.is_none()
+    };
+    let overrides = spec.tools_override.iter().filter(|(_, change)| is_empty(change)).map(|(tool, _)| {
+        let message = "changes nothing: set name, description or annotations";
+        FieldError::new(FieldPath::from("toolsOverride").key(tool), message)
+    });
+    names.chain(overrides).collect()
+}
+
+/// The tools to offer. Empty means all.
+pub(crate) fn tools_filter(spec: &MCPToolConfigSpec) -> Vec<String> {
+    spec.tools_filter.clone()
+}
+
+/// The names and descriptions that clients see. A RunConfig has no annotations: only a virtual MCP server overrides
+/// these.
+pub(crate) fn tools_override(spec: &MCPToolConfigSpec) -> BTreeMap<String, ToolOverride> {
+    let changes = spec.tools_override.iter().map(|(tool, change)| {
+        let name = or_empty(&change.name);
+        let description = or_empty(&change.description);
+        (tool.clone(), ToolOverride { name, description })
+    });
+    changes.filter(|(_, change)| *change != ToolOverride::default()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::config_refs::samples::{fields, sample};
+
+    #[test]
+    fn a_filter_holds_names() {
+        assert_eq!(check(&sample(json!({"toolsFilter": ["find", "fetch page"]}))), []);
+        for bad in ["", "a,b", "a\nb", "a\r"] {
+            let errors = check(&sample(json!({"toolsFilter": ["find", bad]})));
+            assert_eq!(errors.len(), 1, "{errors:?}");
+            let error = errors[0].to_string();
+            assert!(error.starts_with(&format!("toolsFilter[1]: {bad:?} ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_override_changes_something() {
+        for change in [json!({"name": "n"}), json!({"description": "d"}), json!({"annotations": {}})] {
+            assert_eq!(check(&sample(json!({"toolsOverride": {"find": change}}))), []);
+        }
+        for nothing in [json!({}), json!({"name": ""})] {
+            let errors = check(&sample(json!({"toolsOverride": {"find": nothing}})));
+            let message = "changes nothing: set name, description or annotations";
+            assert_eq!(errors, [FieldError::new(FieldPath::from("toolsOverride").key("find"), message)]);
+        }
+    }
+
+    #[test]
+    fn every_mistake_is_reported() {
+        let spec = sample(json!({"toolsFilter": ["", "a,b"], "toolsOverride": {"find": {}}}));
+        assert_eq!(fields(&check(&spec)), ["toolsFilter[0]", "toolsFilter[1]", "toolsOverride[find]"]);
+    }
+
+    #[test]
+    fn a_proxy_gets_no_annotations() {
+        let spec = sample(json!({"toolsOverride": {
+            "fetch": {"name": "load", "annotations": {"readOnlyHint": true}},
+            "find": {"annotations": {"title": "Find"}},
+        }}));
+        let load = ToolOverride { name: "load".into(), description: String::new() };
+        assert_eq!(tools_override(&spec), [("fetch".to_owned(), load)].into());
+    }
+}

@@ -1,0 +1,69 @@
+//! Composite tools: whether a workflow can run.
+//!
+//! Everything is checked that does not depend on the backends: the steps and their order, the templates and what they
+//! refer to, the schemas and the output. All mistakes are reported at once.
+
+mod depends;
+mod error;
+mod output;
+mod schema;
+mod steps;
+#[cfg(test)]
+mod tests;
+mod uses;
+
+use skep_api::vmcp::CompositeTool;
+use skep_config::FieldError;
+
+pub(crate) use error::{Cause, WorkflowError};
+use error::{Errors, duration};
+
+/// How many steps a workflow may have.
+const MAX_STEPS: usize = 100;
+
+/// Every mistake in a composite tool by itself. Fields are below the tool.
+pub(crate) fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
+    let mut errors = Errors::default();
+    if tool.name.trim().is_empty() {
+        errors.add(Cause::Workflow, "name", "is empty: name the tool");
+    }
+    if tool.description.as_deref().unwrap_or_default().trim().is_empty() {
+        let message = "is empty: describe what the tool does, as models choose tools by their description";
+        errors.add(Cause::Workflow, "description", message);
+    }
+    duration("timeout", tool.timeout.as_ref(), None, &mut errors);
+    check_parameters(tool, &mut errors);
+    match tool.steps.len() {
+        0 => errors.add(Cause::Workflow, "steps", "is empty: a workflow needs at least one step"),
+        count if count > MAX_STEPS => {
+            let message = format!("has {count} steps, and the maximum is {MAX_STEPS}");
+            errors.add(Cause::Workflow, "steps", message);
+        }
+        _ => {
+            let order = depends::order(&tool.steps, &mut errors);
+            let mut uses = uses::Uses::new(tool, &order);
+            steps::check(&tool.steps, &mut uses, &mut errors);
+            if let Some(output) = &tool.output {
+                output::check(output, &mut uses, &mut errors);
+            }
+            uses.check_defaults(&mut errors);
+        }
+    }
+    errors.into_vec()
+}
+
+/// The same for an object of which the tool is one part.
+pub(crate) fn check_as_part(tool: &CompositeTool) -> Vec<FieldError> {
+    check(tool).into_iter().map(|error| error.error).collect()
+}
+
+/// Clients send arguments as an object, so the schema must describe one.
+fn check_parameters(tool: &CompositeTool, errors: &mut Errors) {
+    let Some(parameters) = &tool.parameters else { return };
+    match parameters.0.get("type").map(|type_| type_.as_str().unwrap_or_default()) {
+        Some("object") => {}
+        Some(_) => errors.add(Cause::Schema, "parameters.type", "must be object"),
+        None => errors.add(Cause::Schema, "parameters.type", "is missing: set it to object"),
+    }
+    schema::check("parameters", &parameters.0, errors);
+}

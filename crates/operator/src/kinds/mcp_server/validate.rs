@@ -1,0 +1,81 @@
+//! The validation of an MCPServer: a sequence of checks, each with its condition.
+
+use skep_api::{
+    conditions::{PodTemplateValid, RateLimitConfigValid, StdioReplicaCapped},
+    kinds::Transport,
+};
+
+use super::{inputs::Inputs, run_config::run_config};
+use crate::{
+    config_refs,
+    proxy_workload::validate::{self as shared, RefReasons},
+    reconcile::{Condition, Problem, Validation},
+};
+
+/// All checks. The first problem is the one that the status reports.
+pub(super) fn validate(inputs: &Inputs) -> Validation {
+    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
+    let mut validation = Validation::default();
+    validation.add(proxy.group.as_ref().map(shared::group));
+    validation.add(shared::ca_bundle(proxy));
+    validation.add(shared::ignored_provider(proxy));
+    validation.add(shared::policy_warning(proxy));
+    validation.add(stdio_cap(inputs));
+    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
+    rate_limits(inputs, &mut validation);
+    shared::pod_template(
+        spec.pod_template_spec.as_ref(),
+        PodTemplateValid::ValidPodTemplateSpec,
+        PodTemplateValid::InvalidPodTemplateSpec,
+        &mut validation,
+    );
+    // MCPToolConfig and MCPWebhookConfig have no condition on an MCPServer: the phase and its message report them.
+    shared::tools("toolConfigRef", &proxy.tools, RefReasons::default(), &mut validation);
+    shared::telemetry(&proxy.telemetry, &mut validation);
+    // Only an invalid configuration has a condition; a missing one has the phase and its message.
+    shared::external_auth(proxy, None, None, &mut validation);
+    let check = |webhooks: &skep_api::kinds::MCPWebhookConfig| config_refs::webhooks::check(&webhooks.spec);
+    shared::config_ref("webhookConfigRef", &inputs.webhooks, RefReasons::default(), check, &mut validation);
+    shared::auth_server(proxy, &mut validation);
+    shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
+    shared::authz("authzConfigRef", &proxy.authz, &mut validation);
+    shared::secrets(proxy, &mut validation);
+    if validation.problems.is_empty()
+        && let Err(error) = run_config(inputs)
+    {
+        validation.fail(Problem::new(error));
+    }
+    validation
+}
+
+/// A process has one standard input, so a stdio server cannot have two proxies.
+fn stdio_cap(inputs: &Inputs) -> Condition {
+    let spec = inputs.spec();
+    if spec.transport() == Transport::Stdio && spec.replicas.unwrap_or_default() > 1 {
+        let message = "replicas is limited to 1: a stdio server is one process, which one proxy speaks to";
+        return Condition::new(StdioReplicaCapped::StdioTransportCapAt1, message);
+    }
+    Condition::new(StdioReplicaCapped::StdioReplicaCapNotActive, "replicas is not limited")
+}
+
+fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
+    use RateLimitConfigValid::{
+        PerUserRequiresAuth, RateLimitConfigInvalid, RateLimitConfigValid as Valid, RateLimitNotApplicable,
+    };
+    let spec = inputs.spec();
+    let Some(limits) = &spec.rate_limiting else {
+        return validation.add(Condition::new(RateLimitNotApplicable, "no limits are set"));
+    };
+    for error in config_refs::rate_limits::check(limits) {
+        validation.fail(Problem::new(error.within("rateLimiting")).reported_as(RateLimitConfigInvalid));
+    }
+    let per_user = limits.per_user.is_some() || limits.tools.iter().any(|tool| tool.per_user.is_some());
+    let is_authenticated = spec.oidc_config_ref.is_some() || spec.external_auth_config_ref.is_some();
+    validation.add(if per_user && !is_authenticated {
+        let message =
+            "rateLimiting.perUser needs authenticated callers: set oidcConfigRef or externalAuthConfigRef";
+        Condition::new(PerUserRequiresAuth, message)
+    } else {
+        Condition::new(Valid, "the limits are valid")
+    });
+}

@@ -1,0 +1,125 @@
+//! The validation of an entry: a condition for each reference, and `Valid` for the whole.
+
+use skep_api::{
+    conditions::{
+        CABundleRefValidated, ExternalAuthConfigValidated, GroupRefValidated, HeaderSecretRefsValidated,
+        RemoteURLValidated, Valid,
+    },
+    events::EventReason,
+};
+use skep_config::{FieldError, FieldPath};
+
+use super::Inputs;
+use crate::{
+    config_refs::{self, ca_bundle::CaBundle},
+    proxy_workload::validate::{self as shared, RefReasons},
+    reconcile::{Condition, Problem, Validation},
+    resources::missing_key,
+};
+
+pub(super) fn validate(inputs: &Inputs) -> Validation {
+    let mut validation = Validation::default();
+    remote_url(inputs, &mut validation);
+    group(inputs, &mut validation);
+    external_auth(inputs, &mut validation);
+    ca_bundle(inputs, &mut validation);
+    headers(inputs, &mut validation);
+    let problems = &mut validation.problems;
+    for problem in problems.iter_mut() {
+        problem.event = Some(EventReason::ConfigInvalid);
+    }
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    validation.add(match messages.as_slice() {
+        [] => Condition::new(Valid::ConfigValid, "the entry is valid"),
+        messages => Condition::new(Valid::ConfigInvalid, messages.join("; ")),
+    });
+    validation
+}
+
+fn remote_url(inputs: &Inputs, validation: &mut Validation) {
+    let spec = &inputs.object.spec;
+    let allow_private = spec.allow_private_endpoint.unwrap_or_default();
+    let url =
+        config_refs::remote_url::check("remoteUrl", &spec.remote_url, allow_private, "allowPrivateEndpoint");
+    match url {
+        Ok(()) => validation.add(Condition::new(RemoteURLValidated::RemoteURLValid, "remoteUrl is valid")),
+        Err(error) => {
+            validation.fail(Problem::new(error).reported_as(RemoteURLValidated::RemoteURLInvalid));
+        }
+    }
+}
+
+/// An entry exists for its group alone, so a group that does not exist is a problem.
+fn group(inputs: &Inputs, validation: &mut Validation) {
+    let condition = shared::group(&inputs.group);
+    if condition.is_met {
+        return validation.add(condition);
+    }
+    let reason = match inputs.group.object() {
+        Some(_) => GroupRefValidated::GroupRefNotReady,
+        None => GroupRefValidated::GroupRefNotFound,
+    };
+    validation.fail(Problem::of("groupRef", condition.message).reported_as(reason).transient());
+}
+
+fn external_auth(inputs: &Inputs, validation: &mut Validation) {
+    use ExternalAuthConfigValidated::{
+        AuthConfigInvalid, AuthConfigNotConfigured, AuthConfigNotFound, AuthConfigValid,
+    };
+    if inputs.external_auth.is_none() {
+        let message = "requests are sent without authentication";
+        return validation.add(Condition::new(AuthConfigNotConfigured, message));
+    }
+    let reasons = RefReasons::new(AuthConfigValid, AuthConfigNotFound, AuthConfigInvalid);
+    let check = |auth: &skep_api::kinds::MCPExternalAuthConfig| config_refs::external_auth::check(&auth.spec);
+    shared::config_ref("externalAuthConfigRef", &inputs.external_auth, reasons, check, validation);
+}
+
+fn ca_bundle(inputs: &Inputs, validation: &mut Validation) {
+    use CABundleRefValidated::{
+        CABundleRefInvalid, CABundleRefNotConfigured, CABundleRefNotFound, CABundleRefValid,
+    };
+    const FIELD: &str = "caBundleRef";
+    let Some(CaBundle { config_map: name, key }) = CaBundle::new(inputs.object.spec.ca_bundle_ref.as_ref())
+    else {
+        let message = "certificates are verified by the system's authorities";
+        return validation.add(Condition::new(CABundleRefNotConfigured, message));
+    };
+    match &inputs.certificates {
+        None => {
+            let message = format!("ConfigMap {name} does not exist: create it with the key {key}");
+            validation.fail(Problem::of(FIELD, message).reported_as(CABundleRefNotFound).transient());
+        }
+        Some(data) if data.contains_key(key) => {
+            validation
+                .add(Condition::new(CABundleRefValid, format!("the certificates are in ConfigMap {name}")));
+        }
+        Some(_) => {
+            let message = format!("ConfigMap {name} has no key {key}: add it");
+            validation.fail(Problem::of(FIELD, message).reported_as(CABundleRefInvalid).transient());
+        }
+    }
+}
+
+fn headers(inputs: &Inputs, validation: &mut Validation) {
+    use HeaderSecretRefsValidated::{HeaderForwardInvalid, HeaderSecretNotFound, HeaderSecretsValid};
+    let Some(headers) = &inputs.object.spec.header_forward else { return };
+    let errors = config_refs::header_forward::check(headers);
+    if !errors.is_empty() {
+        let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(HeaderForwardInvalid));
+        return problems.for_each(|problem| validation.fail(problem));
+    }
+    if headers.add_headers_from_secret.is_empty() {
+        return;
+    }
+    for header in &headers.add_headers_from_secret {
+        let secret = &header.value_secret_ref;
+        let keys = inputs.secrets.get(&secret.name).and_then(Option::as_deref);
+        if let Some(message) = missing_key(secret, keys) {
+            let field = FieldPath::from("headerForward.addHeadersFromSecret").key(&header.header_name);
+            let problem = Problem::new(FieldError::new(field, message));
+            validation.fail(problem.reported_as(HeaderSecretNotFound).transient());
+        }
+    }
+    validation.add(Condition::new(HeaderSecretsValid, "the values of all headers are available"));
+}

@@ -1,0 +1,236 @@
+//! The validation of a VirtualMCPServer: a sequence of checks, each with its condition.
+
+use std::collections::HashSet;
+
+use skep_api::{
+    conditions::{
+        AuthConfigured, AuthServerConfigValidated, AuthzUpstreamSelectionWarning, CompositeToolRefsValidated,
+        EmbeddingServerReady, GroupRefValidated, PodTemplateSpecValid, RateLimitConfigValid, Valid,
+    },
+    events::EventReason,
+    kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
+    workload::SessionProvider,
+};
+use skep_config::{FieldError, FieldPath};
+
+use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec};
+use crate::{
+    config_refs::{self, strategy::provider},
+    proxy_workload::{
+        PoliciesError,
+        validate::{self as shared, RefReasons},
+    },
+    reconcile::{Condition, Problem, Validation},
+    resources::{RefError, object},
+};
+
+/// All checks. The first problem is the one that the status reports.
+pub(super) fn validate(inputs: &Inputs) -> Validation {
+    let mut validation = Validation::default();
+    let spec = inputs.spec();
+    for error in spec::check(inputs) {
+        validation.fail(Problem::new(error).reported_as(Valid::ValidationFailed));
+    }
+    validation.add(Condition::new(Valid::ValidationSucceeded, "the spec is valid"));
+    rate_limits(inputs, &mut validation);
+    shared::pod_template(
+        spec.pod_template_spec.as_ref(),
+        PodTemplateSpecValid::PodTemplateSpecValid,
+        PodTemplateSpecValid::InvalidPodTemplateSpec,
+        &mut validation,
+    );
+    group(inputs, &mut validation);
+    composite_tools(inputs, &mut validation);
+    embedding(inputs, &mut validation);
+    validation.add(inputs.auth_server().map(config_refs::auth_server::identity_synthesized));
+    let is_shared =
+        spec.session_storage.as_ref().is_some_and(|storage| storage.provider == SessionProvider::Redis);
+    validation.add(shared::session_storage(spec.replicas, is_shared));
+    shared::oidc("incomingAuth.oidcConfigRef", &inputs.oidc, &mut validation);
+    shared::authz("incomingAuth.authzConfigRef", &inputs.authz, &mut validation);
+    shared::telemetry(&inputs.telemetry, &mut validation);
+    // Conditions that depend on an unresolved reference are unknown.
+    let is_resolved = spec.incoming_auth.oidc_config_ref.is_some() == object(&inputs.oidc).is_some()
+        && spec.incoming_auth.authz_config_ref.is_some() == object(&inputs.authz).is_some();
+    if is_resolved {
+        auth_server(inputs, &mut validation);
+        authentication(inputs, &mut validation);
+    }
+    tool_configs(inputs, &mut validation);
+    outgoing_auth(inputs, &mut validation);
+    if validation.problems.is_empty()
+        && let Err(error) = config(inputs)
+    {
+        validation.fail(Problem::new(error.0));
+    }
+    validation
+}
+
+/// The condition is there only while a limit is invalid, as users of ToolHive know it.
+fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
+    let Some(limits) = inputs.config().rate_limiting else { return };
+    for error in config_refs::rate_limits::check(&limits) {
+        let problem = Problem::new(error.within("config.rateLimiting"));
+        validation.fail(problem.reported_as(RateLimitConfigValid::RateLimitConfigInvalid));
+    }
+}
+
+fn group(inputs: &Inputs, validation: &mut Validation) {
+    use GroupRefValidated::{GroupRefNotFound, GroupRefNotReady, GroupRefValid};
+    let name = &inputs.group.name;
+    match inputs.group.checked(|_| Vec::new()) {
+        Err(error) => validation.fail(Problem::of("groupRef", error.message()).reported_as(GroupRefNotFound)),
+        Ok(group) if shared::is_failed(group) => {
+            let problem = Problem::of("groupRef", format!("MCPGroup {name} is not ready"));
+            validation.fail(problem.reported_as(GroupRefNotReady).transient());
+        }
+        Ok(_) => validation
+            .add(Condition::new(GroupRefValid, format!("the members of MCPGroup {name} are served"))),
+    }
+}
+
+fn composite_tools(inputs: &Inputs, validation: &mut Validation) {
+    use CompositeToolRefsValidated::{
+        CompositeToolRefInvalid, CompositeToolRefNotFound, CompositeToolRefsValid,
+    };
+    let config = inputs.config();
+    let mut names: HashSet<&str> = config.composite_tools.iter().map(|tool| tool.name.as_str()).collect();
+    for (index, reference) in inputs.composite_tools.iter().enumerate() {
+        let checked =
+            reference.checked(|definition| config_refs::workflow::check_as_part(&definition.spec.tool));
+        let (message, reason) = match checked {
+            Err(error @ RefError::Missing(_)) => (error.message().to_owned(), CompositeToolRefNotFound),
+            Err(error @ RefError::Invalid(_)) => (error.message().to_owned(), CompositeToolRefInvalid),
+            Ok(definition) if !names.insert(&definition.spec.tool.name) => {
+                let (tool, definition) = (&definition.spec.tool.name, &reference.name);
+                (
+                    format!("duplicate tool {tool:?} of {definition}: rename one of them"),
+                    CompositeToolRefInvalid,
+                )
+            }
+            Ok(_) => continue,
+        };
+        let field = FieldPath::from("config.compositeToolRefs").index(index);
+        validation.fail(Problem::new(FieldError::new(field, message)).reported_as(reason));
+    }
+    validation.add(Condition::new(CompositeToolRefsValid, "all composite tools can run"));
+}
+
+fn embedding(inputs: &Inputs, validation: &mut Validation) {
+    use EmbeddingServerReady::{
+        EmbeddingServerNotFound, EmbeddingServerNotReady, EmbeddingServerReady as IsReady,
+    };
+    const FIELD: &str = "embeddingServerRef";
+    let Some(reference) = &inputs.embedding else { return };
+    let name = &reference.name;
+    let server = match reference.checked(|_| Vec::new()) {
+        Ok(server) => server,
+        Err(error) => {
+            let problem = Problem::of(FIELD, error.message()).reported_as(EmbeddingServerNotFound);
+            return validation.fail(problem.published_as(EventReason::EmbeddingServerRefNotFound));
+        }
+    };
+    match embedding_phase(server) {
+        Some(EmbeddingServerPhase::Ready) => {
+            validation.add(Condition::new(IsReady, format!("EmbeddingServer {name} serves requests")));
+        }
+        Some(EmbeddingServerPhase::Failed) => {
+            let problem = Problem::of(FIELD, format!("EmbeddingServer {name} has failed: see its status"));
+            validation.fail(problem.reported_as(EmbeddingServerNotReady));
+        }
+        _ => {
+            let problem = Problem::of(FIELD, format!("EmbeddingServer {name} is not ready yet"));
+            validation.fail(problem.reported_as(EmbeddingServerNotReady).transient());
+        }
+    }
+}
+
+/// Its phase, which counts as Ready only while a pod is ready.
+fn embedding_phase(server: &EmbeddingServer) -> Option<EmbeddingServerPhase> {
+    let status = server.status.as_ref()?;
+    let is_ready = status.ready_replicas.unwrap_or_default() > 0;
+    status.phase.filter(|phase| is_ready || *phase != EmbeddingServerPhase::Ready)
+}
+
+fn auth_server(inputs: &Inputs, validation: &mut Validation) {
+    use AuthServerConfigValidated::{
+        AuthServerConfigInvalid, AuthServerConfigValid, AuthzPrimaryProviderRequiresAuthServer,
+        AuthzUpstreamUnknown,
+    };
+    let Some(server) = inputs.auth_server() else {
+        if let Some((field, _)) = inputs.named_provider() {
+            let problem = Problem::of(field, "needs authServerConfig: set that, or remove this");
+            validation.fail(problem.reported_as(AuthzPrimaryProviderRequiresAuthServer));
+        }
+        return;
+    };
+    let mut errors = config_refs::auth_server::check(server);
+    if errors.is_empty() {
+        errors.extend(inputs.auth_server_config().err());
+    }
+    for error in errors {
+        // An error about another part of the spec has its whole path.
+        let error = if error.field.is_within("oidcConfigRef") {
+            error.within("incomingAuth")
+        } else {
+            error.within("authServerConfig")
+        };
+        validation.fail(Problem::new(error).reported_as(AuthServerConfigInvalid));
+    }
+    let has_policies = inputs.spec().incoming_auth.authz_config.is_some();
+    match inputs.named_provider() {
+        Some((field, name)) if !server.upstream_providers.iter().any(|one| provider(&one.name) == name) => {
+            let message = format!("{name:?} is not one of authServerConfig.upstreamProviders");
+            validation.fail(Problem::of(field, message).reported_as(AuthzUpstreamUnknown));
+        }
+        None if has_policies && server.upstream_providers.len() > 1 => {
+            let message = "policies evaluate tokens of the first of several providers: name one in \
+                           authServerConfig.primaryUpstreamProvider";
+            validation.add(Condition::new(AuthzUpstreamSelectionWarning::AuthzUpstreamAutoSelected, message));
+        }
+        _ => {}
+    }
+    validation.add(Condition::new(AuthServerConfigValid, "the authorization server is valid"));
+}
+
+/// Whether callers can be authenticated, and policies enforced.
+fn authentication(inputs: &Inputs, validation: &mut Validation) {
+    use AuthConfigured::{AuthInvalid, AuthValid, AuthzConfigMapInvalid, AuthzConfigMapNotFound};
+    for (field, secret) in inputs.required_secrets() {
+        if let Some(message) = inputs.missing(secret) {
+            let problem = Problem::new(FieldError::new(field, message)).reported_as(AuthInvalid).transient();
+            validation.fail(problem.published_as(EventReason::SecretValidationFailed));
+        }
+    }
+    match inputs.cedar() {
+        Ok(_) => validation.add(Condition::new(AuthValid, "callers are authenticated as specified")),
+        Err(PoliciesError::MissingConfigMap(error)) => {
+            validation.fail(Problem::new(error).reported_as(AuthzConfigMapNotFound).transient());
+        }
+        Err(PoliciesError::InvalidConfigMap(error)) => {
+            validation.fail(Problem::new(error).reported_as(AuthzConfigMapInvalid));
+        }
+        Err(PoliciesError::Invalid(error)) => validation.fail(Problem::new(error).reported_as(AuthInvalid)),
+    }
+}
+
+/// MCPToolConfigs have no condition here: the phase and its message report them.
+fn tool_configs(inputs: &Inputs, validation: &mut Validation) {
+    for reference in inputs.tool_configs.values() {
+        if let Err(error) = reference.checked(|tools| config_refs::tools::check(&tools.spec)) {
+            validation.fail(RefReasons::default().problem("config.aggregation.tools", &error));
+        }
+    }
+}
+
+fn outgoing_auth(inputs: &Inputs, validation: &mut Validation) {
+    let auths = BackendAuths::new(inputs);
+    auths.conditions().into_iter().for_each(|condition| validation.add(condition));
+    // Their conditions are named after the backends, and have been added already.
+    validation.problems.extend(auths.problems());
+    // The server would take a file without backends as a request to discover them.
+    if inputs.source() == OutgoingAuthSource::Inline && backends(inputs).is_empty() {
+        let message = format!("MCPGroup {} has no member that can be served: add one", inputs.group.name);
+        validation.fail(Problem::of("groupRef", message).transient());
+    }
+}

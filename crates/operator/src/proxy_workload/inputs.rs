@@ -1,0 +1,181 @@
+//! Everything that a proxy depends on, looked up once.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use skep_api::{
+    auth_server::EmbeddedAuthServer,
+    kinds::{
+        ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig,
+        MCPTelemetryConfig, MCPToolConfig,
+    },
+    refs::SecretKeyRef,
+};
+use skep_config::{FieldError, FieldPath, objects};
+use skep_converge::Meta;
+use skep_world::{ReadError, Reader};
+
+use super::spec::{HasProxy, ProxySpec};
+use crate::{
+    build::Identity,
+    config_refs,
+    resources::{
+        ConfigMaps, Deployments, Pods, ResolvedRef, Secrets,
+        facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
+        kind_of, missing_key, object,
+    },
+    settings::Settings,
+};
+
+/// The inputs of a proxy.
+pub(crate) struct ProxyWorkload {
+    owner: Arc<dyn HasProxy>,
+    pub(crate) identity: Identity,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) group: Option<ResolvedRef<MCPGroup>>,
+    pub(crate) tools: Option<ResolvedRef<MCPToolConfig>>,
+    pub(crate) telemetry: Option<ResolvedRef<MCPTelemetryConfig>>,
+    pub(crate) external_auth: Option<ResolvedRef<MCPExternalAuthConfig>>,
+    pub(crate) auth_server: Option<ResolvedRef<MCPExternalAuthConfig>>,
+    pub(crate) oidc: Option<ResolvedRef<MCPOIDCConfig>>,
+    pub(crate) authz: Option<ResolvedRef<MCPAuthzConfig>>,
+    /// ConfigMaps that are referred to, with their data if they exist.
+    pub(crate) config_maps: HashMap<String, Option<Arc<BTreeMap<String, String>>>>,
+    /// The Secret keys that the proxy needs to start, each with the field that refers to it.
+    pub(crate) required_secrets: Vec<(FieldPath, SecretKeyRef)>,
+    /// The Secrets of these, with their keys if they exist.
+    pub(crate) secrets: HashMap<String, Option<Arc<Vec<String>>>>,
+    pub(crate) deployment: Option<DeploymentFacts>,
+    /// The live ConfigMap with the RunConfig.
+    pub(crate) live_config: Option<Arc<ConfigFacts>>,
+    /// The proxy's pods that are not being deleted.
+    pub(crate) pods: Vec<LivePod>,
+}
+
+/// A pod of a proxy or of a server.
+pub(crate) struct LivePod {
+    pub(crate) name: String,
+    pub(crate) meta: Meta,
+    pub(crate) state: PodState,
+}
+
+impl ProxyWorkload {
+    /// Looks up what the object refers to. `own_secrets` are those of fields that only its kind has.
+    pub(crate) async fn resolve<K: ApiKind + HasProxy>(
+        owner: Arc<K>,
+        app: &'static str,
+        own_secrets: Vec<(FieldPath, SecretKeyRef)>,
+        settings: Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Self, ReadError> {
+        let identity = Identity::new(kind_of::<K>(), app, HasProxy::metadata(&*owner));
+        let name = identity.name.clone();
+        let spec = owner.proxy_spec();
+        macro_rules! resolve {
+            ($reference:ident) => {
+                spec.$reference.map(|reference| ResolvedRef::resolve(reader, &reference.name))
+            };
+        }
+        let mut proxy = Self {
+            group: resolve!(group_ref),
+            tools: resolve!(tool_config_ref),
+            telemetry: resolve!(telemetry_config_ref),
+            external_auth: resolve!(external_auth_config_ref),
+            auth_server: resolve!(auth_server_ref),
+            oidc: resolve!(oidc_config_ref),
+            authz: resolve!(authz_config_ref),
+            config_maps: HashMap::new(),
+            required_secrets: Vec::new(),
+            secrets: HashMap::new(),
+            deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
+            live_config: live_config(reader, &objects::run_config(&name)),
+            pods: live_pods(reader, &PodFacts::proxy(app, &name)),
+            owner: owner.clone(),
+            identity,
+            settings,
+        };
+        for name in proxy.config_map_names() {
+            let data = reader.content::<ConfigMaps>(&name).await?;
+            proxy.config_maps.insert(name, data);
+        }
+        proxy.required_secrets = proxy.shared_secrets().into_iter().chain(own_secrets).collect();
+        for (_, secret) in &proxy.required_secrets {
+            let keys = reader.content::<Secrets>(&secret.name).await?;
+            proxy.secrets.insert(secret.name.clone(), keys);
+        }
+        Ok(proxy)
+    }
+
+    pub(crate) fn spec(&self) -> ProxySpec<'_> {
+        self.owner.proxy_spec()
+    }
+
+    pub(crate) fn generation(&self) -> i64 {
+        self.owner.metadata().generation.unwrap_or_default()
+    }
+
+    /// The ConfigMap with the policies that the object itself carries.
+    pub(crate) fn inline_authz_name(&self) -> String {
+        format!("{}-authz-inline", self.identity.name)
+    }
+
+    pub(crate) fn run_config_name(&self) -> String {
+        objects::run_config(&self.identity.name)
+    }
+
+    /// The authorization server to run, from either reference.
+    pub(crate) fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
+        let references = [&self.auth_server, &self.external_auth];
+        references.into_iter().find_map(|auth| embedded_server(object(auth)?))
+    }
+
+    /// The ConfigMaps whose content is needed: policies, and certificates.
+    fn config_map_names(&self) -> Vec<String> {
+        let policies = self.spec().authz_config.and_then(|authz| authz.config_map.as_ref());
+        let oidc = object(&self.oidc);
+        let certificates = oidc.and_then(|oidc| config_refs::oidc::ca_bundle(&oidc.spec));
+        let mut names: Vec<String> = policies.map(|policies| policies.name.clone()).into_iter().collect();
+        names.extend(certificates.map(|bundle| bundle.config_map.to_owned()));
+        names
+    }
+
+    /// The Secret keys that the proxy needs and that do not exist.
+    pub(crate) fn missing_secrets(&self) -> impl Iterator<Item = FieldError> {
+        self.required_secrets.iter().filter_map(|(field, secret)| {
+            let keys = self.secrets.get(&secret.name).and_then(Option::as_deref);
+            missing_key(secret, keys).map(|message| FieldError::new(field.clone(), message))
+        })
+    }
+
+    fn shared_secrets(&self) -> Vec<(FieldPath, SecretKeyRef)> {
+        let oidc = object(&self.oidc);
+        let oidc = oidc.map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default();
+        let auth = object(&self.external_auth);
+        let auth = auth.map(|auth| config_refs::external_auth::secrets(&auth.spec)).unwrap_or_default();
+        let password = self.spec().session_storage.and_then(|storage| storage.password_ref.as_ref());
+        let oidc = oidc.into_iter().map(|secret| ("oidcConfigRef", secret));
+        let auth = auth.into_iter().map(|secret| ("externalAuthConfigRef", secret));
+        let password = password.map(|secret| ("sessionStorage.passwordRef", secret));
+        oidc.chain(auth).chain(password).map(|(field, secret)| (field.into(), secret.clone())).collect()
+    }
+}
+
+/// The authorization server that the object describes.
+pub(crate) fn embedded_server(auth: &MCPExternalAuthConfig) -> Option<&EmbeddedAuthServer> {
+    let server = auth.spec.embedded_auth_server.as_ref();
+    server.filter(|_| auth.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
+}
+
+/// The facts about a live ConfigMap with the configuration of pods.
+pub(crate) fn live_config(reader: &mut Reader, name: &str) -> Option<Arc<ConfigFacts>> {
+    reader.get::<ConfigMaps>(name)?.cached.facts
+}
+
+/// The pods of a workload that are not being deleted.
+pub(crate) fn live_pods(reader: &mut Reader, workload: &str) -> Vec<LivePod> {
+    let pods = reader.by_index::<Pods>(workload).into_iter();
+    let pods = pods.map(|(name, entry)| LivePod { name, meta: entry.meta, state: entry.cached.state });
+    pods.filter(|pod| pod.state != PodState::Terminating).collect()
+}

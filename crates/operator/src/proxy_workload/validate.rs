@@ -1,0 +1,307 @@
+//! The validation that kinds with a proxy or a virtual server share: each check has its condition.
+
+use serde_json::Value;
+use skep_api::{
+    RawObject,
+    conditions::{
+        AuthServerRefValidated, AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored,
+        CABundleRefValidated, ExternalAuthConfigValidated, GroupRefValidated, OIDCConfigRefValidated, Reason,
+        SessionStorageWarning, TelemetryConfigRefValidated,
+    },
+    kinds::{
+        ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase,
+        MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig,
+    },
+};
+use skep_config::FieldError;
+use skep_strategic_merge::validate_pod_template;
+
+use super::{ProxyWorkload, inputs::embedded_server};
+use crate::{
+    config_refs,
+    reconcile::{Condition, Problem, Validation},
+    resources::{RefError, ResolvedRef, kind_of, object},
+};
+
+/// The reasons of the condition about a reference. Without one, the phase and the message report the problem.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RefReasons {
+    pub(crate) valid: Option<Reason>,
+    pub(crate) missing: Option<Reason>,
+    pub(crate) invalid: Option<Reason>,
+}
+
+impl RefReasons {
+    pub(crate) fn new(
+        valid: impl Into<Reason>,
+        missing: impl Into<Reason>,
+        invalid: impl Into<Reason>,
+    ) -> Self {
+        Self { valid: Some(valid.into()), missing: Some(missing.into()), invalid: Some(invalid.into()) }
+    }
+
+    /// The problem of the field whose reference has this error.
+    pub(crate) fn problem(&self, field: &'static str, error: &RefError) -> Problem {
+        let problem = Problem::of(field, error.message());
+        let (reason, problem) = match error {
+            RefError::Missing(_) => (self.missing, problem.transient()),
+            RefError::Invalid(_) => (self.invalid, problem),
+        };
+        Problem { reason, ..problem }
+    }
+}
+
+/// Validates an optional reference to a configuration by the configuration's own check.
+pub(crate) fn config_ref<K: ApiKind>(
+    field: &'static str,
+    reference: &Option<ResolvedRef<K>>,
+    reasons: RefReasons,
+    check: impl FnOnce(&K) -> Vec<FieldError>,
+    validation: &mut Validation,
+) {
+    let Some(reference) = reference else { return };
+    match reference.checked(check) {
+        Ok(_) => {
+            let message = format!("{} {} is valid", kind_of::<K>().kind, reference.name);
+            validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
+        }
+        Err(error) => validation.fail(reasons.problem(field, &error)),
+    }
+}
+
+pub(crate) fn tools(
+    field: &'static str,
+    reference: &Option<ResolvedRef<MCPToolConfig>>,
+    reasons: RefReasons,
+    validation: &mut Validation,
+) {
+    config_ref(field, reference, reasons, |tools| config_refs::tools::check(&tools.spec), validation);
+}
+
+pub(crate) fn telemetry(reference: &Option<ResolvedRef<MCPTelemetryConfig>>, validation: &mut Validation) {
+    use TelemetryConfigRefValidated::{
+        TelemetryConfigRefInvalid, TelemetryConfigRefNotFound, TelemetryConfigRefValid,
+    };
+    let reasons =
+        RefReasons::new(TelemetryConfigRefValid, TelemetryConfigRefNotFound, TelemetryConfigRefInvalid);
+    let check = |telemetry: &MCPTelemetryConfig| config_refs::telemetry::check(&telemetry.spec);
+    config_ref("telemetryConfigRef", reference, reasons, check, validation);
+}
+
+pub(crate) fn oidc(
+    field: &'static str,
+    reference: &Option<ResolvedRef<MCPOIDCConfig>>,
+    validation: &mut Validation,
+) {
+    use OIDCConfigRefValidated::{OIDCConfigRefNotFound, OIDCConfigRefNotValid, OIDCConfigRefValid};
+    let reasons = RefReasons::new(OIDCConfigRefValid, OIDCConfigRefNotFound, OIDCConfigRefNotValid);
+    let check = |oidc: &MCPOIDCConfig| config_refs::oidc::check(&oidc.spec);
+    config_ref(field, reference, reasons, check, validation);
+}
+
+pub(crate) fn authz(
+    field: &'static str,
+    reference: &Option<ResolvedRef<MCPAuthzConfig>>,
+    validation: &mut Validation,
+) {
+    use AuthzConfigRefValidated::{AuthzConfigRefNotFound, AuthzConfigRefNotValid, AuthzConfigRefValid};
+    let reasons = RefReasons::new(AuthzConfigRefValid, AuthzConfigRefNotFound, AuthzConfigRefNotValid);
+    let check = |authz: &MCPAuthzConfig| config_refs::authz::check(&authz.spec);
+    config_ref(field, reference, reasons, check, validation);
+}
+
+/// The condition about the group of a member. A member runs without its group, so this is never a problem.
+pub(crate) fn group(reference: &ResolvedRef<MCPGroup>) -> Condition {
+    let name = &reference.name;
+    match reference.checked(|_| Vec::new()) {
+        Err(error) => Condition::new(GroupRefValidated::GroupRefNotFound, error.message()),
+        Ok(group) if is_failed(group) => {
+            Condition::new(GroupRefValidated::GroupRefNotReady, format!("MCPGroup {name} is not ready"))
+        }
+        Ok(_) => {
+            Condition::new(GroupRefValidated::GroupRefIsValid, format!("it is a member of MCPGroup {name}"))
+        }
+    }
+}
+
+/// Whether a group has failed. One without a status has not.
+pub(crate) fn is_failed(group: &MCPGroup) -> bool {
+    group.status.as_ref().and_then(|status| status.phase) == Some(MCPGroupPhase::Failed)
+}
+
+/// Pods wait for a ConfigMap that does not exist, so this is reported and is not a problem.
+pub(crate) fn ca_bundle(proxy: &ProxyWorkload) -> Option<Condition> {
+    let oidc = object(&proxy.oidc)?;
+    let bundle = config_refs::oidc::ca_bundle(&oidc.spec)?;
+    let (config_map, key) = (bundle.config_map, bundle.key);
+    Some(match proxy.config_maps.get(config_map) {
+        Some(Some(data)) if data.contains_key(key) => Condition::new(
+            CABundleRefValidated::CABundleRefValid,
+            format!("the certificates are in ConfigMap {config_map}"),
+        ),
+        Some(Some(_)) => Condition::new(
+            CABundleRefValidated::CABundleRefInvalid,
+            format!("ConfigMap {config_map} has no key {key}: add it"),
+        ),
+        _ => Condition::new(
+            CABundleRefValidated::CABundleRefNotFound,
+            format!("ConfigMap {config_map} does not exist: create it"),
+        ),
+    })
+}
+
+pub(crate) fn ignored_provider(proxy: &ProxyWorkload) -> Option<Condition> {
+    let inline = proxy.spec().authz_config?.inline.as_ref()?;
+    inline.primary_upstream_provider.as_ref()?;
+    let kind = proxy.identity.kind.kind;
+    Some(Condition::new(
+        AuthzPrimaryUpstreamProviderIgnored::PrimaryUpstreamProviderIgnored,
+        format!("authzConfig.inline.primaryUpstreamProvider has no effect on an {kind}: remove it"),
+    ))
+}
+
+/// Warnings about policies in the spec or in a ConfigMap. Those of an MCPAuthzConfig are in its own status.
+pub(crate) fn policy_warning(proxy: &ProxyWorkload) -> Option<Condition> {
+    if proxy.authz.is_some() {
+        return None;
+    }
+    let config = proxy.spec().authz_config?;
+    let document = proxy.policies().ok()??;
+    let place = match (&config.inline, &config.config_map) {
+        (None, Some(source)) => format!("authzConfig.configMap: ConfigMap {}, ", source.name),
+        _ => "authzConfig.inline.".into(),
+    };
+    config_refs::authz::warning(&place, &document)
+}
+
+pub(crate) fn session_storage(replicas: Option<i32>, is_shared: bool) -> Condition {
+    use SessionStorageWarning::{
+        SessionStorageConfigured, SessionStorageMissingForReplicas, SessionStorageWarningNotApplicable,
+    };
+    if replicas.unwrap_or_default() <= 1 {
+        return Condition::new(SessionStorageWarningNotApplicable, "one replica has all sessions");
+    }
+    if is_shared {
+        return Condition::new(SessionStorageConfigured, "the replicas share sessions in Redis");
+    }
+    let message = "the replicas do not share sessions: set sessionStorage with provider redis";
+    Condition::new(SessionStorageMissingForReplicas, message)
+}
+
+/// The condition has another type on a VirtualMCPServer.
+pub(crate) fn pod_template(
+    template: Option<&RawObject>,
+    valid: impl Into<Reason>,
+    invalid: impl Into<Reason>,
+    validation: &mut Validation,
+) {
+    let Some(template) = template else { return };
+    match validate_pod_template(&Value::Object(template.0.clone())) {
+        Ok(()) => validation.add(Condition::new(valid, "podTemplateSpec is valid")),
+        Err(error) => {
+            let error = FieldError::new(error.path().to_owned(), error.message());
+            validation.fail(Problem::new(error).reported_as(invalid));
+        }
+    }
+}
+
+/// The reasons for a valid and for a missing configuration differ between kinds.
+pub(crate) fn external_auth(
+    proxy: &ProxyWorkload,
+    valid: Option<ExternalAuthConfigValidated>,
+    missing: Option<ExternalAuthConfigValidated>,
+    validation: &mut Validation,
+) {
+    use ExternalAuthConfigValidated::{InvalidConfig, InvalidExternalAuthConfig, MultiUpstreamNotSupported};
+    const FIELD: &str = "externalAuthConfigRef";
+    let reasons = RefReasons {
+        valid: valid.map(Into::into),
+        missing: missing.map(Into::into),
+        invalid: Some(InvalidExternalAuthConfig.into()),
+    };
+    let Some(reference) = &proxy.external_auth else { return };
+    let auth = match checked_auth(reference) {
+        Ok(auth) => auth,
+        Err(error) => return validation.fail(reasons.problem(FIELD, &error)),
+    };
+    match embedded_server_error(proxy, auth) {
+        None => {
+            let message = format!("MCPExternalAuthConfig {} is valid", reference.name);
+            validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
+        }
+        Some(ServerError::Upstreams(error)) => {
+            validation.fail(Problem::new(error.within(FIELD)).reported_as(MultiUpstreamNotSupported));
+        }
+        Some(ServerError::Config(error)) => {
+            validation.fail(Problem::new(error).reported_as(InvalidConfig));
+        }
+    }
+}
+
+pub(crate) fn auth_server(proxy: &ProxyWorkload, validation: &mut Validation) {
+    use AuthServerRefValidated::{
+        AuthServerRefInvalidConfig, AuthServerRefInvalidType, AuthServerRefNotFound, AuthServerRefValid,
+        MultiUpstreamNotSupported,
+    };
+    const FIELD: &str = "authServerRef";
+    let reasons = RefReasons::new(AuthServerRefValid, AuthServerRefNotFound, AuthServerRefInvalidConfig);
+    let Some(reference) = &proxy.auth_server else { return };
+    let name = &reference.name;
+    let auth = match checked_auth(reference) {
+        Ok(auth) => auth,
+        Err(error) => return validation.fail(reasons.problem(FIELD, &error)),
+    };
+    if auth.spec.type_ != ExternalAuthType::EmbeddedAuthServer {
+        let type_ = auth.spec.type_.as_str();
+        let message = format!(
+            "must refer to an MCPExternalAuthConfig of type embeddedAuthServer; {name} is of type {type_}"
+        );
+        return validation.fail(Problem::of(FIELD, message).reported_as(AuthServerRefInvalidType));
+    }
+    match embedded_server_error(proxy, auth) {
+        None => {
+            let message = format!("the authorization server of MCPExternalAuthConfig {name} is valid");
+            validation.add(Condition::new(AuthServerRefValid, message));
+        }
+        Some(ServerError::Upstreams(error)) => {
+            validation.fail(Problem::new(error.within(FIELD)).reported_as(MultiUpstreamNotSupported));
+        }
+        Some(ServerError::Config(error)) => {
+            validation.fail(Problem::new(error).reported_as(AuthServerRefInvalidConfig));
+        }
+    }
+}
+
+fn checked_auth(reference: &ResolvedRef<MCPExternalAuthConfig>) -> Result<&MCPExternalAuthConfig, RefError> {
+    reference.checked(|auth| config_refs::external_auth::check(&auth.spec))
+}
+
+/// Why an authorization server that is valid by itself cannot run on this object.
+enum ServerError {
+    /// A proxy for one server supports one upstream provider.
+    Upstreams(FieldError),
+    /// It does not fit the rest of the object.
+    Config(FieldError),
+}
+
+fn embedded_server_error(proxy: &ProxyWorkload, auth: &MCPExternalAuthConfig) -> Option<ServerError> {
+    let server = embedded_server(auth)?;
+    if let Some(error) = config_refs::auth_server::check_single_upstream(server).into_iter().next() {
+        return Some(ServerError::Upstreams(error));
+    }
+    let both = object(&proxy.auth_server).and_then(embedded_server).is_some()
+        && object(&proxy.external_auth).and_then(embedded_server).is_some();
+    if both {
+        let message = "externalAuthConfigRef refers to an authorization server as well: keep one of them";
+        return Some(ServerError::Config(FieldError::new("authServerRef", message)));
+    }
+    let server = config_refs::auth_server::auth_server(server, proxy.oidc_config().as_ref(), &proxy.identity);
+    server.err().map(ServerError::Config)
+}
+
+/// A pod would wait forever for a Secret key that does not exist, so the object waits instead.
+pub(crate) fn secrets(proxy: &ProxyWorkload, validation: &mut Validation) {
+    for error in proxy.missing_secrets() {
+        validation.fail(Problem::new(error).transient());
+    }
+}

@@ -1,0 +1,61 @@
+//! The steps that only compute: from the inputs to the children and the status.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+use skep_converge::Child;
+use skep_world::{ReadError, Reader};
+
+use super::{Condition, Controller, Outcome, Problem, Validation, condition::status_conditions};
+use crate::{resources::kind_of, settings::Settings};
+
+/// An object with everything that follows from its inputs.
+pub(crate) struct Computed<K: Controller> {
+    pub(crate) object: Arc<K>,
+    pub(crate) inputs: K::Inputs,
+    pub(crate) validation: Validation,
+    /// The children, or what keeps the object from having them.
+    pub(crate) children: Result<Vec<Child>, Problem>,
+}
+
+impl<K: Controller> Computed<K> {
+    /// Resolves and validates an object, and computes its children.
+    pub(crate) async fn new(
+        object: Arc<K>,
+        settings: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Self, ReadError> {
+        let inputs = K::resolve(object.clone(), settings, reader).await?;
+        let validation = K::validate(&inputs);
+        let children = match validation.blocked() {
+            Some(problem) => Err(problem.clone()),
+            None => K::desired(&inputs).map_err(|error| Problem::new(error.0)),
+        };
+        Ok(Self { object, inputs, validation, children })
+    }
+
+    /// The whole status that the controller owns, and its conditions.
+    pub(crate) fn status(&self, outcome: &Outcome, now: &Time) -> (Child, Vec<Condition>) {
+        let kind = kind_of::<K>();
+        let metadata = self.object.meta();
+        let generation = metadata.generation.unwrap_or_default();
+        let (status, further) = <K as Controller>::status(&self.inputs, &self.validation, outcome);
+        let mut conditions = self.validation.conditions.clone();
+        conditions.extend(further);
+        for condition in &conditions {
+            debug_assert!(condition.is_declared(kind.kind), "{}: {condition:?} is not declared", kind.kind);
+        }
+        let mut body = json!(status);
+        body["observedGeneration"] = json!(generation);
+        if !conditions.is_empty() {
+            let before = self.object.conditions();
+            body["conditions"] = json!(status_conditions(conditions.clone(), before, generation, now));
+        }
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        (
+            Child::status(kind, text(&metadata.namespace), text(&metadata.name), Value::take(&mut body)),
+            conditions,
+        )
+    }
+}

@@ -1,0 +1,89 @@
+//! What a kind implements to be reconciled.
+
+use std::{collections::BTreeMap, future::Future, sync::Arc};
+
+use kube::core::object::HasStatus;
+use skep_api::{events::EventReason, kinds::ApiKind};
+use skep_converge::{Child, Error, Finalizer, Kind, Meta};
+use skep_world::{ReadError, Reader};
+
+use super::{BuildError, Condition, Event, Outcome, Problem, Validation};
+use crate::settings::Settings;
+
+/// A kind that is reconciled, in five steps: `resolve` reads, `validate`, `desired` and `status` compute, and the
+/// [`Reconciler`](super::Reconciler) writes between the last two.
+pub trait Controller: ApiKind {
+    /// Everything that the computation depends on, looked up once.
+    type Inputs: Send + Sync;
+
+    /// Delays the deletion of an object until what the garbage collector does not find is deleted.
+    const FINALIZER: Option<Finalizer> = None;
+    /// Whether the finalizer is added. One that another operator added is removed either way.
+    const ADDS_FINALIZER: bool = true;
+    /// Whether [`deletion_blocker`](Self::deletion_blocker) may delay a deletion. If not, nothing is looked up for one.
+    const BLOCKS_DELETION: bool = false;
+    /// Whether the object has pods, which keep running while it has problems.
+    const HAS_PODS: bool = false;
+
+    /// Looks up everything that the object refers to.
+    fn resolve(
+        object: Arc<Self>,
+        settings: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> impl Future<Output = Result<Self::Inputs, ReadError>> + Send;
+
+    /// The conditions of the object, and the problems that keep it from being applied.
+    fn validate(inputs: &Self::Inputs) -> Validation;
+
+    /// The children of an object without problems, in the order in which they are written.
+    fn desired(_inputs: &Self::Inputs) -> Result<Vec<Child>, BuildError> {
+        Ok(Vec::new())
+    }
+
+    /// The status fields that this controller owns, but for `observedGeneration` and `conditions`, and the conditions
+    /// that depend on the outcome.
+    fn status(
+        inputs: &Self::Inputs,
+        validation: &Validation,
+        outcome: &Outcome,
+    ) -> (<Self as HasStatus>::Status, Vec<Condition>);
+
+    /// Events in addition to the one about a problem, which is published when it is new.
+    fn events(_inputs: &Self::Inputs, _validation: &Validation, _outcome: &Outcome) -> Vec<Event> {
+        Vec::new()
+    }
+
+    /// The reason of the event about a failed write.
+    fn failure(_inputs: &Self::Inputs, _error: &Error) -> EventReason {
+        EventReason::NotApplied
+    }
+
+    /// What to do once, after the children are written.
+    fn actions(_inputs: &Self::Inputs) -> Actions {
+        Actions::default()
+    }
+
+    /// Objects that the garbage collector does not delete with their owner, as kind and name.
+    fn unowned(_name: &str) -> Vec<(Kind, String)> {
+        Vec::new()
+    }
+
+    /// Why an object that is being deleted must stay for now.
+    fn deletion_blocker(_inputs: &Self::Inputs) -> Option<Problem> {
+        None
+    }
+
+    /// Lists what might block a deletion again, when nothing in the cache does: a deletion cannot be undone.
+    fn refresh(_reader: &Reader) -> impl Future<Output = Result<(), ReadError>> + Send {
+        async { Ok(()) }
+    }
+}
+
+/// What to do once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Actions {
+    /// Pods to delete, as they were seen.
+    pub pods: Vec<(String, Meta)>,
+    /// Annotations to set on the object when the actions are done.
+    pub annotations: BTreeMap<&'static str, String>,
+}

@@ -1,0 +1,47 @@
+//! The deletion of objects.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use skep_converge::{Meta, Observed, prune};
+use skep_world::Reader;
+
+use super::{Computed, Controller, Outcome, Plan, ReconcileError, Reconciler};
+use crate::resources::{children, kind_of};
+
+impl<K: Controller> Reconciler<K> {
+    /// Removes the finalizer, unless something blocks the deletion. The object is queued again when that is gone.
+    pub(super) async fn finalize(
+        &self,
+        reader: &mut Reader,
+        object: Arc<K>,
+        meta: &Meta,
+        observed: &Observed,
+        metadata: &ObjectMeta,
+        plan: &mut Plan,
+    ) -> Result<(), ReconcileError> {
+        let Some(finalizer) = K::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
+            return Ok(());
+        };
+        if K::BLOCKS_DELETION {
+            let mut computed = Computed::new(object.clone(), &self.settings, reader).await?;
+            if K::deletion_blocker(&computed.inputs).is_none() {
+                K::refresh(reader).await?;
+                computed = Computed::new(object, &self.settings, reader).await?;
+            }
+            if let Some(problem) = K::deletion_blocker(&computed.inputs) {
+                return self.report(&computed, &Outcome::Blocked(problem), meta, observed, plan).await;
+            }
+        }
+        let name = metadata.name.clone().unwrap_or_default();
+        for (kind, name) in K::unowned(&name) {
+            if let Some(child) = children::get(reader, kind, &name) {
+                let namespace = &reader.target().namespace;
+                plan.writes.extend(prune(&self.writer, kind, namespace, &name, &child.meta).await?);
+            }
+        }
+        let removed = finalizer.remove(&self.writer, kind_of::<K>(), metadata).await?;
+        plan.writes.extend(removed.planned());
+        Ok(())
+    }
+}

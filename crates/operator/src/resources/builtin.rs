@@ -1,0 +1,151 @@
+//! The kinds of Kubernetes itself that the operator watches: the children that it creates, and what users refer to.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    core::v1::{ConfigMap, Pod, Secret, Service, ServiceAccount},
+    rbac::v1::{Role, RoleBinding},
+};
+use kube::core::DynamicObject;
+use skep_converge::{Kind, Observed};
+use skep_world::{Readable, Watched};
+
+use super::{
+    facts::{
+        ConfigFacts, DeploymentFacts, ManagedDeploymentFacts, PodFacts, ServerSetFacts, StatefulSetFacts,
+    },
+    manager_of,
+};
+
+/// The label selector of workloads that the operator creates and that have no proxy.
+const MANAGED: &str = "app.kubernetes.io/managed-by=toolhive-operator";
+
+/// What is cached of a child.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CachedChild<F> {
+    /// The fields that its controller owns.
+    pub observed: Observed,
+    /// What the status is computed from.
+    pub facts: F,
+}
+
+/// The index key of the children of an object.
+pub fn owner_key(uid: &str) -> String {
+    format!("owner={uid}")
+}
+
+fn project_child<F>(object: &DynamicObject, facts: F) -> CachedChild<F> {
+    CachedChild { observed: Observed::of(object, &manager_of(object)), facts }
+}
+
+fn owner_index<F>(cached: &CachedChild<F>) -> Vec<String> {
+    cached.observed.owner.iter().map(|owner| owner_key(&owner.uid)).collect()
+}
+
+macro_rules! children {
+    ($( $(#[$meta:meta])* $name:ident: $type:ident, $facts:ty = $facts_of:expr, $selector:expr; )+) => { $(
+        $(#[$meta])*
+        pub struct $name;
+
+        impl Watched for $name {
+            type Cached = CachedChild<$facts>;
+            const SELECTOR: Option<&'static str> = $selector;
+
+            fn kind() -> Kind {
+                Kind::of::<$type>()
+            }
+
+            fn project(object: &DynamicObject) -> Self::Cached {
+                project_child(object, $facts_of(object))
+            }
+
+            fn index(cached: &Self::Cached) -> Vec<String> {
+                owner_index(cached)
+            }
+        }
+    )+ };
+}
+
+fn nothing(_: &DynamicObject) {}
+
+children! {
+    /// Deployments of proxies.
+    Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
+    /// Deployments without a proxy.
+    ManagedDeployments: Deployment, ManagedDeploymentFacts = ManagedDeploymentFacts::of, Some(MANAGED);
+    /// StatefulSets of servers.
+    StatefulSets: StatefulSet, ServerSetFacts = ServerSetFacts::of, Some("toolhive=true");
+    /// StatefulSets that the operator creates itself.
+    ManagedStatefulSets: StatefulSet, StatefulSetFacts = StatefulSetFacts::of, Some(MANAGED);
+    /// Services.
+    Services: Service, () = nothing, None;
+    /// ServiceAccounts.
+    ServiceAccounts: ServiceAccount, () = nothing, None;
+    /// Roles.
+    Roles: Role, () = nothing, None;
+    /// RoleBindings.
+    RoleBindings: RoleBinding, () = nothing, None;
+    /// ConfigMaps: children, and those that users refer to.
+    ConfigMaps: ConfigMap, Option<Arc<ConfigFacts>> = ConfigFacts::of, None;
+}
+
+impl Readable for ConfigMaps {
+    type Content = BTreeMap<String, String>;
+
+    fn content(object: DynamicObject) -> Self::Content {
+        let data = object.data.get("data").cloned().unwrap_or_default();
+        serde_json::from_value(data).unwrap_or_default()
+    }
+}
+
+/// Secrets: children, and those that users refer to. Their values are never cached.
+pub struct Secrets;
+
+impl Watched for Secrets {
+    type Cached = CachedChild<()>;
+    const METADATA_ONLY: bool = true;
+
+    fn kind() -> Kind {
+        Kind::of::<Secret>()
+    }
+
+    fn project(object: &DynamicObject) -> CachedChild<()> {
+        project_child(object, ())
+    }
+}
+
+impl Readable for Secrets {
+    /// The keys of the Secret.
+    type Content = Vec<String>;
+
+    fn content(object: DynamicObject) -> Vec<String> {
+        // A manifest may write values as text; the API server keeps them all in one place.
+        let config_refs = [&object.data["data"], &object.data["stringData"]];
+        config_refs
+            .into_iter()
+            .filter_map(|part| part.as_object())
+            .flat_map(|part| part.keys().cloned())
+            .collect()
+    }
+}
+
+/// The pods of proxies and servers, indexed by their workload.
+pub struct Pods;
+
+impl Watched for Pods {
+    type Cached = PodFacts;
+    const SELECTOR: Option<&'static str> = Some("toolhive=true");
+
+    fn kind() -> Kind {
+        Kind::of::<Pod>()
+    }
+
+    fn project(object: &DynamicObject) -> PodFacts {
+        PodFacts::of(object)
+    }
+
+    fn index(pod: &PodFacts) -> Vec<String> {
+        vec![pod.workload.clone()]
+    }
+}

@@ -1,0 +1,105 @@
+//! Children of any kind that the operator creates: one row per kind, or several where objects of one kind are watched with
+//! different selectors.
+
+use kube::core::DynamicObject;
+use skep_converge::{Kind, Meta, Observed};
+use skep_world::{Reader, Watched, World};
+
+use super::{
+    CachedChild, ConfigMaps, Deployments, ManagedDeployments, ManagedStatefulSets, RoleBindings, Roles,
+    Secrets, ServiceAccounts, Services, StatefulSets, owner_key,
+};
+
+/// A live child.
+pub(crate) struct ChildEntry {
+    pub(crate) name: String,
+    pub(crate) meta: Meta,
+    pub(crate) observed: Observed,
+}
+
+/// How children of one kind are read.
+struct Row {
+    kind: Kind,
+    selects: fn(&DynamicObject) -> bool,
+    get: fn(&mut Reader, &str) -> Option<ChildEntry>,
+    owned: fn(&mut Reader, &str) -> Vec<ChildEntry>,
+    record_write: fn(&World, &DynamicObject),
+    /// Whether a child is deleted when it is no longer desired.
+    pruned: bool,
+}
+
+impl Row {
+    fn of<W: Watched<Cached = CachedChild<F>>, F>() -> Self {
+        Self {
+            kind: W::kind(),
+            selects: W::selects,
+            get: get_of::<W, F>,
+            owned: owned_of::<W, F>,
+            record_write: World::record_write::<W>,
+            pruned: true,
+        }
+    }
+}
+
+/// Few and cheap to build, so they are built where they are needed.
+fn all_rows() -> [Row; 10] {
+    [
+        Row::of::<Deployments, _>(),
+        Row::of::<ManagedDeployments, _>(),
+        Row::of::<Services, _>(),
+        Row::of::<ServiceAccounts, _>(),
+        Row::of::<Roles, _>(),
+        Row::of::<RoleBindings, _>(),
+        Row::of::<ConfigMaps, _>(),
+        // They are created once, and stay as long as their owner exists.
+        Row { pruned: false, ..Row::of::<Secrets, _>() },
+        // Proxies create these.
+        Row { pruned: false, ..Row::of::<StatefulSets, _>() },
+        Row::of::<ManagedStatefulSets, _>(),
+    ]
+}
+
+fn rows(kind: Kind) -> impl Iterator<Item = Row> {
+    debug_assert!(all_rows().iter().any(|row| row.kind == kind), "{} has no row", kind.kind);
+    all_rows().into_iter().filter(move |row| row.kind == kind)
+}
+
+/// The child of that kind and name, in the newest cached state.
+pub(crate) fn get(reader: &mut Reader, kind: Kind, name: &str) -> Option<ChildEntry> {
+    let newer =
+        |one: ChildEntry, other: ChildEntry| if one.meta.is_older_than(&other.meta) { other } else { one };
+    rows(kind).filter_map(|row| (row.get)(reader, name)).reduce(newer)
+}
+
+/// Updates the cache with the response to a write.
+pub(crate) fn record_write(world: &World, kind: Kind, object: &DynamicObject) {
+    for row in rows(kind).filter(|row| (row.selects)(object)) {
+        (row.record_write)(world, object);
+    }
+}
+
+/// All children that the object with this uid controls, of the kinds that are pruned.
+pub(crate) fn owned_by(reader: &mut Reader, uid: &str) -> Vec<(Kind, ChildEntry)> {
+    let key = owner_key(uid);
+    let mut all: Vec<(Kind, ChildEntry)> = Vec::new();
+    for row in all_rows().iter().filter(|row| row.pruned) {
+        for child in (row.owned)(reader, &key) {
+            if !all.iter().any(|(kind, other)| *kind == row.kind && other.name == child.name) {
+                all.push((row.kind, child));
+            }
+        }
+    }
+    all
+}
+
+fn get_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, name: &str) -> Option<ChildEntry> {
+    let entry = reader.get::<W>(name)?;
+    Some(ChildEntry { name: name.into(), meta: entry.meta, observed: entry.cached.observed })
+}
+
+fn owned_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, key: &str) -> Vec<ChildEntry> {
+    let found = reader.by_index::<W>(key).into_iter();
+    found
+        .map(|(name, entry)| ChildEntry { name, meta: entry.meta, observed: entry.cached.observed })
+        .collect()
+}

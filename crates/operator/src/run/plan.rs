@@ -1,0 +1,62 @@
+//! What the operator would write for the objects of a cluster: the same steps, with nothing written.
+
+use std::sync::Arc;
+
+use futures::{StreamExt, stream};
+use skep_converge::Mode;
+use skep_world::{ReadError, Target};
+
+use super::{
+    platform,
+    registry::{Registry, watches},
+    requests,
+};
+use crate::{
+    reconcile::{Plan, ReconcileError},
+    settings::Settings,
+};
+
+/// How many objects are planned for at once.
+const AT_ONCE: usize = 8;
+
+/// Why there is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The configuration of the client is invalid.
+    #[error("cannot talk to the cluster: {0}")]
+    Client(#[from] kube::Error),
+    /// The cluster does not serve a kind.
+    #[error("{0}: the cluster does not serve this kind; install the CRDs first (skep crds)")]
+    Unknown(ReadError),
+    /// Something could not be read.
+    #[error(transparent)]
+    Read(ReadError),
+}
+
+/// The plan for one object, or why there is none.
+pub type Planning = (Arc<Target>, Result<Plan, ReconcileError>);
+
+/// Lists the namespaces once, or all if none is given, and plans for the selected objects.
+pub async fn plan(
+    config: kube::Config,
+    namespaces: &[String],
+    settings: Settings,
+    is_selected: impl Fn(&Target) -> bool,
+) -> Result<Vec<Planning>, PlanError> {
+    let client = requests::counted_client(config, Mode::Plan, |_, _| {})?;
+    let read = |error: ReadError| {
+        if error.is_unknown() { PlanError::Unknown(error) } else { PlanError::Read(error) }
+    };
+    let world = watches().list(&client, namespaces).await.map_err(read)?;
+    let mut targets = world.queue().drain();
+    targets.retain(|target| is_selected(target));
+    targets.sort_by_cached_key(|target| (target.namespace.clone(), target.kind.kind, target.name.clone()));
+    let settings = platform::with_platform(&settings, &client).await?;
+    let registry = Registry::new(&client, &world, settings, Mode::Plan);
+    let registry = &registry;
+    let plans = stream::iter(targets).map(async |target| {
+        let plan = registry.reconcile(&target).await;
+        (target, plan)
+    });
+    Ok(plans.buffered(AT_ONCE).collect().await)
+}

@@ -1,0 +1,111 @@
+//! The client for the API server: it counts requests and, in plan mode, rejects writes.
+
+use http::{Method, Request, Uri};
+use kube::{
+    Client,
+    client::{Body, ClientBuilder},
+};
+use skep_converge::Mode;
+use tower::{filter::FilterLayer, util::MapRequestLayer};
+
+/// A client that passes the verb and resource of each request to `count`. In plan mode it cannot write.
+pub(crate) fn counted_client(
+    config: kube::Config,
+    mode: Mode,
+    count: impl Fn(&'static str, String) + Clone + Send + Sync + 'static,
+) -> Result<Client, kube::Error> {
+    let count = move |request: Request<Body>| {
+        let (verb, resource) = classify(request.method(), request.uri());
+        count(if is_dry_run(request.uri()) { DRY_RUN } else { verb }, resource);
+        request
+    };
+    let counted = ClientBuilder::try_from(config)?.with_layer(&MapRequestLayer::new(count));
+    Ok(match mode {
+        Mode::Write => counted.build(),
+        Mode::Plan => counted.with_layer(&FilterLayer::new(reject_writes)).build(),
+    })
+}
+
+/// A write in plan mode.
+#[derive(Debug, thiserror::Error)]
+#[error("a plan must not write: {0} {1}")]
+struct Writes(Method, String);
+
+/// Passes reads and dry runs, so that no holder of this client can write.
+fn reject_writes(request: Request<Body>) -> Result<Request<Body>, Writes> {
+    if request.method() == Method::GET || is_dry_run(request.uri()) {
+        return Ok(request);
+    }
+    Err(Writes(request.method().clone(), request.uri().path().into()))
+}
+
+/// The verb that dry runs are counted as.
+pub(crate) const DRY_RUN: &str = "dry-run";
+
+fn is_dry_run(uri: &Uri) -> bool {
+    uri.query().is_some_and(|query| query.split('&').any(|part| part == "dryRun=All"))
+}
+
+/// The verb and the resource of a request, as in RBAC.
+fn classify(method: &Method, uri: &Uri) -> (&'static str, String) {
+    let segments: Vec<&str> = uri.path().split('/').filter(|segment| !segment.is_empty()).collect();
+    // /api/v1/..., /apis/GROUP/VERSION/...
+    let rest = match segments.as_slice() {
+        ["api", _, rest @ ..] | ["apis", _, _, rest @ ..] => rest,
+        _ => return ("get", uri.path().into()),
+    };
+    let rest = match rest {
+        ["namespaces", _, rest @ ..] if !rest.is_empty() => rest,
+        rest => rest,
+    };
+    let (resource, named) = match rest {
+        [resource, _, subresource, ..] => (format!("{resource}/{subresource}"), true),
+        [resource, _] => ((*resource).to_owned(), true),
+        [resource] => ((*resource).to_owned(), false),
+        [] => return ("get", uri.path().into()),
+    };
+    let watches = uri.query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"));
+    let verb = match *method {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ if watches => "watch",
+        _ if named => "get",
+        _ => "list",
+    };
+    (verb, resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_cannot_write() {
+        let result = |method: Method, uri: &str| {
+            let request = Request::builder().method(method).uri(uri).body(Body::empty()).unwrap();
+            reject_writes(request).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(result(Method::GET, "/api/v1/pods?watch=true"), Ok(()));
+        assert_eq!(result(Method::PATCH, "/api/v1/namespaces/a/pods/b?force=true&dryRun=All"), Ok(()));
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let expected = format!("a plan must not write: {method} /api/v1/x");
+            assert_eq!(result(method, "/api/v1/x?dryRun=Al&fieldManager=dryRun=All"), Err(expected));
+        }
+    }
+
+    #[test]
+    fn requests_are_classified_by_verb_and_resource() {
+        for (method, uri, verb, resource) in [
+            (Method::GET, "/api/v1/pods?watch=true", "watch", "pods"),
+            (Method::GET, "/api/v1/namespaces/a/pods", "list", "pods"),
+            (Method::GET, "/api/v1/namespaces/a/secrets/b", "get", "secrets"),
+            (Method::PATCH, "/apis/apps/v1/namespaces/a/deployments/b?force=true", "patch", "deployments"),
+            (Method::PATCH, "/apis/g/v1/namespaces/a/mcpservers/b/status", "patch", "mcpservers/status"),
+            (Method::POST, "/apis/events.k8s.io/v1/namespaces/a/events", "create", "events"),
+        ] {
+            assert_eq!(classify(&method, &uri.parse().unwrap()), (verb, resource.to_owned()), "{uri}");
+        }
+    }
+}
