@@ -121,13 +121,17 @@ impl Queue {
         }
     }
 
-    /// How many jobs have finished, if the queue is idle: nothing is queued or running, and nothing comes due within this
-    /// time. Two calls with the same result mean that nothing ran in between.
-    pub fn idle(&self, within: Duration) -> Option<u64> {
+    /// Whether nothing is queued or running, and nothing comes due within this time.
+    pub fn is_idle(&self, within: Duration) -> bool {
         let state = self.lock();
         let due = Instant::now() + within;
-        let waits = state.later.peek().is_some_and(|Reverse((at, _))| *at <= due);
-        (state.ready.is_empty() && state.running.is_empty() && !waits).then_some(state.finished)
+        let is_due = state.later.peek().is_some_and(|Reverse((at, _))| *at <= due);
+        state.ready.is_empty() && state.running.is_empty() && !is_due
+    }
+
+    /// How many jobs have finished so far. If it is the same as before, nothing has finished in between.
+    pub fn finished(&self) -> u64 {
+        self.lock().finished
     }
 
     /// How many targets wait to be reconciled.
@@ -173,7 +177,7 @@ mod tests {
         Arc::new(Target { kind: KIND, namespace: "ns".into(), name: name.into() })
     }
 
-    async fn is_idle(queue: &Queue) -> bool {
+    async fn has_no_job(queue: &Queue) -> bool {
         timeout(Duration::from_millis(1), queue.next()).await.is_err()
     }
 
@@ -183,9 +187,9 @@ mod tests {
         queue.add(target("a"));
         queue.add(target("a"));
         let job = queue.next().await;
-        assert!(is_idle(&queue).await);
+        assert!(has_no_job(&queue).await);
         queue.finish(job, false);
-        assert!(is_idle(&queue).await);
+        assert!(has_no_job(&queue).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -194,7 +198,7 @@ mod tests {
         queue.add(target("a"));
         let job = queue.next().await;
         queue.add(target("a"));
-        assert!(is_idle(&queue).await);
+        assert!(has_no_job(&queue).await);
         queue.finish(job, false);
         assert_eq!(queue.next().await.target, target("a"));
     }
@@ -214,27 +218,28 @@ mod tests {
         assert!(last >= Duration::from_secs(1), "{last:?}");
         let job = queue.next().await;
         queue.finish(job, false);
-        assert!(is_idle(&queue).await, "a success ends it");
+        assert!(has_no_job(&queue).await, "a success ends it");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_queue_is_idle_when_nothing_is_queued_running_or_due() {
         let (queue, soon) = (Queue::default(), Duration::from_secs(1));
-        assert_eq!(queue.idle(soon), Some(0));
+        assert!(queue.is_idle(soon));
         queue.add(target("a"));
-        assert_eq!(queue.idle(soon), None, "queued");
+        assert!(!queue.is_idle(soon), "queued");
         let job = queue.next().await;
-        assert_eq!(queue.idle(soon), None, "running");
+        assert!(!queue.is_idle(soon), "running");
         queue.add(target("a"));
         queue.finish(job, false);
-        assert_eq!(queue.idle(soon), None, "queued again");
+        assert!(!queue.is_idle(soon), "queued again");
         let job = queue.next().await;
         queue.finish(job, false);
-        assert_eq!(queue.idle(soon), Some(2));
+        assert!(queue.is_idle(soon));
+        assert_eq!(queue.finished(), 2);
         queue.add_after(target("a"), soon * 2);
-        assert_eq!(queue.idle(soon), Some(2), "due later");
+        assert!(queue.is_idle(soon), "due later");
         tokio::time::advance(soon).await;
-        assert_eq!(queue.idle(soon), None, "due soon");
+        assert!(!queue.is_idle(soon), "due soon");
     }
 
     #[tokio::test(start_paused = true)]

@@ -86,10 +86,13 @@ impl Operator {
     /// Whether every write to its namespaces was delivered by the watches, and nothing is left to be reconciled.
     pub(crate) async fn is_idle(&self) -> bool {
         let queue = self.world.queue();
-        let Some(finished) = queue.idle(SOON).filter(|_| self.world.is_listed()) else { return false };
+        let finished = queue.finished();
+        if !self.world.is_listed() || !queue.is_idle(SOON) {
+            return false;
+        }
         let received = self.writes.lock().await.read().await.all(|write| self.has_received(write));
         // A job that ran meanwhile may have written after the log was read.
-        received && queue.idle(SOON) == Some(finished)
+        received && queue.is_idle(SOON) && queue.finished() == finished
     }
 
     fn has_received(&self, write: &LastWrite) -> bool {
@@ -191,11 +194,12 @@ impl Fixture {
     /// machine.
     pub(crate) async fn until_idle(&self) {
         let queue = self.operator.world.queue();
-        let (mut depth, mut moved) = (queue.depth(), Instant::now());
+        let (mut finished, mut moved) = (queue.finished(), Instant::now());
         while !self.operator.is_idle().await {
-            if queue.depth() != depth {
-                (depth, moved) = (queue.depth(), Instant::now());
+            if queue.finished() != finished {
+                (finished, moved) = (queue.finished(), Instant::now());
             }
+            let depth = queue.depth();
             assert!(moved.elapsed() < PATIENCE, "{depth} objects are queued, and none is reconciled");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

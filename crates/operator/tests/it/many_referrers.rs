@@ -5,6 +5,7 @@ use skep_operator::resources::ConfigMaps;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use skep_testkit::audit::Request;
 use skep_world::Watched;
 use tokio::task::JoinSet;
 
@@ -66,8 +67,9 @@ async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_wri
     );
     assert_eq!(cost("patch", "mcpoidcconfigs", "status").await, 1);
     let requests = recording.requests().await;
-    let reads: Vec<String> =
-        requests.iter().filter(|request| !request.is_write()).map(ToString::to_string).collect();
+    // A watch ends after some minutes and is started again, which a busy machine may see.
+    let is_read = |request: &&Request| !request.is_write() && request.verb != "watch";
+    let reads: Vec<String> = requests.iter().filter(is_read).map(ToString::to_string).collect();
     assert_eq!(reads, [] as [&str; 0], "nothing is looked up in the cluster for it");
 
     let recording = fixture.record();
