@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
-use skep_config::duration::{DurationError, parse};
+use serde::{Deserialize, Deserializer, Serialize};
+use skep_config::duration::{DurationError, format, parse};
 
-/// A duration such as `30s` or `1h30m`, stored as it was written.
+/// A duration such as `30s` or `1h30m`, stored as it was written. It may be invalid: not every schema checks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Duration(String);
@@ -20,6 +20,12 @@ impl Duration {
         &self.0
     }
 
+    /// The same duration as Go writes it: `30m0s` for `30m`. An invalid one stays as it is.
+    #[must_use]
+    pub fn normalised(self) -> Self {
+        self.to_std().map_or(self, |duration| Self(format(duration)))
+    }
+
     /// The duration.
     pub fn to_std(&self) -> Result<std::time::Duration, DurationError> {
         parse(&self.0)
@@ -29,6 +35,12 @@ impl Duration {
 impl From<&str> for Duration {
     fn from(text: &str) -> Self {
         Self(text.to_owned())
+    }
+}
+
+impl From<std::time::Duration> for Duration {
+    fn from(duration: std::time::Duration) -> Self {
+        Self(format(duration))
     }
 }
 
@@ -49,4 +61,23 @@ impl JsonSchema for Duration {
 /// A duration whose text is checked by a controller, not at admission: `#[schemars(transform = unchecked)]`.
 pub(crate) fn unchecked(schema: &mut Schema) {
     schema.remove("pattern");
+}
+
+/// `#[serde(deserialize_with = "duration::flat_or_nested")]`: a duration as Kubernetes writes it, or as `duration` below a
+/// key of its own, as Go writes the same type to a YAML file.
+pub(crate) fn flat_or_nested<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Nested {
+        duration: Duration,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a duration such as 1m30s")]
+    enum Written {
+        Flat(Duration),
+        Nested(Nested),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Flat(duration) | Written::Nested(Nested { duration }) => duration,
+    })
 }

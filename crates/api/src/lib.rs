@@ -7,7 +7,8 @@
 //! Two conventions hold for every type:
 //!
 //! * What the user left out stays `None` or empty, so that an object survives reading and writing unchanged.
-//!   A field with a default has it in its schema and, where code needs it, in a method of the same name.
+//!   A field with a default has it in its schema and, where code needs it, in a method of the same name. In the
+//!   configuration of a virtual MCP server, a zero that means "not set" becomes `None` (`unset`).
 //! * Every list defines how it is shared: [`list::atomic`] has one writer, [`list::set`] and the keyed ones
 //!   can be written by several appliers at once.
 
@@ -18,6 +19,7 @@ mod number;
 mod quantity;
 mod raw;
 mod schema;
+mod unset;
 
 pub mod auth_server;
 pub mod authz;
@@ -29,6 +31,7 @@ pub mod kinds;
 pub mod list;
 pub mod rate_limit;
 pub mod refs;
+pub mod strict;
 pub mod tools;
 pub mod vmcp;
 pub mod workload;

@@ -35,6 +35,7 @@ pub struct RateLimitBucket {
     pub max_tokens: i32,
     /// How long an empty bucket takes to fill up, for example 1m. With maxTokens 60 and refillPeriod 1m, one token is
     /// refilled each second.
+    #[serde(deserialize_with = "duration::flat_or_nested")]
     #[schemars(transform = duration::unchecked)]
     pub refill_period: Duration,
 }

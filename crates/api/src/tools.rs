@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
+
+use crate::unset;
 
 /// Hints about what a tool does, for clients that decide whether to prompt before they call it. Nothing enforces
 /// them.
@@ -23,6 +25,7 @@ pub struct ToolAnnotations {
 }
 
 /// Overrides of a tool's metadata. Fields that are not set keep the server's values.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

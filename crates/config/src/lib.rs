@@ -4,9 +4,9 @@
 //! use the definitions here, so that neither can deviate from the other. They are ToolHive's: either side works
 //! together with ToolHive's own. Nothing here does I/O.
 //!
-//! Files omit fields that are not set. Reading a file ignores unknown keys, except in the configuration of a virtual
-//! MCP server, where an unknown key is an error. An empty string, zero and an empty list count as not set; where zero
-//! is a value of its own, the field is an `Option`.
+//! Files omit fields that are not set, and reading them ignores unknown keys. An empty string, zero and an empty list
+//! count as not set; where zero is a value of its own, the field is an `Option`. The configuration of a virtual MCP server
+//! is part of the API: `skep_api::vmcp`.
 
 pub mod annotations;
 pub mod env;
@@ -18,11 +18,10 @@ pub mod ports;
 pub mod auth_server;
 pub mod field;
 pub mod run_config;
-pub mod vmcp;
+pub mod yaml;
 
 mod checksum;
 mod schema_version;
-mod yaml;
 mod zero;
 
 pub use auth_server::AuthServer;

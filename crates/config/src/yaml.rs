@@ -1,14 +1,20 @@
 //! The text of YAML files.
 
-use serde::Serialize;
-use serde_saphyr::{ser_options, to_string_with_options};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_saphyr::{from_str_with_options, options, ser_options, to_string_with_options};
 
 /// Why a file cannot be written.
-pub(crate) type Error = serde_saphyr::SerializeError;
+pub type Error = serde_saphyr::SerializeError;
+
+/// Parses a file.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_saphyr::Error> {
+    // With a snippet of the text, the message would have several lines.
+    from_str_with_options(text, options! { with_snippet: false })
+}
 
 /// The text of a file. All strings are quoted: readers of YAML 1.1, such as Go's, parse more words and numbers than
 /// those of YAML 1.2.
-pub(crate) fn render<T: Serialize>(document: &T) -> Result<String, Error> {
+pub fn render<T: Serialize>(document: &T) -> Result<String, Error> {
     to_string_with_options(document, ser_options! { quote_all: true })
 }
 

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{enums::text_enum, refs::ToolConfigRef, tools::ToolOverride};
+use crate::{enums::text_enum, refs::ToolConfigRef, tools::ToolOverride, unset};
 
 /// How the tools of the backends are combined.
+#[apply(
+    Option<ConflictResolution> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<ToolVisibility> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +57,7 @@ text_enum! {
 }
 
 /// The parameters of conflict resolution.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -66,6 +72,7 @@ pub struct ConflictResolutionConfig {
 }
 
 /// Which tools of one backend are offered, and under which names.
+#[apply(Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -2,11 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::number;
+use crate::{number, unset};
 
 /// What is written to the audit log, and where: one line of JSON for each request.
+#[apply(
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +36,7 @@ pub struct AuditLog {
     /// Whether response bodies are inspected for errors that the HTTP status does not show, so that those are not
     /// logged as successes.
     #[schemars(extend("default" = true))]
+    #[serde_with(skip_apply)]
     pub detect_application_errors: Option<bool>,
     /// The largest body that is written, in bytes. A larger one is omitted.
     #[schemars(extend("default" = 1024), transform = number::plain_integer)]

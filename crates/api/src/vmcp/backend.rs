@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::enums::text_enum;
+use crate::{enums::text_enum, unset};
 
 text_enum! {
     /// The MCP transport of a backend.
@@ -31,6 +31,10 @@ text_enum! {
 }
 
 /// A backend server.
+#[apply(
+    Option<BackendType> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

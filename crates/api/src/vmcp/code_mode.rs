@@ -2,12 +2,17 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{Duration, number};
+use crate::{Duration, number, unset};
 
 /// A tool, execute_tool_script, that runs a script in Starlark. The script calls other tools as functions, so that
 /// their results do not pass through the model.
+#[apply(
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,11 +4,18 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_json::Value;
+use serde_with::{apply, skip_serializing_none};
+use skep_config::{FieldError, FieldPath};
 
-use crate::{Duration, RawObject, RawValue, enums::text_enum, number, tools::ToolAnnotations};
+use crate::{Duration, RawObject, RawValue, enums::text_enum, number, strict, tools::ToolAnnotations, unset};
 
 /// A tool that runs a workflow.
+#[apply(
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<RawObject> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +37,26 @@ pub struct CompositeTool {
     pub annotations: Option<ToolAnnotations>,
 }
 
+impl CompositeTool {
+    /// The unknown keys and wrong types in the parts that are stored as they were written. Fields are below the tool.
+    pub fn nested_errors(&self) -> Vec<FieldError> {
+        let steps = self.steps.iter().enumerate().flat_map(|(index, step)| {
+            let field = FieldPath::from("steps").index(index).join("step");
+            step.inner()
+                .and_then(Result::err)
+                .into_iter()
+                .flatten()
+                .map(move |error| error.within(field.clone()))
+        });
+        let properties = self.output.iter().flat_map(|output| &output.properties);
+        let properties = properties.flat_map(|(name, property)| {
+            let field = FieldPath::from("output.properties").key(name);
+            property.nested_errors().into_iter().map(move |error| error.within(field.clone()))
+        });
+        steps.chain(properties).collect()
+    }
+}
+
 text_enum! {
     /// What a step does.
     pub enum StepType {
@@ -44,6 +71,14 @@ text_enum! {
 }
 
 /// One step of a workflow.
+#[apply(
+    Option<StepType> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<RawObject> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<RawValue> => #[serde(default, deserialize_with = "unset::non_empty_raw")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +129,13 @@ pub struct Step {
     pub step: Option<RawObject>,
 }
 
+impl Step {
+    /// The step to run for each item.
+    pub fn inner(&self) -> Option<Result<Self, Vec<FieldError>>> {
+        self.step.clone().map(|step| strict::parse(Value::Object(step.0)))
+    }
+}
+
 text_enum! {
     /// What to do about a step that failed.
     pub enum ErrorAction {
@@ -108,6 +150,11 @@ text_enum! {
 }
 
 /// What happens when a step fails.
+#[apply(
+    Option<ErrorAction> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -136,6 +183,7 @@ text_enum! {
 }
 
 /// What happens when the user does not answer.
+#[apply(Option<NoAnswerAction> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -176,6 +224,7 @@ text_enum! {
 }
 
 /// One field of a composite tool's output.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -191,4 +240,27 @@ pub struct OutputProperty {
     pub properties: Option<RawObject>,
     /// The default when the template renders no value.
     pub default: Option<RawValue>,
+}
+
+impl OutputProperty {
+    /// The fields of an object.
+    pub fn inner(&self) -> Option<Result<BTreeMap<String, Self>, Vec<FieldError>>> {
+        self.properties.clone().map(|properties| strict::parse(Value::Object(properties.0)))
+    }
+
+    /// The same as [`CompositeTool::nested_errors`], with fields below this one.
+    fn nested_errors(&self) -> Vec<FieldError> {
+        let mut errors = Vec::new();
+        match self.inner() {
+            None => {}
+            Some(Err(own)) => errors = own,
+            Some(Ok(inner)) => {
+                for (name, property) in inner {
+                    let nested = property.nested_errors().into_iter();
+                    errors.extend(nested.map(|error| error.within(FieldPath::default().key(&name))));
+                }
+            }
+        }
+        errors.into_iter().map(|error| error.within("properties")).collect()
+    }
 }

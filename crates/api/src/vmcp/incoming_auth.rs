@@ -2,7 +2,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
+
+use crate::unset;
 
 /// How clients are authenticated and what they may do.
 #[skip_serializing_none]
@@ -19,7 +21,18 @@ pub struct IncomingAuth {
     pub authz: Option<Authz>,
 }
 
+impl IncomingAuth {
+    /// Clients present tokens.
+    pub const OIDC: &str = "oidc";
+    /// Clients are not authenticated.
+    pub const ANONYMOUS: &str = "anonymous";
+}
+
 /// The issuer whose tokens are accepted, and how they are validated.
+#[apply(
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -53,6 +66,7 @@ pub struct Oidc {
 }
 
 /// Policies that decide which requests are allowed.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -75,4 +89,9 @@ pub struct Authz {
     pub role_claim_name: Option<String>,
     /// The Cedar entity type that groups appear as in policies. The default is THVGroup.
     pub group_entity_type: Option<String>,
+}
+
+impl Authz {
+    /// Policies in Cedar.
+    pub const CEDAR: &str = "cedar";
 }

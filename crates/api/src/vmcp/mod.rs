@@ -6,6 +6,7 @@ mod audit;
 mod backend;
 mod code_mode;
 mod composite_tool;
+mod file;
 mod incoming_auth;
 mod operational;
 mod optimizer;
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{list, rate_limit::RateLimiting, refs::CompositeToolRef};
+use crate::{list, rate_limit::RateLimiting, refs::CompositeToolRef, unset};
 
 pub use aggregation::*;
 pub use audit::*;
@@ -35,6 +36,7 @@ pub use session_storage::*;
 pub use telemetry::*;
 
 /// The configuration of a virtual MCP server.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{Duration, enums::text_enum, number};
+use crate::{Duration, enums::text_enum, number, unset};
 
 /// How the server handles slow and failing backends.
+#[apply(Option<LogLevel> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -31,6 +32,7 @@ text_enum! {
 }
 
 /// The timeouts for calls to backends.
+#[apply(Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -55,6 +57,11 @@ text_enum! {
 }
 
 /// Health checks, and what happens when backends fail.
+#[apply(
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<PartialFailureMode> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -79,6 +86,11 @@ pub struct FailureHandling {
 }
 
 /// When the circuit breaker opens for a failing backend, and for how long.
+#[apply(
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{Duration, enums::text_enum, number};
+use crate::{Duration, enums::text_enum, number, unset};
 
 text_enum! {
     /// The type of an embedding service.
@@ -20,6 +20,12 @@ text_enum! {
 }
 
 /// A tool search. Clients see two tools: find_tool, which searches, and call_tool, which calls a tool that was found.
+#[apply(
+    Option<EmbeddingProvider> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+    Option<i64> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::{list, number};
+use crate::{list, number, unset};
 
 /// How the server authenticates to its backends.
 #[skip_serializing_none]
@@ -46,7 +46,18 @@ pub struct BackendAuthStrategy {
     pub xaa: Option<Xaa>,
 }
 
+impl BackendAuthStrategy {
+    /// No authentication.
+    pub const UNAUTHENTICATED: &str = "unauthenticated";
+
+    /// A strategy of that type.
+    pub fn of(type_: &str) -> Self {
+        Self { type_: type_.into(), ..Self::default() }
+    }
+}
+
 /// A header with a fixed value, on every request to the backend.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +71,7 @@ pub struct HeaderInjection {
 }
 
 /// How the caller's token is exchanged for another (RFC 8693).
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -94,6 +106,7 @@ pub struct UpstreamInject {
 }
 
 /// How the caller's token becomes temporary AWS credentials, with which requests are signed (SigV4).
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -120,6 +133,7 @@ pub struct AwsSts {
 }
 
 /// A role for callers whose token matches.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -136,6 +150,7 @@ pub struct RoleMapping {
 }
 
 /// How a token on behalf of the caller is obtained from Microsoft Entra.
+#[apply(Option<String> => #[serde(default, deserialize_with = "unset::non_zero")])]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -162,6 +177,10 @@ pub struct Obo {
 
 /// Cross-app access through the caller's identity provider to another organization's authorization server: an ID
 /// token is exchanged for an assertion (ID-JAG), and the assertion for an access token.
+#[apply(
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<bool> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -2,12 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_with::skip_serializing_none;
+use serde_with::{apply, skip_serializing_none};
 
-use crate::workload::SessionProvider;
+use crate::{unset, workload::SessionProvider};
 
 /// Where sessions are stored. The password of Redis is taken from the environment variable
 /// THV_SESSION_REDIS_PASSWORD.
+#[apply(
+    Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
+    Option<i32> => #[serde(default, deserialize_with = "unset::non_zero")],
+)]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,7 @@
 //! The incumbent's API and its manifests, read in place: `SKEP_COMPAT` names the folder.
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     path::{Path, PathBuf},
     process::Command,
@@ -10,9 +11,10 @@ use kube::{
     Resource,
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use skep_api::{GROUP, crd, kinds};
+use skep_api::{GROUP, crd, kinds, vmcp};
+use skep_config::{labels, paths};
 
 fn compat() -> PathBuf {
     env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of the incumbent's API").into()
@@ -33,27 +35,32 @@ fn every_field_of_the_published_api_is_here_as_it_must_be() {
 
 /// The manifests that the incumbent publishes or that were written for the comparison.
 fn manifests() -> Vec<(PathBuf, Value)> {
+    let objects = golden::<Value>("input.yaml").into_iter();
+    objects.filter(|(_, object)| object.is_object()).collect()
+}
+
+/// The objects in the files of this name.
+fn golden<T: DeserializeOwned>(name: &str) -> Vec<(PathBuf, T)> {
     let mut files = Vec::new();
-    collect(&compat().join("golden"), &mut files);
+    collect(&compat().join("golden"), name, &mut files);
     files.sort();
-    assert!(files.len() > 30, "only {} manifests", files.len());
+    assert!(files.len() > 30, "only {} files", files.len());
     files
         .into_iter()
         .flat_map(|file| {
             let text = fs::read_to_string(&file).unwrap();
-            let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+            let objects: Vec<T> = serde_saphyr::from_multiple(&text).unwrap();
             objects.into_iter().map(move |object| (file.clone(), object))
         })
-        .filter(|(_, object)| object.is_object())
         .collect()
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, name: &str, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, files);
-        } else if path.ends_with("input.yaml") {
+            collect(&path, name, files);
+        } else if path.ends_with(name) {
             files.push(path);
         }
     }
@@ -126,4 +133,48 @@ fn every_manifest_survives_reading_and_writing() {
 fn written<K: Serialize + DeserializeOwned>(object: &Value) -> Value {
     let read: K = serde_json::from_value(object.clone()).unwrap();
     serde_json::to_value(read).unwrap()
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn every_configuration_of_a_virtual_server_is_written_back() {
+    let value = |text: &str| with_floats(serde_saphyr::from_str(text).unwrap());
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Object {
+        kind: String,
+        metadata: Metadata,
+        data: BTreeMap<String, String>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Metadata {
+        labels: BTreeMap<String, String>,
+        // Without a type, the checksum in an annotation can be taken for a number.
+        #[serde(rename = "annotations")]
+        _annotations: BTreeMap<String, String>,
+    }
+    let mut count = 0;
+    for (file, Object { kind, metadata, data }) in golden("objects.yaml") {
+        let component = metadata.labels.get(labels::COMPONENT).map(String::as_str);
+        if kind != "ConfigMap" || component != Some(labels::VMCP_CONFIG) {
+            continue;
+        }
+        let text = &data[paths::VMCP_CONFIG_FILE];
+        let config =
+            vmcp::Config::parse(text).unwrap_or_else(|error| panic!("{}: {error:?}", file.display()));
+        similar_asserts::assert_eq!(value(&config.render().unwrap()), value(text), "{}", file.display());
+        count += 1;
+    }
+    assert!(count > 5, "only {count} files");
+}
+
+/// The value with every number as floating point: ToolHive writes some integers with an exponent.
+fn with_floats(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => fields.into_iter().map(|(key, value)| (key, with_floats(value))).collect(),
+        Value::Array(items) => items.into_iter().map(with_floats).collect(),
+        Value::Number(number) => number.as_f64().into(),
+        other => other,
+    }
 }

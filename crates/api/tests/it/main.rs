@@ -8,4 +8,5 @@ mod compat;
 mod constraints;
 mod crds;
 mod documented;
+mod files;
 mod specimens;

@@ -8,9 +8,7 @@ use std::{
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use skep_config::{
-    AuthServer, RunConfig, annotations, checksum, labels, paths, run_config::Middleware, vmcp,
-};
+use skep_config::{AuthServer, RunConfig, annotations, checksum, labels, paths, run_config::Middleware};
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -96,22 +94,6 @@ fn every_auth_server_is_written_back() {
         count += 1;
     }
     assert!(count > 0, "no files");
-}
-
-#[test]
-#[ignore = "reads the folder that SKEP_COMPAT names"]
-fn every_configuration_of_a_virtual_server_is_written_back() {
-    let mut count = 0;
-    for (file, map) in config_maps() {
-        if map.metadata.labels.get(labels::COMPONENT).map(String::as_str) != Some(labels::VMCP_CONFIG) {
-            continue;
-        }
-        let text = &map.data[paths::VMCP_CONFIG_FILE];
-        let config = vmcp::Config::parse(text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-        similar_asserts::assert_eq!(value(&config.render().unwrap()), value(text), "{}", file.display());
-        count += 1;
-    }
-    assert!(count > 5, "only {count} files");
 }
 
 #[test]

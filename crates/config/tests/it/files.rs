@@ -1,46 +1,18 @@
 //! Files with every key.
 
-use serde_json::Value;
 use skep_config::{
     Json, RunConfig,
     run_config::{AuthzDocument, Cedar, Middleware},
-    vmcp,
 };
 
 const SERVER: &str = include_str!("files/server.json");
 const REMOTE: &str = include_str!("files/remote.json");
-const VMCP: &str = include_str!("files/vmcp.yaml");
 
 #[test]
 fn every_key_is_written_back_in_its_order() {
     for file in [SERVER, REMOTE] {
         let rendered = RunConfig::parse(file).unwrap().render().unwrap();
         similar_asserts::assert_eq!(rendered + "\n", file);
-    }
-}
-
-#[test]
-fn every_key_of_a_virtual_server_is_written_back() {
-    let rendered = vmcp::Config::parse(VMCP).unwrap().render().unwrap();
-    let value = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
-    similar_asserts::assert_eq!(value(&rendered), value(VMCP));
-}
-
-#[test]
-fn a_key_that_a_virtual_server_does_not_know_is_an_error_that_names_it() {
-    for (known, unknown) in [
-        ("groupRef: duo", "groupReff"),
-        ("issuer: https://login.example", "isuer"),
-        ("endpoint: otel.example:4318", "endpont"),
-        ("maxDataSize: 2048", "maxDatSize"),
-        ("condition: '{{.params.go}}'", "conditon"),
-        ("duration: 1m30s", "durration"),
-    ] {
-        let (key, _) = known.split_once(':').unwrap();
-        let text = VMCP.replacen(known, &known.replacen(key, unknown, 1), 1);
-        assert_ne!(text, VMCP, "{known}");
-        let error = vmcp::Config::parse(&text).unwrap_err().to_string();
-        assert!(error.contains(unknown), "{error}");
     }
 }
 

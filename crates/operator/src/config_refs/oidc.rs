@@ -3,8 +3,9 @@
 use skep_api::{
     kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfigSpec, OidcSource},
     refs::{OidcConfigRef, SecretKeyRef},
+    vmcp,
 };
-use skep_config::{FieldError, env, paths, run_config::Oidc, vmcp};
+use skep_config::{FieldError, env, paths, run_config::Oidc};
 
 use super::{
     ca_bundle::{self, CaBundle},
@@ -139,22 +140,23 @@ pub(crate) fn add_env(spec: &MCPOIDCConfigSpec, variables: &mut EnvList) {
 
 /// How a virtual MCP server validates tokens: as a proxy does. Its client secret is in the environment.
 pub(crate) fn of_virtual_server(spec: &MCPOIDCConfigSpec, oidc: &Oidc) -> vmcp::Oidc {
-    let secret = secrets(spec).first().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned());
+    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
     let inline = spec.inline.as_ref();
     vmcp::Oidc {
         issuer: oidc.issuer.clone(),
         client_id: oidc.client_id.clone(),
-        client_secret_env: secret.unwrap_or_default(),
+        client_secret_env: secrets(spec).first().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned()),
         audience: oidc.audience.clone(),
-        resource: oidc.resource_url.clone(),
-        jwks_url: oidc.jwks_url.clone(),
-        introspection_url: oidc.introspection_url.clone(),
+        resource: text(&oidc.resource_url),
+        jwks_url: text(&oidc.jwks_url),
+        introspection_url: text(&oidc.introspection_url),
         scopes: oidc.scopes.clone(),
         protected_resource_allow_private_ip: inline
-            .is_some_and(|inline| flag(inline.protected_resource_allow_private_ip)),
-        jwks_allow_private_ip: oidc.allow_private_ip,
-        insecure_allow_http: oidc.insecure_allow_http,
-        ca_bundle_path: oidc.ca_cert_path.clone(),
+            .and_then(|inline| inline.protected_resource_allow_private_ip)
+            .filter(|allowed| *allowed),
+        jwks_allow_private_ip: oidc.allow_private_ip.then_some(true),
+        insecure_allow_http: oidc.insecure_allow_http.then_some(true),
+        ca_bundle_path: text(&oidc.ca_cert_path),
     }
 }
 

@@ -5,16 +5,11 @@ use skep_api::{
     external_auth,
     kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
     refs::SecretKeyRef,
+    vmcp::{AwsSts, BackendAuthStrategy, HeaderInjection, RoleMapping, TokenExchange, UpstreamInject, Xaa},
 };
-use skep_config::{
-    FieldError, env,
-    vmcp::{
-        HeaderInjection, Strategy, StrategyAwsSts, StrategyRoleMapping, StrategyTokenExchange,
-        UpstreamInject, Xaa,
-    },
-};
+use skep_config::{FieldError, env};
 
-use super::{external_auth::token_type, flag, non_empty, or_empty};
+use super::{external_auth::token_type, non_empty};
 
 /// Why an object cannot be used by a virtual MCP server. Fields are those of the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,33 +34,36 @@ pub(crate) fn strategy(
     name: &str,
     spec: &MCPExternalAuthConfigSpec,
     server: Option<&EmbeddedAuthServer>,
-) -> Result<Strategy, StrategyError> {
+) -> Result<BackendAuthStrategy, StrategyError> {
     let first = || server.and_then(|server| server.upstream_providers.first()).map(|one| provider(&one.name));
     Ok(if let Some(header) = &spec.header_injection {
         let header_injection = HeaderInjection {
             header_name: header.header_name.clone(),
-            header_value: String::new(),
-            header_value_env: env::header_injection_value(name),
+            header_value: None,
+            header_value_env: Some(env::header_injection_value(name)),
         };
-        Strategy { header_injection: Some(header_injection), ..Strategy::of("header_injection") }
+        BackendAuthStrategy {
+            header_injection: Some(header_injection),
+            ..BackendAuthStrategy::of("header_injection")
+        }
     } else if let Some(exchange) = &spec.token_exchange {
         let token_exchange = Some(token_exchange(name, exchange, first()));
-        Strategy { token_exchange, ..Strategy::of("token_exchange") }
+        BackendAuthStrategy { token_exchange, ..BackendAuthStrategy::of("token_exchange") }
     } else if let Some(inject) = &spec.upstream_inject {
         check_provider(&inject.provider_name, server)?;
         let upstream_inject = Some(UpstreamInject { provider_name: inject.provider_name.clone() });
-        Strategy { upstream_inject, ..Strategy::of("upstream_inject") }
+        BackendAuthStrategy { upstream_inject, ..BackendAuthStrategy::of("upstream_inject") }
     } else if let Some(sts) = &spec.aws_sts {
-        Strategy { aws_sts: Some(aws_sts(sts, first())), ..Strategy::of("aws_sts") }
+        BackendAuthStrategy { aws_sts: Some(aws_sts(sts, first())), ..BackendAuthStrategy::of("aws_sts") }
     } else if let Some(access) = &spec.xaa {
         let several = server.is_some_and(|server| server.upstream_providers.len() > 1);
         if several && non_empty(&access.subject_provider_name).is_none() {
             let message = "is required with several upstream providers: name one of them";
             return Err(StrategyError::Ambiguous(FieldError::new("xaa.subjectProviderName", message)));
         }
-        Strategy { xaa: Some(xaa(name, access, first())), ..Strategy::of("xaa") }
+        BackendAuthStrategy { xaa: Some(xaa(name, access, first())), ..BackendAuthStrategy::of("xaa") }
     } else if spec.type_ == ExternalAuthType::Unauthenticated {
-        Strategy::of(Strategy::UNAUTHENTICATED)
+        BackendAuthStrategy::of(BackendAuthStrategy::UNAUTHENTICATED)
     } else {
         let type_ = spec.type_.as_str();
         let message = format!("a VirtualMCPServer does not support {type_:?}: choose another type");
@@ -95,63 +93,67 @@ fn token_exchange(
     name: &str,
     exchange: &external_auth::TokenExchange,
     first: Option<String>,
-) -> StrategyTokenExchange {
+) -> TokenExchange {
     let secret = exchange.client_secret_ref.as_ref().map(|_| env::token_exchange_secret(name));
-    StrategyTokenExchange {
+    TokenExchange {
         token_url: exchange.token_url.clone(),
-        client_id: or_empty(&exchange.client_id),
-        client_secret: String::new(),
-        client_secret_env: secret.unwrap_or_default(),
-        audience: exchange.audience.clone(),
+        client_id: set(&exchange.client_id),
+        client_secret: None,
+        client_secret_env: secret,
+        audience: Some(exchange.audience.clone()).filter(|audience| !audience.is_empty()),
         scopes: exchange.scopes.clone(),
-        subject_token_type: non_empty(&exchange.subject_token_type).map(token_type).unwrap_or_default(),
+        subject_token_type: non_empty(&exchange.subject_token_type).map(token_type),
         subject_provider_name: named_or(&exchange.subject_provider_name, first),
     }
 }
 
-fn aws_sts(sts: &external_auth::AwsSts, first: Option<String>) -> StrategyAwsSts {
-    let mappings = sts.role_mappings.iter().map(|mapping| StrategyRoleMapping {
-        claim: or_empty(&mapping.claim),
-        matcher: or_empty(&mapping.matcher),
+fn aws_sts(sts: &external_auth::AwsSts, first: Option<String>) -> AwsSts {
+    let mappings = sts.role_mappings.iter().map(|mapping| RoleMapping {
+        claim: set(&mapping.claim),
+        matcher: set(&mapping.matcher),
         role_arn: mapping.role_arn.clone(),
-        priority: mapping.priority,
+        priority: mapping.priority.map(Into::into),
     });
-    StrategyAwsSts {
+    AwsSts {
         region: sts.region.clone(),
-        service: sts.service().into(),
-        fallback_role_arn: or_empty(&sts.fallback_role_arn),
+        service: Some(sts.service().into()),
+        fallback_role_arn: set(&sts.fallback_role_arn),
         role_mappings: mappings.collect(),
-        role_claim: sts.role_claim().into(),
+        role_claim: Some(sts.role_claim().into()),
         session_duration: Some(sts.session_duration()),
-        session_name_claim: sts.session_name_claim().into(),
+        session_name_claim: Some(sts.session_name_claim().into()),
         subject_provider_name: named_or(&sts.subject_provider_name, first),
     }
 }
 
 fn xaa(name: &str, access: &external_auth::CrossAppAccess, first: Option<String>) -> Xaa {
-    let variable =
-        |secret: &Option<SecretKeyRef>, name: String| secret.as_ref().map(|_| name).unwrap_or_default();
+    let variable = |secret: &Option<SecretKeyRef>, name: String| secret.as_ref().map(|_| name);
     Xaa {
         idp_token_url: access.idp_token_url.clone(),
-        idp_client_id: or_empty(&access.idp_client_id),
-        idp_client_secret: String::new(),
+        idp_client_id: set(&access.idp_client_id),
+        idp_client_secret: None,
         idp_client_secret_env: variable(&access.idp_client_secret_ref, env::xaa_idp_secret(name)),
         target_token_url: access.target_token_url.clone(),
-        insecure_target_token_url: flag(access.insecure_target_token_url),
-        target_client_id: or_empty(&access.target_client_id),
-        target_client_secret: String::new(),
+        insecure_target_token_url: access.insecure_target_token_url.filter(|insecure| *insecure),
+        target_client_id: set(&access.target_client_id),
+        target_client_secret: None,
         target_client_secret_env: variable(&access.target_client_secret_ref, env::xaa_target_secret(name)),
         target_audience: access.target_audience.clone(),
-        target_resource: or_empty(&access.target_resource),
+        target_resource: set(&access.target_resource),
         scopes: access.scopes.clone(),
         subject_provider_name: named_or(&access.subject_provider_name, first),
-        subject_token_type: or_empty(&access.subject_token_type),
+        subject_token_type: set(&access.subject_token_type),
     }
 }
 
+/// A field, unless it is empty.
+fn set(text: &Option<String>) -> Option<String> {
+    non_empty(text).map(Into::into)
+}
+
 /// The named provider, or the first one.
-fn named_or(name: &Option<String>, first: Option<String>) -> String {
-    non_empty(name).map(Into::into).or(first).unwrap_or_default()
+fn named_or(name: &Option<String>, first: Option<String>) -> Option<String> {
+    set(name).or(first)
 }
 
 /// The variables with the secrets of the object with this name.
@@ -202,9 +204,9 @@ mod tests {
     #[test]
     fn the_variables_of_secrets_are_named_after_the_object() {
         let built = strategy("sts.eu", &exchange(), None).unwrap().token_exchange.unwrap();
-        assert_eq!(built.client_secret_env, "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET_STS_EU");
-        assert_eq!(built.subject_token_type, "urn:ietf:params:oauth:token-type:jwt");
-        assert_eq!(built.subject_provider_name, "", "the caller's own token");
+        assert_eq!(built.client_secret_env.as_deref(), Some("TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET_STS_EU"));
+        assert_eq!(built.subject_token_type.as_deref(), Some("urn:ietf:params:oauth:token-type:jwt"));
+        assert_eq!(built.subject_provider_name, None, "the caller's own token");
         let spec = access();
         let names: Vec<String> = variables("x", &spec).map(|(name, _)| name).collect();
         assert_eq!(names, ["TOOLHIVE_XAA_TARGET_CLIENT_SECRET_X"]);
@@ -213,9 +215,9 @@ mod tests {
     #[test]
     fn with_an_authorization_server_the_first_providers_token_is_the_default() {
         let built = strategy("sts", &exchange(), Some(&server(&["corp", "other"]))).unwrap();
-        assert_eq!(built.token_exchange.unwrap().subject_provider_name, "corp");
+        assert_eq!(built.token_exchange.unwrap().subject_provider_name.as_deref(), Some("corp"));
         let unnamed = strategy("x", &access(), Some(&server(&[""]))).unwrap();
-        assert_eq!(unnamed.xaa.unwrap().subject_provider_name, "default");
+        assert_eq!(unnamed.xaa.unwrap().subject_provider_name.as_deref(), Some("default"));
         let several = strategy("x", &access(), Some(&server(&["corp", "other"])));
         assert!(matches!(several, Err(StrategyError::Ambiguous(_))));
     }

@@ -8,9 +8,12 @@ use kube::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use skep_api::kinds::{
-    MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPServer, MCPServerEntry, MCPTelemetryConfig,
-    VirtualMCPServer,
+use skep_api::{
+    kinds::{
+        MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig, MCPServer, MCPServerEntry, MCPTelemetryConfig,
+        VirtualMCPServer,
+    },
+    vmcp::{BackendType, Config},
 };
 use skep_config::objects;
 use skep_operator::{render::render, settings::Settings};
@@ -71,9 +74,9 @@ fn condition(server: &VirtualMCPServer, type_: &str) -> Option<String> {
     found.map(|condition| format!("{} {}", condition.status, condition.reason))
 }
 
-async fn file(fixture: &Fixture, server: &str) -> skep_config::vmcp::Config {
+async fn file(fixture: &Fixture, server: &str) -> Config {
     let config_map: ConfigMap = fixture.test.api().get(&objects::vmcp_config(server)).await.unwrap();
-    skep_config::vmcp::Config::parse(&config_map.data.unwrap()["config.yaml"]).unwrap()
+    Config::parse(&config_map.data.unwrap()["config.yaml"]).unwrap()
 }
 
 async fn variables(fixture: &Fixture, server: &str) -> Vec<String> {
@@ -175,8 +178,8 @@ async fn a_server_with_inline_backends_gets_their_secrets_and_addresses() {
 
     let config = file(&fixture, "front").await;
     let ext = &config.backends[0];
-    assert_eq!((ext.name.as_str(), ext.type_.as_str()), ("ext", "entry"));
-    assert_eq!(ext.ca_bundle_path, "/etc/toolhive/ca-bundles/ext/ca.crt");
+    assert_eq!((ext.name.as_str(), ext.type_), ("ext", Some(BackendType::Entry)));
+    assert_eq!(ext.ca_bundle_path.as_deref(), Some("/etc/toolhive/ca-bundles/ext/ca.crt"));
     let one = &config.backends[1];
     assert_eq!(one.url, format!("http://mcp-one-proxy.{}.svc.cluster.local:8080/mcp", fixture.test.name()));
     assert_eq!(config.backends.len(), 2, "two have no authentication configured");
@@ -233,7 +236,7 @@ async fn a_condition_is_removed_with_its_reference_and_a_waiting_object_continue
     let front = settled(&fixture, "front").await;
     assert_eq!(condition(&front, "TelemetryConfigRefValidated").unwrap(), "True TelemetryConfigRefValid");
     let telemetry = file(&fixture, "front").await.telemetry.unwrap();
-    assert_eq!(telemetry.ca_cert_path, "/config/certs/otel/tca/ca.crt");
+    assert_eq!(telemetry.ca_cert_path.as_deref(), Some("/config/certs/otel/tca/ca.crt"));
 
     let front = patch(&fixture, "front", json!({"telemetryConfigRef": null})).await;
     assert_eq!(condition(&front, "TelemetryConfigRefValidated"), None);
@@ -448,7 +451,7 @@ async fn children_can_be_rendered_without_a_cluster() {
     assert_eq!(kinds, all);
     assert_eq!(children[3].body()["data"], Value::Null, "a random value is not for showing");
     let file = children[4].body()["data"]["config.yaml"].as_str().unwrap();
-    let config = skep_config::vmcp::Config::parse(file).unwrap();
+    let config = Config::parse(file).unwrap();
     assert_eq!(config.backends[0].url, "http://mcp-one-proxy.team.svc.cluster.local:8080/mcp");
     assert_eq!(config.composite_tools[0].name, "shared");
 }

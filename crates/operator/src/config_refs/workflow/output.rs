@@ -1,7 +1,9 @@
 //! The output of a composite tool.
 
-use serde_json::Value;
-use skep_api::vmcp::{Output, OutputProperty, OutputType};
+use skep_api::{
+    strict,
+    vmcp::{Output, OutputProperty, OutputType},
+};
 use skep_config::FieldPath;
 
 use super::{
@@ -60,13 +62,11 @@ fn check_property(
             let message = format!("is nested deeper than {MAX_DEPTH} levels");
             return errors.add(Cause::Workflow, field, message);
         }
-        match inner_property(inner) {
+        match strict::parse::<OutputProperty>(inner.clone()) {
             Ok(inner) => check_property(&field, &inner, depth + 1, uses, errors),
-            Err(error) => errors.add(Cause::Workflow, field, error),
+            Err(inner) => inner.into_iter().for_each(|error| {
+                errors.add(Cause::Workflow, field.clone().join(error.field), error.message);
+            }),
         }
     }
-}
-
-fn inner_property(value: &Value) -> Result<OutputProperty, serde_json::Error> {
-    serde_json::from_value(value.clone())
 }

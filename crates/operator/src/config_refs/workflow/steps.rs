@@ -119,12 +119,12 @@ impl StepCheck<'_, '_, '_, '_> {
         }
         self.number("maxParallel", self.step.max_parallel, MAX_PARALLEL);
         self.number("maxIterations", self.step.max_iterations, MAX_ITERATIONS);
-        let Some(inner) = &self.step.step else {
-            return self.add("step", "is required: it runs for each item");
-        };
-        match serde_json::from_value::<Step>(Value::Object(inner.0.clone())) {
-            Ok(inner) => self.inner(&inner, index, item),
-            Err(error) => self.add("step", error),
+        match self.step.inner() {
+            None => self.add("step", "is required: it runs for each item"),
+            Some(Ok(inner)) => self.inner(&inner, index, item),
+            Some(Err(errors)) => errors.into_iter().for_each(|error| {
+                self.errors.add(Cause::Workflow, self.at("step").join(error.field), error.message);
+            }),
         }
     }
 

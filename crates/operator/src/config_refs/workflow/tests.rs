@@ -235,7 +235,12 @@ fn each_mistake_names_its_field() {
             "steps[2].collection: is required: set it to a template for the list of items",
         ),
         ("/steps/2/step", Value::Null, "steps[2].step: is required: it runs for each item"),
-        ("/steps/2/step", json!({"id": 5}), "steps[2].step: invalid type: integer `5`, expected a string"),
+        ("/steps/2/step", json!({"id": 5}), "steps[2].step.id: invalid type: integer `5`, expected a string"),
+        (
+            "/steps/2/step/condtion",
+            json!("{{.params.x}}"),
+            "steps[2].step.condtion: is not a known key: correct it, or remove it",
+        ),
         ("/steps/2/step/id", json!(""), "steps[2].step.id: is empty: give the step an id"),
         (
             "/steps/2/step/type",
@@ -371,7 +376,7 @@ fn each_mistake_names_its_field() {
         (
             "/output/properties/o",
             json!({"type": "object", "description": "d", "properties": {"a": {"type": "text"}}}),
-            "output.properties[o].properties[a]: unknown variant `text`, expected one of `string`, `integer`, `number`, `boolean`, `object`, `array`",
+            "output.properties[o].properties[a].type: unknown variant `text`, expected one of `string`, `integer`, `number`, `boolean`, `object`, `array`",
         ),
         (
             "/output/properties/o",

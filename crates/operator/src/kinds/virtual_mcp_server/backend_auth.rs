@@ -6,11 +6,9 @@ use skep_api::{
     conditions::{BackendAuthConfig, DefaultAuthConfig, DiscoveredAuthConfig, Reason},
     kinds::{BackendAuth, BackendAuthType, MCPExternalAuthConfig, OutgoingAuthSource},
     refs::SecretKeyRef,
+    vmcp::{BackendAuthStrategy, OutgoingAuth},
 };
-use skep_config::{
-    FieldPath,
-    vmcp::{OutgoingAuth, Strategy},
-};
+use skep_config::FieldPath;
 
 use super::inputs::Inputs;
 use crate::{
@@ -36,7 +34,7 @@ pub(super) struct BackendAuths {
 /// One strategy, with the MCPExternalAuthConfig that describes it.
 struct AuthStrategy {
     config: Option<String>,
-    strategy: Result<Strategy, AuthError>,
+    strategy: Result<BackendAuthStrategy, AuthError>,
 }
 
 /// Why a strategy cannot be used.
@@ -134,7 +132,7 @@ impl BackendAuths {
     /// The part of the configuration file. A server that discovers its backends also discovers their strategies.
     pub(super) fn outgoing_auth(&self, source: OutgoingAuthSource) -> OutgoingAuth {
         let usable = |strategy: &AuthStrategy| strategy.strategy.as_ref().ok().cloned();
-        let named = |strategies: &BTreeMap<String, AuthStrategy>| -> Vec<(String, Strategy)> {
+        let named = |strategies: &BTreeMap<String, AuthStrategy>| -> Vec<(String, BackendAuthStrategy)> {
             strategies.iter().filter_map(|(name, strategy)| Some((name.clone(), usable(strategy)?))).collect()
         };
         let mut backends = BTreeMap::new();
@@ -188,8 +186,10 @@ fn given(inputs: &Inputs, backend: &str, auth: &BackendAuth) -> Option<AuthStrat
     let mut members = inputs.members.iter().filter(|member| member.name() == backend);
     let has_own = members.any(|member| member.external_auth().is_some());
     let is_discovered = inputs.source() == OutgoingAuthSource::Inline && has_own;
-    (!is_discovered)
-        .then(|| AuthStrategy { config: None, strategy: Ok(Strategy::of(Strategy::UNAUTHENTICATED)) })
+    (!is_discovered).then(|| AuthStrategy {
+        config: None,
+        strategy: Ok(BackendAuthStrategy::of(BackendAuthStrategy::UNAUTHENTICATED)),
+    })
 }
 
 fn discovered(inputs: &Inputs, described_by_object: &BTreeSet<&str>) -> BTreeMap<String, AuthStrategy> {
@@ -204,7 +204,7 @@ fn described(inputs: &Inputs, config: &str) -> AuthStrategy {
     AuthStrategy { config: Some(config.into()), strategy: converted(inputs, config) }
 }
 
-fn converted(inputs: &Inputs, name: &str) -> Result<Strategy, AuthError> {
+fn converted(inputs: &Inputs, name: &str) -> Result<BackendAuthStrategy, AuthError> {
     let failed = |message, is_missing| AuthError { cause: AuthErrorCause::Conversion, message, is_missing };
     let Some(reference) = inputs.external_auths.get(name) else {
         return Err(failed("externalAuthConfigRef.name: must name an MCPExternalAuthConfig".into(), false));

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use skep_api::kinds::{MCPGroup, MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase};
-use skep_config::vmcp::Backend;
+use skep_api::{
+    kinds::{MCPGroup, MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase},
+    vmcp::{Backend, BackendTransport, BackendType},
+};
 use skep_world::Reader;
 
 use super::{backend_auth::BackendAuths, inputs::Inputs};
@@ -108,11 +110,12 @@ impl Member {
         Backend {
             name: self.name().into(),
             url,
-            transport: transport.into(),
-            type_: entry.map(|_| Backend::ENTRY.to_owned()).unwrap_or_default(),
-            ca_bundle_path: entry
-                .and_then(|(name, entry)| config_refs::entry::ca_path(name, &entry.spec))
-                .unwrap_or_default(),
+            transport: match transport == BackendTransport::Sse.as_str() {
+                true => BackendTransport::Sse,
+                false => BackendTransport::StreamableHttp,
+            },
+            type_: entry.map(|_| BackendType::Entry),
+            ca_bundle_path: entry.and_then(|(name, entry)| config_refs::entry::ca_path(name, &entry.spec)),
             metadata,
         }
     }

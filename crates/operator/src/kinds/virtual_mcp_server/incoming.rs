@@ -1,10 +1,12 @@
 //! How callers are authenticated, and what they may do.
 
-use skep_api::kinds::IncomingAuthType;
+use skep_api::{
+    kinds::IncomingAuthType,
+    vmcp::{Authz, IncomingAuth},
+};
 use skep_config::{
     AuthServer, FieldError, Json, ports,
     run_config::{self, AuthzDocument, Cedar},
-    vmcp::{Authz, IncomingAuth},
 };
 
 use super::inputs::Inputs;
@@ -87,14 +89,19 @@ impl Inputs {
             authz: cedar.map(|cedar| Authz {
                 type_: Authz::CEDAR.into(),
                 policies: cedar.policies,
-                entities_json: cedar.entities_json,
-                primary_upstream_provider: self.primary_provider().unwrap_or_default(),
-                group_claim_name: cedar.group_claim_name,
-                role_claim_name: cedar.role_claim_name,
-                group_entity_type: cedar.group_entity_type,
+                entities_json: set(cedar.entities_json),
+                primary_upstream_provider: self.primary_provider(),
+                group_claim_name: set(cedar.group_claim_name),
+                role_claim_name: set(cedar.role_claim_name),
+                group_entity_type: set(cedar.group_entity_type),
             }),
         })
     }
+}
+
+/// A field, unless it is empty.
+fn set(text: String) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// A virtual MCP server evaluates policies itself, so they must be in Cedar.

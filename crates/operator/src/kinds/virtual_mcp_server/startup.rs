@@ -6,16 +6,15 @@ use skep_api::{
     kinds::VirtualMCPServerSpec,
     vmcp::{Aggregation, Config, ConflictResolution, EmbeddingProvider, Optimizer, ToolVisibility},
 };
-use skep_config::FieldError;
+use skep_config::{FieldError, FieldPath};
 
-use super::config::HALF_A_MINUTE;
-
-/// The default timeout of a health check.
+/// The default interval of health checks, and the default timeout of one.
+const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything that the server would reject.
 pub(super) fn check(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldError> {
-    let mut errors = Vec::new();
+    let mut errors = check_durations(config);
     errors.extend(check_health_checks(config));
     let order = config.aggregation.as_ref().and_then(check_order);
     errors.extend(order.map(|error| error.within("config.aggregation")));
@@ -23,6 +22,49 @@ pub(super) fn check(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldEr
     errors.extend(search.map(|error| error.within("config.optimizer")));
     errors.extend(check_search_with_policies(spec, config));
     errors
+}
+
+/// Durations outside of composite tools and rate limits, which have checks of their own.
+fn check_durations(config: &Config) -> Vec<FieldError> {
+    let operational = config.operational.as_ref();
+    let timeouts = operational.and_then(|operational| operational.timeouts.as_ref());
+    let handling = operational.and_then(|operational| operational.failure_handling.as_ref());
+    let breaker = handling.and_then(|handling| handling.circuit_breaker.as_ref());
+    let fields = [
+        ("operational.timeouts.default", timeouts.and_then(|timeouts| timeouts.default.as_ref())),
+        (
+            "operational.failureHandling.healthCheckInterval",
+            handling.and_then(|handling| handling.health_check_interval.as_ref()),
+        ),
+        (
+            "operational.failureHandling.healthCheckTimeout",
+            handling.and_then(|handling| handling.health_check_timeout.as_ref()),
+        ),
+        (
+            "operational.failureHandling.statusReportingInterval",
+            handling.and_then(|handling| handling.status_reporting_interval.as_ref()),
+        ),
+        (
+            "operational.failureHandling.circuitBreaker.timeout",
+            breaker.and_then(|breaker| breaker.timeout.as_ref()),
+        ),
+        (
+            "optimizer.embeddingServiceTimeout",
+            config.optimizer.as_ref().and_then(|optimizer| optimizer.embedding_service_timeout.as_ref()),
+        ),
+        (
+            "codeMode.toolCallTimeout",
+            config.code_mode.as_ref().and_then(|mode| mode.tool_call_timeout.as_ref()),
+        ),
+    ];
+    let fields = fields.into_iter().filter_map(|(field, duration)| Some((FieldPath::from(field), duration?)));
+    let workloads = timeouts.iter().flat_map(|timeouts| &timeouts.per_workload);
+    let workloads = workloads
+        .map(|(name, duration)| (FieldPath::from("operational.timeouts.perWorkload").key(name), duration));
+    let errors = fields.chain(workloads).filter_map(|(field, duration)| {
+        Some(FieldError::new(field, duration.to_std().err()?.to_string()).within("config"))
+    });
+    errors.collect()
 }
 
 fn check_health_checks(config: &Config) -> Option<FieldError> {
@@ -33,7 +75,7 @@ fn check_health_checks(config: &Config) -> Option<FieldError> {
         value.filter(|time| !time.is_zero()).unwrap_or(default)
     };
     let timeout = time(&handling.health_check_timeout, HEALTH_CHECK_TIMEOUT);
-    let interval = time(&handling.health_check_interval, HALF_A_MINUTE);
+    let interval = time(&handling.health_check_interval, HEALTH_CHECK_INTERVAL);
     let message = format!("{timeout:?} must be shorter than healthCheckInterval, which is {interval:?}");
     (timeout >= interval)
         .then(|| FieldError::new("config.operational.failureHandling.healthCheckTimeout", message))
@@ -115,6 +157,12 @@ mod tests {
         for (config, more, field) in [
             (handling(json!({"healthCheckInterval": "10s"})), json!({}), timeout),
             (handling(json!({"healthCheckTimeout": "30s", "healthCheckInterval": "0s"})), json!({}), timeout),
+            (
+                json!({"operational": {"timeouts": {"perWorkload": {"a": "soon"}}}}),
+                json!({}),
+                "config.operational.timeouts.perWorkload[a]",
+            ),
+            (json!({"codeMode": {"toolCallTimeout": "1"}}), json!({}), "config.codeMode.toolCallTimeout"),
             (json!({"optimizer": {}}), policies.clone(), "config.optimizer"),
             (json!({}), embeddings, "embeddingServerRef"),
             (

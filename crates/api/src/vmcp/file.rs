@@ -1,0 +1,116 @@
+//! The configuration as a file, which the operator writes and the process reads.
+
+use serde::ser::Error;
+use serde_json::{Value, json};
+use skep_config::{FieldError, FieldPath, yaml};
+
+use super::{Config, OutputProperty, Step};
+use crate::{Duration, RawObject, rate_limit::RateLimitBucket, strict};
+
+impl Config {
+    /// Parses a file. An unknown key is an error, unlike in a VirtualMCPServer, whose unknown fields the API server
+    /// rejects or prunes.
+    pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
+        let document: Value =
+            yaml::parse(text).map_err(|error| vec![FieldError::new("", error.to_string())])?;
+        let (config, mut errors) = strict::parse_lenient::<Self>(document);
+        let Some(config) = config else { return Err(errors) };
+        errors.extend(config.unknown.keys().map(|key| strict::unknown_key(key.clone().into())));
+        errors.extend(config.composite_tools.iter().enumerate().flat_map(|(index, tool)| {
+            let field = FieldPath::from("compositeTools").index(index);
+            tool.nested_errors().into_iter().map(move |error| error.within(field.clone()))
+        }));
+        if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    /// The text of the file. Its values have the form that ToolHive gives them, so that its files stay as they are.
+    pub fn render(&self) -> Result<String, yaml::Error> {
+        let mut config = self.clone();
+        config.durations().for_each(normalise);
+        for tool in &mut config.composite_tools {
+            tool.timeout.iter_mut().for_each(normalise);
+            tool.steps.iter_mut().for_each(complete_step);
+            let properties = tool.output.iter_mut().flat_map(|output| output.properties.values_mut());
+            properties.for_each(complete_property);
+        }
+        let mut document = serde_json::to_value(config).map_err(yaml::Error::custom)?;
+        if let Some(limits) = document.get_mut("rateLimiting") {
+            nest_refill_periods(limits);
+        }
+        yaml::render(&document)
+    }
+
+    /// The durations outside of composite tools.
+    fn durations(&mut self) -> impl Iterator<Item = &mut Duration> {
+        let (timeouts, handling) = match &mut self.operational {
+            Some(operational) => (operational.timeouts.as_mut(), operational.failure_handling.as_mut()),
+            None => (None, None),
+        };
+        let timeouts = timeouts
+            .into_iter()
+            .flat_map(|timeouts| timeouts.default.iter_mut().chain(timeouts.per_workload.values_mut()));
+        let handling = handling.into_iter().flat_map(|handling| {
+            let breaker = handling.circuit_breaker.as_mut().and_then(|breaker| breaker.timeout.as_mut());
+            let checks = [
+                handling.health_check_interval.as_mut(),
+                handling.health_check_timeout.as_mut(),
+                handling.status_reporting_interval.as_mut(),
+                breaker,
+            ];
+            checks.into_iter().flatten()
+        });
+        let search = self.optimizer.as_mut().and_then(|search| search.embedding_service_timeout.as_mut());
+        let script = self.code_mode.as_mut().and_then(|mode| mode.tool_call_timeout.as_mut());
+        let limits = self.rate_limiting.iter_mut().flat_map(|limits| {
+            let tools =
+                limits.tools.iter_mut().flat_map(|tool| [tool.shared.as_mut(), tool.per_user.as_mut()]);
+            [limits.shared.as_mut(), limits.per_user.as_mut()].into_iter().chain(tools)
+        });
+        let limits = limits.flatten().map(|RateLimitBucket { refill_period, .. }| refill_period);
+        timeouts.chain(handling).chain(search).chain(script).chain(limits)
+    }
+}
+
+fn normalise(duration: &mut Duration) {
+    *duration = std::mem::take(duration).normalised();
+}
+
+/// The step of a `forEach` is stored as it was written. In a file it has the form of every other step.
+fn complete_step(step: &mut Step) {
+    step.timeout.iter_mut().for_each(normalise);
+    step.on_error.iter_mut().flat_map(|error| &mut error.retry_delay).for_each(normalise);
+    if let Some(Ok(mut inner)) = step.inner() {
+        complete_step(&mut inner);
+        step.step = raw(&inner).or(step.step.take());
+    }
+}
+
+/// In a file, every property has a description, though it may be empty.
+fn complete_property(property: &mut OutputProperty) {
+    property.description.get_or_insert_default();
+    if let Some(Ok(mut inner)) = property.inner() {
+        inner.values_mut().for_each(complete_property);
+        property.properties = raw(&inner).or(property.properties.take());
+    }
+}
+
+fn raw(typed: &impl serde::Serialize) -> Option<RawObject> {
+    match serde_json::to_value(typed) {
+        Ok(Value::Object(fields)) => Some(RawObject(fields)),
+        _ => None,
+    }
+}
+
+/// Go writes a Kubernetes duration to YAML below a key of its own.
+fn nest_refill_periods(limits: &mut Value) {
+    match limits {
+        Value::Object(fields) => {
+            if let Some(period) = fields.get_mut("refillPeriod") {
+                *period = json!({"duration": period});
+            }
+            fields.values_mut().for_each(nest_refill_periods);
+        }
+        Value::Array(items) => items.iter_mut().for_each(nest_refill_periods),
+        _ => {}
+    }
+}
