@@ -92,24 +92,24 @@ impl Shared {
     pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, RedisUnavailable> {
         let mut command = cmd("GETEX");
         command.arg(self.key(id)).arg("PX").arg(self.life);
-        let record: Option<Vec<u8>> = self.redis.ask(&command).await?;
+        let record: Option<Vec<u8>> = self.redis.query(&command).await?;
         Ok(record.and_then(|record| session(&record, &self.server)))
     }
 
     pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
         self.redis
-            .ask(cmd("SET").arg(self.key(id)).arg(self.record(id, session)).arg("PX").arg(self.life))
+            .query(cmd("SET").arg(self.key(id)).arg(self.record(id, session)).arg("PX").arg(self.life))
             .await
     }
 
     pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
         let mut command = cmd("SET");
         command.arg(self.key(id)).arg(self.record(id, session)).arg("XX").arg("PX").arg(self.life);
-        self.redis.ask(&command).await
+        self.redis.query(&command).await
     }
 
     pub(super) async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
-        self.redis.ask(cmd("DEL").arg(self.key(id))).await
+        self.redis.query(cmd("DEL").arg(self.key(id))).await
     }
 
     fn key(&self, id: &str) -> String {

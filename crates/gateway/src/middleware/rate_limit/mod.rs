@@ -13,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use ::redis::Script;
 use skep_config::{
     run_config::{self, RateLimitBucket, ToolRateLimit},
     sha256,
@@ -25,7 +26,7 @@ use crate::{
     http::ErrorResponse,
     limits,
     message::{Checked, Decision, Exchange, RateLimited, Scope},
-    redis::{Code, Redis, RedisUnavailable},
+    redis::{Redis, RedisUnavailable},
 };
 
 const FIELD: &str = "ratelimit";
@@ -42,7 +43,7 @@ pub(crate) struct RateLimit {
 
 /// Where calls are counted.
 enum Counts {
-    Redis { redis: Box<Redis>, take: Code },
+    Redis { redis: Box<Redis>, take: Script },
     Memory(Memory),
 }
 
@@ -79,7 +80,7 @@ impl RateLimit {
             Counts::Memory(Memory::default())
         } else {
             let redis = Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?;
-            Counts::Redis { redis: Box::new(redis), take: Code::new(TAKE) }
+            Counts::Redis { redis: Box::new(redis), take: Script::new(TAKE) }
         };
         let about =
             RateLimited { namespace: parameters.namespace.clone(), server: parameters.server_name.clone() };
