@@ -33,7 +33,7 @@ mod resource;
 pub use authenticator::Authenticator;
 pub use bearer::bearer;
 pub use delegation::{Actor, Delegation};
-pub use error::{Refusal, SetupError};
+pub use error::{AuthenticationError, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
 pub use fetch::redirect;
 pub use identity::Identity;

@@ -4,7 +4,7 @@ use http::{HeaderValue, Uri};
 use serde_json::json;
 use skep_config::run_config::Oidc;
 
-use crate::Refusal;
+use crate::AuthenticationError;
 
 /// The prefix of the path of a resource's metadata.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -40,7 +40,7 @@ impl ProtectedResource {
     }
 
     /// The `WWW-Authenticate` header for a refused request.
-    pub fn challenge(&self, refusal: &Refusal) -> HeaderValue {
+    pub fn challenge(&self, refusal: &AuthenticationError) -> HeaderValue {
         let parameters = [
             ("realm", self.issuer.clone()),
             ("resource_metadata", self.address().unwrap_or_default()),
@@ -88,14 +88,14 @@ mod tests {
     fn a_challenge_names_the_metadata_and_the_error() {
         let full = resource("https://issuer.example", "https://crm.example:8443/mcp/", &["openid", "crm"]);
         assert_eq!(
-            full.challenge(&Refusal::Token("the token has expired")),
+            full.challenge(&AuthenticationError::Token("the token has expired")),
             "Bearer realm=\"https://issuer.example\", \
              resource_metadata=\"https://crm.example:8443/.well-known/oauth-protected-resource/mcp\", \
              scope=\"openid crm\", error=\"invalid_token\", error_description=\"the token has expired\""
         );
         let bare = resource("", "", &[]);
         assert_eq!(
-            bare.challenge(&Refusal::Request("x")),
+            bare.challenge(&AuthenticationError::Request("x")),
             r#"Bearer error="invalid_request", error_description="x""#
         );
     }
@@ -104,7 +104,7 @@ mod tests {
     fn no_configured_text_can_add_a_parameter_or_a_header() {
         let odd = resource("a\", error=\"none\r\nX-Y: \\é", "", &[]);
         assert_eq!(
-            odd.challenge(&Refusal::Request("x")),
+            odd.challenge(&AuthenticationError::Request("x")),
             r#"Bearer realm="a\", error=\"noneX-Y: \\", error="invalid_request", error_description="x""#
         );
     }

@@ -82,7 +82,7 @@ proptest! {
         let decide = |policies: Vec<String>| {
             let authorizer = Authorizer::new(&skep_authz::Cedar { policies, ..cedar([]) }, "s").unwrap();
             let decision = authorizer.decide(&principal, action, &resource, arguments.as_ref());
-            let again = authorizer.subject(&principal).may(action, &resource, arguments.as_ref());
+            let again = authorizer.subject(&principal).decide(action, &resource, arguments.as_ref());
             assert_eq!(decision, again);
             decision
         };

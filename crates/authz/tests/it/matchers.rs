@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use skep_authz::{Matcher, NoMatch};
+use skep_authz::{EvaluationError, Matcher};
 
 fn claims() -> Value {
     json!({
@@ -12,7 +12,7 @@ fn claims() -> Value {
     })
 }
 
-fn evaluate(text: &str) -> Result<bool, NoMatch> {
+fn evaluate(text: &str) -> Result<bool, EvaluationError> {
     let matcher = Matcher::compile(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let answer = matcher.evaluate(claims().as_object().unwrap());
     assert_eq!(matcher.matches(claims().as_object().unwrap()), answer == Ok(true), "{text}");
@@ -60,15 +60,15 @@ fn a_failed_evaluation_is_no_match_and_its_reason_has_no_value_of_a_claim() {
     for (text, expected) in [
         (
             "claims.missing == 1",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         (
             "claims[claims.email]",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         (
             "claims.groups[9] == ''",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         ("claims.sub", "it is a text, and neither true nor false"),
         ("claims.groups", "it is a list, and neither true nor false"),
@@ -190,9 +190,9 @@ fn long_conditions_are_fine() {
     assert_eq!(evaluate(&any), Ok(false));
     let sum = vec!["1"; 200].join("+");
     assert_eq!(evaluate(&format!("{sum} == 200")), Ok(true));
-    let mended = "it nests deeper than 256 operators: write it shorter";
-    assert_eq!(refusal(&format!("{} == 1", vec!["1"; 300].join("+"))), mended);
-    assert_eq!(refusal(&format!("claims{} == 1", ".a".repeat(300))), mended);
+    let expected = "it nests deeper than 256 operators: write it shorter";
+    assert_eq!(refusal(&format!("{} == 1", vec!["1"; 300].join("+"))), expected);
+    assert_eq!(refusal(&format!("claims{} == 1", ".a".repeat(300))), expected);
     let brackets = format!("{}claims.a{}", "[0 < ".repeat(70), "]".repeat(70));
     assert_eq!(refusal(&brackets), "it nests deeper than 64 levels: write it flatter");
 }

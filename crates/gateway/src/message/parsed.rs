@@ -10,7 +10,7 @@ use skep_mcp::{
 
 /// The message of a request, parsed once. Its pieces are slices of the body.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ParsedMessage {
     /// Its method. A response has none.
     pub method: Option<Method>,
     /// The name of the method, also where the method is unknown.
@@ -27,7 +27,7 @@ pub struct Call {
     parsed: Box<OwnedEnvelope>,
 }
 
-impl Call {
+impl ParsedMessage {
     /// Parses a message, and checks the headers that mirror it.
     pub fn of(headers: &HeaderMap, body: &Bytes) -> Result<Self, Rejection> {
         Self::with_headers(headers, OwnedEnvelope::parse(body).map_err(Rejection::Message)?)

@@ -38,7 +38,7 @@ fn data(stream: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn events_are_read_as_the_html_standard_says() {
+fn events_are_parsed_as_the_html_standard_requires() {
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(data("data: YHOO\ndata: +2\ndata: 10\n\n"), [some("YHOO\n+2\n10")]);
     assert_eq!(data("data\n\ndata\ndata\n\ndata:"), [some(""), some("\n")]);
@@ -154,7 +154,7 @@ fn messages_are_sent_as_events() {
 }
 
 #[test]
-fn logs_show_nothing_of_what_an_event_says() {
+fn debug_output_contains_nothing_of_an_event() {
     let (frames, _) = frames([&b"id: secret\ndata: secret\n\n"[..]]);
     assert_eq!(format!("{frames:?}"), "[Event(Event(25 bytes))]");
 }

@@ -35,7 +35,7 @@ async fn every_request_of_a_user_is_counted_and_no_one_elses() {
     let api: Api<ConfigMap> = Api::namespaced(worker.client(), test.name());
 
     api.create(&PostParams::default(), &config_map("one")).await.unwrap();
-    test.create_object(&config_map("somebody-elses")).await;
+    test.create_object(&config_map("of-another-user")).await;
     api.list(&ListParams::default()).await.unwrap();
     api.patch("one", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": "b"}}))).await.unwrap();
 

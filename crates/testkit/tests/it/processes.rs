@@ -26,7 +26,7 @@ fn scratch(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_dropped_process_is_gone() {
+fn a_dropped_process_has_ended() {
     let folder = scratch("dropped");
     let process = Process::start(Path::new("sleep"), ["300"], &folder).unwrap();
     let pid = process.pid();

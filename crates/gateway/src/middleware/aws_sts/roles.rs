@@ -1,4 +1,4 @@
-//! Which role of AWS a caller gets.
+//! The AWS role of a caller.
 
 use serde_json::{Map, Value};
 use skep_authz::Matcher;
