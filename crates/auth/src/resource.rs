@@ -1,4 +1,4 @@
-//! Protected resource metadata (RFC 9728), and challenges for refused callers (RFC 6750).
+//! Protected resource metadata (RFC 9728), and challenges for unauthenticated callers (RFC 6750).
 
 use http::{HeaderValue, Uri};
 use serde_json::json;
@@ -39,14 +39,14 @@ impl ProtectedResource {
         Some(description.to_string())
     }
 
-    /// The `WWW-Authenticate` header for a refused request.
-    pub fn challenge(&self, refusal: &AuthenticationError) -> HeaderValue {
+    /// The `WWW-Authenticate` header for an unauthenticated request.
+    pub fn challenge(&self, error: &AuthenticationError) -> HeaderValue {
         let parameters = [
             ("realm", self.issuer.clone()),
             ("resource_metadata", self.address().unwrap_or_default()),
             ("scope", self.scopes.join(" ")),
-            ("error", refusal.code().to_owned()),
-            ("error_description", refusal.to_string()),
+            ("error", error.code().to_owned()),
+            ("error_description", error.to_string()),
         ];
         let set = parameters.iter().filter(|(_, value)| !value.is_empty());
         let set: Vec<_> = set.map(|(name, value)| format!("{name}={}", quoted(value))).collect();

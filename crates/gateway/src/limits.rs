@@ -31,7 +31,7 @@ pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
 pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 /// The longest name that is part of a key in Redis. Of a longer one, its digest is.
 pub const REDIS_NAME: usize = 256;
-/// How many token buckets are kept in memory. Beyond that, a new caller has none of its own.
+/// How many token buckets are kept in memory. Beyond that, a new caller has none for itself.
 pub const BUCKETS: usize = 100_000;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
@@ -100,9 +100,9 @@ pub const SERVICE_REQUESTS: usize = 256;
 pub const SERVICE_RESPONSE: usize = 1 << 20;
 /// How long a policy decision point may take, unless its document sets another.
 pub const DECISION_TIME: Duration = Duration::from_secs(30);
-/// How long deciding about all items of a list may take. What is not decided by then is left out.
+/// How long deciding about all items of a list may take. Items that are not decided by then are removed.
 pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
-/// The items of one response that a policy decision point decides about. More are left out.
+/// The items of one response that a policy decision point decides about. Others are removed.
 pub const DECISIONS: usize = 1_000;
 /// The concurrent requests for them.
 pub const DECISIONS_AT_ONCE: usize = 16;

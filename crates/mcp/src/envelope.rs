@@ -102,7 +102,7 @@ impl<'a> Envelope<'a> {
             Ok(())
         })?;
         scanner.end()?;
-        fields.spelled(0..FIELDS.len())?;
+        fields.check_case(0..FIELDS.len())?;
         let message = message(&fields)?;
         let method = match message {
             Message::Request { method, .. } | Message::Notification { method } => {

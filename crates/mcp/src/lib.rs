@@ -46,7 +46,7 @@ pub use method::Method;
 pub use owned::OwnedEnvelope;
 pub use params::Meta;
 pub use reply::{Rejection, empty_result};
-pub use revision::{Era, Revision, RevisionFault, era, mirrored};
+pub use revision::{Era, Revision, RevisionFault, check_mirrors, era};
 pub use rewrite::rewritten;
 pub use session_id::{NotASessionId, SESSION_ID_BYTES, SessionId};
 pub use splice::{Edits, Json, SpliceError};

@@ -129,7 +129,7 @@ impl<'a> Item<'a> {
         }
         let mut fields = Fields::new(&ITEM);
         let raw = scanner.object(|scanner, key| fields.take(scanner, key))?;
-        fields.spelled(0..ITEM.len())?;
+        fields.check_case(0..ITEM.len())?;
         let Field { path, .. } = ITEM[list.key()];
         let key = fields.value(list.key()).ok_or(Fault::Missing(path))?;
         if key.kind() != Kind::Text {
@@ -210,7 +210,7 @@ pub fn filtered_in<'a>(
 fn lists(result: Raw<'_>) -> Result<Fields<'_, 4>, Fault> {
     let mut lists = Fields::new(&LISTS);
     Scanner::within(result).object(|scanner, key| lists.take(scanner, key))?;
-    lists.spelled(0..LISTS.len())?;
+    lists.check_case(0..LISTS.len())?;
     Ok(lists)
 }
 

@@ -110,10 +110,10 @@ impl<'a> Params<'a> {
     pub(crate) fn check(&self, method: Method) -> Result<(), Fault> {
         object_or_nothing(self.raw, "params")?;
         object_or_nothing(self.value(META), FIELDS[META].path)?;
-        self.meta.fields.spelled(0..META_DECIDED)?;
+        self.meta.fields.check_case(0..META_DECIDED)?;
         let target = method.target();
         let decided = target.map(|kind| kind.index());
-        self.fields.spelled([META, ARGUMENTS].into_iter().chain(decided))?;
+        self.fields.check_case([META, ARGUMENTS].into_iter().chain(decided))?;
         if let Some(kind) = target.filter(|kind| kind.is_decided_on())
             && let Some(name) = self.value(kind.index())
         {

@@ -146,7 +146,7 @@ impl Rejection {
         }
     }
 
-    /// The error as a message. The id is the one of the request as it was spelled; if there is none it is left out,
+    /// The error as a message. The id is the one of the request as it was spelled; without one it is omitted,
     /// because MCP has no null ids.
     pub fn body(&self, id: Option<Id<'_>>) -> Vec<u8> {
         let mut error = json!({"code": self.code(), "message": self.message()});

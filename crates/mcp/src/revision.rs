@@ -163,7 +163,7 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
 /// To be checked before any policy: a proxy in front may have decided on the headers, and the server will act on the
 /// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. Optional
 /// headers must match as well, such as the `Mcp-Name` of tasks.
-pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
+pub fn check_mirrors(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
     let Some(method) = envelope.method_name() else {
         return absent("Mcp-Method", headers.method, "is set for a message without a method");
     };

@@ -73,7 +73,7 @@ impl Form {
         match (self, status.as_u16()) {
             (Self::Google(_), 400 | 401) | (Self::GitHub(..), 404 | 422) => return Ok(None),
             (_, 200) => {}
-            // Also if our own credentials are refused: that is not the caller's fault.
+            // Also if our own credentials are rejected: that is not the caller's fault.
             _ => return Err(FetchError::status(uri, status)),
         }
         let answer = answer.ok_or_else(|| FetchError::answer(uri, "it is not a JSON object"))?;

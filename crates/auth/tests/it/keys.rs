@@ -50,11 +50,11 @@ fn most(pause: Duration, began: Instant) -> usize {
     (began.elapsed().as_millis() / pause.as_millis()) as usize + 2
 }
 
-/// Waits until the token is refused for that reason.
-async fn refused(fixture: &Fixture, token: &str, reason: AuthenticationError) {
+/// Waits until the token is rejected for that reason.
+async fn wait_until_rejected(fixture: &Fixture, token: &str, reason: AuthenticationError) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while fixture.check(token).await != Err(reason) {
-        assert!(Instant::now() < deadline, "it was not refused in time: {reason}");
+        assert!(Instant::now() < deadline, "it was not rejected in time: {reason}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -81,8 +81,8 @@ async fn a_flood_of_made_up_keys_does_not_flood_the_issuer() {
     assert_eq!(provider.requests(KEYS).len(), before);
     provider.rotate();
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
-    for refused in flood {
-        assert_eq!(refused.await.unwrap(), Err(UNKNOWN));
+    for forged in flood {
+        assert_eq!(forged.await.unwrap(), Err(UNKNOWN));
     }
     // The same ones again: it is cached that the issuer does not have them.
     for number in 0..500 {
@@ -129,7 +129,7 @@ async fn cached_keys_are_used_while_the_issuer_is_unavailable_but_not_for_ever()
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(provider.requests(CONFIGURATION).len() > 1, "newer keys were requested");
-    refused(&fixture, &token, AuthenticationError::Unavailable).await;
+    wait_until_rejected(&fixture, &token, AuthenticationError::Unavailable).await;
     provider.up();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(fixture.check(&token).await.is_ok());
@@ -162,7 +162,7 @@ async fn a_key_that_the_issuer_withdraws_is_no_longer_trusted() {
     provider.rotate();
     provider.retire();
     // The first request after a while starts a fetch of the old keys in the background.
-    refused(&fixture, &old, UNKNOWN).await;
+    wait_until_rejected(&fixture, &old, UNKNOWN).await;
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
 }
 

@@ -119,7 +119,7 @@ async fn a_redirect_at_the_same_host_is_followed() {
 }
 
 #[tokio::test]
-async fn an_invalid_configuration_is_refused() {
+async fn an_invalid_configuration_is_rejected() {
     let provider = IdentityProvider::start().await;
     let plain = format!("{} is unencrypted, which is not allowed", provider.issuer);
     for (changes, message) in [

@@ -130,7 +130,7 @@ async fn a_rejected_token_differs_from_an_unavailable_service_and_neither_quotes
             "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>a.token</Message></Error></ErrorResponse>"
         )
     };
-    for (status, text, refused, words) in [
+    for (status, text, rejected, expected) in [
         (400, error("ExpiredTokenException"), true, "ExpiredTokenException"),
         (403, error("AccessDenied"), true, "AccessDenied"),
         (400, error("a.token"), true, "no reason given"),
@@ -146,8 +146,8 @@ async fn a_rejected_token_differs_from_an_unavailable_service_and_neither_quotes
     ] {
         fake.respond(status, &text);
         let error = sts.credentials(ROLE, "alice", "a.token").await.unwrap_err();
-        assert_eq!(matches!(error, StsError::Refused(_)), refused, "{status} {text:.80}");
+        assert_eq!(matches!(error, StsError::Rejected(_)), rejected, "{status} {text:.80}");
         let message = error.to_string();
-        assert!(message.contains(words) && !message.contains("a.token"), "{message}");
+        assert!(message.contains(expected) && !message.contains("a.token"), "{message}");
     }
 }

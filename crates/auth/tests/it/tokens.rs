@@ -37,7 +37,7 @@ async fn a_valid_token_yields_the_identity() {
 }
 
 #[tokio::test]
-async fn a_hostile_token_is_refused_with_a_reason() {
+async fn a_hostile_token_is_rejected_with_a_reason() {
     let provider = IdentityProvider::start().await;
     let fixture = Fixture::new(&provider);
     let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
@@ -105,7 +105,7 @@ async fn a_hostile_token_is_refused_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_token_signed_with_the_public_key_as_a_secret_is_refused() {
+async fn a_token_signed_with_the_public_key_as_a_secret_is_rejected() {
     let provider = IdentityProvider::start().await;
     provider.adopt(Signing::rsa("rsa"));
     let fixture = Fixture::new(&provider);

@@ -56,7 +56,7 @@ fn deep_and_large_input_is_safe() {
 }
 
 #[test]
-fn a_policy_that_nests_too_deep_is_refused_before_it_is_parsed() {
+fn a_policy_that_nests_too_deep_is_rejected_before_it_is_parsed() {
     let policy = |condition: String| format!("permit(principal, action, resource) when {{ {condition} }};");
     let nested = |depth: usize| {
         [
@@ -85,7 +85,7 @@ fn a_policy_that_nests_too_deep_is_refused_before_it_is_parsed() {
 }
 
 #[test]
-fn a_policy_that_is_too_long_is_refused_and_one_that_is_long_is_decided() {
+fn a_policy_that_is_too_long_is_rejected_and_one_that_is_long_is_decided() {
     let one_of = |count: usize| {
         let names: Vec<_> = (0..count).map(|index| format!("resource.name == \"tool-{index}\"")).collect();
         names.join(" || ")

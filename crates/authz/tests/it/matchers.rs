@@ -19,7 +19,7 @@ fn evaluate(text: &str) -> Result<bool, EvaluationError> {
     answer
 }
 
-fn refusal(text: &str) -> String {
+fn compile_error(text: &str) -> String {
     Matcher::compile(text).err().unwrap_or_else(|| panic!("{text} is taken")).to_string()
 }
 
@@ -93,7 +93,7 @@ fn a_failed_evaluation_is_no_match_and_its_reason_has_no_value_of_a_claim() {
 }
 
 #[test]
-fn an_invalid_expression_is_refused_with_its_position() {
+fn an_invalid_expression_is_rejected_with_its_position() {
     for (text, expected) in [
         ("", "line 1, column 1, after ``: mismatched input '<EOF>' expecting expression"),
         (
@@ -107,12 +107,12 @@ fn an_invalid_expression_is_refused_with_its_position() {
         ("claims.sub == 'ann", "line 1, column 15, at `'ann`: unterminated string literal"),
         ("claims.?sub == 'ann'", "line 1, column 7, at `.?sub == 'ann'`: unsupported syntax '.?'"),
     ] {
-        assert_eq!(refusal(text), expected, "{text}");
+        assert_eq!(compile_error(text), expected, "{text}");
     }
 }
 
 #[test]
-fn an_expression_that_never_matches_is_refused() {
+fn an_expression_that_never_matches_is_rejected() {
     for (text, expected) in [
         ("claim.sub == 'ann'", "\"claim\" is not known: the only name is claims"),
         ("claims.groups.exists(g, h == 'x')", "\"h\" is not known: the only name is claims"),
@@ -133,12 +133,12 @@ fn an_expression_that_never_matches_is_refused() {
             "it has more than 2 loops within each other: write it flatter",
         ),
     ] {
-        assert!(refusal(text).starts_with(expected), "{text}: {}", refusal(text));
+        assert!(compile_error(text).starts_with(expected), "{text}: {}", compile_error(text));
     }
 }
 
 #[test]
-fn a_hostile_text_is_refused_without_a_crash() {
+fn a_hostile_text_is_rejected_without_a_crash() {
     // On the stack of a worker, or a smaller one.
     let hostile = || {
         for unit in [
@@ -179,7 +179,7 @@ fn a_hostile_text_is_refused_without_a_crash() {
                 matcher.matches(claims().as_object().unwrap());
             }
         }
-        assert_eq!(refusal(&" ".repeat(4_097)), "it is 4097 bytes long: write at most 4096");
+        assert_eq!(compile_error(&" ".repeat(4_097)), "it is 4097 bytes long: write at most 4096");
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(hostile).unwrap().join().unwrap();
 }
@@ -191,10 +191,10 @@ fn long_conditions_are_fine() {
     let sum = vec!["1"; 200].join("+");
     assert_eq!(evaluate(&format!("{sum} == 200")), Ok(true));
     let expected = "it nests deeper than 256 operators: write it shorter";
-    assert_eq!(refusal(&format!("{} == 1", vec!["1"; 300].join("+"))), expected);
-    assert_eq!(refusal(&format!("claims{} == 1", ".a".repeat(300))), expected);
+    assert_eq!(compile_error(&format!("{} == 1", vec!["1"; 300].join("+"))), expected);
+    assert_eq!(compile_error(&format!("claims{} == 1", ".a".repeat(300))), expected);
     let brackets = format!("{}claims.a{}", "[0 < ".repeat(70), "]".repeat(70));
-    assert_eq!(refusal(&brackets), "it nests deeper than 64 levels: write it flatter");
+    assert_eq!(compile_error(&brackets), "it nests deeper than 64 levels: write it flatter");
 }
 
 fn token() -> impl Strategy<Value = String> {

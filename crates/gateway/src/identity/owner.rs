@@ -1,4 +1,4 @@
-//! Whom a session belongs to. No other caller may use it, even one that knows its id.
+//! The owner of a session. No other caller may use it, even one that knows its id.
 
 use sha2::{Digest, Sha256};
 

@@ -52,7 +52,7 @@ pub async fn filter(
             ReadError::Exhausted => Rejection::Unavailable("memory"),
             ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
         })?;
-    // An empty body has nothing to leave out.
+    // An empty body has nothing to filter.
     if bytes.is_empty() {
         return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
     }

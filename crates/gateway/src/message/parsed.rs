@@ -3,9 +3,8 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use skep_mcp::{
-    Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, era,
+    Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, check_mirrors, era,
     header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
-    mirrored,
 };
 
 /// The message of a request, parsed once. Its pieces are slices of the body.
@@ -40,7 +39,7 @@ impl ParsedMessage {
         let era =
             if is_request { era(&mirrors, &envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
         if era == Era::Modern {
-            mirrored(&mirrors, &envelope).map_err(Rejection::Revision)?;
+            check_mirrors(&mirrors, &envelope).map_err(Rejection::Revision)?;
         }
         Self::new(parsed, era, true)
     }

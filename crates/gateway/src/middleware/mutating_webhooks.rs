@@ -50,7 +50,7 @@ fn denied(exchange: &Exchange, status: u16) -> ErrorResponse {
     exchange.reject(&Rejection::WebhookDenied { status, message })
 }
 
-/// Applies the patch of the response. The result is parsed like a received message; if it is no message any more,
+/// Applies the patch of the response. The result is parsed like a received message; if it is not a valid message,
 /// nothing changes.
 fn apply(exchange: &mut Exchange, message: &Value, answer: Answer) -> Result<(), &'static str> {
     let Some(changed) = patched(message, answer)? else { return Ok(()) };

@@ -150,7 +150,7 @@ mod tests {
             sessions.put(&number.to_string(), session()).unwrap();
         }
         assert!(sessions.put("one too many", session()).is_err());
-        assert!(sessions.put("7", session()).is_ok(), "one that is there can change");
+        assert!(sessions.put("7", session()).is_ok(), "an existing one can change");
         sessions.remove("7");
         assert!(sessions.put("one too many", session()).is_ok());
     }

@@ -80,7 +80,7 @@ impl<'a, const N: usize> Fields<'a, N> {
     }
 
     /// A fault if one of these keys has the wrong case.
-    pub(crate) fn spelled(&self, indices: impl IntoIterator<Item = usize>) -> Result<(), Fault> {
+    pub(crate) fn check_case(&self, indices: impl IntoIterator<Item = usize>) -> Result<(), Fault> {
         match indices.into_iter().find(|index| self.lookalikes & (1 << index) != 0) {
             Some(index) => Err(Fault::Lookalike(self.fields[index].path)),
             None => Ok(()),

@@ -90,7 +90,7 @@ impl Decoder {
     /// A frame that ends in CR is returned before it is known whether LF follows: to wait would delay the last event of a
     /// stream until it closes. That LF is then the first byte of the next frame.
     pub fn frame(&mut self) -> Result<Option<Frame>, TooLong> {
-        if self.state == State::Failed || !self.has_begun() {
+        if self.state == State::Failed || !self.has_started() {
             return self.incomplete();
         }
         loop {
@@ -136,7 +136,7 @@ impl Decoder {
     }
 
     /// Skips a byte order mark, and returns whether there is certainly none more to skip.
-    fn has_begun(&mut self) -> bool {
+    fn has_started(&mut self) -> bool {
         if self.state == State::Running {
             return true;
         }

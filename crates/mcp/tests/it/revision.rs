@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
-use skep_mcp::{Envelope, Era, Header, Headers, Rejection, Revision, RevisionFault, era, mirrored};
+use skep_mcp::{Envelope, Era, Header, Headers, Rejection, Revision, RevisionFault, check_mirrors, era};
 
 const MODERN: &str = "2026-07-28";
 
@@ -123,7 +123,7 @@ fn mirror(method: &[&str], name: &[&str], message: &str) -> Result<(), String> {
         name: Header::of(name.iter().map(Vec::as_slice)),
         ..Headers::default()
     };
-    mirrored(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
+    check_mirrors(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
         assert_eq!(Rejection::from(fault.clone()).code(), -32020);
         match fault {
             RevisionFault::Mismatch { header, value, body } => format!("{header}: {value:?} is not {body:?}"),

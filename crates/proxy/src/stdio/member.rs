@@ -65,7 +65,7 @@ impl Abilities {
     }
 }
 
-/// All sessions, and who is subscribed to what.
+/// All sessions, and the subscribers of resources.
 #[derive(Default)]
 pub(super) struct Members {
     all: HashMap<SessionKey, Member>,

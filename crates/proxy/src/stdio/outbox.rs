@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_is_cut_off_by_number_and_by_size() {
+    async fn the_number_and_the_size_of_queued_replies_are_bounded() {
         let (by_number, _reader) = outbox();
         let pushed =
             (0..limits::STREAM_EVENTS * 2).take_while(|_| by_number.push(message(1)).is_ok()).count();

@@ -151,7 +151,7 @@ impl Answer {
     }
 }
 
-/// A proxy in this process, with a client that speaks to it.
+/// A proxy in this process, with a client.
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client<HttpConnector, Full<Bytes>>,

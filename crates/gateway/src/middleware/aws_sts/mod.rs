@@ -45,13 +45,13 @@ pub(crate) struct AwsSts {
 
 /// Why a request cannot be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SignError {
+enum SigningError {
     /// The caller is unknown, or has no token.
     NoToken,
     /// The claim with the name of the AWS session is missing or invalid.
     NoSessionName,
     /// AWS rejects the token.
-    Refused,
+    Rejected,
     /// AWS is unavailable.
     Unavailable,
     /// No role is mapped to this caller.
@@ -115,23 +115,29 @@ impl AwsSts {
         (method, path): (&Method, &PathAndQuery),
         headers: &mut HeaderMap,
         body: &[u8],
-    ) -> Result<(), SignError> {
-        let (Some(identity), Ok(token)) = (identity, bearer(headers)) else { return Err(SignError::NoToken) };
+    ) -> Result<(), SigningError> {
+        let (Some(identity), Ok(token)) = (identity, bearer(headers)) else {
+            return Err(SigningError::NoToken);
+        };
         if body.len() > limits::SIGNED_BODY {
-            return Err(SignError::TooLarge);
+            return Err(SigningError::TooLarge);
         }
-        let role = self.roles.of(&identity.claims).ok_or(SignError::NoRole)?;
+        let role = self.roles.of(&identity.claims).ok_or(SigningError::NoRole)?;
         let session = identity.claims.get(&self.session_name_claim).and_then(Value::as_str);
-        let session = session.filter(|name| is_session_name(name)).ok_or(SignError::NoSessionName)?;
+        let session = session.filter(|name| is_session_name(name)).ok_or(SigningError::NoSessionName)?;
         let credentials = self.sts.credentials(role, session, token).await.map_err(|error| {
             warn!(%error, role, "no credentials from AWS STS");
-            if matches!(error, StsError::Refused(_)) { SignError::Refused } else { SignError::Unavailable }
+            if matches!(error, StsError::Rejected(_)) {
+                SigningError::Rejected
+            } else {
+                SigningError::Unavailable
+            }
         })?;
         // The address that it is sent to, which for a remote server is not the requested one.
-        let uri = self.target.uri(method, path, None).ok_or(SignError::Signature)?;
+        let uri = self.target.uri(method, path, None).ok_or(SigningError::Signature)?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let signed = self.signer.sign(&credentials, &time, (method, &uri), headers, body);
-        signed.map_err(|_| SignError::Signature)
+        signed.map_err(|_| SigningError::Signature)
     }
 }
 
@@ -145,21 +151,21 @@ fn is_session_name(name: &str) -> bool {
     (2..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
-fn rejected(error: SignError) -> Response<Body> {
+fn rejected(error: SigningError) -> Response<Body> {
     info!(?error, "request not signed for AWS");
     let (status, message) = match error {
-        SignError::NoToken => (StatusCode::UNAUTHORIZED, "a token is required\n"),
-        SignError::NoSessionName => {
+        SigningError::NoToken => (StatusCode::UNAUTHORIZED, "a token is required\n"),
+        SigningError::NoSessionName => {
             (StatusCode::UNAUTHORIZED, "the token has no valid claim for the name of the AWS session\n")
         }
-        SignError::Refused => (StatusCode::UNAUTHORIZED, "AWS rejected the token\n"),
-        SignError::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "AWS STS is unavailable\n"),
-        SignError::NoRole => (StatusCode::FORBIDDEN, "no AWS role is mapped to this caller\n"),
-        SignError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be signed\n"),
-        SignError::Signature => (StatusCode::INTERNAL_SERVER_ERROR, "the request cannot be signed\n"),
+        SigningError::Rejected => (StatusCode::UNAUTHORIZED, "AWS rejected the token\n"),
+        SigningError::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "AWS STS is unavailable\n"),
+        SigningError::NoRole => (StatusCode::FORBIDDEN, "no AWS role is mapped to this caller\n"),
+        SigningError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be signed\n"),
+        SigningError::Signature => (StatusCode::INTERNAL_SERVER_ERROR, "the request cannot be signed\n"),
     };
     let mut answer = response::text(status, message);
-    if error == SignError::Unavailable {
+    if error == SigningError::Unavailable {
         answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     }
     answer

@@ -70,7 +70,7 @@ fn token() -> HeaderMap {
     headers
 }
 
-async fn sign(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), SignError> {
+async fn sign(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), SigningError> {
     let path = PathAndQuery::from_static("/mcp?b=2");
     middleware.sign(Some(&identity(claims)), (&Method::POST, &path), headers, b"{}").await
 }
@@ -109,26 +109,28 @@ async fn a_request_that_cannot_be_signed_is_rejected_with_a_reason_and_not_sent_
     let middleware = middleware(&endpoint, json!({"session_name_claim": "email"}));
     let good = json!({"email": "a@b", "groups": ["dev"]});
     let mut none = HeaderMap::new();
-    assert_eq!(sign(&middleware, good, &mut none).await, Err(SignError::NoToken));
+    assert_eq!(sign(&middleware, good, &mut none).await, Err(SigningError::NoToken));
     for (claims, expected) in [
-        (json!({"email": "a@b", "groups": ["other"]}), SignError::NoRole),
-        (json!({"groups": ["dev"]}), SignError::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a"}), SignError::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a b"}), SignError::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a".repeat(65)}), SignError::NoSessionName),
+        (json!({"email": "a@b", "groups": ["other"]}), SigningError::NoRole),
+        (json!({"groups": ["dev"]}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a"}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a b"}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a".repeat(65)}), SigningError::NoSessionName),
     ] {
         assert_eq!(sign(&middleware, claims.clone(), &mut token()).await, Err(expected), "{claims}");
     }
     let path = PathAndQuery::from_static("/");
     let anonymous = middleware.sign(None, (&Method::GET, &path), &mut token(), b"").await;
-    assert_eq!(anonymous, Err(SignError::NoToken));
+    assert_eq!(anonymous, Err(SigningError::NoToken));
     assert!(requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_token_that_aws_rejects_differs_from_an_unavailable_aws() {
     let claims = json!({"sub": "alice", "groups": ["dev"]});
-    for (status, expected, code) in [(403, SignError::Refused, 401), (500, SignError::Unavailable, 503)] {
+    for (status, expected, code) in
+        [(403, SigningError::Rejected, 401), (500, SigningError::Unavailable, 503)]
+    {
         let (endpoint, _) = fake_sts(status).await;
         let error = sign(&middleware(&endpoint, json!({})), claims.clone(), &mut token()).await;
         assert_eq!(error, Err(expected));

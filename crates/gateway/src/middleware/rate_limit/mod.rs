@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_come_back_when_there_is_a_token_again() {
+    fn retry_after_is_the_time_until_the_next_token() {
         let after = |tokens, period| Limit { tokens, period }.retry_after_seconds();
         assert_eq!(after(10, Duration::from_secs(60)), 6);
         assert_eq!(after(7, Duration::from_secs(60)), 9);

@@ -155,7 +155,7 @@ pub(crate) async fn call(
         "test_trigger_tool_change" => notify_change(server, List::Tools),
         "test_trigger_prompt_change" => notify_change(server, List::Prompts),
         "test_mirrored_argument" => json!([text(argument("region"))]),
-        "json_schema_2020_12_tool" => json!([text("as the schema says")]),
+        "json_schema_2020_12_tool" => json!([text("valid by the schema")]),
         other => return Err(ErrorData::invalid_params(format!("there is no tool {other}"), None)),
     };
     result(json!({"content": content}))

@@ -62,11 +62,11 @@ impl Client {
     async fn run(self, front: Front, url: &str, plan: &Value) -> Result<Value, String> {
         let command = self.command(front, url, plan);
         let ran = Command::new(&command[0]).args(&command[1..]).kill_on_drop(true).output().await.unwrap();
-        let complaint = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
         if !ran.status.success() {
-            return Err(complaint);
+            return Err(stderr);
         }
-        serde_json::from_slice(&ran.stdout).map_err(|error| format!("{error}: {complaint}"))
+        serde_json::from_slice(&ran.stdout).map_err(|error| format!("{error}: {stderr}"))
     }
 }
 

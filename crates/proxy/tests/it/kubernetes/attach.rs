@@ -1,4 +1,4 @@
-//! Attaching to a pod, as far as an API server without a kubelet goes: which pod, which request, and that it is allowed.
+//! Attaching to a pod, as far as an API server without a kubelet supports it: which pod, which request, and that it is allowed.
 //! The streams themselves need a kubelet, and are not tested here.
 
 use k8s_openapi::api::core::v1::Pod;

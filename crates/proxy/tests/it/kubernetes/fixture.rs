@@ -40,7 +40,7 @@ fn policy((group, resource, verbs): Rule) -> PolicyRule {
     }
 }
 
-/// A namespace with a user who may do what a proxy may.
+/// A namespace with a user that has the permissions of a proxy.
 pub(crate) struct Fixture {
     pub(crate) test: Namespace,
     pub(crate) proxy: User,

@@ -29,7 +29,7 @@ async fn reader(address: SocketAddr, request: &str) -> TcpStream {
     stream
 }
 
-/// What the server has written when it does not write any more.
+/// What the server has written when it has stopped writing.
 async fn written(backend: &Backend) -> usize {
     let mut before = 0;
     loop {

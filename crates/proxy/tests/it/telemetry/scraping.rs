@@ -120,7 +120,7 @@ async fn metrics_can_be_kept_off_the_port_of_clients() {
 }
 
 #[tokio::test]
-async fn without_metrics_there_is_no_page_and_the_server_is_not_asked_for_one() {
+async fn without_metrics_the_path_is_not_found_and_not_forwarded() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([{"type": "auth", "parameters": {}}])).await;
     assert_eq!(fixture.send(Method::GET, "/metrics", &[], b"").await.status, 404);

@@ -202,17 +202,17 @@ async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_cl
     let fixture = Fixture::new(&server, chain).await;
     let tool = |name: &str| call("tools/call", json!({"name": name}));
     let given = fixture.post(&[("x-request-id", "from-the-client")], &tool("read")).await;
-    let made = fixture.post(&[("x-request-id", "not one that can be taken")], &tool("read")).await;
-    let refused = fixture.post(&[("x-request-id", "to-be-refused")], &tool("forbidden")).await;
+    let made = fixture.post(&[("x-request-id", "not a valid id")], &tool("read")).await;
+    let denied = fixture.post(&[("x-request-id", "to-be-denied")], &tool("forbidden")).await;
     fixture.end().await;
     drop(guard);
 
     let id = |answer: &crate::fixture::Answer| answer.headers["x-request-id"].to_str().unwrap().to_owned();
     assert_eq!(id(&given), "from-the-client");
     assert!(regex::Regex::new("^[0-9a-f]{16}-[0-9a-f]+$").unwrap().is_match(&id(&made)), "{}", id(&made));
-    let request: Vec<_> =
+    let forwarded: Vec<_> =
         server.requests().iter().map(|request| request.header("x-request-id").unwrap().to_owned()).collect();
-    assert_eq!(request, [id(&given), id(&made)]);
+    assert_eq!(forwarded, [id(&given), id(&made)]);
 
     let lines = log.lines();
     let about = |line: &Value| -> Vec<String> {
@@ -230,12 +230,12 @@ async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_cl
     assert_eq!(about(&line)[1..], ["mcp_method=tools/call", "tool=read"]);
     assert!(line["fields"]["duration_ms"].is_u64());
     assert_eq!(line["level"], "DEBUG");
-    assert_eq!(of(&id(&refused), "request completed")["fields"]["status"], 403);
-    assert_eq!(of(&id(&refused), "denied")["level"], "INFO");
+    assert_eq!(of(&id(&denied), "request completed")["fields"]["status"], 403);
+    assert_eq!(of(&id(&denied), "request denied")["level"], "INFO");
 }
 
 #[tokio::test]
-async fn a_collector_that_fails_is_told_once_and_when_it_is_back() {
+async fn a_failing_collector_is_logged_once_and_its_recovery_too() {
     let log = Log::default();
     let guard = log.capture("skep_gateway=info,skep_proxy=info");
     let count = AtomicUsize::new(0);
