@@ -6,7 +6,7 @@ use serde_json::Value;
 use skep_mcp::{Edits, Envelope, Id, Json, List, Message, OwnedEnvelope, Verdict, filtered};
 
 fuzz_target!(|bytes: &[u8]| {
-    let glimpsed = Id::glimpsed(bytes);
+    let rejected = Id::of_rejected(bytes);
     let Ok(envelope) = Envelope::parse(bytes) else { return };
     let owned = OwnedEnvelope::parse(&bytes.to_vec().into()).expect("it is a message");
     let again = owned.envelope().expect("it is the same message");
@@ -18,8 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(read) = serde_json::from_slice::<Value>(bytes) else { return };
     let id = envelope.id().and_then(|id| serde_json::from_str::<Value>(id.raw().as_str()).ok());
     assert_eq!(read.get("id").filter(|id| !id.is_null()), id.as_ref());
-    if let (Some(glimpsed), Some(id)) = (glimpsed, envelope.id()) {
-        assert_eq!(glimpsed.raw().as_str(), id.raw().as_str(), "a refusal answers the same request");
+    if let (Some(rejected), Some(id)) = (rejected, envelope.id()) {
+        assert_eq!(rejected.raw().as_str(), id.raw().as_str(), "a rejection has the id of the same request");
     }
     assert_eq!(read.get("method").and_then(Value::as_str), envelope.method_name().as_deref());
     if let Message::Request { .. } | Message::Notification { .. } = envelope.message() {
@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         if let Some(arguments) = &arguments {
             assert_eq!(read.pointer("/params/arguments"), Some(arguments));
         }
-        if let Ok(Some(judged)) = envelope.arguments_to_judge() {
+        if let Ok(Some(judged)) = envelope.unambiguous_arguments() {
             assert_eq!(Some(&judged), arguments.as_ref(), "what is judged is what is sent");
         }
         // Another id, and nothing else.

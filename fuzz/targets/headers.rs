@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use skep_mcp::{Envelope, Era, Header, Headers, Message, Method, SessionId, era, header, mirrored};
+use skep_mcp::{Envelope, Era, Header, Headers, Message, Method, SessionId, check_mirrors, era, header};
 
 // Four lines and a body: the revision, the method, the name, the session.
 fuzz_target!(|bytes: &[u8]| {
@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let headers = Headers { protocol_version: once(version), method: once(method), name: once(name) };
     let Ok(envelope) = Envelope::parse(body) else { return };
-    if era(&headers, &envelope) != Ok(Era::Modern) || mirrored(&headers, &envelope).is_err() {
+    if era(&headers, &envelope) != Ok(Era::Modern) || check_mirrors(&headers, &envelope).is_err() {
         return;
     }
     // A request must say it; what else says it says the same.

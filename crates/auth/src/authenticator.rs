@@ -6,7 +6,7 @@ use http::HeaderMap;
 use skep_config::run_config::Oidc;
 
 use crate::{
-    Identity, Pace, Refusal, SetupError, bearer,
+    AuthenticationError, Identity, Pace, SetupError, bearer,
     claims::Expected,
     fetch::{Fetcher, Reach},
     introspection::Introspection,
@@ -47,17 +47,17 @@ impl Authenticator {
     }
 
     /// The identity of a request's caller.
-    pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, Refusal> {
+    pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, AuthenticationError> {
         let token = bearer(headers)?;
         match (Jwt::read(token), &self.keys, &self.introspection) {
-            (Some(jwt), Some(keys), _) => self.signed(jwt, keys).await.map(Arc::new),
+            (Some(jwt), Some(keys), _) => self.validate(jwt, keys).await.map(Arc::new),
             (_, _, Some(introspection)) => Box::pin(introspection.identity(token, &self.expected)).await,
-            _ => Err(Refusal::Token("the token is not a JWT")),
+            _ => Err(AuthenticationError::Token("the token is not a JWT")),
         }
     }
 
-    /// The identity in a JWT. The token itself is validated before any request to its issuer.
-    async fn signed(&self, jwt: Jwt<'_>, keys: &Keys) -> Result<Identity, Refusal> {
+    /// Validates a JWT. What needs no key is validated before any request to its issuer.
+    async fn validate(&self, jwt: Jwt<'_>, keys: &Keys) -> Result<Identity, AuthenticationError> {
         jwt.algorithm()?;
         let id = jwt.key_id()?;
         self.expected.check(&jwt.claims)?;

@@ -2,26 +2,28 @@
 
 use http::{HeaderMap, header};
 
-use crate::{Refusal, limits};
+use crate::{AuthenticationError, limits};
 
 /// The token that a request carries.
 ///
 /// A second `Authorization` header is an error: two readers could use different ones. The scheme may be in any
 /// case (RFC 9110, section 11.1).
-pub fn bearer(headers: &HeaderMap) -> Result<&str, Refusal> {
+pub fn bearer(headers: &HeaderMap) -> Result<&str, AuthenticationError> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Err(Refusal::Request("the request has no token")) };
+    let Some(value) = values.next() else {
+        return Err(AuthenticationError::Request("the request has no token"));
+    };
     if values.next().is_some() {
-        return Err(Refusal::Request("the request has more than one Authorization header"));
+        return Err(AuthenticationError::Request("the request has more than one Authorization header"));
     }
-    let malformed = Refusal::Request("the Authorization header must be Bearer and a token");
+    let malformed = AuthenticationError::Request("the Authorization header must be Bearer and a token");
     let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(malformed)?;
     let fits = |byte: u8| byte.is_ascii_graphic() && byte != b',';
     if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() || !token.bytes().all(fits) {
         return Err(malformed);
     }
     if token.len() > limits::TOKEN {
-        return Err(Refusal::Request("the token is too long"));
+        return Err(AuthenticationError::Request("the token is too long"));
     }
     Ok(token)
 }

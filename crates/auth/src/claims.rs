@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
 
-use crate::{Refusal, limits};
+use crate::{AuthenticationError, limits};
 
 /// The claims of a token.
 pub(crate) type Claims = Map<String, Value>;
@@ -21,32 +21,36 @@ impl Expected {
     }
 
     /// Validates the claims at the current time.
-    pub(crate) fn check(&self, claims: &Claims) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, claims: &Claims) -> Result<(), AuthenticationError> {
         self.check_at(claims, now())
     }
 
-    fn check_at(&self, claims: &Claims, now: Duration) -> Result<(), Refusal> {
+    fn check_at(&self, claims: &Claims, now: Duration) -> Result<(), AuthenticationError> {
         let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or_default();
         if !self.issuer.is_empty() && bare(issuer) != self.issuer {
-            return Err(Refusal::Token("the token is of another issuer"));
+            return Err(AuthenticationError::Token("the token is of another issuer"));
         }
         if !self.audience.is_empty() && !is_for(claims, &self.audience) {
-            return Err(Refusal::Token("the token is for another audience"));
+            return Err(AuthenticationError::Token("the token is for another audience"));
         }
         match claims.get("exp").map(Value::as_f64) {
             Some(Some(end)) if end > now.as_secs_f64() => {}
-            Some(Some(_)) => return Err(Refusal::Token("the token has expired")),
-            Some(None) => return Err(Refusal::Token("the end of the token (exp) is not a number")),
-            None => return Err(Refusal::Token("the token has no end (exp)")),
+            Some(Some(_)) => return Err(AuthenticationError::Token("the token has expired")),
+            Some(None) => {
+                return Err(AuthenticationError::Token(
+                    "the expiration time of the token (exp) is not a number",
+                ));
+            }
+            None => return Err(AuthenticationError::Token("the token has no expiration time (exp)")),
         }
         match claims.get("nbf").map(Value::as_f64) {
             None => {}
             Some(Some(begin)) if begin <= (now + limits::EARLY).as_secs_f64() => {}
-            Some(_) => return Err(Refusal::Token("the token is not valid yet")),
+            Some(_) => return Err(AuthenticationError::Token("the token is not valid yet")),
         }
         match claims.get("sub").and_then(Value::as_str) {
             Some(subject) if !subject.is_empty() => Ok(()),
-            _ => Err(Refusal::Token("the token has no subject (sub)")),
+            _ => Err(AuthenticationError::Token("the token has no subject (sub)")),
         }
     }
 }
@@ -121,7 +125,7 @@ mod tests {
             json!({"sub": ""}),
             json!({"sub": 7}),
         ] {
-            assert!(matches!(check(wrong.clone()), Err(Refusal::Token(_))), "{wrong}");
+            assert!(matches!(check(wrong.clone()), Err(AuthenticationError::Token(_))), "{wrong}");
         }
     }
 }

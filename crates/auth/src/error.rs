@@ -2,7 +2,7 @@
 
 /// Why a caller could not be authenticated. The message never contains a part of the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum AuthenticationError {
     /// The request is malformed.
     #[error("{0}")]
     Request(&'static str),
@@ -14,7 +14,7 @@ pub enum Refusal {
     Unavailable,
 }
 
-impl Refusal {
+impl AuthenticationError {
     /// The error code of RFC 6750.
     pub const fn code(&self) -> &'static str {
         match self {

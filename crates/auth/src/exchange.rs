@@ -58,7 +58,7 @@ impl Exchanger {
     }
 
     /// The new token for a caller's token.
-    pub async fn exchanged(&self, token: &str) -> Result<String, ExchangeError> {
+    pub async fn exchange(&self, token: &str) -> Result<String, ExchangeError> {
         if let Some(known) = self.tokens.get(token, Instant::now()) {
             return Ok(known);
         }

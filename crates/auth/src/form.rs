@@ -40,11 +40,11 @@ impl Credentials {
 /// A request that sends a form.
 pub(crate) fn post(uri: &Uri, fields: &[(&str, &str)]) -> Request<Bytes> {
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
-    sent(uri, "application/x-www-form-urlencoded", body)
+    request_with_body(uri, "application/x-www-form-urlencoded", body)
 }
 
 /// A request with a body.
-pub(crate) fn sent(uri: &Uri, type_: &'static str, body: String) -> Request<Bytes> {
+pub(crate) fn request_with_body(uri: &Uri, type_: &'static str, body: String) -> Request<Bytes> {
     let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = http::Method::POST;
     *request.uri_mut() = uri.clone();

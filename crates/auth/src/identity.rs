@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Delegation, claims::Claims};
 
-/// The claim with which an authorization server finds its own session. It is for no other program.
+/// The claim with which an authorization server looks up its own session. It is for no other program.
 pub(crate) const INTERNAL: &str = "tsid";
 
 /// A caller, as their token describes them.

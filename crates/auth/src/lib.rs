@@ -1,8 +1,8 @@
 //! Authentication: tokens are validated against their issuer, and exchanged for others.
 //!
-//! An [`Authenticator`] returns the identity of a request's caller, or why it is refused. A JWT is validated here,
+//! An [`Authenticator`] returns the identity of a request's caller, or why it is rejected. A JWT is validated here,
 //! with the keys of its issuer, which [`Keys`](keys::Keys) fetches and caches; any other token is opaque, and is
-//! introspected at its issuer ([`introspection`]). The challenge for a refused caller, and the metadata that names
+//! introspected at its issuer ([`introspection`]). The challenge for an unauthenticated caller, and the metadata that names
 //! the issuer (RFC 9728), are in [`ProtectedResource`]. An [`Exchanger`] exchanges the caller's token for another one
 //! (RFC 8693), and [`aws`] for credentials of AWS.
 //!
@@ -33,7 +33,7 @@ mod resource;
 pub use authenticator::Authenticator;
 pub use bearer::bearer;
 pub use delegation::{Actor, Delegation};
-pub use error::{Refusal, SetupError};
+pub use error::{AuthenticationError, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
 pub use fetch::redirect;
 pub use identity::Identity;

@@ -12,7 +12,7 @@ pub const KEYS: usize = 128;
 pub const KEYS_WITH_ONE_ID: usize = 4;
 /// The ids of keys that the issuer is known not to have.
 pub const MISSING_KEYS: usize = 1024;
-/// The requests that wait for an unknown key. Further ones are refused as unavailable.
+/// The requests that wait for an unknown key. Further ones are rejected as unavailable.
 pub const WAITING: usize = 1024;
 /// The largest list of keys, and the largest description of an issuer.
 pub const DOCUMENT: usize = 512 << 10;

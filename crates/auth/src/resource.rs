@@ -1,10 +1,10 @@
-//! Protected resource metadata (RFC 9728), and challenges for refused callers (RFC 6750).
+//! Protected resource metadata (RFC 9728), and challenges for unauthenticated callers (RFC 6750).
 
 use http::{HeaderValue, Uri};
 use serde_json::json;
 use skep_config::run_config::Oidc;
 
-use crate::Refusal;
+use crate::AuthenticationError;
 
 /// The prefix of the path of a resource's metadata.
 pub const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
@@ -39,14 +39,14 @@ impl ProtectedResource {
         Some(description.to_string())
     }
 
-    /// The `WWW-Authenticate` header for a refused request.
-    pub fn challenge(&self, refusal: &Refusal) -> HeaderValue {
+    /// The `WWW-Authenticate` header for an unauthenticated request.
+    pub fn challenge(&self, error: &AuthenticationError) -> HeaderValue {
         let parameters = [
             ("realm", self.issuer.clone()),
             ("resource_metadata", self.address().unwrap_or_default()),
             ("scope", self.scopes.join(" ")),
-            ("error", refusal.code().to_owned()),
-            ("error_description", refusal.to_string()),
+            ("error", error.code().to_owned()),
+            ("error_description", error.to_string()),
         ];
         let set = parameters.iter().filter(|(_, value)| !value.is_empty());
         let set: Vec<_> = set.map(|(name, value)| format!("{name}={}", quoted(value))).collect();
@@ -88,14 +88,14 @@ mod tests {
     fn a_challenge_names_the_metadata_and_the_error() {
         let full = resource("https://issuer.example", "https://crm.example:8443/mcp/", &["openid", "crm"]);
         assert_eq!(
-            full.challenge(&Refusal::Token("the token has expired")),
+            full.challenge(&AuthenticationError::Token("the token has expired")),
             "Bearer realm=\"https://issuer.example\", \
              resource_metadata=\"https://crm.example:8443/.well-known/oauth-protected-resource/mcp\", \
              scope=\"openid crm\", error=\"invalid_token\", error_description=\"the token has expired\""
         );
         let bare = resource("", "", &[]);
         assert_eq!(
-            bare.challenge(&Refusal::Request("x")),
+            bare.challenge(&AuthenticationError::Request("x")),
             r#"Bearer error="invalid_request", error_description="x""#
         );
     }
@@ -104,7 +104,7 @@ mod tests {
     fn no_configured_text_can_add_a_parameter_or_a_header() {
         let odd = resource("a\", error=\"none\r\nX-Y: \\é", "", &[]);
         assert_eq!(
-            odd.challenge(&Refusal::Request("x")),
+            odd.challenge(&AuthenticationError::Request("x")),
             r#"Bearer realm="a\", error=\"noneX-Y: \\", error="invalid_request", error_description="x""#
         );
     }

@@ -91,7 +91,7 @@ impl Authorizer {
         resource: &Resource<'_>,
         arguments: Option<&Map<String, Value>>,
     ) -> Decision {
-        self.subject(principal).may(action, resource, arguments)
+        self.subject(principal).decide(action, resource, arguments)
     }
 
     /// A caller. Their entities are computed once for any number of decisions.
@@ -154,7 +154,7 @@ impl Caller {
 
 impl Subject<'_> {
     /// Decides whether the caller may do something. Items of a list have no arguments.
-    pub fn may(
+    pub fn decide(
         &self,
         action: Action,
         resource: &Resource<'_>,
@@ -164,13 +164,13 @@ impl Subject<'_> {
             Ok(caller) => caller,
             Err(denial) => return Decision::Deny(denial.clone()),
         };
-        match self.question(caller, action, resource, arguments) {
+        match self.request(caller, action, resource, arguments) {
             Ok((request, entities)) => self.authorizer.response(&request, &entities),
             Err(denial) => Decision::Deny(denial),
         }
     }
 
-    fn question(
+    fn request(
         &self,
         caller: &Caller,
         action: Action,

@@ -59,7 +59,7 @@ impl Document {
     /// The document in a JSON value: `{version, type, cedar | pdp}`.
     ///
     /// Only the shape is validated; [`Document::check`] validates the rest. Unknown keys are ignored. An unknown
-    /// version is refused.
+    /// version is rejected.
     pub fn read(document: &Value) -> Result<Self, Error> {
         match document.get("version").unwrap_or(&Value::Null) {
             Value::Null => {}

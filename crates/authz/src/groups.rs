@@ -22,8 +22,8 @@ pub(crate) fn groups<'a>(
 
 fn list<'a>(claims: &'a Map<String, Value>, claim: &str) -> Option<&'a Vec<Value>> {
     // The dots in a name are not always a path: https://app.example/roles.
-    let found = claims.get(claim).or_else(|| nested(claims, claim))?;
-    found.as_array()
+    let value = claims.get(claim).or_else(|| nested(claims, claim))?;
+    value.as_array()
 }
 
 fn nested<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {

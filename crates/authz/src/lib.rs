@@ -61,7 +61,7 @@ pub use authorizer::{Authorizer, Subject};
 pub use decision::{Decision, Denial};
 pub use document::{Backend, Document, check};
 pub use error::Error;
-pub use matcher::{Matcher, MatcherError, NoMatch};
+pub use matcher::{EvaluationError, Matcher, MatcherError};
 pub use method::{Treatment, treatment};
 pub use pdp::{Pdp, PdpContext, PdpHttp};
 pub use request::{Action, Feature, Hints, Principal, Resource};

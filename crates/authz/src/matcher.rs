@@ -45,9 +45,9 @@ pub struct MatcherError(String);
 
 /// Why an expression could not be evaluated. It never contains the value of a claim.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NoMatch {
+pub enum EvaluationError {
     /// The expression reads a claim that the token does not have.
-    #[error("a claim, or a part of one, that it reads is not there: test for it by has()")]
+    #[error("a claim, or a part of one, that it reads is missing: test for it with has()")]
     Missing,
     /// The expression expects another type than the token has.
     #[error("a claim has another type than it expects: {0}")]
@@ -81,14 +81,14 @@ impl Matcher {
     }
 
     /// The same, with the reason why it cannot be evaluated.
-    pub fn evaluate(&self, claims: &Map<String, Json>) -> Result<bool, NoMatch> {
+    pub fn evaluate(&self, claims: &Map<String, Json>) -> Result<bool, EvaluationError> {
         let value = Value::Map(claims::map(claims)).try_into().map_err(reason)?;
         size::with_stack(self.depth, || {
             let mut context = Context::with_env(FUNCTIONS.clone());
             context.add_variable_as_val(rules::CLAIMS, value);
             match Value::resolve(&self.expression, &context).map_err(reason)? {
                 Value::Bool(answer) => Ok(answer),
-                other => Err(NoMatch::NotBoolean(claims::type_of(&other))),
+                other => Err(EvaluationError::NotBoolean(claims::type_of(&other))),
             }
         })
     }
@@ -120,15 +120,15 @@ fn place(text: &str, (line, column): (isize, isize)) -> Place {
 }
 
 /// The reason, without the values that the interpreter's own errors quote.
-fn reason(error: ExecutionError) -> NoMatch {
+fn reason(error: ExecutionError) -> EvaluationError {
     match error {
-        ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) => NoMatch::Missing,
+        ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_) => EvaluationError::Missing,
         // It names types only.
-        ExecutionError::NoSuchOverload(overload) => NoMatch::Type(overload.to_string()),
+        ExecutionError::NoSuchOverload(overload) => EvaluationError::Type(overload.to_string()),
         ExecutionError::UnexpectedType { .. }
         | ExecutionError::ValuesNotComparable(..)
         | ExecutionError::UnsupportedBinaryOperator(..)
-        | ExecutionError::UnsupportedKeyType(_) => NoMatch::Type("no operation is for both".into()),
-        _ => NoMatch::Failed,
+        | ExecutionError::UnsupportedKeyType(_) => EvaluationError::Type("no operation is for both".into()),
+        _ => EvaluationError::Failed,
     }
 }

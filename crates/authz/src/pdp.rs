@@ -66,7 +66,7 @@ impl Pdp {
     }
 
     /// The body of a request for the decision about an action on the server of that name.
-    pub fn question(
+    pub fn request(
         &self,
         server: &str,
         principal: &Principal<'_>,
@@ -138,18 +138,18 @@ mod tests {
     use super::*;
     use crate::Hints;
 
-    fn question(settings: Value, claims: Value, action: Action, hints: Hints, arguments: Value) -> Value {
+    fn request(settings: Value, claims: Value, action: Action, hints: Hints, arguments: Value) -> Value {
         let pdp: Pdp = serde_json::from_value(settings).unwrap();
         let principal = Principal { subject: "alice", claims: claims.as_object().unwrap() };
         let resource = Resource { hints, ..Resource::new("file:///a:b") };
-        pdp.question("files", &principal, action, &resource, arguments.as_object())
+        pdp.request("files", &principal, action, &resource, arguments.as_object())
     }
 
     #[test]
     fn a_request_contains_principal_operation_and_resource() {
         let claims = json!({"sub": "alice", "roles": ["r"], "scope": "a b", "email": "a@b", "mroles": ["m"]});
         let hints = Hints { read_only: Some(true), ..Hints::default() };
-        let request = question(
+        let request = request(
             json!({"claim_mapping": "standard"}),
             claims,
             Action::ReadResource,
@@ -172,7 +172,7 @@ mod tests {
             "claim_mapping": "mpe", "context": {"include_args": true, "include_operation": true},
         });
         let hints = Hints { read_only: Some(false), open_world: Some(true), ..Hints::default() };
-        let request = question(settings, claims, Action::CallTool, hints, json!({"path": ["/"]}));
+        let request = request(settings, claims, Action::CallTool, hints, json!({"path": ["/"]}));
         let expected = json!({
             "principal": {
                 "sub": "alice", "mroles": ["m"], "mgroups": ["g"], "scopes": ["s"], "mclearance": "c",

@@ -2,7 +2,7 @@
 //!
 //! Cedar's parser and its JSON encoder are recursive and do not check the stack: a policy with a hundred
 //! parentheses would abort the process that validates it, for all its users. So a text is measured before it
-//! is parsed, refused if it exceeds any reasonable size, and parsed on a stack that suffices for the rest.
+//! is parsed, rejected if it exceeds any reasonable size, and parsed on a stack that suffices for the rest.
 
 use crate::Error;
 

@@ -1,6 +1,6 @@
 //! The request that a thread processes, so that every log line can name it.
 //!
-//! A span of `tracing` would do the same, and cost a tenth of the time of a request that nothing is written about.
+//! A span of `tracing` would do the same, and cost a tenth of the time of a request that causes no log line.
 
 use std::{
     cell::RefCell,
@@ -22,7 +22,7 @@ pub struct RequestContext {
     requested: OnceLock<Requested>,
 }
 
-/// What it describe for.
+/// What the client requested.
 #[derive(Debug)]
 struct Requested {
     method: String,
@@ -39,7 +39,7 @@ impl RequestContext {
         Arc::new(Self { id, requested: OnceLock::new() })
     }
 
-    /// Adds what the request describe for, once that is known.
+    /// Adds what the client requested, once that is known.
     pub(crate) fn describe(&self, method: String, tool: Option<String>) {
         self.requested.set(Requested { method, tool }).ok();
     }
@@ -81,9 +81,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_thread_that_works_on_several_requests_knows_at_each_moment_which() {
+    async fn each_poll_of_a_request_has_the_context_of_that_request() {
         let [one, two] = ["one", "two"].map(|id| RequestContext::new(HeaderValue::from_static(id)));
-        let works = async |about: &Arc<RequestContext>| {
+        let run = async |about: &Arc<RequestContext>| {
             let mut seen = Vec::new();
             about
                 .scope(pin!(async {
@@ -95,7 +95,7 @@ mod tests {
                 .await;
             seen
         };
-        let (first, second) = tokio::join!(works(&one), works(&two));
+        let (first, second) = tokio::join!(run(&one), run(&two));
         assert_eq!(first, vec![vec![("request_id", "one".to_owned())]; 3]);
         assert_eq!(second, vec![vec![("request_id", "two".to_owned())]; 3]);
         assert_eq!(fields(), []);

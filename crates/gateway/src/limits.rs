@@ -17,21 +17,21 @@ pub const SESSIONS: usize = 100_000;
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
 /// How many sessions that clients ended are remembered, so that none of them is restored.
 pub const ENDED_SESSIONS: usize = 10_000;
-/// How long a Redis that sessions or limits are in may take to answer, with all that is needed for it.
+/// The timeout of a request to a Redis with sessions or limits, including the connection.
 pub const REDIS_TIME: Duration = Duration::from_secs(3);
 /// How much of that a connection to it may take.
 pub const REDIS_CONNECT_TIME: Duration = Duration::from_secs(2);
-/// How much of that its answer may take.
+/// How much of that its response may take.
 pub const REDIS_ANSWER_TIME: Duration = Duration::from_secs(2);
-/// How long one that cannot be reached is left alone.
+/// How long no connection is tried after one has failed.
 pub const REDIS_PAUSE: Duration = Duration::from_millis(500);
 /// How long it may take to become available when the proxy starts.
 pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
-/// How far apart complaints about it are in the log.
+/// The least time between two log lines about it.
 pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 /// The longest name that is part of a key in Redis. Of a longer one, its digest is.
 pub const REDIS_NAME: usize = 256;
-/// How many token buckets are kept in memory. Beyond that, a new caller has none of its own.
+/// How many token buckets are kept in memory. Beyond that, a new caller has none for itself.
 pub const BUCKETS: usize = 100_000;
 /// How many connections are served at once. More wait to be accepted.
 pub const CONNECTIONS: usize = 10_000;
@@ -57,12 +57,12 @@ pub const DRAIN_TIME: Duration = Duration::from_secs(24);
 /// The longest id of a request that a client may give.
 pub const REQUEST_ID: usize = 64;
 /// How much of a response is parsed for an error that its status does not show.
-pub const LOOKED_INTO: usize = 4 << 10;
-/// How many names of tools have series of their own in metrics, and as many of prompts, resources and clients.
+pub const PARSED_PREFIX: usize = 4 << 10;
+/// How many names of tools have their own series in metrics, and as many of prompts, resources and clients.
 pub const LABEL_VALUES: usize = 500;
 /// The longest name in traces and metrics. A longer one is truncated.
 pub const LABEL_BYTES: usize = 128;
-/// The longest state that a caller's trace may bring along. A longer one is left out.
+/// The longest `tracestate` of a caller. A longer one is dropped.
 pub const TRACE_STATE: usize = 512;
 /// How many spans wait to be sent. More are lost.
 pub const SPANS: usize = 2048;
@@ -74,37 +74,37 @@ pub const SPANS_INTERVAL: Duration = Duration::from_secs(5);
 pub const METRICS_INTERVAL: Duration = Duration::from_secs(60);
 /// How long a collector may take for one request.
 pub const COLLECTOR_TIME: Duration = Duration::from_secs(10);
-/// The largest answer of a collector that is read.
-pub const COLLECTOR_ANSWER: usize = 64 << 10;
+/// The largest response of a collector that is read.
+pub const COLLECTOR_RESPONSE: usize = 64 << 10;
 /// How long a connection to a collector is kept for the next request.
 pub const COLLECTOR_IDLE: Duration = Duration::from_secs(90);
 /// How long sending the last traces and metrics may take when the proxy ends.
 pub const FLUSH_TIME: Duration = Duration::from_secs(5);
-/// How many may scrape the port for metrics at once. More wait.
+/// The concurrent scrapes of the port for metrics. More wait.
 pub const SCRAPES: usize = 16;
 /// How long one of them may take.
 pub const SCRAPE_TIME: Duration = Duration::from_secs(30);
 /// The largest message that a webhook receives. A larger one is rejected.
-pub const JUDGED_BODY: usize = 1 << 20;
+pub const WEBHOOK_BODY: usize = 1 << 20;
 /// How deep a message may nest that a webhook has changed.
-pub const JUDGED_DEPTH: u32 = skep_mcp::DEPTH;
+pub const WEBHOOK_DEPTH: u32 = skep_mcp::DEPTH;
 /// The operations of a webhook's patch.
 pub const PATCH_OPERATIONS: usize = 256;
-/// How long a webhook may be given.
+/// The timeouts that a webhook may have.
 pub const WEBHOOK_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30);
 /// The largest secret that webhooks are signed with. Of a larger file, this much is read.
 pub const SIGNING_SECRET: u64 = 64 << 10;
 /// The concurrent requests to one service. More wait for their turn, within their own timeout.
-pub const QUESTIONS: usize = 256;
+pub const SERVICE_REQUESTS: usize = 256;
 /// The largest response of a webhook or a policy decision point.
-pub const ANSWER: usize = 1 << 20;
+pub const SERVICE_RESPONSE: usize = 1 << 20;
 /// How long a policy decision point may take, unless its document sets another.
 pub const DECISION_TIME: Duration = Duration::from_secs(30);
-/// How long deciding about all items of a list may take. What is not decided by then is left out.
+/// How long deciding about all items of a list may take. Items that are not decided by then are removed.
 pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
-/// The items of one response that a policy decision point decides about. More are left out.
+/// The items of one response that a policy decision point decides about. Others are removed.
 pub const DECISIONS: usize = 1_000;
-/// How many of them at once.
+/// The concurrent requests for them.
 pub const DECISIONS_AT_ONCE: usize = 16;
 /// The largest body that is signed for AWS.
 pub const SIGNED_BODY: usize = 10 << 20;

@@ -1,6 +1,6 @@
 //! The threads that serve connections.
 //!
-//! Each has a runtime of its own, which keeps a connection and everything that belongs to it: what happens on one thread
+//! Each has its own runtime, which keeps a connection and everything that belongs to it: what happens on one thread
 //! wakes no other. Sessions, limits and the like are shared.
 
 use std::{
@@ -67,7 +67,7 @@ impl Workers {
         worker.runtime.spawn(async move {
             match TcpStream::from_std(stream) {
                 Ok(stream) => served(stream).await,
-                Err(error) => warn!(%error, "a connection cannot be served"),
+                Err(error) => warn!(%error, "failed to serve a connection"),
             }
         });
         Ok(())

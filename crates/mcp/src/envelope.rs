@@ -1,4 +1,4 @@
-//! The envelope of a message: what it is, and what it is about.
+//! The envelope of a message: its kind, its id, its method and its target.
 
 use std::{borrow::Cow, fmt};
 
@@ -28,33 +28,32 @@ pub struct Envelope<'a> {
 pub enum Message<'a> {
     /// Expects a response.
     Request {
-        /// What the answer will refer to.
+        /// The id that the response will have.
         id: Id<'a>,
         /// The name of the method.
         method: Text<'a>,
     },
-    /// Expects none. A policy must consider the method all the same: nothing keeps a server from acting on a `tools/call`
-    /// that has no id.
+    /// Expects none. A policy must still consider the method: a server may act on a `tools/call` that has no id.
     Notification {
         /// The name of the method.
         method: Text<'a>,
     },
-    /// An answer.
+    /// A response.
     Response {
-        /// Which request it answers. Only an error can do without, when the request could not be read; JSON-RPC spells
-        /// that as null.
+        /// The id of the request. Only an error may have none, if the request could not be parsed; in JSON-RPC it is
+        /// then null.
         id: Option<Id<'a>>,
-        /// How it went.
+        /// The result or error.
         outcome: Outcome<'a>,
     },
 }
 
-/// How a request went.
+/// The result or error of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// Well.
+    /// It succeeded.
     Result(Raw<'a>),
-    /// Not well.
+    /// It failed.
     Error(Raw<'a>),
 }
 
@@ -103,12 +102,12 @@ impl<'a> Envelope<'a> {
             Ok(())
         })?;
         scanner.end()?;
-        fields.spelled(0..FIELDS.len())?;
+        fields.check_case(0..FIELDS.len())?;
         let message = message(&fields)?;
         let method = match message {
             Message::Request { method, .. } | Message::Notification { method } => {
                 let method = Method::named(&method.decoded());
-                params.checked(method)?;
+                params.check(method)?;
                 Some(method)
             }
             Message::Response { .. } => None,
@@ -116,7 +115,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { bytes, message, method, params })
     }
 
-    /// That of a message that was parsed before.
+    /// The envelope of a message that was parsed before.
     pub(crate) fn checked_before(
         bytes: &'a [u8],
         message: Message<'a>,
@@ -140,7 +139,7 @@ impl<'a> Envelope<'a> {
         self.message
     }
 
-    /// The id of the request, or of the one that is answered.
+    /// The id of the request, or of the one that it responds to.
     pub fn id(&self) -> Option<Id<'a>> {
         match self.message {
             Message::Request { id, .. } => Some(id),
@@ -169,21 +168,21 @@ impl<'a> Envelope<'a> {
 
     /// The arguments of a tool or prompt.
     ///
-    /// They are the payload: they are JSON, and nothing else is known of them. A policy reads them by
-    /// [`arguments_to_judge`](Self::arguments_to_judge).
+    /// They are the payload: they are JSON, and nothing else is validated. A policy reads them with
+    /// [`unambiguous_arguments`](Self::unambiguous_arguments).
     pub fn arguments(&self) -> Option<Raw<'a>> {
         self.params.value(params::ARGUMENTS)
     }
 
-    /// The arguments for a policy that reads them. A fault if the server might read something else in them.
+    /// The arguments, for a policy. It is a fault if the server might parse them differently.
     ///
-    /// Keys that differ in case are not among that: they are the tool's own, and its schema may well have both.
-    pub fn arguments_to_judge(&self) -> Result<Option<Value>, Fault> {
+    /// Keys that differ in case are no fault: the schema of a tool may have both.
+    pub fn unambiguous_arguments(&self) -> Result<Option<Value>, Fault> {
         self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
     }
 
-    /// The whole message, for a policy that reads all of it. A fault if the server might read something else in it.
-    pub fn message_to_judge(&self) -> Result<Value, Fault> {
+    /// The whole message, for a policy. It is a fault if the server might parse it differently.
+    pub fn unambiguous_message(&self) -> Result<Value, Fault> {
         Scanner::new(self.bytes, u32::MAX)?.value()?.value("the message")
     }
 
@@ -211,14 +210,14 @@ impl<'a> Envelope<'a> {
         self.params.value(params::PROTOCOL_VERSION)?.text().ok()
     }
 
-    /// What the message names. For a tool, prompt, resource or task this is a string, and if it is missing, so it is
-    /// for the server: a policy then has nothing to allow.
+    /// The target of the message. For a tool, prompt, resource or task this is a string, and if it is missing, it is
+    /// also missing for the server: a policy then has nothing to allow.
     pub fn target(&self) -> Option<Target<'a>> {
         Target::of(self.method?.target()?, &self.params)
     }
 }
 
-/// Without what it says, which is not for logs.
+/// Without its content, which must not be logged.
 impl fmt::Debug for Envelope<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { bytes, message, method, .. } = self;

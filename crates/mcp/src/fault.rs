@@ -1,8 +1,8 @@
-//! What can be wrong with a message.
+//! Faults of messages.
 
-/// Why bytes are not a message that can be judged and forwarded.
+/// Why bytes are not a message that policies can decide about and that can be forwarded.
 ///
-/// A fault says where and what, never the value: messages carry secrets.
+/// A fault names the position and the problem, never the value: messages contain secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// JSON-RPC is UTF-8.
@@ -22,7 +22,7 @@ pub enum Fault {
         /// What should be there.
         expected: &'static str,
     },
-    /// More nested than is read.
+    /// It is nested too deep.
     #[error("the message has more than {depth} nested objects and arrays")]
     TooDeep {
         /// The bound.
@@ -41,13 +41,13 @@ pub enum Fault {
     #[error("jsonrpc must be \"2.0\"")]
     NotJsonRpc,
     /// Two keys that are equal ignoring case, where one is decided on.
-    #[error("{0} is there twice (case is ignored)")]
+    #[error("{0} is duplicated (case is ignored)")]
     Duplicate(&'static str),
     /// A key that is decided on, in the wrong case.
-    #[error("{0} is there in another case only")]
+    #[error("{0} has the wrong case")]
     Lookalike(&'static str),
-    /// A value that is judged, and that two readers may read differently.
-    #[error("{0} has a key twice, half of a surrogate pair, or a number that is out of range")]
+    /// A value that policies read, and that two parsers may read differently.
+    #[error("{0} has a duplicate key, half of a surrogate pair, or a number that is out of range")]
     Ambiguous(&'static str),
     /// A value of the wrong type.
     #[error("{field} must be {expected}")]
@@ -57,7 +57,7 @@ pub enum Fault {
         /// What it must be.
         expected: &'static str,
     },
-    /// Something that must be there is not.
+    /// A required field is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
     /// Neither a request nor a response, or both.

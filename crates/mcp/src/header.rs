@@ -15,7 +15,7 @@ pub const MCP_SESSION_ID: &str = "mcp-session-id";
 
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// The headers of a request that say the same as its body.
+/// The headers of a request that mirror its body.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Headers<'a> {
     /// [`MCP_PROTOCOL_VERSION`]
@@ -26,7 +26,7 @@ pub struct Headers<'a> {
     pub name: Header<'a>,
 }
 
-/// What a request has of one header.
+/// The values of one header of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header<'a> {
     /// Nothing.
@@ -39,7 +39,7 @@ pub enum Header<'a> {
 }
 
 impl<'a> Header<'a> {
-    /// What these are, all values of one name.
+    /// The header with these values.
     pub fn of(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut values = values.into_iter();
         match (values.next(), values.next()) {
@@ -50,7 +50,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What a value of `Mcp-Name` says, if it is well-formed: visible ASCII and spaces, or UTF-8 in base64 between markers,
+/// The name in a value of `Mcp-Name`, if it is well-formed: visible ASCII and spaces, or UTF-8 in base64 between markers,
 /// which are case-sensitive.
 pub fn decoded_name(value: &[u8]) -> Option<Cow<'_, str>> {
     let plain = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');

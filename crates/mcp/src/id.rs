@@ -7,7 +7,7 @@ use crate::{
 
 /// The id of a request as it was spelled: a string or an integer.
 ///
-/// MCP forbids null. A fraction or an exponent is refused too: a server that reads `1.0` responds to `1`, and the
+/// MCP forbids null. A fraction or an exponent is rejected, too: a server that reads `1.0` responds to `1`, and the
 /// response could not be matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id<'a> {
@@ -50,8 +50,8 @@ impl<'a> Id<'a> {
         }
     }
 
-    /// The id of a message that was refused, if it can be read: an error reply must carry it.
-    pub fn glimpsed(message: &'a [u8]) -> Option<Self> {
+    /// The id of a message that was rejected, if it can be parsed: an error response must have it.
+    pub fn of_rejected(message: &'a [u8]) -> Option<Self> {
         let mut ids = Vec::new();
         let mut scanner = Scanner::new(message, u32::MAX).ok()?;
         let seen = scanner.object(|scanner, key| {

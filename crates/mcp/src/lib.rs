@@ -1,12 +1,11 @@
-//! The MCP wire as bytes.
+//! MCP messages as bytes.
 //!
-//! Bytes through, policy beside: of a message, only the envelope is read (what it is, its id, its method, what it
-//! names, its `_meta`), and the bytes that were received are the bytes that are forwarded. Unknown fields, spellings of
+//! Of a message, only the envelope is parsed (its kind, its id, its method, its target, its `_meta`), and the bytes that were received are the bytes that are forwarded. Unknown fields, spellings of
 //! numbers, the order of keys and ids survive because nothing is written again. Where something must change, such as an
 //! id or a tool's name, that value is replaced in place ([`Edits`], [`filtered`]).
 //!
-//! What is read is read so that a policy and the server behind it cannot see two things in one message: see
-//! [`Envelope::parse`] for what is refused. Nothing here does I/O, and reading an ordinary request allocates nothing.
+//! Messages are parsed so that a policy and the server behind it cannot read two different things in one message: see
+//! [`Envelope::parse`] for what is rejected. Nothing here does I/O, and reading an ordinary request allocates nothing.
 //!
 //! ```
 //! # use skep_mcp::{Envelope, Method};
@@ -47,7 +46,7 @@ pub use method::Method;
 pub use owned::OwnedEnvelope;
 pub use params::Meta;
 pub use reply::{Rejection, empty_result};
-pub use revision::{Era, Revision, RevisionFault, era, mirrored};
+pub use revision::{Era, Revision, RevisionFault, check_mirrors, era};
 pub use rewrite::rewritten;
 pub use session_id::{NotASessionId, SESSION_ID_BYTES, SessionId};
 pub use splice::{Edits, Json, SpliceError};

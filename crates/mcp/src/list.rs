@@ -1,4 +1,4 @@
-//! Lists of tools, prompts and resources, less what a caller may not see.
+//! Lists of tools, prompts and resources, filtered for a caller.
 
 use std::borrow::Cow;
 
@@ -21,12 +21,12 @@ pub enum List {
     ResourceTemplates,
 }
 
-/// What becomes of an item.
+/// What happens to an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It stays as it is.
     Keep,
-    /// It goes.
+    /// It is removed.
     Drop,
     /// It stays, under another name or with another description.
     Replace {
@@ -78,7 +78,7 @@ static LISTS: [Field; 4] = [
 ];
 
 impl List {
-    /// The key of an item that says which one it is.
+    /// The key of an item that identifies it.
     fn key(self) -> usize {
         match self {
             Self::Tools | Self::Prompts => NAME,
@@ -92,7 +92,7 @@ impl List {
     }
 
     /// The lists that this message holds, if it is a response: for streams where a response may be to any request.
-    pub fn found_in(envelope: &Envelope<'_>) -> Result<Vec<Self>, Fault> {
+    pub fn lists_in(envelope: &Envelope<'_>) -> Result<Vec<Self>, Fault> {
         let Message::Response { outcome: Outcome::Result(result), .. } = envelope.message() else {
             return Ok(Vec::new());
         };
@@ -108,7 +108,7 @@ impl List {
 }
 
 impl<'a> Item<'a> {
-    /// What policies know it by: the name of a tool or prompt, the URI of a resource.
+    /// Its identifier in policies: the name of a tool or prompt, the URI of a resource.
     pub fn name(&self) -> Cow<'a, str> {
         self.key.decoded()
     }
@@ -129,7 +129,7 @@ impl<'a> Item<'a> {
         }
         let mut fields = Fields::new(&ITEM);
         let raw = scanner.object(|scanner, key| fields.take(scanner, key))?;
-        fields.spelled(0..ITEM.len())?;
+        fields.check_case(0..ITEM.len())?;
         let Field { path, .. } = ITEM[list.key()];
         let key = fields.value(list.key()).ok_or(Fault::Missing(path))?;
         if key.kind() != Kind::Text {
@@ -156,10 +156,10 @@ impl<'a> Item<'a> {
     }
 }
 
-/// The response with its list filtered; everything else in it, known to us or not, stays byte for byte.
+/// The response with its list filtered; everything else in it, known or not, stays byte for byte.
 ///
 /// Errors and messages that are no responses hold no list, and stay as they are. A response that should hold the list
-/// and does not, or holds an item that has no name, is an error: what cannot be judged is not shown.
+/// and does not, or holds an item that has no name, is an error: an item that policies cannot decide about is not shown.
 pub fn filtered<'a>(
     message: &'a [u8],
     list: List,
@@ -210,23 +210,23 @@ pub fn filtered_in<'a>(
 fn lists(result: Raw<'_>) -> Result<Fields<'_, 4>, Fault> {
     let mut lists = Fields::new(&LISTS);
     Scanner::within(result).object(|scanner, key| lists.take(scanner, key))?;
-    lists.spelled(0..LISTS.len())?;
+    lists.check_case(0..LISTS.len())?;
     Ok(lists)
 }
 
-/// Where we are in a list: a comma goes together with the item before which it stands, unless that is now the first.
+/// The position in a list: a comma is removed together with the item after it, unless that is now the first.
 #[derive(Default)]
 struct Place {
     kept: bool,
-    /// Where the items start that are dropped and have none before them that stays.
-    gone: Option<usize>,
+    /// Where the dropped items start that have no kept item before them.
+    dropped: Option<usize>,
     end: usize,
 }
 
 impl Place {
     fn keep(&mut self, item: &Item<'_>, edits: &mut Edits<'_>) {
         let range = item.raw.range();
-        if let Some(start) = self.gone.take() {
+        if let Some(start) = self.dropped.take() {
             edits.change(start..range.start, Cow::Borrowed(""));
         }
         self.kept = true;
@@ -238,13 +238,13 @@ impl Place {
         if self.kept {
             edits.change(self.end..range.end, Cow::Borrowed(""));
         } else {
-            self.gone.get_or_insert(range.start);
+            self.dropped.get_or_insert(range.start);
         }
         self.end = range.end;
     }
 
     fn close(self, edits: &mut Edits<'_>) {
-        if let Some(start) = self.gone {
+        if let Some(start) = self.dropped {
             edits.change(start..self.end, Cow::Borrowed(""));
         }
     }

@@ -1,4 +1,4 @@
-//! The methods of MCP, of all revisions, and what each is about.
+//! The methods of MCP, of all revisions, and their targets.
 
 use crate::{list::List, target::TargetKind};
 
@@ -74,7 +74,7 @@ methods! {
 }
 
 impl Method {
-    /// What a message of this method names, if it names anything.
+    /// The target of a message of this method, if it has one.
     pub fn target(self) -> Option<TargetKind> {
         Some(match self {
             Self::ToolsCall => TargetKind::Tool,
@@ -111,7 +111,7 @@ impl Method {
         }
     }
 
-    /// Whether it does the same when it is done twice, so that it may be sent again when it is unknown whether it arrived.
+    /// Whether it is idempotent, so that it may be sent again when it is unknown whether it arrived.
     pub fn is_repeatable(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! A message that owns its bytes, so that it is parsed once and read by all.
+//! A message that owns its bytes, so that it is parsed once.
 
 use bytes::Bytes;
 
@@ -119,11 +119,11 @@ mod tests {
             meta.trace_state().map(|text| text.decoded().into_owned()),
         );
         let rest = (envelope.subscription_id(), envelope.requested_version(), envelope.method_name());
-        format!("{pieces:?} {meta:?} {rest:?} {:?}", envelope.arguments_to_judge())
+        format!("{pieces:?} {meta:?} {rest:?} {:?}", envelope.unambiguous_arguments())
     }
 
     #[test]
-    fn an_owned_message_reads_like_the_one_that_was_parsed() {
+    fn an_owned_message_equals_the_one_that_was_parsed() {
         for message in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"re\u0061d","arguments":{"n":1e2},"_meta":{"progressToken":"ü","traceparent":"00-1","tracestate":"a=b"}}}"#,
             r#" { "id" : "\u0061" , "method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"x"}},"jsonrpc":"2.0" } "#,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_parsed_cannot_be_owned() {
+    fn an_invalid_message_is_a_fault_as_it_is_for_the_envelope() {
         for message in [
             "",
             "[]",

@@ -5,7 +5,7 @@ use crate::{
     json::{Field, Fields, Kind, Raw, Scanner, Text},
 };
 
-/// Where the keys stand in [`FIELDS`].
+/// The indices of the keys in [`FIELDS`].
 pub(crate) const NAME: usize = 0;
 pub(crate) const URI: usize = 1;
 pub(crate) const TASK_ID: usize = 2;
@@ -80,7 +80,7 @@ impl<'a> Params<'a> {
         Self { raw: None, fields: Fields::new(&FIELDS), meta }
     }
 
-    /// Takes the parameters, of any type; [`checked`](Self::checked) judges when the method is known.
+    /// Takes the parameters, of any type; [`check`](Self::check) validates them when the method is known.
     pub(crate) fn take(&mut self, scanner: &mut Scanner<'a>) -> Result<Raw<'a>, Fault> {
         if scanner.peek() != Some(b'{') {
             let raw = scanner.value()?;
@@ -104,16 +104,16 @@ impl<'a> Params<'a> {
         Ok(raw)
     }
 
-    /// Whether a policy sees in them what the server will see.
+    /// Checks that a policy reads the same in them as the server will.
     ///
     /// Null means none, as clients send it and servers read it.
-    pub(crate) fn checked(&self, method: Method) -> Result<(), Fault> {
+    pub(crate) fn check(&self, method: Method) -> Result<(), Fault> {
         object_or_nothing(self.raw, "params")?;
         object_or_nothing(self.value(META), FIELDS[META].path)?;
-        self.meta.fields.spelled(0..META_DECIDED)?;
+        self.meta.fields.check_case(0..META_DECIDED)?;
         let target = method.target();
         let decided = target.map(|kind| kind.index());
-        self.fields.spelled([META, ARGUMENTS].into_iter().chain(decided))?;
+        self.fields.check_case([META, ARGUMENTS].into_iter().chain(decided))?;
         if let Some(kind) = target.filter(|kind| kind.is_decided_on())
             && let Some(name) = self.value(kind.index())
         {
@@ -129,7 +129,7 @@ impl<'a> Params<'a> {
         self.raw.filter(|raw| raw.kind() == Kind::Object)
     }
 
-    /// Those of a message that was parsed before.
+    /// The parameters of a message that was parsed before.
     pub(crate) fn checked_before(
         raw: Option<Raw<'a>>,
         fields: [Option<Raw<'a>>; PARAM_FIELDS],
@@ -162,7 +162,7 @@ impl<'a> Meta<'a> {
         self.fields.values()
     }
 
-    /// What the progress of this request is reported under: a string or a number.
+    /// The token with which the progress of this request is reported: a string or a number.
     pub fn progress_token(&self) -> Option<Raw<'a>> {
         self.fields.value(0)
     }

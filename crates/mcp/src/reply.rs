@@ -1,10 +1,10 @@
-//! What we answer ourselves, as bytes: the one place where a rejection gets its status, its code and its words.
+//! Responses of the proxy itself, as bytes: the one place where a rejection gets its status, code and message.
 
 use serde_json::{Value, json};
 
 use crate::{Fault, Id, Revision, RevisionFault};
 
-/// Why a message is answered here and does not reach the server, or why the server's answer does not reach the caller.
+/// Why a message is not forwarded to the server, or the server's response not to the caller.
 ///
 /// | rejection | HTTP | JSON-RPC | ToolHive's proxyrunner, where it differs |
 /// | --- | --- | --- | --- |
@@ -24,13 +24,13 @@ use crate::{Fault, Id, Revision, RevisionFault};
 /// | `Unavailable` | 503 | -32603 | text |
 /// | `Timeout` | 504 | -32000 | text, if it is not in a stream |
 ///
-/// In a stream that has started, status and headers were sent already, and the body goes out as one more event.
+/// In a stream that has started, status and headers have been sent, and the body is one more event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rejection {
-    /// The body is no message.
+    /// The body is not a valid message.
     Message(Fault),
-    /// It speaks no revision that is served.
+    /// Its revision is not supported.
     Revision(RevisionFault),
     /// The server needs a capability that the client does not declare.
     Capability {
@@ -43,31 +43,31 @@ pub enum Rejection {
     Denied,
     /// A webhook does not allow it.
     WebhookDenied {
-        /// 403, or the 422 that a mutating webhook may answer.
+        /// 403, or the 422 that a mutating webhook may return.
         status: u16,
-        /// What the webhook says.
+        /// The message of the error.
         message: String,
     },
-    /// Its session is not known, or over.
+    /// Its session is unknown, or has ended.
     Session,
     /// There is no such method.
     Method,
-    /// The body is larger than is read.
+    /// The body is larger than the limit.
     TooLarge,
-    /// There were too many.
+    /// There were too many requests.
     RateLimited {
-        /// When to come back.
+        /// When to retry.
         retry_after_seconds: u64,
     },
-    /// The tool is not shown to callers, so to them it does not exist.
+    /// The tool is hidden, so for callers it does not exist.
     HiddenTool,
-    /// Something failed here.
+    /// An internal error.
     Internal,
     /// The server cannot be reached.
     Unreachable,
-    /// Something that is needed to answer does not work right now.
+    /// A dependency is unavailable.
     Unavailable(&'static str),
-    /// The server took too long.
+    /// The server did not respond in time.
     Timeout,
 }
 
@@ -108,7 +108,7 @@ impl Rejection {
         }
     }
 
-    /// What the JSON-RPC error says.
+    /// The message of the JSON-RPC error.
     pub fn message(&self) -> String {
         match self {
             Self::Message(fault) => fault.to_string(),
@@ -129,14 +129,14 @@ impl Rejection {
         }
     }
 
-    /// What the JSON-RPC error carries for programs.
+    /// The data of the JSON-RPC error.
     pub fn data(&self) -> Option<Value> {
         match self {
             Self::Revision(RevisionFault::Unsupported { requested }) => {
                 Some(json!({"supported": [Revision::V2026_07_28.name()], "requested": requested}))
             }
-            Self::Revision(RevisionFault::Mismatch { said, body, .. }) => {
-                Some(json!({"header": said, "body": body}))
+            Self::Revision(RevisionFault::Mismatch { value, body, .. }) => {
+                Some(json!({"header": value, "body": body}))
             }
             Self::Capability { required } => Some(json!({"requiredCapabilities": required})),
             Self::RateLimited { retry_after_seconds } => {
@@ -146,7 +146,7 @@ impl Rejection {
         }
     }
 
-    /// The error as a message. The id is the one of the request as it was spelled; if there is none it is left out,
+    /// The error as a message. The id is the one of the request as it was spelled; without one it is omitted,
     /// because MCP has no null ids.
     pub fn body(&self, id: Option<Id<'_>>) -> Vec<u8> {
         let mut error = json!({"code": self.code(), "message": self.message()});
@@ -169,7 +169,7 @@ impl From<RevisionFault> for Rejection {
     }
 }
 
-/// The result `{}` as a message, for requests that are answered here.
+/// The result `{}` as a message, for requests that the proxy responds to.
 pub fn empty_result(id: Id<'_>) -> Vec<u8> {
     reply(Some(id), "result", "{}")
 }

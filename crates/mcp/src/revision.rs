@@ -1,4 +1,4 @@
-//! Which revision of MCP a request speaks.
+//! The MCP revision of a request.
 
 use std::{borrow::Cow, fmt};
 
@@ -23,7 +23,7 @@ pub enum Revision {
     V2026_07_28,
 }
 
-/// The two ways in which requests are served.
+/// The two kinds of revisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// With a handshake and sessions: until 2025-11-25.
@@ -67,10 +67,10 @@ impl fmt::Display for Revision {
 
 const MODERN: &str = "2026-07-28";
 
-/// Why a request is of no revision that is served.
+/// Why the revision of a request is invalid or not supported.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevisionFault {
-    /// A header is missing, malformed or there several times.
+    /// A header is missing, malformed or duplicated.
     #[error("header mismatch: {header} {problem}")]
     Header {
         /// The header.
@@ -78,14 +78,14 @@ pub enum RevisionFault {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A header says something else than the body.
-    #[error("header mismatch: {header} does not say what the body says")]
+    /// A header does not match the body.
+    #[error("header mismatch: {header} does not match the body")]
     Mismatch {
         /// The header.
         header: &'static str,
-        /// What it says.
-        said: String,
-        /// What the body says.
+        /// Its value.
+        value: String,
+        /// The value in the body.
         body: String,
     },
     /// Another revision than is served.
@@ -106,20 +106,20 @@ pub enum RevisionFault {
 
 /// The era of a message received over HTTP.
 ///
-/// `initialize` is always Legacy. Otherwise a request is Modern if its header or its `_meta` says so, and then both must
-/// say the same; there is no falling back from a half-Modern request, except that a client which names an older revision
-/// in its header, and none in its `_meta`, is one of that revision that uses the new keys.
+/// `initialize` is always Legacy. Otherwise a request is Modern if its header or its `_meta` is, and then both must
+/// match; there is no fallback for a half-Modern request, except that a client which names an older revision in its
+/// header, and none in its `_meta`, is one of that revision that uses the new keys.
 ///
-/// ToolHive's proxyrunner differs in three cases, and answers 400 in all of them as this does: it gives -32020 where a
-/// Modern request has no version in its `_meta`, -32021 where `clientCapabilities` is no object (MCP says -32602 for
+/// ToolHive's proxyrunner differs in three cases, and responds with 400 in all of them as this does: it returns -32020 where a
+/// Modern request has no version in its `_meta`, -32021 where `clientCapabilities` is no object (MCP requires -32602 for
 /// both), and -32022 where header and body disagree and the body's version is unknown (MCP's conformance suite requires
 /// -32020).
 ///
-/// MCP defines no headers for notifications, so they are what their header says. So are responses.
+/// MCP defines no headers for notifications, so their version header alone determines the era, as it does for responses.
 pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, RevisionFault> {
     const HEADER: &str = "MCP-Protocol-Version";
     let header = match headers.protocol_version {
-        Header::Repeated => return Err(RevisionFault::Header { header: HEADER, problem: "is there twice" }),
+        Header::Repeated => return Err(RevisionFault::Header { header: HEADER, problem: "is duplicated" }),
         Header::Absent | Header::Once(b"") => None,
         Header::Once(value) => Some(value),
     };
@@ -142,8 +142,8 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
     let version = text(version).ok_or_else(missing_version)?;
     match header {
         Some(header) if header != version.as_bytes() => {
-            let said = String::from_utf8_lossy(header).into_owned();
-            return Err(RevisionFault::Mismatch { header: HEADER, said, body: version.into_owned() });
+            let value = String::from_utf8_lossy(header).into_owned();
+            return Err(RevisionFault::Mismatch { header: HEADER, value, body: version.into_owned() });
         }
         _ if version != MODERN => return Err(RevisionFault::Unsupported { requested: version.into_owned() }),
         None => return Err(RevisionFault::Header { header: HEADER, problem: "is missing" }),
@@ -158,14 +158,14 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
     }
 }
 
-/// Whether the headers `Mcp-Method` and `Mcp-Name` of a Modern message say what its body says.
+/// Checks that the headers `Mcp-Method` and `Mcp-Name` of a Modern message match its body.
 ///
 /// To be checked before any policy: a proxy in front may have decided on the headers, and the server will act on the
-/// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. What
-/// is there although it need not be must fit as well, such as the `Mcp-Name` of tasks.
-pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
+/// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. Optional
+/// headers must match as well, such as the `Mcp-Name` of tasks.
+pub fn check_mirrors(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
     let Some(method) = envelope.method_name() else {
-        return nothing_said("Mcp-Method", headers.method, "is beside a message without a method");
+        return absent("Mcp-Method", headers.method, "is set for a message without a method");
     };
     let plain = |value| std::str::from_utf8(value).ok().map(Cow::Borrowed);
     let request = matches!(envelope.message(), Message::Request { .. });
@@ -174,7 +174,7 @@ pub fn mirrored(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), Re
     let named = envelope.method().is_some_and(Method::requires_name_header);
     let target = match envelope.target() {
         None if named => {
-            return nothing_said("Mcp-Name", headers.name, "is beside a message that names nothing");
+            return absent("Mcp-Name", headers.name, "is set for a message without a target");
         }
         Some(target) if target.kind.is_decided_on() => target,
         _ => return Ok(()),
@@ -190,7 +190,7 @@ enum Need {
 }
 
 /// A reader of the headers must not see what the body does not have.
-fn nothing_said(header: &'static str, value: Header<'_>, problem: &'static str) -> Result<(), RevisionFault> {
+fn absent(header: &'static str, value: Header<'_>, problem: &'static str) -> Result<(), RevisionFault> {
     if value == Header::Absent { Ok(()) } else { Err(RevisionFault::Header { header, problem }) }
 }
 
@@ -204,12 +204,12 @@ fn same<'a>(
     let problem = match (value, need) {
         (Header::Absent, Need::Optional) => return Ok(()),
         (Header::Absent, Need::Required) => "is missing",
-        (Header::Repeated, _) => "is there twice",
+        (Header::Repeated, _) => "is duplicated",
         (Header::Once(value), _) => match decoded(value) {
-            Some(said) if said == body => return Ok(()),
-            Some(said) => {
-                let (said, body) = (said.into_owned(), body.to_owned());
-                return Err(RevisionFault::Mismatch { header, said, body });
+            Some(value) if value == body => return Ok(()),
+            Some(value) => {
+                let (value, body) = (value.into_owned(), body.to_owned());
+                return Err(RevisionFault::Mismatch { header, value, body });
             }
             None => "is malformed",
         },

@@ -7,7 +7,7 @@ use crate::{
     json::{Raw, Scanner},
 };
 
-/// The message with what `new` has and `old`, its value, has not. What both have alike stays as it was spelled: the
+/// The message with the changes from `old`, its value, to `new`. What is unchanged stays as it was spelled: the
 /// digits of a number, the escapes of a text, the order of keys.
 pub fn rewritten(message: &[u8], old: &Value, new: &Value) -> Result<Vec<u8>, Fault> {
     let raw = Scanner::new(message, u32::MAX)?.value()?;
@@ -64,7 +64,7 @@ fn write(raw: Raw<'_>, old: &Value, new: &Value, sent: &mut String) -> Result<()
     Ok(())
 }
 
-/// Where we are in an object or array: every member but the first has a comma before it.
+/// The position in an object or array: every member but the first has a comma before it.
 struct Place<'a> {
     sent: &'a mut String,
     first: bool,

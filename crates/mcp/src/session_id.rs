@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// The longest id that is taken. A server may use a JWT.
+/// The longest id that is accepted. A server may use a JWT.
 pub const SESSION_ID_BYTES: usize = 1024;
 
-/// The value of an `Mcp-Session-Id` header. It is all that is needed to use the session, so it is not for logs: `Debug` shows
+/// The value of an `Mcp-Session-Id` header. It suffices to use the session, so it must not be logged: `Debug` shows
 /// its beginning only.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId(Box<str>);
 
-/// An `Mcp-Session-Id` header that is none.
+/// An invalid `Mcp-Session-Id` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Mcp-Session-Id must be 1 to {SESSION_ID_BYTES} visible ASCII characters")]
 pub struct NotASessionId;
@@ -35,7 +35,7 @@ impl SessionId {
         &self.0
     }
 
-    /// As much of it as may be shown: eight of a UUID's characters tell sessions apart and leave 90 bits to guess. A
+    /// As much of it as may be shown: eight of a UUID's characters distinguish sessions and leave 90 bits to guess. A
     /// short id shows nothing, whatever a proxy has added to it after a `~`.
     pub fn beginning(&self) -> &str {
         let id = self.0.split('~').next().unwrap_or_default();

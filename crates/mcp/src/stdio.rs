@@ -6,9 +6,9 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::Envelope;
 
-/// Takes the output of a server in chunks, split anywhere, and gives its lines.
+/// Splits the output of a server, which arrives in chunks of any size, into lines.
 ///
-/// What a line says is not touched. A line that is too long is reported once and skipped, so that one bad message does
+/// The content of a line is not changed. A line that is too long is reported once and skipped, so that one bad message does
 /// not end the server: it never holds more than one line of the allowed size and what was fed last.
 pub struct Lines {
     buffer: BytesMut,
@@ -22,9 +22,9 @@ pub struct Lines {
 pub enum Line {
     /// It starts as an object does, and is a message if it can be parsed as one.
     Message(Bytes),
-    /// It is no message: a log line, say, that should have gone to standard error. It is to be noted and left out.
+    /// It is not a message, but for example a log line that belongs on standard error. It is to be logged and skipped.
     Noise(Bytes),
-    /// It is longer than is read.
+    /// It is longer than the limit.
     TooLong,
 }
 
@@ -88,7 +88,7 @@ fn line(mut text: Bytes) -> Option<Line> {
     }
 }
 
-/// Without what it says, which is not for logs.
+/// Without its content, which must not be logged.
 impl fmt::Debug for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,7 +106,7 @@ pub fn framed(message: &Envelope<'_>) -> Vec<u8> {
 
 /// A message as one line that was parsed, and of which single values were replaced since.
 ///
-/// In JSON, line ends stand between values only, where a space says the same: in strings they are escaped.
+/// In JSON, line ends are only between values, where a space is equivalent: in strings they are escaped.
 pub fn line_of(mut message: Vec<u8>) -> Vec<u8> {
     for byte in &mut message {
         if matches!(byte, b'\n' | b'\r') {

@@ -1,4 +1,4 @@
-//! What a message is about: the tool it calls, the resource it reads.
+//! The target of a message: the tool it calls, the resource it reads.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub enum TargetKind {
     Request,
 }
 
-/// What a message names.
+/// The target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target<'a> {
     /// What kind of thing it is.

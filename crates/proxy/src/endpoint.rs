@@ -3,12 +3,12 @@
 use http::{HeaderMap, header};
 use skep_config::RunConfig;
 
-/// What addresses are made of.
+/// Builds addresses for clients.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     /// Whether the headers of a proxy in front are trusted.
     trusted: bool,
-    /// What is before the path for clients.
+    /// The prefix of the path for clients.
     prefix: String,
 }
 
@@ -19,7 +19,7 @@ impl Endpoint {
 
     /// The address of this path, as the client of this request can reach it.
     pub(crate) fn address(&self, headers: &HeaderMap, path: &str) -> String {
-        let host = said(headers, header::HOST.as_str()).filter(|host| !host.is_empty());
+        let host = header_value(headers, header::HOST.as_str()).filter(|host| !host.is_empty());
         match (self.outer(headers), host) {
             (Some(outer), _) => outer + &self.path(headers, path),
             (None, Some(host)) => format!("{}://{host}{}", self.scheme(headers), self.path(headers, path)),
@@ -60,15 +60,15 @@ impl Endpoint {
     }
 
     fn trusted<'a>(&self, headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-        said(headers, name).filter(|value| self.trusted && !value.is_empty())
+        header_value(headers, name).filter(|value| self.trusted && !value.is_empty())
     }
 }
 
-fn said<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+fn header_value<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(first)
 }
 
-/// Proxies add what they know behind a comma; the first is the nearest to the client.
+/// Each proxy appends a value after a comma; the first is the nearest to the client.
 fn first(value: &str) -> &str {
     value.split(',').next().unwrap_or_default().trim()
 }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_the_clients_own_and_forwarded_ones_are_believed_only_if_trusted() {
+    fn an_address_has_the_client_s_host_and_forwarded_headers_count_only_if_trusted() {
         let host = ("host", "in:8080");
         let forwarded = [
             host,
@@ -99,9 +99,9 @@ mod tests {
             ("x-forwarded-port", "8443"),
             ("x-forwarded-prefix", "/team/files/sse/"),
         ];
-        let own = "http://in:8080/messages?session_id=s";
-        assert_eq!(address(false, "", &[host]), own);
-        assert_eq!(address(false, "", &forwarded), own);
+        let expected = "http://in:8080/messages?session_id=s";
+        assert_eq!(address(false, "", &[host]), expected);
+        assert_eq!(address(false, "", &forwarded), expected);
         let outer = "https://out.example:8443/team/files/messages?session_id=s";
         assert_eq!(address(true, "", &forwarded), outer);
         assert_eq!(address(false, "a/b/", &[host]), "http://in:8080/a/b/messages?session_id=s");

@@ -28,10 +28,10 @@ pub(crate) enum Condition {
     /// It is not, with the reason.
     Down(&'static str),
     /// It is not checked: it is remote.
-    Unasked,
+    Unchecked,
 }
 
-/// What is remembered from one probe to the next.
+/// The state from one probe to the next.
 pub(crate) struct Health {
     began: Instant,
     /// Whether the server has been available.
@@ -41,7 +41,7 @@ pub(crate) struct Health {
 }
 
 impl Health {
-    /// That of a proxy which may turn out to be the first of its server.
+    /// The health of a proxy which may turn out to be the first of its server.
     pub(crate) fn new(is_first: Arc<AtomicBool>) -> Self {
         Self { began: Instant::now(), started: AtomicBool::new(false), is_first }
     }
@@ -66,17 +66,17 @@ impl Health {
         let mut health = json!({"status": "healthy", "timestamp": now, "transport": transport});
         let mut status = StatusCode::OK;
         match condition {
-            Condition::Unasked => {}
+            Condition::Unchecked => {}
             Condition::Up => {
                 self.started.store(true, Ordering::Relaxed);
                 health["mcp"] = json!({"available": true, "last_checked": now});
             }
-            Condition::Down(why) => {
+            Condition::Down(reason) => {
                 if self.waits(condition) {
                     status = StatusCode::SERVICE_UNAVAILABLE;
                 }
                 health["status"] = if self.is_starting() { "starting" } else { "degraded" }.into();
-                health["mcp"] = json!({"available": false, "error": why, "last_checked": now});
+                health["mcp"] = json!({"available": false, "error": reason, "last_checked": now});
             }
         }
         response::json(status, health.to_string())
@@ -94,17 +94,17 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_is_ready_when_its_server_has_been_there_or_takes_too_long() {
+    fn a_proxy_is_ready_when_its_server_has_been_available_or_takes_too_long() {
         let health = Health::new(Arc::default());
         assert_eq!(status(&health, Condition::Down("it starts")), 503);
         health.is_first.store(true, Ordering::Relaxed);
-        assert_eq!(status(&health, Condition::Down("it starts")), 200, "nobody else could answer");
+        assert_eq!(status(&health, Condition::Down("it starts")), 200, "no other proxy could serve");
         health.is_first.store(false, Ordering::Relaxed);
         assert_eq!(status(&health, Condition::Up), 200);
-        assert_eq!(status(&health, Condition::Down("it has died")), 200);
+        assert_eq!(status(&health, Condition::Down("it has ended")), 200);
         let long_ago = Instant::now().checked_sub(limits::START_TIME + Duration::from_secs(1)).unwrap();
         let slow = Health { began: long_ago, ..Health::new(Arc::default()) };
         assert_eq!(status(&slow, Condition::Down("its image is large")), 200);
-        assert_eq!(status(&Health::new(Arc::default()), Condition::Unasked), 200);
+        assert_eq!(status(&Health::new(Arc::default()), Condition::Unchecked), 200);
     }
 }

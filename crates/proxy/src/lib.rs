@@ -1,13 +1,13 @@
-//! The proxy in front of an MCP server: bytes through, policy beside.
+//! The proxy in front of an MCP server. It forwards messages unchanged, byte for byte, and enforces policies.
 //!
 //! A request is read once, as bytes, and passes through the chain of middlewares, which is part of `skep-gateway` like
 //! everything else that is not about one server. The same bytes go to the server: over HTTP (`upstream`), or over its
-//! standard input and output (`stdio`). The response streams back unchanged; only where a middleware must leave something
-//! out of a list is it parsed.
+//! standard input and output (`stdio`). The response streams back unchanged; it is parsed only where a middleware filters
+//! lists.
 //!
 //! The server itself runs in the cluster or beside the proxy, which is up to [`runtime`].
 //!
-//! What a proxy does is decided by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
+//! A proxy is configured by its RunConfig alone, see [`Proxy::new`]. Every limit has a number ([`limits`]), and
 //! no token, secret or body reaches a log.
 
 mod endpoint;

@@ -114,7 +114,7 @@ fn tools() -> Value {
 
 fn call_tool(message: &Envelope<'_>) -> Result<Value, (i32, String)> {
     let wrong = |message: String| (-32602, message);
-    let arguments = message.arguments_to_judge().map_err(|fault| wrong(fault.to_string()))?;
+    let arguments = message.unambiguous_arguments().map_err(|fault| wrong(fault.to_string()))?;
     let arguments = arguments.unwrap_or_default();
     let text = match message.target().map(|tool| tool.name().into_owned()).unwrap_or_default().as_str() {
         "echo" => {

@@ -286,7 +286,7 @@ async fn install_crds(client: &Client) -> Result<()> {
         let params = PatchParams::apply("skep-testkit").force();
         api.patch(name, &params, &Patch::Apply(crd))
             .await
-            .with_context(|| format!("the CRD {name} is refused"))?;
+            .with_context(|| format!("the CRD {name} is rejected"))?;
     }
     let deadline = Instant::now() + READY_WITHIN;
     for crd in &crds {

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! [`namespace`] shares one control plane between all tests of a run; a test that wants to stop, slow down or cut off
-//! the API server starts a [`ControlPlane`] of its own. The kubelet is a fake, [`kubelet`]; everything
+//! the API server starts its own [`ControlPlane`]. The kubelet is a fake, [`kubelet`]; everything
 //! else is real.
 //!
 //! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. Proxies share state in a

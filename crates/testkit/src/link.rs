@@ -45,7 +45,7 @@ impl Link {
         self.address
     }
 
-    /// Holds back everything that is sent, both ways, for this long.
+    /// Delays everything that is sent, in both directions, by this time.
     pub fn delay(&self, delay: Duration) {
         self.state.send_modify(|state| state.delay = delay);
     }
@@ -55,7 +55,7 @@ impl Link {
         self.state.send_modify(|state| state.epoch += 1);
     }
 
-    /// Closes every connection and refuses new ones until [`Link::mend`].
+    /// Closes every connection and refuses new ones until [`Link::restore`].
     pub fn cut(&self) {
         self.state.send_modify(|state| {
             state.cut = true;
@@ -64,7 +64,7 @@ impl Link {
     }
 
     /// Lets connections through again.
-    pub fn mend(&self) {
+    pub fn restore(&self) {
         self.state.send_modify(|state| state.cut = false);
     }
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::{Handle, User, kubelet::Kubelet};
 
-/// A namespace of its own, and the test's access to it.
+/// A namespace for one test, and the test's access to it.
 pub struct Namespace {
     name: String,
     folder: PathBuf,

@@ -59,7 +59,7 @@ impl Authority {
     }
 }
 
-/// What the authority says of itself: the same each time, so that its key alone is enough to sign again.
+/// The authority's own parameters: the same each time, so that its key is enough to sign again.
 fn params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = name("skep test authority", &[]);

@@ -1,8 +1,8 @@
 //! Child processes that never outlive the test.
 //!
 //! A test may end by a panic, by Ctrl-C or by SIGKILL, and none of these runs a destructor. So each program has a
-//! shell beside it that waits for its own standard input to close, which the kernel does when the test process is
-//! gone, and then kills the program. (`PR_SET_PDEATHSIG` would do the same, but needs unsafe code and ends with the
+//! shell beside it that waits for its own standard input to close, which the kernel does when the test process has
+//! ended, and then kills the program. (`PR_SET_PDEATHSIG` would do the same, but needs unsafe code and ends with the
 //! thread, not with the process.)
 
 use std::{

@@ -27,15 +27,15 @@ pub struct Redis {
 impl Redis {
     /// Starts one without a password.
     pub async fn start() -> Self {
-        Self::started(None).await.expect("Redis starts")
+        Self::launch(None).await.expect("Redis starts")
     }
 
     /// Starts one with a password.
     pub async fn with_password(password: &str) -> Self {
-        Self::started(Some(password.to_owned())).await.expect("Redis starts")
+        Self::launch(Some(password.to_owned())).await.expect("Redis starts")
     }
 
-    async fn started(password: Option<String>) -> Result<Self> {
+    async fn launch(password: Option<String>) -> Result<Self> {
         let mut failed = None;
         for _ in 0..TRIES {
             let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
@@ -91,7 +91,7 @@ impl Redis {
         }
         let process = Process::start(&program()?, args, &folder)?;
         let deadline = Instant::now() + START_TIME;
-        while !self.answers().await.unwrap_or(false) {
+        while !self.responds().await.unwrap_or(false) {
             process.check()?;
             if Instant::now() > deadline {
                 bail!("Redis does not respond within {START_TIME:?}");
@@ -105,7 +105,7 @@ impl Redis {
     }
 
     /// Whether it responds, even with a request for a password. While it loads its files, it does not.
-    async fn answers(&self) -> Result<bool> {
+    async fn responds(&self) -> Result<bool> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(b"PING\r\n").await?;
         let mut answer = [0; 64];

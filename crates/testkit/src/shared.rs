@@ -34,7 +34,7 @@ async fn folder() -> PathBuf {
     .clone()
 }
 
-/// Each test has a runtime of its own that ends with it; the control plane's links need one that stays.
+/// Each test has its own runtime that ends with it; the control plane's links need one that stays.
 fn start_for_this_process() -> PathBuf {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
     let plane = runtime.block_on(ControlPlane::start());

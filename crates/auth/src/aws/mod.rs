@@ -3,7 +3,7 @@
 mod sigv4;
 mod sts;
 
-pub use sigv4::{CannotSign, Signer};
+pub use sigv4::{SignError, Signer};
 pub use sts::{Sts, StsError};
 
 /// Temporary credentials.

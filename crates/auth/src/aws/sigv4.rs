@@ -22,7 +22,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b
 /// A request cannot be signed: a part of it cannot be a header value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the request cannot be signed")]
-pub struct CannotSign;
+pub struct SignError;
 
 /// Signs requests to one service in one region.
 #[derive(Clone, Debug)]
@@ -46,13 +46,13 @@ impl Signer {
         (method, uri): (&Method, &Uri),
         headers: &mut HeaderMap,
         body: &[u8],
-    ) -> Result<(), CannotSign> {
-        let date = time.get(..8).ok_or(CannotSign)?;
+    ) -> Result<(), SignError> {
+        let date = time.get(..8).ok_or(SignError)?;
         let theirs: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(OWN)).cloned().collect();
         for name in theirs {
             headers.remove(name);
         }
-        headers.insert(DATE, HeaderValue::from_str(time).map_err(|_| CannotSign)?);
+        headers.insert(DATE, HeaderValue::from_str(time).map_err(|_| SignError)?);
         if !credentials.session_token.is_empty() {
             headers.insert(TOKEN, secret(&credentials.session_token)?);
         }
@@ -66,7 +66,7 @@ impl Signer {
         let first = Bytes::from(format!("AWS4{}", credentials.secret_access_key));
         let parts = [date, &self.region, &self.service, "aws4_request"];
         let key = parts.iter().try_fold(first, |key, part| hmac(&key, &[part.as_bytes()]));
-        let signature = key.and_then(|key| hmac_hex(&key, &[to_sign.as_bytes()])).ok_or(CannotSign)?;
+        let signature = key.and_then(|key| hmac_hex(&key, &[to_sign.as_bytes()])).ok_or(SignError)?;
         let key = &credentials.access_key_id;
         let authorization =
             format!("{ALGORITHM} Credential={key}/{scope}, SignedHeaders={names}, Signature={signature}");
@@ -75,20 +75,20 @@ impl Signer {
     }
 }
 
-fn secret(text: &str) -> Result<HeaderValue, CannotSign> {
-    let mut value = HeaderValue::from_str(text).map_err(|_| CannotSign)?;
+fn secret(text: &str) -> Result<HeaderValue, SignError> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| SignError)?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 /// The headers that are signed, by name.
-fn signed<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<BTreeMap<&'a str, String>, CannotSign> {
-    let mut signed = BTreeMap::from([("host", host(uri).ok_or(CannotSign)?)]);
+fn signed<'a>(uri: &Uri, headers: &'a HeaderMap) -> Result<BTreeMap<&'a str, String>, SignError> {
+    let mut signed = BTreeMap::from([("host", host(uri).ok_or(SignError)?)]);
     for name in headers.keys().map(HeaderName::as_str) {
         if name == header::CONTENT_TYPE.as_str() || name.starts_with(OWN) {
             let values = headers.get_all(name).iter().map(|value| Ok(words(value.to_str()?)));
             let values: Result<Vec<_>, http::header::ToStrError> = values.collect();
-            signed.insert(name, values.map_err(|_| CannotSign)?.join(","));
+            signed.insert(name, values.map_err(|_| SignError)?.join(","));
         }
     }
     Ok(signed)

@@ -23,9 +23,9 @@ const TRANSIENT: [&str; 4] = ["IDPCommunicationError", "InternalFailure", "Servi
 /// Why there are no credentials. The message contains no part of the token.
 #[derive(Debug, thiserror::Error)]
 pub enum StsError {
-    /// AWS refuses this token or role.
+    /// AWS rejects this token or role.
     #[error("AWS does not give credentials for this token and role: {0}")]
-    Refused(String),
+    Rejected(String),
     /// AWS is unavailable.
     #[error("{0}")]
     Unavailable(String),
@@ -102,7 +102,7 @@ impl Sts {
         let code = code(text);
         let transient = TRANSIENT.iter().any(|known| code.starts_with(known));
         if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS && !transient {
-            return Err(StsError::Refused(code));
+            return Err(StsError::Rejected(code));
         }
         Err(FetchError::status(&self.endpoint, status).into())
     }

@@ -32,7 +32,7 @@ impl Reach {
     }
 }
 
-fn refused() -> io::Error {
+fn private_address_error() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, "its address is private, which is not allowed")
 }
 
@@ -68,7 +68,7 @@ impl Service<Uri> for Guarded {
         let host = uri.host().unwrap_or_default();
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         if host.parse().is_ok_and(|address| !self.reach.permits(address)) {
-            return async { Err(refused().into()) }.boxed();
+            return async { Err(private_address_error().into()) }.boxed();
         }
         self.connector.call(uri).map(|connected| connected.map_err(Into::into)).boxed()
     }
@@ -97,7 +97,7 @@ impl Service<Name> for Addresses {
             let permitted: Vec<_> =
                 addresses.iter().copied().filter(|address| reach.permits(address.ip())).collect();
             if permitted.is_empty() && !addresses.is_empty() {
-                return Err(refused());
+                return Err(private_address_error());
             }
             Ok(permitted.into_iter())
         }

@@ -15,9 +15,9 @@ pub(crate) enum FetchError {
     Plain(String),
     #[error("{0} cannot be reached: {1}")]
     Unreachable(String, String),
-    #[error("{0} did not answer in time")]
+    #[error("{0} did not respond in time")]
     Slow(String),
-    #[error("{0} answered with status {1}")]
+    #[error("{0} responded with status {1}")]
     Status(String, StatusCode),
     #[error("the response of {0} is malformed: {1}")]
     Answer(String, &'static str),

@@ -64,7 +64,7 @@ impl Fetcher {
     pub(crate) fn address(&self, field: &str, text: &str) -> Result<Uri, SetupError> {
         let uri: Uri =
             text.trim().parse().map_err(|_| SetupError::new(format!("{field}: {text:?} is not a URL")))?;
-        match self.checked(&uri) {
+        match self.check(&uri) {
             Ok(()) => Ok(uri),
             Err(error) => Err(SetupError::new(format!("{field}: {error}"))),
         }
@@ -90,7 +90,7 @@ impl Fetcher {
         time: Duration,
     ) -> Result<(StatusCode, Bytes), FetchError> {
         let uri = request.uri().clone();
-        self.checked(&uri)?;
+        self.check(&uri)?;
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         let fetching = async {
             let _place = self.places.acquire().await.map_err(|_| FetchError::slow(&uri))?;
@@ -128,7 +128,7 @@ impl Fetcher {
         }
     }
 
-    fn checked(&self, uri: &Uri) -> Result<(), FetchError> {
+    fn check(&self, uri: &Uri) -> Result<(), FetchError> {
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         let plain = uri.scheme() == Some(&Scheme::HTTP);
         if uri.host().is_none_or(str::is_empty) || !(secure || plain) {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     claims::{Claims, now},
     fetch::FetchError,
-    form::{Credentials, post, sent},
+    form::{Credentials, post, request_with_body},
     limits,
 };
 
@@ -47,7 +47,7 @@ impl Form {
             }
             Self::GitHub(uri, credentials) => {
                 let body = json!({"access_token": token}).to_string();
-                (sent(uri, "application/json", body), credentials.as_ref())
+                (request_with_body(uri, "application/json", body), credentials.as_ref())
             }
             Self::Google(uri) => {
                 let mut query = form_urlencoded::Serializer::new(String::new());
@@ -73,7 +73,7 @@ impl Form {
         match (self, status.as_u16()) {
             (Self::Google(_), 400 | 401) | (Self::GitHub(..), 404 | 422) => return Ok(None),
             (_, 200) => {}
-            // Also if our own credentials are refused: that is not the caller's fault.
+            // Also if our own credentials are rejected: that is not the caller's fault.
             _ => return Err(FetchError::status(uri, status)),
         }
         let answer = answer.ok_or_else(|| FetchError::answer(uri, "it is not a JSON object"))?;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn google_has_a_protocol_of_its_own() {
+    fn google_has_its_own_protocol() {
         let google = form(GOOGLE);
         let request = google.request("a+b");
         assert_eq!(request.uri(), "https://oauth2.googleapis.com/tokeninfo?access_token=a%2Bb");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn github_has_a_protocol_of_its_own() {
+    fn github_has_its_own_protocol() {
         let github = form("https://api.github.com/applications/client/token");
         let request = github.request("gho_1");
         assert_eq!(request.body(), r#"{"access_token":"gho_1"}"#);

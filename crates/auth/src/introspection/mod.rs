@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Instant};
 use tracing::warn;
 
 use crate::{
-    Identity, Refusal, SetupError,
+    AuthenticationError, Identity, SetupError,
     cache::Cache,
     claims::{Claims, Expected, rest},
     fetch::{FetchError, Fetcher},
@@ -15,7 +15,8 @@ use crate::{
 };
 use form::Form;
 
-const NOT_ACTIVE: Refusal = Refusal::Token("the issuer does not know the token, or it has ended");
+const NOT_ACTIVE: AuthenticationError =
+    AuthenticationError::Token("the issuer does not know the token, or it has expired");
 
 /// Introspects tokens at their issuer.
 ///
@@ -36,15 +37,18 @@ impl Introspection {
     ) -> Result<Self, SetupError> {
         let form = Form::new(url, fetcher.address("IntrospectionURL", url)?, client, secret);
         if matches!(form, Form::Google(_)) && audience.is_empty() {
-            let message =
-                "Audience: Google tells whom a token is for and leaves the judgement to us: name your client";
+            let message = "Audience: Google reports the audience of a token and does not check it: set it to your client ID";
             return Err(SetupError::new(message));
         }
         Ok(Self { fetcher, form, answers: Cache::new() })
     }
 
     /// The identity of the token's subject.
-    pub(crate) async fn identity(&self, token: &str, expected: &Expected) -> Result<Arc<Identity>, Refusal> {
+    pub(crate) async fn identity(
+        &self,
+        token: &str,
+        expected: &Expected,
+    ) -> Result<Arc<Identity>, AuthenticationError> {
         if let Some(identity) = self.answers.get(token, Instant::now()) {
             return Ok(identity);
         }
@@ -54,7 +58,7 @@ impl Introspection {
             Ok(None) => return Err(NOT_ACTIVE),
             Err(error) => {
                 warn!(%error, "token introspection failed");
-                return Err(Refusal::Unavailable);
+                return Err(AuthenticationError::Unavailable);
             }
         };
         expected.check(&claims)?;

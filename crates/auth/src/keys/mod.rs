@@ -2,7 +2,7 @@
 //!
 //! Keys are fetched for the first token, and again when they are old, in the background of the requests that use
 //! them. A token with an unknown key waits for one more fetch, which starts after its arrival: so a key that the
-//! issuer has just started to use is found, and no valid request is lost. All that wait share one fetch, fetches have
+//! issuer has just started to use is fetched, and no valid request is lost. All that wait share one fetch, fetches have
 //! a pause between them, and an unknown key is not fetched again for a while: tokens with made-up keys cannot cause a
 //! flood of requests to the issuer.
 
@@ -21,12 +21,13 @@ use tokio::{
 };
 use tracing::warn;
 
-use crate::{Refusal, limits};
+use crate::{AuthenticationError, limits};
 pub use pace::Pace;
 pub(crate) use set::KeySet;
 pub(crate) use source::Source;
 
-const UNKNOWN: Refusal = Refusal::Token("the issuer has no key with the id that the token names (kid)");
+const UNKNOWN: AuthenticationError =
+    AuthenticationError::Token("the issuer has no key with the id that the token names (kid)");
 
 /// The keys of one issuer.
 pub(crate) struct Keys(Arc<Shared>);
@@ -59,12 +60,12 @@ impl Keys {
     }
 
     /// Keys that include one with that id.
-    pub(crate) async fn with(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
+    pub(crate) async fn with(&self, id: &str) -> Result<Arc<KeySet>, AuthenticationError> {
         let came = Instant::now();
         if let Some(known) = self.known(id) {
             return known;
         }
-        let _place = self.0.places.try_acquire().map_err(|_| Refusal::Unavailable)?;
+        let _place = self.0.places.try_acquire().map_err(|_| AuthenticationError::Unavailable)?;
         let turn = self.0.turn.clone().lock_owned().await;
         // The previous fetch may have brought it.
         if self.0.fetched_since(came) || self.0.knows(id) {
@@ -77,7 +78,7 @@ impl Keys {
     }
 
     /// The result, if it is known without a fetch.
-    fn known(&self, id: &str) -> Option<Result<Arc<KeySet>, Refusal>> {
+    fn known(&self, id: &str) -> Option<Result<Arc<KeySet>, AuthenticationError>> {
         let pace = &self.0.pace;
         let state = self.0.state();
         if let Some(set) = self.0.usable(&state) {
@@ -94,7 +95,7 @@ impl Keys {
             }
         }
         let failed = state.failed.is_some_and(|failed| failed.elapsed() < pace.pause);
-        failed.then_some(Err(Refusal::Unavailable))
+        failed.then_some(Err(AuthenticationError::Unavailable))
     }
 
     /// Starts a fetch in the background, unless one is running.
@@ -159,12 +160,12 @@ impl Shared {
     }
 
     /// The result for an unknown key after a fetch.
-    fn outcome(&self, id: &str) -> Result<Arc<KeySet>, Refusal> {
+    fn outcome(&self, id: &str) -> Result<Arc<KeySet>, AuthenticationError> {
         let mut state = self.state();
         match self.usable(&state) {
             Some(set) if set.has(id) => return Ok(set),
             Some(_) if state.failed.is_none() => {}
-            _ => return Err(Refusal::Unavailable),
+            _ => return Err(AuthenticationError::Unavailable),
         }
         if state.missing.len() < limits::MISSING_KEYS {
             state.missing.insert(id.to_owned(), Instant::now());

@@ -116,9 +116,9 @@ mod tests {
             .await
             .unwrap();
         assert_eq!(uri, *keys);
-        let refused = source(&issuer.issuer, false).document(&uri).await.unwrap_err().to_string();
-        assert!(refused.contains("its address is private, which is not allowed"), "{refused}");
-        assert!(inner.asked("/keys").is_empty());
+        let error = source(&issuer.issuer, false).document(&uri).await.unwrap_err().to_string();
+        assert!(error.contains("its address is private, which is not allowed"), "{error}");
+        assert!(inner.requests("/keys").is_empty());
         described.document(&uri).await.unwrap();
     }
 }

@@ -22,15 +22,15 @@ async fn a_token_is_exchanged_once_for_each_caller() {
     let provider = IdentityProvider::start().await;
     let exchanger = exchanger(&provider, json!({}));
     for _ in 0..3 {
-        assert_eq!(exchanger.exchanged("a").await.unwrap(), "exchanged-1");
+        assert_eq!(exchanger.exchange("a").await.unwrap(), "exchanged-1");
     }
-    assert_eq!(exchanger.exchanged("b").await.unwrap(), "exchanged-2");
-    assert_eq!(exchanger.exchanged("a").await.unwrap(), "exchanged-1");
-    let asked = provider.asked(TOKEN);
-    assert_eq!(asked.len(), 2);
+    assert_eq!(exchanger.exchange("b").await.unwrap(), "exchanged-2");
+    assert_eq!(exchanger.exchange("a").await.unwrap(), "exchanged-1");
+    let requests = provider.requests(TOKEN);
+    assert_eq!(requests.len(), 2);
     // "me%3A1:s%2Fcret"
-    assert_eq!(asked[0].headers["authorization"], "Basic bWUlM0ExOnMlMkZjcmV0");
-    let form = serde_json::to_value(&asked[0].form).unwrap();
+    assert_eq!(requests[0].headers["authorization"], "Basic bWUlM0ExOnMlMkZjcmV0");
+    let form = serde_json::to_value(&requests[0].form).unwrap();
     let expected = json!({
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": "a",
         "subject_token_type": "urn:ietf:params:oauth:token-type:jwt",
@@ -50,21 +50,21 @@ async fn a_token_that_expires_soon_or_without_expiry_is_used_once() {
         answer["token_type"] = json!("Bearer");
         answer["issued_token_type"] = json!("urn:ietf:params:oauth:token-type:access_token");
         provider.answer(TOKEN, answer);
-        let before = provider.asked(TOKEN).len();
+        let before = provider.requests(TOKEN).len();
         for _ in 0..2 {
-            assert_eq!(exchanger.exchanged("a").await.unwrap(), "t", "{life}");
+            assert_eq!(exchanger.exchange("a").await.unwrap(), "t", "{life}");
         }
-        assert_eq!(provider.asked(TOKEN).len(), before + 2, "{life}");
+        assert_eq!(provider.requests(TOKEN).len(), before + 2, "{life}");
     }
 }
 
 #[tokio::test]
 async fn a_client_without_an_id_does_not_authenticate_itself() {
     let provider = IdentityProvider::start().await;
-    exchanger(&provider, json!({"client_id": "", "subject_token_type": ""})).exchanged("a").await.unwrap();
-    let asked = provider.asked(TOKEN);
-    assert_eq!(asked[0].headers.get("authorization"), None);
-    assert_eq!(asked[0].form["subject_token_type"], "urn:ietf:params:oauth:token-type:access_token");
+    exchanger(&provider, json!({"client_id": "", "subject_token_type": ""})).exchange("a").await.unwrap();
+    let requests = provider.requests(TOKEN);
+    assert_eq!(requests[0].headers.get("authorization"), None);
+    assert_eq!(requests[0].form["subject_token_type"], "urn:ietf:params:oauth:token-type:access_token");
 }
 
 #[tokio::test]
@@ -73,7 +73,7 @@ async fn errors_contain_no_token() {
     let exchanger = exchanger(&provider, json!({}));
     let host = &provider.issuer;
     for (answer, message) in [
-        (json!({"status": 400}), format!("{host} answered with status 400 Bad Request")),
+        (json!({"status": 400}), format!("{host} responded with status 400 Bad Request")),
         (
             json!({"token_type": "Bearer"}),
             format!("the response of {host} is malformed: it has no access_token"),
@@ -88,6 +88,6 @@ async fn errors_contain_no_token() {
         ),
     ] {
         provider.answer(TOKEN, answer);
-        assert_eq!(exchanger.exchanged("secret").await.unwrap_err().to_string(), message);
+        assert_eq!(exchanger.exchange("secret").await.unwrap_err().to_string(), message);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderMap, header};
 use serde_json::Value;
-use skep_auth::{Authenticator, Identity, Pace, Refusal, SetupError};
+use skep_auth::{AuthenticationError, Authenticator, Identity, Pace, SetupError};
 use skep_testkit::IdentityProvider;
 
 pub(crate) const CONFIGURATION: &str = "/.well-known/openid-configuration";
@@ -21,11 +21,11 @@ impl Fixture {
         Self(authenticator(provider, changes, pace).unwrap())
     }
 
-    pub(crate) async fn check(&self, token: &str) -> Result<Arc<Identity>, Refusal> {
+    pub(crate) async fn check(&self, token: &str) -> Result<Arc<Identity>, AuthenticationError> {
         self.headers(&[&format!("Bearer {token}")]).await
     }
 
-    pub(crate) async fn headers(&self, values: &[&str]) -> Result<Arc<Identity>, Refusal> {
+    pub(crate) async fn headers(&self, values: &[&str]) -> Result<Arc<Identity>, AuthenticationError> {
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(header::AUTHORIZATION, value.parse().unwrap());
@@ -34,7 +34,7 @@ impl Fixture {
     }
 
     /// The subject of the token.
-    pub(crate) async fn subject(&self, token: &str) -> Result<String, Refusal> {
+    pub(crate) async fn subject(&self, token: &str) -> Result<String, AuthenticationError> {
         self.check(token).await.map(|identity| identity.subject.clone())
     }
 }

@@ -1,7 +1,7 @@
 //! Opaque tokens.
 
 use serde_json::{Value, json};
-use skep_auth::{Pace, Refusal};
+use skep_auth::{AuthenticationError, Pace};
 use skep_testkit::IdentityProvider;
 
 use crate::fixture::Fixture;
@@ -25,20 +25,20 @@ async fn an_opaque_token_is_introspected_at_its_issuer() {
     let mut kept: Vec<_> = identity.claims.keys().map(String::as_str).collect();
     kept.sort_unstable();
     assert_eq!(kept, ["aud", "exp", "iss", "scope", "sub"]);
-    let asked = provider.asked(INTROSPECT);
+    let requests = provider.requests(INTROSPECT);
     // "crm+client:s%3A1"
-    assert_eq!(asked[0].headers["authorization"], "Basic Y3JtK2NsaWVudDpzJTNBMQ==");
+    assert_eq!(requests[0].headers["authorization"], "Basic Y3JtK2NsaWVudDpzJTNBMQ==");
     assert_eq!(
-        (asked[0].form["token"].as_str(), asked[0].form["token_type_hint"].as_str()),
+        (requests[0].form["token"].as_str(), requests[0].form["token_type_hint"].as_str()),
         ("opaque", "access_token")
     );
 }
 
 #[tokio::test]
-async fn a_response_is_cached_and_a_refusal_is_not() {
+async fn an_active_token_is_cached_and_an_inactive_one_is_not() {
     let provider = IdentityProvider::start().await;
     let fixture = fixture(&provider);
-    let unknown = Refusal::Token("the issuer does not know the token, or it has ended");
+    let unknown = AuthenticationError::Token("the issuer does not know the token, or it has expired");
     for _ in 0..2 {
         assert_eq!(fixture.check("opaque").await, Err(unknown));
     }
@@ -48,8 +48,8 @@ async fn a_response_is_cached_and_a_refusal_is_not() {
     }
     provider.revoke("opaque");
     assert!(fixture.check("opaque").await.is_ok(), "for half a minute");
-    assert_eq!(provider.asked(INTROSPECT).len(), 3);
-    assert_eq!(fixture.check("opaque2").await, Err(unknown), "each token is asked for itself");
+    assert_eq!(provider.requests(INTROSPECT).len(), 3);
+    assert_eq!(fixture.check("opaque2").await, Err(unknown), "each token is introspected by itself");
 }
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn introspected_claims_are_validated_like_those_of_a_jwt() {
     {
         let token = format!("opaque-{number}");
         provider.issue(&token, provider.claims(wrong.clone()));
-        assert!(matches!(fixture.check(&token).await, Err(Refusal::Token(_))), "{wrong}");
+        assert!(matches!(fixture.check(&token).await, Err(AuthenticationError::Token(_))), "{wrong}");
     }
     let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
     provider.issue("short", provider.claims(json!({"exp": now + 4})));
@@ -79,8 +79,8 @@ async fn introspected_claims_are_validated_like_those_of_a_jwt() {
     let expired = fixture.check("short").await;
     assert_eq!(
         expired,
-        Err(Refusal::Token("the token has expired")),
-        "what is remembered ends with the token"
+        Err(AuthenticationError::Token("the token has expired")),
+        "a cached response expires with the token"
     );
 }
 
@@ -91,8 +91,8 @@ async fn a_jwt_is_not_sent_to_the_introspection_endpoint() {
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
     let forged = provider.token_with(json!({"alg": "none"}), json!({}));
     provider.issue(&forged, provider.claims(json!({})));
-    assert!(matches!(fixture.check(&forged).await, Err(Refusal::Token(_))));
-    assert!(provider.asked(INTROSPECT).is_empty());
+    assert!(matches!(fixture.check(&forged).await, Err(AuthenticationError::Token(_))));
+    assert!(provider.requests(INTROSPECT).is_empty());
 }
 
 #[tokio::test]
@@ -102,11 +102,11 @@ async fn an_unavailable_endpoint_is_reported_as_unavailable() {
     provider.issue("opaque", provider.claims(json!({})));
     for status in [401, 403, 500] {
         provider.answer(INTROSPECT, json!({"status": status}));
-        assert_eq!(fixture.check("opaque").await, Err(Refusal::Unavailable), "{status}");
+        assert_eq!(fixture.check("opaque").await, Err(AuthenticationError::Unavailable), "{status}");
     }
     provider.answer(INTROSPECT, Value::Null);
     provider.down();
-    assert_eq!(fixture.check("opaque").await, Err(Refusal::Unavailable));
+    assert_eq!(fixture.check("opaque").await, Err(AuthenticationError::Unavailable));
     provider.up();
     assert!(fixture.check("opaque").await.is_ok());
 }

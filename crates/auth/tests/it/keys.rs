@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use skep_auth::{Pace, Refusal};
+use skep_auth::{AuthenticationError, Pace};
 use skep_testkit::{IdentityProvider, Signing};
 use tokio::time::Instant;
 
 use crate::fixture::{CONFIGURATION, Fixture, KEYS};
 
-const UNKNOWN: Refusal = Refusal::Token("the issuer has no key with the id that the token names (kid)");
+const UNKNOWN: AuthenticationError =
+    AuthenticationError::Token("the issuer has no key with the id that the token names (kid)");
 
 fn quick() -> Pace {
     let pause = Duration::from_millis(200);
@@ -40,8 +41,8 @@ async fn rotation_under_load_loses_no_valid_request() {
     for caller in callers {
         caller.await.unwrap();
     }
-    let fetches = provider.asked(KEYS).len();
-    assert!((2..=4).contains(&fetches), "one to begin, and at most one for each new key: {fetches}");
+    let fetches = provider.requests(KEYS).len();
+    assert!((2..=4).contains(&fetches), "one at the start, and at most one for each new key: {fetches}");
 }
 
 /// The largest number of fetches since then.
@@ -49,11 +50,11 @@ fn most(pause: Duration, began: Instant) -> usize {
     (began.elapsed().as_millis() / pause.as_millis()) as usize + 2
 }
 
-/// Waits until the token is refused for that reason.
-async fn refused(fixture: &Fixture, token: &str, reason: Refusal) {
+/// Waits until the token is rejected for that reason.
+async fn wait_until_rejected(fixture: &Fixture, token: &str, reason: AuthenticationError) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while fixture.check(token).await != Err(reason) {
-        assert!(Instant::now() < deadline, "it was not refused in time: {reason}");
+        assert!(Instant::now() < deadline, "it was not rejected in time: {reason}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -73,21 +74,21 @@ async fn a_flood_of_made_up_keys_does_not_flood_the_issuer() {
             tokio::spawn(async move { fixture.subject(&token).await })
         })
         .collect();
-    // Meanwhile tokens with known keys pass at once, and a key that is really new is found.
+    // Meanwhile tokens with known keys pass at once, and a key that is really new is accepted.
     let good = provider.token(json!({}));
-    let before = provider.asked(KEYS).len();
+    let before = provider.requests(KEYS).len();
     assert!(fixture.check(&good).await.is_ok());
-    assert_eq!(provider.asked(KEYS).len(), before);
+    assert_eq!(provider.requests(KEYS).len(), before);
     provider.rotate();
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
-    for refused in flood {
-        assert_eq!(refused.await.unwrap(), Err(UNKNOWN));
+    for forged in flood {
+        assert_eq!(forged.await.unwrap(), Err(UNKNOWN));
     }
     // The same ones again: it is cached that the issuer does not have them.
     for number in 0..500 {
         assert_eq!(fixture.subject(&forged(number)).await, Err(UNKNOWN));
     }
-    let fetches = provider.asked(KEYS).len();
+    let fetches = provider.requests(KEYS).len();
     assert!(fetches <= most(pause, began), "{fetches} fetches in {:?}", began.elapsed());
 }
 
@@ -110,7 +111,7 @@ async fn the_first_requests_share_one_fetch() {
     for caller in callers {
         assert_eq!(caller.await.unwrap().as_deref(), Ok("alice"));
     }
-    assert_eq!((provider.asked(CONFIGURATION).len(), provider.asked(KEYS).len()), (1, 1));
+    assert_eq!((provider.requests(CONFIGURATION).len(), provider.requests(KEYS).len()), (1, 1));
     assert!(began.elapsed() < Pace::default().pause);
 }
 
@@ -127,8 +128,8 @@ async fn cached_keys_are_used_while_the_issuer_is_unavailable_but_not_for_ever()
         assert!(fixture.check(&token).await.is_ok());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    assert!(provider.asked(CONFIGURATION).len() > 1, "it was tried to get newer ones");
-    refused(&fixture, &token, Refusal::Unavailable).await;
+    assert!(provider.requests(CONFIGURATION).len() > 1, "newer keys were requested");
+    wait_until_rejected(&fixture, &token, AuthenticationError::Unavailable).await;
     provider.up();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(fixture.check(&token).await.is_ok());
@@ -142,10 +143,10 @@ async fn an_unavailable_issuer_is_reported_as_unavailable() {
     let token = provider.token(json!({}));
     let began = Instant::now();
     for _ in 0..20 {
-        assert_eq!(fixture.check(&token).await, Err(Refusal::Unavailable));
+        assert_eq!(fixture.check(&token).await, Err(AuthenticationError::Unavailable));
     }
-    let asked = provider.asked(CONFIGURATION).len();
-    assert!(asked <= most(quick().pause, began), "it is not asked by each of them: {asked}");
+    let requests = provider.requests(CONFIGURATION).len();
+    assert!(requests <= most(quick().pause, began), "not every caller causes a request: {requests}");
     provider.up();
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert!(fixture.check(&token).await.is_ok());
@@ -160,8 +161,8 @@ async fn a_key_that_the_issuer_withdraws_is_no_longer_trusted() {
     assert!(fixture.check(&old).await.is_ok());
     provider.rotate();
     provider.retire();
-    // The first request after a while finds the keys old, and has them fetched in the background.
-    refused(&fixture, &old, UNKNOWN).await;
+    // The first request after a while starts a fetch of the old keys in the background.
+    wait_until_rejected(&fixture, &old, UNKNOWN).await;
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
 }
 

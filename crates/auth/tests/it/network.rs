@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use serde_json::json;
-use skep_auth::{Pace, Refusal};
+use skep_auth::{AuthenticationError, Pace};
 use skep_testkit::IdentityProvider;
 
 use crate::fixture::{CONFIGURATION, Fixture, KEYS, authenticator};
@@ -18,9 +18,13 @@ async fn a_private_address_is_not_connected_to_unless_that_is_allowed() {
         let keys = format!("http://{host}:{port}/keys");
         let changes = json!({"JWKSURL": keys, "AllowPrivateIP": false});
         let fixture = Fixture::with(&provider, changes, Pace::default());
-        assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(Refusal::Unavailable), "{host}");
+        assert_eq!(
+            fixture.check(&provider.token(json!({}))).await,
+            Err(AuthenticationError::Unavailable),
+            "{host}"
+        );
     }
-    assert!(provider.asked(KEYS).is_empty());
+    assert!(provider.requests(KEYS).is_empty());
     let fixture = Fixture::with(
         &provider,
         json!({"JWKSURL": format!("http://localhost:{port}/keys")}),
@@ -48,9 +52,13 @@ async fn issuer_metadata_cannot_lead_to_another_issuer_or_to_plain_http() {
     ] {
         provider.answer(CONFIGURATION, answer);
         let fixture = Fixture::new(&provider);
-        assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(Refusal::Unavailable), "{what}");
+        assert_eq!(
+            fixture.check(&provider.token(json!({}))).await,
+            Err(AuthenticationError::Unavailable),
+            "{what}"
+        );
     }
-    assert!(victim.asked(KEYS).is_empty() && victim.asked(CONFIGURATION).is_empty());
+    assert!(victim.requests(KEYS).is_empty() && victim.requests(CONFIGURATION).is_empty());
 }
 
 #[tokio::test]
@@ -61,7 +69,11 @@ async fn only_the_named_authority_is_trusted() {
     let others = other.authority.as_ref().unwrap().display().to_string();
     for path in [others.as_str(), ""] {
         let fixture = Fixture::with(&provider, json!({"CACertPath": path}), Pace::default());
-        assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(Refusal::Unavailable), "{path:?}");
+        assert_eq!(
+            fixture.check(&provider.token(json!({}))).await,
+            Err(AuthenticationError::Unavailable),
+            "{path:?}"
+        );
     }
 }
 
@@ -72,7 +84,7 @@ async fn the_token_for_the_issuer_is_read_again_each_time() {
     let pace = Pace { pause: Duration::from_millis(10), ..Pace::default() };
     let fixture = Fixture::with(&provider, json!({"AuthTokenFile": file.display().to_string()}), pace);
     let token = provider.token(json!({}));
-    assert_eq!(fixture.check(&token).await, Err(Refusal::Unavailable), "there is no file yet");
+    assert_eq!(fixture.check(&token).await, Err(AuthenticationError::Unavailable), "there is no file yet");
     tokio::time::sleep(Duration::from_millis(20)).await;
     fs::write(&file, "one\n").unwrap();
     assert!(fixture.check(&token).await.is_ok());
@@ -80,21 +92,21 @@ async fn the_token_for_the_issuer_is_read_again_each_time() {
     provider.rotate();
     assert!(fixture.check(&provider.token(json!({}))).await.is_ok());
     let sent: Vec<_> =
-        provider.asked(KEYS).iter().map(|asked| asked.headers["authorization"].clone()).collect();
+        provider.requests(KEYS).iter().map(|request| request.headers["authorization"].clone()).collect();
     assert_eq!(sent, ["Bearer one", "Bearer two"]);
 }
 
 #[tokio::test]
-async fn an_endless_response_and_a_missing_response_time_out() {
+async fn a_response_that_is_too_large_and_endless_redirects_are_errors() {
     let provider = IdentityProvider::start().await;
     provider.answer(KEYS, json!({"keys": [], "padding": "x".repeat(600 << 10)}));
     let fixture = Fixture::new(&provider);
-    assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(Refusal::Unavailable));
+    assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(AuthenticationError::Unavailable));
     let circle = json!({"status": 307, "location": "/keys"});
     provider.answer(KEYS, circle);
     let fixture = Fixture::new(&provider);
-    assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(Refusal::Unavailable));
-    assert_eq!(provider.asked(KEYS).len(), 1 + 4);
+    assert_eq!(fixture.check(&provider.token(json!({}))).await, Err(AuthenticationError::Unavailable));
+    assert_eq!(provider.requests(KEYS).len(), 1 + 4);
 }
 
 #[tokio::test]
@@ -107,7 +119,7 @@ async fn a_redirect_at_the_same_host_is_followed() {
 }
 
 #[tokio::test]
-async fn an_invalid_configuration_is_refused() {
+async fn an_invalid_configuration_is_rejected() {
     let provider = IdentityProvider::start().await;
     let plain = format!("{} is unencrypted, which is not allowed", provider.issuer);
     for (changes, message) in [
@@ -120,7 +132,7 @@ async fn an_invalid_configuration_is_refused() {
         (json!({"Issuer": ""}), "one of Issuer, JWKSURL and IntrospectionURL must be set".into()),
         (
             json!({"Audience": "", "IntrospectionURL": "https://oauth2.googleapis.com/tokeninfo"}),
-            "Audience: Google tells whom a token is for and leaves the judgement to us: name your client"
+            "Audience: Google reports the audience of a token and does not check it: set it to your client ID"
                 .into(),
         ),
         (

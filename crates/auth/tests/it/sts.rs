@@ -20,7 +20,7 @@ const ROLE: &str = "arn:aws:iam::123456789012:role/reader";
 struct FakeSts {
     address: String,
     answer: Arc<Mutex<(u16, String)>>,
-    got: Arc<Mutex<Vec<HashMap<String, String>>>>,
+    requests: Arc<Mutex<Vec<HashMap<String, String>>>>,
 }
 
 impl FakeSts {
@@ -28,8 +28,8 @@ impl FakeSts {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}/", listener.local_addr().unwrap());
         let answer = Arc::new(Mutex::new((200, String::new())));
-        let got: Arc<Mutex<Vec<_>>> = Arc::default();
-        let (answers, memory) = (answer.clone(), got.clone());
+        let requests: Arc<Mutex<Vec<_>>> = Arc::default();
+        let (answers, memory) = (answer.clone(), requests.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (answers, memory) = (answers.clone(), memory.clone());
@@ -46,16 +46,16 @@ impl FakeSts {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { address, answer, got }
+        Self { address, answer, requests }
     }
 
-    fn answers(&self, status: u16, text: &str) {
+    fn respond(&self, status: u16, text: &str) {
         *self.answer.lock().unwrap() = (status, text.to_owned());
     }
 
     /// The response of AWS, from its documentation.
-    fn gives(&self, key: &str) {
-        self.answers(
+    fn respond_with_credentials(&self, key: &str) {
+        self.respond(
             200,
             &format!(
                 r#"<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
@@ -73,16 +73,16 @@ impl FakeSts {
         );
     }
 
-    fn got(&self) -> Vec<HashMap<String, String>> {
-        self.got.lock().unwrap().clone()
+    fn requests(&self) -> Vec<HashMap<String, String>> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
 #[tokio::test]
-async fn a_token_becomes_credentials_once_for_each_role_and_session() {
+async fn a_token_is_exchanged_for_credentials_once_for_each_role_and_session() {
     let fake = FakeSts::start().await;
     let sts = Sts::at(&fake.address, 3600).unwrap();
-    fake.gives("ASIA1");
+    fake.respond_with_credentials("ASIA1");
     for _ in 0..3 {
         let credentials = sts.credentials(ROLE, "alice", "a.token").await.unwrap();
         assert_eq!(
@@ -99,30 +99,30 @@ async fn a_token_becomes_credentials_once_for_each_role_and_session() {
         ("DurationSeconds", "3600"),
     ];
     let expected: HashMap<_, _> = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-    assert_eq!(fake.got(), [expected]);
-    fake.gives("ASIA2");
+    assert_eq!(fake.requests(), [expected]);
+    fake.respond_with_credentials("ASIA2");
     for (role, session, token) in
         [("arn:aws:iam::1:role/x", "alice", "a.token"), (ROLE, "bob", "a.token"), (ROLE, "alice", "b.token")]
     {
         let credentials = sts.credentials(role, session, token).await.unwrap();
         assert_eq!(credentials.access_key_id, "ASIA2", "{role} {session} {token}");
     }
-    assert_eq!(fake.got().len(), 4);
+    assert_eq!(fake.requests().len(), 4);
 }
 
 #[tokio::test]
 async fn credentials_that_expire_soon_are_used_once() {
     let fake = FakeSts::start().await;
     let sts = Sts::at(&fake.address, 60).unwrap();
-    fake.gives("ASIA1");
+    fake.respond_with_credentials("ASIA1");
     for count in 1..3 {
         sts.credentials(ROLE, "alice", "a.token").await.unwrap();
-        assert_eq!(fake.got().len(), count);
+        assert_eq!(fake.requests().len(), count);
     }
 }
 
 #[tokio::test]
-async fn a_refusal_differs_from_an_unavailable_service_and_neither_quotes_the_token() {
+async fn a_rejected_token_differs_from_an_unavailable_service_and_neither_quotes_the_token() {
     let fake = FakeSts::start().await;
     let sts = Sts::at(&fake.address, 3600).unwrap();
     let error = |code: &str| {
@@ -130,7 +130,7 @@ async fn a_refusal_differs_from_an_unavailable_service_and_neither_quotes_the_to
             "<ErrorResponse><Error><Type>Sender</Type><Code>{code}</Code><Message>a.token</Message></Error></ErrorResponse>"
         )
     };
-    for (status, text, refused, words) in [
+    for (status, text, rejected, expected) in [
         (400, error("ExpiredTokenException"), true, "ExpiredTokenException"),
         (403, error("AccessDenied"), true, "AccessDenied"),
         (400, error("a.token"), true, "no reason given"),
@@ -144,10 +144,10 @@ async fn a_refusal_differs_from_an_unavailable_service_and_neither_quotes_the_to
         (200, "<Credentials><AccessKeyId>k</AccessKeyId></Credentials>".into(), false, "no credentials"),
         (200, "x".repeat(65 << 10), false, "too large"),
     ] {
-        fake.answers(status, &text);
+        fake.respond(status, &text);
         let error = sts.credentials(ROLE, "alice", "a.token").await.unwrap_err();
-        assert_eq!(matches!(error, StsError::Refused(_)), refused, "{status} {text:.80}");
+        assert_eq!(matches!(error, StsError::Rejected(_)), rejected, "{status} {text:.80}");
         let message = error.to_string();
-        assert!(message.contains(words) && !message.contains("a.token"), "{message}");
+        assert!(message.contains(expected) && !message.contains("a.token"), "{message}");
     }
 }

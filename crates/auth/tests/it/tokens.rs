@@ -2,7 +2,7 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
-use skep_auth::Refusal;
+use skep_auth::AuthenticationError;
 use skep_testkit::{IdentityProvider, Signing};
 
 use crate::fixture::{Fixture, KEYS};
@@ -37,7 +37,7 @@ async fn a_valid_token_yields_the_identity() {
 }
 
 #[tokio::test]
-async fn a_hostile_token_is_refused_with_a_reason() {
+async fn a_hostile_token_is_rejected_with_a_reason() {
     let provider = IdentityProvider::start().await;
     let fixture = Fixture::new(&provider);
     let now = provider.claims(json!({}))["iat"].as_u64().unwrap();
@@ -54,7 +54,7 @@ async fn a_hostile_token_is_refused_with_a_reason() {
         ("no algorithm, and a signature", headed(json!({"alg": "none"})), algorithm),
         ("no algorithm, in another case", headed(json!({"alg": "nOnE"})), algorithm),
         ("an algorithm that shares its key", headed(json!({"alg": "HS256"})), algorithm),
-        ("no word of an algorithm", headed(json!({"alg": null})), algorithm),
+        ("an algorithm that is null", headed(json!({"alg": null})), algorithm),
         ("an algorithm of another kind of key", headed(json!({"alg": "RS256"})), signature),
         ("an algorithm of another curve", headed(json!({"alg": "ES384"})), signature),
         (
@@ -62,11 +62,11 @@ async fn a_hostile_token_is_refused_with_a_reason() {
             headed(json!({"crit": ["b64"], "b64": false})),
             "the token has an extension that is not supported",
         ),
-        ("no key", headed(json!({"kid": null})), "the token does not say which key it is signed with (kid)"),
+        ("no key", headed(json!({"kid": null})), "the token does not name the key it is signed with (kid)"),
         (
-            "a key that is no text",
+            "a key ID that is not a string",
             headed(json!({"kid": 1})),
-            "the token does not say which key it is signed with (kid)",
+            "the token does not name the key it is signed with (kid)",
         ),
         (
             "a stranger's key under a known id",
@@ -81,8 +81,12 @@ async fn a_hostile_token_is_refused_with_a_reason() {
         ("another audience", signed(json!({"aud": ["hr", "crm2"]})), "the token is for another audience"),
         ("no audience", signed(json!({"aud": null})), "the token is for another audience"),
         ("expired", signed(json!({"exp": now - 1})), "the token has expired"),
-        ("without end", signed(json!({"exp": null})), "the token has no end (exp)"),
-        ("an end in words", signed(json!({"exp": "never"})), "the end of the token (exp) is not a number"),
+        ("without expiration time", signed(json!({"exp": null})), "the token has no expiration time (exp)"),
+        (
+            "an expiration time in words",
+            signed(json!({"exp": "never"})),
+            "the expiration time of the token (exp) is not a number",
+        ),
         ("not yet", signed(json!({"nbf": now + 60})), "the token is not valid yet"),
         ("no subject", signed(json!({"sub": null})), "the token has no subject (sub)"),
         (
@@ -95,13 +99,13 @@ async fn a_hostile_token_is_refused_with_a_reason() {
         ("a part too many", format!("{good}.x"), "the token is not a JWT"),
     ];
     for (what, token, reason) in table {
-        assert_eq!(fixture.check(&token).await, Err(Refusal::Token(reason)), "{what}");
+        assert_eq!(fixture.check(&token).await, Err(AuthenticationError::Token(reason)), "{what}");
     }
-    assert_eq!(provider.asked(KEYS).len(), 1, "none of them was worth a fetch");
+    assert_eq!(provider.requests(KEYS).len(), 1, "none of them caused a fetch");
 }
 
 #[tokio::test]
-async fn a_token_signed_with_the_public_key_as_a_secret_is_refused() {
+async fn a_token_signed_with_the_public_key_as_a_secret_is_rejected() {
     let provider = IdentityProvider::start().await;
     provider.adopt(Signing::rsa("rsa"));
     let fixture = Fixture::new(&provider);
@@ -112,8 +116,8 @@ async fn a_token_signed_with_the_public_key_as_a_secret_is_refused() {
         let key = jsonwebtoken::EncodingKey::from_secret(&secret);
         let signature =
             jsonwebtoken::crypto::sign(message.as_bytes(), &key, jsonwebtoken::Algorithm::HS256).unwrap();
-        let refused = fixture.check(&format!("{message}.{signature}")).await;
-        assert_eq!(refused, Err(Refusal::Token("the token must be signed with RSA or ECDSA")));
+        let result = fixture.check(&format!("{message}.{signature}")).await;
+        assert_eq!(result, Err(AuthenticationError::Token("the token must be signed with RSA or ECDSA")));
     }
 }
 
@@ -131,7 +135,7 @@ async fn a_request_has_one_token_of_a_sensible_length() {
         (&[&huge], "the token is too long"),
     ];
     for (values, reason) in table {
-        assert_eq!(fixture.headers(values).await, Err(Refusal::Request(reason)), "{reason}");
+        assert_eq!(fixture.headers(values).await, Err(AuthenticationError::Request(reason)), "{reason}");
     }
-    assert_eq!(provider.asked(KEYS).len(), 0);
+    assert_eq!(provider.requests(KEYS).len(), 0);
 }

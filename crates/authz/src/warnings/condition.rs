@@ -31,7 +31,7 @@ impl Condition {
             Value::Array(items) => items.iter().for_each(|item| self.visit(item)),
             Value::Object(fields) => {
                 for (operator, operands) in fields.iter().filter(|(operator, _)| *operator != "Value") {
-                    self.note(operator, operands);
+                    self.collect(operator, operands);
                     self.visit(operands);
                 }
             }
@@ -39,7 +39,7 @@ impl Condition {
         }
     }
 
-    fn note(&mut self, operator: &str, operands: &Value) {
+    fn collect(&mut self, operator: &str, operands: &Value) {
         match operator {
             "." => self.reads.extend(attribute(operands)),
             "has" => self.guards.extend(attribute(operands)),
@@ -55,7 +55,7 @@ impl Condition {
         for attribute in self.reads.difference(&self.guards) {
             let (variable, name) = (attribute.0.as_str(), &attribute.1);
             if !exists(attribute, vocabulary) {
-                texts.push(format!("{variable}.{name} is never there, and to read it denies the request"));
+                texts.push(format!("{variable}.{name} never exists, and reading it denies the request"));
             } else if name.starts_with("arg_") {
                 texts.push(format!(
                     "it reads {variable}.{name} without `{variable} has {name}`: requests without that argument are \

@@ -110,7 +110,7 @@ impl Test {
     pub(super) fn warning(&self, vocabulary: &Vocabulary<'_>) -> Option<String> {
         let known = |type_: &str| self.variable.types().contains(&type_);
         match &self.target {
-            Target::Type(type_) => (!known(type_)).then(|| self.stranger(type_)),
+            Target::Type(type_) => (!known(type_)).then(|| self.wrong_type(type_)),
             Target::Entity { type_, id } => {
                 let (is_known, uid) = (known(type_), entity(type_, id));
                 let has_members = || uid.as_ref().is_none_or(|uid| vocabulary.entities.has_members(uid));
@@ -120,7 +120,7 @@ impl Test {
                     Variable::Action if self.within && has_members() => None,
                     Variable::Action => Some(inert(&shown, id)),
                     _ if is_known => None,
-                    _ if !self.within => Some(self.stranger(type_)),
+                    _ if !self.within => Some(self.wrong_type(type_)),
                     Variable::Principal if *type_ == vocabulary.group => None,
                     // Resources of a virtual server are also in the backend that they come from.
                     Variable::Resource if type_ == "MCP" || type_ == "Backend" => None,
@@ -135,7 +135,7 @@ impl Test {
         }
     }
 
-    fn stranger(&self, type_: &str) -> String {
+    fn wrong_type(&self, type_: &str) -> String {
         let variable = self.variable.as_str();
         format!("the {variable} is never a {type_}: use {}", self.variable.types().join(", "))
     }

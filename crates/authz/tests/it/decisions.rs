@@ -3,7 +3,7 @@
 use serde_json::json;
 use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
 
-use crate::fixture::{EVERYTHING, Question, cedar, object};
+use crate::fixture::{EVERYTHING, Request, cedar, object};
 
 #[test]
 fn policies_decide_by_principal_action_and_resource() {
@@ -95,7 +95,7 @@ fn policies_decide_by_principal_action_and_resource() {
         ),
         (r#"permit(principal, action == Action::"list_tools", resource);"#, CallTool, "search", false),
     ] {
-        assert_eq!(Question::of([policy]).on(action, id).passes(), passes, "{policy} {action:?} {id}");
+        assert_eq!(Request::of([policy]).on(action, id).is_allowed(), passes, "{policy} {action:?} {id}");
     }
 }
 
@@ -103,45 +103,50 @@ fn policies_decide_by_principal_action_and_resource() {
 fn a_denial_names_the_policies_and_contains_nothing_of_the_token() {
     let forbid = r#"forbid(principal, action, resource) when { principal.claim_team == "red" };"#;
     let red = json!({"team": "red", "email": "alice@example.com"});
-    let denial = |question: Question| question.claims(red.clone()).denial();
-    assert_eq!(denial(Question::of([EVERYTHING, forbid])), "forbidden by policy1");
-    assert_eq!(denial(Question::of([forbid, EVERYTHING, forbid])), "forbidden by policy0, policy2");
-    assert_eq!(denial(Question::of([&forbid.replace("red", "blue")])), "no policy permits it");
+    let denial = |request: Request| request.claims(red.clone()).denial();
+    assert_eq!(denial(Request::of([EVERYTHING, forbid])), "forbidden by policy1");
+    assert_eq!(denial(Request::of([forbid, EVERYTHING, forbid])), "forbidden by policy0, policy2");
+    assert_eq!(denial(Request::of([&forbid.replace("red", "blue")])), "no policy permits it");
     let failing = r#"permit(principal, action, resource) when { principal.claim_email < 5 };"#;
     let failed = "policy1 could not be evaluated at \"principal.claim_email\"";
-    assert_eq!(denial(Question::of([EVERYTHING, failing])), failed);
+    assert_eq!(denial(Request::of([EVERYTHING, failing])), failed);
     let absent = "permit(principal, action, resource) when { context.arg_city == \"Bonn\" };";
-    assert_eq!(denial(Question::of([absent])), "policy0 could not be evaluated at \"context.arg_city\"");
+    assert_eq!(denial(Request::of([absent])), "policy0 could not be evaluated at \"context.arg_city\"");
 }
 
 #[test]
-fn policies_that_share_a_text_have_numbers_of_their_own() {
+fn policies_that_share_a_text_are_numbered() {
     let both = format!("{EVERYTHING}\n// And yet:\nforbid(principal, action, resource);");
-    assert_eq!(Question::of([EVERYTHING, &both]).denial(), "forbidden by policy1.1");
+    assert_eq!(Request::of([EVERYTHING, &both]).denial(), "forbidden by policy1.1");
 }
 
 #[test]
 fn a_policy_that_fails_denies_what_another_permits() {
     let failing = r#"permit(principal, action, resource) when { context.arg_n };"#;
-    assert!(Question::of([EVERYTHING, failing]).fails());
+    assert!(Request::of([EVERYTHING, failing]).fails());
     let elsewhere = r#"permit(principal, action, resource == Tool::"other") when { context.arg_n };"#;
-    assert!(Question::of([EVERYTHING, elsewhere]).passes(), "it is not evaluated");
+    assert!(Request::of([EVERYTHING, elsewhere]).is_allowed(), "it is not evaluated");
 }
 
 #[test]
 fn a_caller_without_a_subject_is_denied() {
-    let question = Question { subject: "", ..Question::of([EVERYTHING]) };
-    assert_eq!(question.decision(), Decision::Deny(Denial::NoSubject));
+    let request = Request { subject: "", ..Request::of([EVERYTHING]) };
+    assert_eq!(request.decision(), Decision::Deny(Denial::NoSubject));
 }
 
 #[test]
 fn hints_of_a_tool_are_attributes_if_the_server_gave_them() {
     let hints = Hints { read_only: Some(true), destructive: Some(false), ..Hints::default() };
-    let ask = |condition: &str| Question { hints, ..Question::when(condition) };
-    assert!(ask("resource.readOnlyHint && !resource.destructiveHint").passes());
-    assert!(ask("resource has idempotentHint || resource has openWorldHint").denial().contains("no policy"));
-    assert!(ask("resource.openWorldHint").fails());
-    assert!(!ask("resource.readOnlyHint").on(Action::GetPrompt, "p").passes(), "only tools have hints");
+    let request = |condition: &str| Request { hints, ..Request::when(condition) };
+    assert!(request("resource.readOnlyHint && !resource.destructiveHint").is_allowed());
+    assert!(
+        request("resource has idempotentHint || resource has openWorldHint").denial().contains("no policy")
+    );
+    assert!(request("resource.openWorldHint").fails());
+    assert!(
+        !request("resource.readOnlyHint").on(Action::GetPrompt, "p").is_allowed(),
+        "only tools have hints"
+    );
 }
 
 #[test]
@@ -164,9 +169,9 @@ fn entities_of_the_document_extend_those_of_the_request() {
         r#"action in Action::"change" && action.operation == "call_tool""#,
         r#"resource in Zone::"dmz" && MCP::"web".open"#,
     ] {
-        let question = Question { hints, ..Question::when(condition) }.entities(entities.clone());
-        let question = question.claims(json!({"groups": ["dev"], "team": "x"}));
-        assert!(question.passes(), "{condition}: {:?}", question.decision());
+        let request = Request { hints, ..Request::when(condition) }.entities(entities.clone());
+        let request = request.claims(json!({"groups": ["dev"], "team": "x"}));
+        assert!(request.is_allowed(), "{condition}: {:?}", request.decision());
     }
 }
 
@@ -174,9 +179,9 @@ fn entities_of_the_document_extend_those_of_the_request() {
 fn a_request_that_contradicts_the_entities_is_denied() {
     let entities =
         json!([{"uid": {"type": "MCP", "id": "web"}, "parents": [{"type": "Tool", "id": "search"}]}]);
-    let question = Question::of([EVERYTHING]).entities(entities);
-    assert_eq!(question.decision(), Decision::Deny(Denial::Contradictory));
-    let mut itself = Question::of([EVERYTHING]).claims(json!({"groups": ["alice"]}));
+    let request = Request::of([EVERYTHING]).entities(entities);
+    assert_eq!(request.decision(), Decision::Deny(Denial::Contradictory));
+    let mut itself = Request::of([EVERYTHING]).claims(json!({"groups": ["alice"]}));
     itself.cedar.group_entity_type = "Client".into();
     assert_eq!(itself.decision(), Decision::Deny(Denial::Contradictory));
 }
@@ -194,7 +199,7 @@ fn repeated_decisions_for_a_subject_equal_single_ones() {
         for name in ["search", "admin-reset", "fetch"] {
             for arguments in [None, Some(json!({"dry": true})), Some(json!({"dry": false}))] {
                 let (resource, arguments) = (Resource::new(name), arguments.as_ref().map(object));
-                let often = subject.may(Action::CallTool, &resource, arguments);
+                let often = subject.decide(Action::CallTool, &resource, arguments);
                 assert_eq!(often, authorizer.decide(&principal, Action::CallTool, &resource, arguments));
                 let dry = arguments.is_some_and(|arguments| arguments["dry"] == true);
                 let dev = !claims["groups"].is_null() && !name.starts_with("admin");

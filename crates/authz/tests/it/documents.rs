@@ -110,7 +110,7 @@ fn the_quote_of_a_long_policy_is_truncated() {
 }
 
 #[test]
-fn a_document_without_a_policy_is_refused() {
+fn a_document_without_a_policy_is_rejected() {
     let error = check(&Cedar::default()).unwrap_err();
     assert_eq!(error.to_string(), "policies: write at least one policy: what none permits is denied");
 }

@@ -10,7 +10,7 @@ pub(crate) fn cedar<const N: usize>(policies: [&str; N]) -> Cedar {
 }
 
 /// A request. By default: alice calls the tool `search` of the server `web`.
-pub(crate) struct Question {
+pub(crate) struct Request {
     pub(crate) cedar: Cedar,
     pub(crate) subject: &'static str,
     pub(crate) claims: Value,
@@ -20,7 +20,7 @@ pub(crate) struct Question {
     pub(crate) arguments: Option<Value>,
 }
 
-impl Question {
+impl Request {
     pub(crate) fn of<const N: usize>(policies: [&str; N]) -> Self {
         Self {
             cedar: cedar(policies),
@@ -62,7 +62,7 @@ impl Question {
         authorizer.decide(&principal, self.action, &resource, self.arguments.as_ref().map(object))
     }
 
-    pub(crate) fn passes(&self) -> bool {
+    pub(crate) fn is_allowed(&self) -> bool {
         self.decision().is_allowed()
     }
 

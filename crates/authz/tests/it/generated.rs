@@ -82,17 +82,17 @@ proptest! {
         let decide = |policies: Vec<String>| {
             let authorizer = Authorizer::new(&skep_authz::Cedar { policies, ..cedar([]) }, "s").unwrap();
             let decision = authorizer.decide(&principal, action, &resource, arguments.as_ref());
-            let again = authorizer.subject(&principal).may(action, &resource, arguments.as_ref());
+            let again = authorizer.subject(&principal).decide(action, &resource, arguments.as_ref());
             assert_eq!(decision, again);
             decision
         };
         let alone: Vec<Decision> = policies.iter().map(|policy| decide(vec![policy.clone()])).collect();
         let permitted = alone.iter().any(Decision::is_allowed);
-        let refused = |decision: &Decision| {
+        let denies = |decision: &Decision| {
             matches!(decision, Decision::Deny(denial) if *denial != Denial::NotPermitted)
         };
         // A request passes exactly if one permits it, and none forbids it or fails.
-        let expected = permitted && !alone.iter().any(refused);
+        let expected = permitted && !alone.iter().any(denies);
         prop_assert_eq!(decide(policies.clone()).is_allowed(), expected, "{:?}", alone);
         prop_assert!(!expected || !subject.is_empty());
         for (policy, decision) in policies.iter().zip(&alone) {
@@ -101,7 +101,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_is_a_policy_or_is_refused_in_one_line(text in ".{0,200}", more in "[(\\[{})\\]\"/; a-z.!&|=]{0,200}") {
+    fn a_text_is_a_policy_or_is_rejected_in_one_line(text in ".{0,200}", more in "[(\\[{})\\]\"/; a-z.!&|=]{0,200}") {
         for text in [text, more.clone(), format!("permit(principal, action, resource) when {{ {more} }};")] {
             if let Err(error) = check(&cedar([&text])) {
                 let message = error.to_string();
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn entities_are_read_or_refused(entities in json_value(), attributes in json_value()) {
+    fn entities_are_read_or_rejected(entities in json_value(), attributes in json_value()) {
         let entity = json!([{"uid": {"type": "Tool", "id": "a"}, "attrs": attributes}]);
         for entities in [entities, entity] {
             let cedar = skep_authz::Cedar {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use skep_authz::{Action, check};
 
-use crate::fixture::{EVERYTHING, Question, cedar};
+use crate::fixture::{EVERYTHING, Request, cedar};
 
 #[test]
 fn an_id_is_only_ever_an_id() {
@@ -22,25 +22,27 @@ fn an_id_is_only_ever_an_id() {
         "'; drop table",
         &"x".repeat(100_000),
     ] {
-        let only = Question::of([r#"permit(principal, action, resource == Tool::"search");"#]);
+        let only = Request::of([r#"permit(principal, action, resource == Tool::"search");"#]);
         assert_eq!(only.on(Action::CallTool, id).denial(), "no policy permits it");
-        let same = Question::when("resource.name == context.arg_name");
-        assert!(same.arguments(json!({"name": id})).on(Action::CallTool, id).passes(), "{id:?}");
+        let same = Request::when("resource.name == context.arg_name");
+        assert!(same.arguments(json!({"name": id})).on(Action::CallTool, id).is_allowed(), "{id:?}");
         let claims = json!({"sub": id, "groups": [id]});
-        assert!(Question::when("principal.claim_sub == context.claim_sub").claims(claims.clone()).passes());
-        assert!(!Question::when(r#"principal in THVGroup::"admin""#).claims(claims).passes());
+        assert!(
+            Request::when("principal.claim_sub == context.claim_sub").claims(claims.clone()).is_allowed()
+        );
+        assert!(!Request::when(r#"principal in THVGroup::"admin""#).claims(claims).is_allowed());
     }
 }
 
 #[test]
 fn names_of_claims_and_arguments_are_only_ever_names() {
     let arguments = json!({"": "a", "\"": "b", "a.b": "c", "__entity": "d", "__extn": "e", "é\n": "f"});
-    assert!(Question::of([EVERYTHING]).arguments(arguments.clone()).claims(arguments.clone()).passes());
-    let question = Question::when(r#"context["arg_a.b"] == "c" && context.arg___entity == "d""#);
-    assert!(question.arguments(arguments).passes());
+    assert!(Request::of([EVERYTHING]).arguments(arguments.clone()).claims(arguments.clone()).is_allowed());
+    let request = Request::when(r#"context["arg_a.b"] == "c" && context.arg___entity == "d""#);
+    assert!(request.arguments(arguments).is_allowed());
     // Cedar's own JSON uses these for references and calls. Here they are data.
     let claims = json!({"ref": {"__entity": {"type": "Client", "id": "root"}}});
-    assert!(Question::when("principal.claim_ref.__entity.id == \"root\"").claims(claims).passes());
+    assert!(Request::when("principal.claim_ref.__entity.id == \"root\"").claims(claims).is_allowed());
 }
 
 #[test]
@@ -49,12 +51,12 @@ fn deep_and_large_input_is_safe() {
         .fold(json!(1), |value, level| if level % 2 == 0 { json!([value]) } else { json!({"a": value}) });
     let wide: Value = (0..10_000).map(|index| json!(format!("group-{index}"))).collect();
     let claims = json!({"deep": deep, "groups": wide});
-    assert!(Question::of([EVERYTHING]).claims(claims.clone()).arguments(json!({"deep": deep})).passes());
-    assert!(Question::when(r#"principal in THVGroup::"group-9999""#).claims(claims).passes());
+    assert!(Request::of([EVERYTHING]).claims(claims.clone()).arguments(json!({"deep": deep})).is_allowed());
+    assert!(Request::when(r#"principal in THVGroup::"group-9999""#).claims(claims).is_allowed());
 }
 
 #[test]
-fn a_policy_that_nests_too_deep_is_refused_before_it_is_parsed() {
+fn a_policy_that_nests_too_deep_is_rejected_before_it_is_parsed() {
     let policy = |condition: String| format!("permit(principal, action, resource) when {{ {condition} }};");
     let nested = |depth: usize| {
         [
@@ -83,13 +85,13 @@ fn a_policy_that_nests_too_deep_is_refused_before_it_is_parsed() {
 }
 
 #[test]
-fn a_policy_that_is_too_long_is_refused_and_one_that_is_long_is_decided() {
+fn a_policy_that_is_too_long_is_rejected_and_one_that_is_long_is_decided() {
     let one_of = |count: usize| {
         let names: Vec<_> = (0..count).map(|index| format!("resource.name == \"tool-{index}\"")).collect();
         names.join(" || ")
     };
-    let last = Question::when(&one_of(900)).on(Action::CallTool, "tool-899");
-    assert!(last.passes(), "{:?}", last.decision());
+    let last = Request::when(&one_of(900)).on(Action::CallTool, "tool-899");
+    assert!(last.is_allowed(), "{:?}", last.decision());
     for condition in [one_of(2_000), vec!["1"; 100_000].join("+"), format!("context{}", ".a".repeat(100_000))]
     {
         let policy = format!("permit(principal, action, resource) when {{ {condition} }};");
@@ -99,7 +101,7 @@ fn a_policy_that_is_too_long_is_refused_and_one_that_is_long_is_decided() {
     let names: Vec<_> = (0..5_000).map(|index| format!("\"tool-{index}\"")).collect();
     let set = format!("[{}].contains(resource.name)", names.join(", "));
     assert!(
-        Question::when(&set).on(Action::CallTool, "tool-4999").passes(),
+        Request::when(&set).on(Action::CallTool, "tool-4999").is_allowed(),
         "a set may be as long as it likes"
     );
 }
@@ -110,18 +112,18 @@ fn brackets_in_strings_and_comments_do_not_count() {
     let policy = format!(
         "// {brackets}\npermit(principal, action, resource) when {{ resource.name != \"{brackets}\\\"{brackets}\" }};"
     );
-    assert!(Question::of([&policy]).passes());
+    assert!(Request::of([&policy]).is_allowed());
 }
 
 #[test]
 fn many_policies_in_one_text_are_measured_one_by_one() {
     let policies = r#"permit(principal, action, resource) when { resource.name == "search" };"#.repeat(500);
-    assert!(Question::of([&policies]).passes());
+    assert!(Request::of([&policies]).is_allowed());
 }
 
 #[test]
 fn entities_that_nest_as_deep_as_json_may_are_read() {
     let value = (0..100).fold(json!("x"), |value, _| json!({ "a": value }));
     let entities = json!([{"uid": {"type": "Tool", "id": "search"}, "attrs": {"deep": value}}]);
-    assert!(Question::when("resource.deep has a").entities(entities).passes());
+    assert!(Request::when("resource.deep has a").entities(entities).is_allowed());
 }

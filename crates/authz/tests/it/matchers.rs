@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
-use skep_authz::{Matcher, NoMatch};
+use skep_authz::{EvaluationError, Matcher};
 
 fn claims() -> Value {
     json!({
@@ -12,14 +12,14 @@ fn claims() -> Value {
     })
 }
 
-fn evaluate(text: &str) -> Result<bool, NoMatch> {
+fn evaluate(text: &str) -> Result<bool, EvaluationError> {
     let matcher = Matcher::compile(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     let answer = matcher.evaluate(claims().as_object().unwrap());
     assert_eq!(matcher.matches(claims().as_object().unwrap()), answer == Ok(true), "{text}");
     answer
 }
 
-fn refusal(text: &str) -> String {
+fn compile_error(text: &str) -> String {
     Matcher::compile(text).err().unwrap_or_else(|| panic!("{text} is taken")).to_string()
 }
 
@@ -60,15 +60,15 @@ fn a_failed_evaluation_is_no_match_and_its_reason_has_no_value_of_a_claim() {
     for (text, expected) in [
         (
             "claims.missing == 1",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         (
             "claims[claims.email]",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         (
             "claims.groups[9] == ''",
-            "a claim, or a part of one, that it reads is not there: test for it by has()",
+            "a claim, or a part of one, that it reads is missing: test for it with has()",
         ),
         ("claims.sub", "it is a text, and neither true nor false"),
         ("claims.groups", "it is a list, and neither true nor false"),
@@ -93,7 +93,7 @@ fn a_failed_evaluation_is_no_match_and_its_reason_has_no_value_of_a_claim() {
 }
 
 #[test]
-fn an_invalid_expression_is_refused_with_its_position() {
+fn an_invalid_expression_is_rejected_with_its_position() {
     for (text, expected) in [
         ("", "line 1, column 1, after ``: mismatched input '<EOF>' expecting expression"),
         (
@@ -107,12 +107,12 @@ fn an_invalid_expression_is_refused_with_its_position() {
         ("claims.sub == 'ann", "line 1, column 15, at `'ann`: unterminated string literal"),
         ("claims.?sub == 'ann'", "line 1, column 7, at `.?sub == 'ann'`: unsupported syntax '.?'"),
     ] {
-        assert_eq!(refusal(text), expected, "{text}");
+        assert_eq!(compile_error(text), expected, "{text}");
     }
 }
 
 #[test]
-fn an_expression_that_never_matches_is_refused() {
+fn an_expression_that_never_matches_is_rejected() {
     for (text, expected) in [
         ("claim.sub == 'ann'", "\"claim\" is not known: the only name is claims"),
         ("claims.groups.exists(g, h == 'x')", "\"h\" is not known: the only name is claims"),
@@ -133,12 +133,12 @@ fn an_expression_that_never_matches_is_refused() {
             "it has more than 2 loops within each other: write it flatter",
         ),
     ] {
-        assert!(refusal(text).starts_with(expected), "{text}: {}", refusal(text));
+        assert!(compile_error(text).starts_with(expected), "{text}: {}", compile_error(text));
     }
 }
 
 #[test]
-fn a_hostile_text_is_refused_without_a_crash() {
+fn a_hostile_text_is_rejected_without_a_crash() {
     // On the stack of a worker, or a smaller one.
     let hostile = || {
         for unit in [
@@ -179,7 +179,7 @@ fn a_hostile_text_is_refused_without_a_crash() {
                 matcher.matches(claims().as_object().unwrap());
             }
         }
-        assert_eq!(refusal(&" ".repeat(4_097)), "it is 4097 bytes long: write at most 4096");
+        assert_eq!(compile_error(&" ".repeat(4_097)), "it is 4097 bytes long: write at most 4096");
     };
     std::thread::Builder::new().stack_size(256 << 10).spawn(hostile).unwrap().join().unwrap();
 }
@@ -190,11 +190,11 @@ fn long_conditions_are_fine() {
     assert_eq!(evaluate(&any), Ok(false));
     let sum = vec!["1"; 200].join("+");
     assert_eq!(evaluate(&format!("{sum} == 200")), Ok(true));
-    let mended = "it nests deeper than 256 operators: write it shorter";
-    assert_eq!(refusal(&format!("{} == 1", vec!["1"; 300].join("+"))), mended);
-    assert_eq!(refusal(&format!("claims{} == 1", ".a".repeat(300))), mended);
+    let expected = "it nests deeper than 256 operators: write it shorter";
+    assert_eq!(compile_error(&format!("{} == 1", vec!["1"; 300].join("+"))), expected);
+    assert_eq!(compile_error(&format!("claims{} == 1", ".a".repeat(300))), expected);
     let brackets = format!("{}claims.a{}", "[0 < ".repeat(70), "]".repeat(70));
-    assert_eq!(refusal(&brackets), "it nests deeper than 64 levels: write it flatter");
+    assert_eq!(compile_error(&brackets), "it nests deeper than 64 levels: write it flatter");
 }
 
 fn token() -> impl Strategy<Value = String> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::Question;
+use crate::fixture::Request;
 
 #[test]
 fn claims_keep_their_type_in_the_principal_and_in_the_context() {
@@ -23,12 +23,12 @@ fn claims_keep_their_type_in_the_principal_and_in_the_context() {
         r#"["claim_https://x.example/y"] == "z""#,
     ] {
         for variable in ["principal", "context"] {
-            let question = Question::when(&format!("{variable}{condition}")).claims(claims.clone());
-            assert!(question.passes(), "{variable}{condition}: {:?}", question.decision());
+            let request = Request::when(&format!("{variable}{condition}")).claims(claims.clone());
+            assert!(request.is_allowed(), "{variable}{condition}: {:?}", request.decision());
         }
     }
     for absent in ["context has claim_nothing", "context.claim_address has zip", "resource has claim_sub"] {
-        assert!(!Question::when(absent).claims(claims.clone()).passes(), "{absent}");
+        assert!(!Request::when(absent).claims(claims.clone()).is_allowed(), "{absent}");
     }
 }
 
@@ -49,13 +49,13 @@ fn simple_arguments_are_values_and_others_are_present() {
         r#"["arg_city"] like "B*""#,
     ] {
         for variable in ["context", "resource"] {
-            let question = Question::when(&format!("{variable}{condition}")).arguments(arguments.clone());
-            assert!(question.passes(), "{variable}{condition}: {:?}", question.decision());
+            let request = Request::when(&format!("{variable}{condition}")).arguments(arguments.clone());
+            assert!(request.is_allowed(), "{variable}{condition}: {:?}", request.decision());
         }
     }
     for absent in ["arg_list", "arg_object", "arg_null", "arg_city_present", "city"] {
-        let question = Question::when(&format!("context has {absent}")).arguments(arguments.clone());
-        assert!(!question.passes(), "{absent}");
+        let request = Request::when(&format!("context has {absent}")).arguments(arguments.clone());
+        assert!(!request.is_allowed(), "{absent}");
     }
 }
 
@@ -66,7 +66,7 @@ fn arguments_cannot_replace_what_a_resource_is() {
     for condition in
         [r#"resource.name == "search""#, r#"resource.operation == "call""#, "!(resource has readOnlyHint)"]
     {
-        assert!(Question::when(condition).arguments(arguments.clone()).passes(), "{condition}");
+        assert!(Request::when(condition).arguments(arguments.clone()).is_allowed(), "{condition}");
     }
 }
 
@@ -76,7 +76,7 @@ fn a_number_that_is_not_a_decimal_exists_and_cannot_be_ordered() {
         { context has arg_n && context.arg_n.greaterThan(decimal("100.0")) };"#;
     for number in [json!(100.00001), json!(1e300), json!(u64::MAX), json!(i64::MIN), json!(0.00001)] {
         let arguments = json!({ "n": number });
-        let limited = Question::of([crate::fixture::EVERYTHING, forbid]).arguments(arguments.clone());
+        let limited = Request::of([crate::fixture::EVERYTHING, forbid]).arguments(arguments.clone());
         assert!(limited.fails(), "{number}: {:?}", limited.decision());
         for (condition, passes) in [
             ("context has arg_n", true),
@@ -85,13 +85,13 @@ fn a_number_that_is_not_a_decimal_exists_and_cannot_be_ordered() {
             (r#"[decimal("100.0")].contains(context.arg_n)"#, false),
             (&format!("context.arg_n.number == {:?}", number.to_string()), true),
         ] {
-            let question = Question::when(condition).arguments(arguments.clone());
-            assert_eq!(question.passes(), passes, "{number} {condition}");
+            let request = Request::when(condition).arguments(arguments.clone());
+            assert_eq!(request.is_allowed(), passes, "{number} {condition}");
         }
         for ordered in
             ["context.arg_n < 5", "context.arg_n like \"1*\"", "context.arg_n.lessThan(decimal(\"5.0\"))"]
         {
-            assert!(Question::when(ordered).arguments(arguments.clone()).fails(), "{number} {ordered}");
+            assert!(Request::when(ordered).arguments(arguments.clone()).fails(), "{number} {ordered}");
         }
     }
 }
@@ -103,10 +103,10 @@ fn groups_come_from_the_first_claim_that_is_a_list() {
             .into_iter()
             .filter(|group| {
                 let condition = format!("principal in THVGroup::{group:?}");
-                let mut question = Question::when(&condition).claims(claims.clone());
-                question.cedar.group_claim_name = group_claim.into();
-                question.cedar.role_claim_name = role_claim.into();
-                question.passes()
+                let mut request = Request::when(&condition).claims(claims.clone());
+                request.cedar.group_claim_name = group_claim.into();
+                request.cedar.role_claim_name = role_claim.into();
+                request.is_allowed()
             })
             .collect::<String>()
     };
@@ -136,10 +136,10 @@ fn groups_come_from_the_first_claim_that_is_a_list() {
 
 #[test]
 fn groups_may_be_of_another_type() {
-    let mut question = Question::when(r#"principal in Team::"a""#).claims(json!({"groups": ["a"]}));
-    assert!(!question.passes());
-    question.cedar.group_entity_type = "Team".into();
-    assert!(question.passes());
+    let mut request = Request::when(r#"principal in Team::"a""#).claims(json!({"groups": ["a"]}));
+    assert!(!request.is_allowed());
+    request.cedar.group_entity_type = "Team".into();
+    assert!(request.is_allowed());
 }
 
 #[test]
@@ -151,25 +151,25 @@ fn a_multi_valued_claim_is_a_string_and_a_set() {
             r#"context.claimset_scope.contains("read")"#,
             r#"context.claim_scope like "*write*""#,
         ] {
-            let mut question = Question::when(condition).claims(json!({"scope": scope, "other": ["x"]}));
-            question.cedar.multi_valued_claims = vec!["scope".into(), "absent".into()];
-            assert!(question.passes(), "{condition}: {:?}", question.decision());
+            let mut request = Request::when(condition).claims(json!({"scope": scope, "other": ["x"]}));
+            request.cedar.multi_valued_claims = vec!["scope".into(), "absent".into()];
+            assert!(request.is_allowed(), "{condition}: {:?}", request.decision());
         }
     }
-    let mut number = Question::when(r#"principal.claim_scope == decimal("1.0")"#).claims(json!({"scope": 1}));
+    let mut number = Request::when(r#"principal.claim_scope == decimal("1.0")"#).claims(json!({"scope": 1}));
     number.cedar.multi_valued_claims = vec!["scope".into()];
-    assert!(number.passes(), "what has no several values stays as it is");
+    assert!(number.is_allowed(), "a claim that has one value is unchanged");
 }
 
 #[test]
 fn values_nested_deeper_than_ten_levels_are_omitted() {
     let nested = |levels: usize| (0..levels).fold(json!("x"), |value, _| json!({ "a": value }));
     let path = |levels: usize| format!("principal.claim_deep{}", ".a".repeat(levels));
-    let ask = |levels: usize| {
-        Question::when(&format!("{} == \"x\"", path(levels))).claims(json!({"deep": nested(levels)}))
+    let request = |levels: usize| {
+        Request::when(&format!("{} == \"x\"", path(levels))).claims(json!({"deep": nested(levels)}))
     };
-    assert!(ask(10).passes());
-    assert!(ask(11).fails());
+    assert!(request(10).is_allowed());
+    assert!(request(11).fails());
     let above = format!("{} == {{}}", path(10));
-    assert!(Question::when(&above).claims(json!({"deep": nested(11)})).passes());
+    assert!(Request::when(&above).claims(json!({"deep": nested(11)})).is_allowed());
 }

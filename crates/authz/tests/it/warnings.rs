@@ -92,9 +92,9 @@ fn a_condition_that_is_never_true_is_warned_about() {
             "principal.claim_age == 18",
             "principal.claim_age never equals 18, as numbers are decimals: use principal.claim_age == decimal(\"18.0\")",
         ),
-        ("context.user == \"a\"", "context.user is never there, and to read it denies the request"),
-        ("principal.email == \"a\"", "principal.email is never there, and to read it denies the request"),
-        ("resource.owner == \"a\"", "resource.owner is never there, and to read it denies the request"),
+        ("context.user == \"a\"", "context.user never exists, and reading it denies the request"),
+        ("principal.email == \"a\"", "principal.email never exists, and reading it denies the request"),
+        ("resource.owner == \"a\"", "resource.owner never exists, and reading it denies the request"),
         (
             "context.arg_a == \"b\"",
             "it reads context.arg_a without `context has arg_a`: requests without that argument are denied, and the items of lists have none",

@@ -98,8 +98,8 @@ impl Drop for Line {
         let Self { about, started, method, path, status, bytes } = self;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         about.during(|| match status.map(|status| status.as_u16()) {
-            Some(status) => debug!(method, path, status, bytes, duration_ms, "answered"),
-            None => debug!(method, path, duration_ms, "nobody waits for the answer any more"),
+            Some(status) => debug!(method, path, status, bytes, duration_ms, "request completed"),
+            None => debug!(method, path, duration_ms, "client disconnected before the response"),
         });
     }
 }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_taken_over_if_it_is_short_and_plain() {
+    fn a_client_s_request_id_is_used_if_it_is_short_and_plain() {
         let of = |values: &[&str]| {
             let mut headers = HeaderMap::new();
             for value in values {

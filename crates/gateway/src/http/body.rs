@@ -69,7 +69,7 @@ impl Body {
 }
 
 impl Observed {
-    fn saw(&mut self, data: &[u8]) {
+    fn record(&mut self, data: &[u8]) {
         let Some(end) = &mut self.end else { return };
         end.bytes += data.len() as u64;
         let room = self.wanted.saturating_sub(end.prefix.len());
@@ -108,7 +108,7 @@ impl HttpBody for Body {
                 if let Poll::Ready(Some(Ok(frame))) = &polled
                     && let Some(data) = frame.data_ref()
                 {
-                    observed.saw(data);
+                    observed.record(data);
                 }
                 polled
             }

@@ -32,7 +32,7 @@ fn is_utf8_json(type_: &str) -> bool {
     let mut parts = type_.split(';').map(|part| part.trim().to_ascii_lowercase());
     let name = parts.next().unwrap_or_default();
     let json = name == "application/json" || (name.starts_with("application/") && name.ends_with("+json"));
-    // Wherever a parser could find the parameter, also within quotes.
+    // Wherever a parser could read the parameter, also within quotes.
     let mut charsets = parts.filter(|part| part.starts_with("charset"));
     json && charsets.all(|charset| {
         let value = charset.split_once('=').map(|(_, value)| value.trim().trim_matches('"'));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_json_in_utf8_for_everybody() {
+    fn every_server_reads_a_message_as_json_in_utf8() {
         let of = |values: &[&str]| is_plain_json(&headers(header::CONTENT_TYPE, values));
         for good in [
             &[][..],
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_is_not_as_it_is() {
+    fn a_compressed_body_is_not_unencoded() {
         let of = |values: &[&str]| is_unencoded(&headers(header::CONTENT_ENCODING, values));
         assert!(of(&[]) && of(&["identity"]) && of(&["Identity, "]));
         for wrong in [&["gzip"][..], &["identity, gzip"], &["identity", "br"], &["x-unknown"]] {

@@ -1,4 +1,4 @@
-//! Responses of the proxy's own.
+//! Responses that the proxy creates itself.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};

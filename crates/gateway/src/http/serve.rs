@@ -64,8 +64,8 @@ pub async fn serve<S: Service>(
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // One that is gone before it was accepted, or a file too many: the next may do better.
-                    warn!(%error, "a connection cannot be accepted");
+                    // It was closed before it was accepted, or there are too many open files: the next may succeed.
+                    warn!(%error, "failed to accept a connection");
                     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                     continue;
                 }
@@ -83,23 +83,23 @@ pub async fn serve<S: Service>(
             let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), responder));
             let served = async move {
                 if let Err(error) = connection.await {
-                    debug!(%error, "a connection ended early");
+                    debug!(%error, "a connection ended with an error");
                 }
                 drop(place);
             };
             served.instrument(span)
         };
         if let Err(error) = workers.serve(stream, served) {
-            warn!(%error, "a connection cannot be served");
+            warn!(%error, "failed to serve a connection");
         }
     }
     drop(listener);
     service.close_streams();
     if tokio::time::timeout(limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
-        info!("some requests did not end in time");
+        info!("timeout waiting for requests in flight");
     }
     if service.stop() && tokio::time::timeout(limits::END_TIME, &mut running).await.is_err() {
-        warn!("the server did not end in time");
+        warn!("timeout waiting for the server to stop");
     }
     running.abort();
     service.flush().await;

@@ -1,4 +1,4 @@
-//! Whom a session belongs to. No other caller may use it, even one that knows its id.
+//! The owner of a session. No other caller may use it, even one that knows its id.
 
 use sha2::{Digest, Sha256};
 
@@ -15,10 +15,10 @@ impl Owner {
 
     /// The owner of sessions of this caller.
     pub fn of(identity: Option<&Identity>) -> Self {
-        identity.filter(|who| !who.is_local).map_or(Self::ANONYMOUS, Self::who)
+        identity.filter(|identity| !identity.is_local).map_or(Self::ANONYMOUS, Self::digest)
     }
 
-    fn who(identity: &Identity) -> Self {
+    fn digest(identity: &Identity) -> Self {
         let issuer = identity.claims.get("iss").and_then(serde_json::Value::as_str).unwrap_or_default();
         let mut digest = Sha256::new();
         // With its length, so that no letters can move from the one to the other.
@@ -50,7 +50,7 @@ mod tests {
         let mut identity = Identity::local();
         identity.subject = subject.into();
         identity.claims.insert("iss".into(), issuer.into());
-        Owner::who(&identity)
+        Owner::digest(&identity)
     }
 
     #[test]
@@ -65,12 +65,12 @@ mod tests {
     }
 
     #[test]
-    fn a_text_stands_for_one_owner_and_does_not_name_them() {
+    fn a_text_identifies_one_owner_and_does_not_name_them() {
         let ada = owner("https://a", "ada");
         assert_eq!(Owner::from_text(&ada.to_text()), Some(ada));
         assert_eq!(Owner::from_text(&Owner::ANONYMOUS.to_text()), Some(Owner::ANONYMOUS));
         assert!(!ada.to_text().contains("ada"));
-        for text in ["", "ada", "nobody"] {
+        for text in ["", "ada", "not hex"] {
             assert_eq!(Owner::from_text(text), None, "{text}");
         }
     }

@@ -10,7 +10,7 @@ use skep_mcp::{
 };
 use tracing::{Level, enabled};
 
-use super::{Call, RequestMetrics};
+use super::{ParsedMessage, RequestMetrics};
 use crate::{
     body::Share,
     context::request_context,
@@ -38,7 +38,7 @@ pub struct Exchange {
     /// The address of the client.
     pub peer: SocketAddr,
     /// The message that the body holds, if it holds one.
-    pub call: Option<Call>,
+    pub message: Option<ParsedMessage>,
     /// The caller, once it is known.
     pub identity: Option<Arc<Identity>>,
     /// What is measured of it, if anything is.
@@ -48,7 +48,7 @@ pub struct Exchange {
 impl Exchange {
     /// The id that a response must carry.
     pub fn id(&self) -> Option<Id<'_>> {
-        self.call.as_ref().and_then(Call::id)
+        self.message.as_ref().and_then(ParsedMessage::id)
     }
 
     /// Whose session a request of this caller may use.
@@ -56,13 +56,13 @@ impl Exchange {
         Owner::of(self.identity.as_deref())
     }
 
-    /// Adds to the log lines of the request what it describe for, now that its message has been parsed.
+    /// Adds the method and the tool to the log lines of the request, now that its message has been parsed.
     pub fn describe(&self) {
-        let Some(call) = self.call.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
-        let target = call.target.as_deref().unwrap_or_default();
-        let tool = (call.method == Some(McpMethod::ToolsCall)).then(|| truncate(target).into_owned());
+        let Some(message) = self.message.as_ref().filter(|_| enabled!(Level::DEBUG)) else { return };
+        let target = message.target.as_deref().unwrap_or_default();
+        let tool = (message.method == Some(McpMethod::ToolsCall)).then(|| truncate(target).into_owned());
         if let Some(context) = request_context() {
-            context.describe(truncate(&call.method_name).into_owned(), tool);
+            context.describe(truncate(&message.method_name).into_owned(), tool);
         }
     }
 
@@ -80,8 +80,8 @@ impl Exchange {
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let call = Call::of(&headers, &body)?;
-        if !call.is_initialize() || call.id.is_none() || call.era != Era::Legacy {
+        let message = ParsedMessage::of(&headers, &body)?;
+        if !message.is_initialize() || message.id.is_none() || message.era != Era::Legacy {
             return Err(Rejection::Session);
         }
         Ok(Self {
@@ -93,7 +93,7 @@ impl Exchange {
             is_changed: false,
             share: self.share.another(),
             peer: self.peer,
-            call: Some(call),
+            message: Some(message),
             identity: None,
             metrics: None,
         })
@@ -106,9 +106,9 @@ impl Exchange {
     }
 
     fn replace(&mut self, body: Bytes, parsed: OwnedEnvelope) -> Result<(), Rejection> {
-        self.call = Some(match &self.call {
-            Some(call) => call.replaced(&self.headers, parsed)?,
-            None => Call::of(&self.headers, &body)?,
+        self.message = Some(match &self.message {
+            Some(message) => message.replaced(&self.headers, parsed)?,
+            None => ParsedMessage::of(&self.headers, &body)?,
         });
         self.body = body;
         self.is_changed = true;

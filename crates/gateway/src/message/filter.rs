@@ -21,8 +21,8 @@ use crate::{
 
 /// What a middleware does with each message of a response.
 pub trait MessageFilter: Send + Sync + 'static {
-    /// What must be queried elsewhere before the message can be filtered, if anything must.
-    fn asks<'a>(&'a self, _message: &'a [u8], _envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
+    /// Fetches what the message cannot be filtered without, if there is anything.
+    fn prepare<'a>(&'a self, _message: &'a [u8], _envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
         None
     }
 
@@ -34,7 +34,7 @@ pub trait MessageFilter: Send + Sync + 'static {
 pub type Filters = Vec<Box<dyn MessageFilter>>;
 
 /// The response with every message in it filtered.
-pub async fn filtered(
+pub async fn filter(
     response: Response<Body>,
     filters: Filters,
     budget: &Budget,
@@ -45,14 +45,14 @@ pub async fn filtered(
     }
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
-        return Ok(Response::from_parts(parts, events::mapped(body, Judged(filters))));
+        return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters))));
     }
     let (bytes, share) =
         body::read_counted(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
             ReadError::Exhausted => Rejection::Unavailable("memory"),
             ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
         })?;
-    // An empty body has nothing to leave out.
+    // An empty body has nothing to filter.
     if bytes.is_empty() {
         return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
     }
@@ -87,8 +87,8 @@ async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Rej
             None => (message, parsed),
             Some(changed) => (&**changed, Envelope::parse(changed).map_err(|_| Rejection::Internal)?),
         };
-        if let Some(asking) = filter.asks(current, &envelope) {
-            asking.await;
+        if let Some(prepared) = filter.prepare(current, &envelope) {
+            prepared.await;
         }
         let next = match filter.message(current, &envelope)? {
             Cow::Borrowed(_) => None,
@@ -102,9 +102,9 @@ async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Rej
 }
 
 /// Each event as the caller may see it. A message that may not be seen is replaced by an error.
-struct Judged(Filters);
+struct FilteredEvents(Filters);
 
-impl EventMap for Judged {
+impl EventMap for FilteredEvents {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
         let sse::Frame::Event(event) = frame else { return None };
         // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
@@ -112,7 +112,7 @@ impl EventMap for Judged {
         let data = event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))?;
         match apply(&self.0, data).await {
             Ok(changed) => Some(event.with_data(&changed?)),
-            Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::glimpsed(data)))),
+            Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::of_rejected(data)))),
         }
     }
 }

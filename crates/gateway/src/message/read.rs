@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use skep_mcp::{Id, Rejection};
 
-use super::{Call, Exchange};
+use super::{Exchange, ParsedMessage};
 use crate::{
     body::{self, Budget, ReadError},
     http::{ErrorResponse, content_type, response},
@@ -20,7 +20,7 @@ pub async fn read(
     peer: SocketAddr,
     body_limit: usize,
     budget: &Budget,
-    parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<Call, Rejection>,
+    parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<ParsedMessage, Rejection>,
 ) -> Result<Exchange, ErrorResponse> {
     let started = Instant::now();
     let (parts, incoming) = request.into_parts();
@@ -38,14 +38,14 @@ pub async fn read(
     if !body.is_empty() && parts.method != Method::POST {
         return Err(Box::new(response::text(StatusCode::BAD_REQUEST, "only POST has a body\n")));
     }
-    let call = if body.is_empty() {
+    let message = if body.is_empty() {
         None
     } else if !content_type::is_plain_json(&parts.headers) {
         let message = "a message must be application/json in UTF-8, and not compressed\n";
         return Err(Box::new(response::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)));
     } else {
-        let call = parse(&parts.headers, &body);
-        Some(call.map_err(|rejection| Box::new(response::error(&rejection, Id::glimpsed(&body))))?)
+        let message = parse(&parts.headers, &body);
+        Some(message.map_err(|rejection| Box::new(response::error(&rejection, Id::of_rejected(&body))))?)
     };
     Ok(Exchange {
         started,
@@ -56,7 +56,7 @@ pub async fn read(
         is_changed: false,
         share,
         peer,
-        call,
+        message,
         identity: None,
         metrics: None,
     })

@@ -42,7 +42,7 @@ const TYPES: [&str; 14] = [
 ];
 const COMPONENT: &str = "toolhive-api";
 /// How much of a response is parsed for an error that its status does not show.
-const LOOKED_INTO: usize = 4096;
+const PARSED_PREFIX: usize = 4096;
 
 /// The audit log.
 pub(crate) struct Audit(Arc<Log>);
@@ -63,17 +63,17 @@ impl Audit {
         }
         let output: Box<dyn Write + Send> = match config.log_file.as_str() {
             "" => Box::new(io::stdout()),
-            path => Box::new(opened(path).map_err(|error| {
+            path => Box::new(open(path).map_err(|error| {
                 ConfigError::new(format!("audit: cannot append to logFile {path:?}: {error}"))
             })?),
         };
-        let said = [&parameters.component, &config.component].into_iter().find(|name| !name.is_empty());
-        let component = said.map_or(COMPONENT, String::as_str).to_owned();
+        let named = [&parameters.component, &config.component].into_iter().find(|name| !name.is_empty());
+        let component = named.map_or(COMPONENT, String::as_str).to_owned();
         let transport = if parameters.transport_type == Some(Transport::Sse) { "sse" } else { "http" };
         Ok(Self(Arc::new(Log { config, component, transport, output: Mutex::new(output) })))
     }
 
-    /// What writes the entry of the request when its response has ended.
+    /// The observer that writes the entry of the request when its response has ended.
     pub(super) fn observer(&self, exchange: &Exchange) -> Option<Box<dyn Observer>> {
         let type_ = event_type(exchange);
         let config = &self.0.config;
@@ -95,7 +95,7 @@ impl Audit {
 }
 
 /// Readable by the owner of the log alone.
-fn opened(path: &str) -> io::Result<File> {
+fn open(path: &str) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
@@ -112,7 +112,7 @@ impl Observer for Record {
     fn prefix(&self) -> usize {
         let data =
             if self.log.config.include_response_data { self.log.config.max_data_size() as usize } else { 0 };
-        data.max(LOOKED_INTO)
+        data.max(PARSED_PREFIX)
     }
 
     fn ended(self: Box<Self>, end: Ended) {
@@ -143,14 +143,14 @@ impl Log {
         line.push('\n');
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = output.write_all(line.as_bytes()).and_then(|()| output.flush()) {
-            error!(%error, "the audit log cannot be written");
+            error!(%error, "failed to write the audit log");
         }
     }
 }
 
 fn entry(exchange: &Exchange, type_: &str) -> Map<String, Value> {
     let now = Timestamp::now().to_string();
-    let call = exchange.call.as_ref();
+    let message = exchange.message.as_ref();
     let claim = |name: &str| {
         let identity = exchange.identity.as_ref()?;
         identity.claims.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
@@ -159,8 +159,8 @@ fn entry(exchange: &Exchange, type_: &str) -> Map<String, Value> {
     let subject = exchange.identity.as_ref().map_or("", |identity| identity.subject.as_str());
     let target = json!({
         "endpoint": exchange.path.path(),
-        "method": call.map_or(exchange.method.as_str(), |call| call.method_name.as_str()),
-        "name": call.and_then(|call| call.target.as_deref()).unwrap_or_default(),
+        "method": message.map_or(exchange.method.as_str(), |message| message.method_name.as_str()),
+        "name": message.and_then(|message| message.target.as_deref()).unwrap_or_default(),
         "type": target_type(type_),
     });
     let source = json!({
@@ -191,12 +191,12 @@ fn text_of(bytes: &[u8]) -> Value {
 }
 
 fn event_type(exchange: &Exchange) -> &'static str {
-    let Some(call) = &exchange.call else {
+    let Some(message) = &exchange.message else {
         let listens = exchange.method == Method::GET
             && text(&exchange.headers, header::ACCEPT.as_str()).contains("text/event-stream");
         return if listens { "sse_connection" } else { "http_request" };
     };
-    match call.method_name.as_str() {
+    match message.method_name.as_str() {
         "initialize" => "mcp_initialize",
         "tools/call" => "mcp_tool_call",
         "tools/list" => "mcp_tools_list",

@@ -1,10 +1,10 @@
-//! Who calls.
+//! Authentication of callers.
 
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
-use skep_auth::{Authenticator, Pace, ProtectedResource, Refusal};
+use skep_auth::{AuthenticationError, Authenticator, Pace, ProtectedResource};
 use skep_config::{env, run_config::Auth};
 use tracing::info;
 
@@ -16,10 +16,10 @@ use crate::{
     message::Exchange,
 };
 
-/// When a caller should come back whose token could not be checked, in seconds.
+/// When a caller whose token could not be checked should retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 
-/// How callers are known.
+/// How callers are authenticated.
 pub(crate) enum Authentication {
     /// Callers are anonymous: all are one local user.
     Local(Arc<Identity>),
@@ -39,22 +39,23 @@ impl Authentication {
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         exchange.identity = Some(match self {
             Self::Local(identity) => identity.clone(),
-            Self::Tokens { authenticator, resource } => authenticator
-                .identity(&exchange.headers)
-                .await
-                .map_err(|rejection| refused(&rejection, resource))?,
+            Self::Tokens { authenticator, resource } => {
+                authenticator.identity(&exchange.headers).await.map_err(|error| rejected(&error, resource))?
+            }
         });
         Ok(())
     }
 }
 
-/// The response to an unknown caller. It has no id, as the message is not considered.
-fn refused(rejection: &Refusal, resource: &ProtectedResource) -> ErrorResponse {
-    info!(reason = %rejection, "a caller is not known");
-    let body = json!({"error": rejection.code(), "error_description": rejection.to_string()}).to_string();
-    let (status, name, value) = match rejection {
-        Refusal::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, RETRY_AFTER),
-        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(rejection)),
+/// The response to an unauthenticated caller. It has no id, as the message is not considered.
+fn rejected(error: &AuthenticationError, resource: &ProtectedResource) -> ErrorResponse {
+    info!(reason = %error, "unauthenticated request rejected");
+    let body = json!({"error": error.code(), "error_description": error.to_string()}).to_string();
+    let (status, name, value) = match error {
+        AuthenticationError::Unavailable => {
+            (StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, RETRY_AFTER)
+        }
+        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(error)),
     };
     let mut answer = response::json(status, body);
     answer.headers_mut().insert(name, value);

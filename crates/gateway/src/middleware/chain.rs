@@ -9,7 +9,7 @@ use crate::{
     body::Budget,
     http::{Body, ErrorResponse, response},
     limits,
-    message::{Exchange, filtered},
+    message::{self, Exchange},
 };
 
 /// The middlewares of an endpoint.
@@ -23,7 +23,7 @@ pub struct Chain {
 pub struct ChainContext<'a> {
     /// The name of the server.
     pub server: &'a str,
-    /// The address that the endpoint listens on, for metrics on a port of their own.
+    /// The address that the endpoint listens on, for metrics on a separate port.
     pub host: &'a str,
     /// Where requests are sent, if that is a remote server.
     pub remote_url: &'a str,
@@ -98,7 +98,7 @@ impl Chain {
             return response;
         }
         // In a box, so that requests without filters do not carry its size around.
-        match Box::pin(filtered(response, filters, budget)).await {
+        match Box::pin(message::filter(response, filters, budget)).await {
             Ok(response) => response,
             Err(rejection) => response::error(&rejection, exchange.id()),
         }

@@ -1,4 +1,4 @@
-//! What a request passes through. Each middleware is a file, made from its own part of a configuration.
+//! Middlewares. Each is a file, and is created from its own part of a configuration.
 
 mod audit;
 mod authentication;
@@ -33,7 +33,7 @@ use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 use rate_limit::RateLimit;
-pub use telemetry::{METRICS, Page, Telemetry, not_here};
+pub use telemetry::{METRICS, Page, Telemetry, not_served};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 use validating_webhooks::ValidatingWebhooks;
@@ -111,7 +111,7 @@ impl Middleware {
 
     /// Lets the request pass, changes it, or responds to it.
     async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        // Those that send requests of their own are in boxes, so that requests without them do not carry their size around.
+        // Those that send requests themselves are in boxes, so that requests without them do not carry their size around.
         match self {
             Self::Origin(middleware) => middleware.request(exchange),
             Self::Authentication(middleware) => middleware.request(exchange).await,
@@ -137,7 +137,7 @@ impl Middleware {
         matches!(self, Self::ToolLists(_) | Self::Authorization(_))
     }
 
-    /// What the middleware does with the messages of the response, if it does anything.
+    /// The middleware's filter for the messages of the response, if it has one.
     fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         match self {
             Self::ToolLists(middleware) => Some(middleware.filter()),
@@ -146,7 +146,7 @@ impl Middleware {
         }
     }
 
-    /// What observes the end of the response, if the middleware does.
+    /// The middleware's observer of the end of the response, if it has one.
     fn observer(&self, exchange: &Exchange, status: StatusCode) -> Option<Box<dyn Observer>> {
         match self {
             Self::Audit(middleware) => middleware.observer(exchange),
@@ -161,9 +161,9 @@ fn secret(configured: &str, variable: &str) -> String {
     if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
 }
 
-/// The error of a configuration that needs an authorization server of the endpoint's own.
+/// The error of a configuration that needs an embedded authorization server.
 pub fn unsupported_auth_server(what: &str) -> ConfigError {
     ConfigError::new(format!(
-        "{what} needs an authorization server of the proxy's own, which is not supported by this version"
+        "{what} needs an embedded authorization server, which this version does not support"
     ))
 }

@@ -19,7 +19,7 @@ impl MutatingWebhooks {
         Ok(Self { hooks: hooks("mutating-webhook", parameters)?, context: Context::new(parameters) })
     }
 
-    /// Each sees what those before it made of the request.
+    /// Each receives the request as changed by those before it.
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for hook in &self.hooks {
             let Some(message) = reviewed_message(exchange)? else { return Ok(()) };
@@ -28,10 +28,10 @@ impl MutatingWebhooks {
             let useful = match hook.review(payload).await {
                 HookOutcome::Unacceptable => return Err(denied(exchange, 422)),
                 HookOutcome::Answer(answer) if !answer.allowed => return Err(denied(exchange, 403)),
-                HookOutcome::Answer(answer) => match changed(exchange, &message, answer) {
+                HookOutcome::Answer(answer) => match apply(exchange, &message, answer) {
                     Ok(()) => true,
                     Err(why) => {
-                        hook.failed(&ServiceError::Answer(why));
+                        hook.log_failure(&ServiceError::Answer(why));
                         false
                     }
                 },
@@ -50,10 +50,11 @@ fn denied(exchange: &Exchange, status: u16) -> ErrorResponse {
     exchange.reject(&Rejection::WebhookDenied { status, message })
 }
 
-/// Applies the patch of the response. The result is parsed like a received message; if it is no message any more,
+/// Applies the patch of the response. The result is parsed like a received message; if it is not a valid message,
 /// nothing changes.
-fn changed(exchange: &mut Exchange, message: &Value, answer: Answer) -> Result<(), &'static str> {
+fn apply(exchange: &mut Exchange, message: &Value, answer: Answer) -> Result<(), &'static str> {
     let Some(changed) = patched(message, answer)? else { return Ok(()) };
-    let body = rewritten(&exchange.body, message, &changed).map_err(|_| "its patch cannot be written")?;
-    exchange.replace_message(Bytes::from(body)).map_err(|_| "what its patch makes is no message")
+    let body =
+        rewritten(&exchange.body, message, &changed).map_err(|_| "the patched message cannot be encoded")?;
+    exchange.replace_message(Bytes::from(body)).map_err(|_| "the patched message is invalid")
 }

@@ -1,4 +1,4 @@
-//! Requests of web pages: only those of pages that are known may pass, or any page that a user opens could call.
+//! Requests of web pages: only those of allowed origins pass, or any page that a user opens could call the server.
 
 use http::{Uri, header};
 use skep_config::run_config;
@@ -34,12 +34,12 @@ impl Origin {
             }
             (Some(_), Some(_)) => false,
         };
-        // No id: the page is not to learn anything.
+        // No id: the page must not learn anything.
         if allowed { Ok(()) } else { Err(Box::new(crate::http::response::error(&Rejection::Origin, None))) }
     }
 }
 
-/// Scheme and host in small letters, with the port as it is written.
+/// Scheme and host in lower case, with the port as it is written.
 fn normal(origin: &str) -> Option<String> {
     let uri: Uri = origin.parse().ok()?;
     let authority = uri.authority()?;

@@ -1,4 +1,4 @@
-//! Another token for the server in place of the caller's.
+//! Token exchange: the server receives another token than the caller's.
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use skep_auth::{Exchanger, bearer};
@@ -42,10 +42,10 @@ impl TokenExchange {
     /// A request without a token passes unchanged.
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let (Some(_), Ok(token)) = (&exchange.identity, bearer(&exchange.headers)) else { return Ok(()) };
-        let exchanged = match self.exchanger.exchanged(token).await {
+        let exchanged = match self.exchanger.exchange(token).await {
             Ok(exchanged) => HeaderValue::from_str(&format!("Bearer {exchanged}")).ok(),
             Err(error) => {
-                warn!(%error, "a token cannot be exchanged");
+                warn!(%error, "token exchange failed");
                 None
             }
         };

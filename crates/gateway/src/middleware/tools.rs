@@ -21,22 +21,27 @@ use crate::{
 struct Names {
     /// The names to offer. Empty means all.
     offered: HashSet<String>,
-    /// What callers see, by the server's names.
-    told: HashMap<String, (Option<String>, Option<String>)>,
+    /// The names and descriptions that callers see, by the server's names.
+    overrides: HashMap<String, (Option<String>, Option<String>)>,
     /// The server's names, by those that callers see.
     actual: HashMap<String, String>,
 }
 
 impl Names {
     fn new(parameters: &ToolFilter) -> Self {
-        let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let told: HashMap<_, _> = parameters
+        let set = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let overrides: HashMap<_, _> = parameters
             .tools_override
             .iter()
-            .map(|(actual, told)| (actual.clone(), (said(&told.name), said(&told.description))))
+            .map(|(actual, shown)| (actual.clone(), (set(&shown.name), set(&shown.description))))
             .collect();
-        let renamed = told.iter().filter_map(|(actual, (name, _))| Some((name.clone()?, actual.clone())));
-        Self { actual: renamed.collect(), told, offered: parameters.filter_tools.iter().cloned().collect() }
+        let renamed =
+            overrides.iter().filter_map(|(actual, (name, _))| Some((name.clone()?, actual.clone())));
+        Self {
+            actual: renamed.collect(),
+            overrides,
+            offered: parameters.filter_tools.iter().cloned().collect(),
+        }
     }
 
     fn offers(&self, seen: &str) -> bool {
@@ -45,7 +50,7 @@ impl Names {
 
     /// What becomes of a tool that the server lists.
     fn verdict(&self, actual: &str) -> Verdict {
-        let (name, description) = self.told.get(actual).cloned().unwrap_or_default();
+        let (name, description) = self.overrides.get(actual).cloned().unwrap_or_default();
         if !self.offers(name.as_deref().unwrap_or(actual)) {
             return Verdict::Drop;
         }
@@ -63,12 +68,12 @@ impl Names {
         match self.actual.get(seen) {
             Some(actual) => Some(actual),
             // Under its own name, a tool that has another one does not exist.
-            None => self.told.get(seen).is_none_or(|(name, _)| name.is_none()).then_some(seen),
+            None => self.overrides.get(seen).is_none_or(|(name, _)| name.is_none()).then_some(seen),
         }
     }
 }
 
-/// Leaves tools out of lists, and renames them there.
+/// Removes tools from lists, and renames them there.
 pub(crate) struct ToolLists(Arc<Names>);
 
 impl ToolLists {
@@ -86,7 +91,7 @@ struct Lists(Arc<Names>);
 impl MessageFilter for Lists {
     /// Every response: a list that was not requested is filtered as well.
     fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
-        if !List::found_in(envelope).map_err(|_| Rejection::Internal)?.contains(&List::Tools) {
+        if !List::lists_in(envelope).map_err(|_| Rejection::Internal)?.contains(&List::Tools) {
             return Ok(Cow::Borrowed(message));
         }
         let seen = filtered_in(envelope, List::Tools, |item| self.0.verdict(&item.name()));
@@ -94,7 +99,7 @@ impl MessageFilter for Lists {
     }
 }
 
-/// Refuses calls of tools that are left out, and undoes renames.
+/// Rejects calls of hidden tools, and undoes renames.
 pub(crate) struct ToolCalls(Names);
 
 impl ToolCalls {
@@ -103,7 +108,8 @@ impl ToolCalls {
     }
 
     pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
+        let Some(call) = exchange.message.as_ref().filter(|call| call.method == Some(Method::ToolsCall))
+        else {
             return Ok(());
         };
         let Some(seen) = call.target.clone() else { return Err(exchange.reject(&Rejection::HiddenTool)) };
@@ -117,7 +123,7 @@ impl ToolCalls {
     }
 
     fn rename(&self, exchange: &mut Exchange, actual: &str) -> Result<(), Rejection> {
-        let call = exchange.call.as_ref().ok_or(Rejection::HiddenTool)?;
+        let call = exchange.message.as_ref().ok_or(Rejection::HiddenTool)?;
         let envelope = call.envelope()?;
         let target = envelope.target().ok_or(Rejection::HiddenTool)?;
         let renamed = Edits::of(&exchange.body).replace(target.raw, Json::Text(actual)).bytes();

@@ -18,14 +18,14 @@ use crate::{
 pub struct Client(Connections);
 
 impl Client {
-    /// A client of a server that is remote, or of our own.
+    /// A client of a remote server, or of one in the cluster.
     pub fn new(remote: bool) -> Result<Self, ConfigError> {
         let tls = verified_by_system()
             .map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
         Ok(Self(Connections::new(connector(tls.with_no_client_auth()), remote)))
     }
 
-    /// Sends what is made for an address, and follows redirects that stay at the same host and do not give up encryption.
+    /// Sends the request for an address, and follows redirects that stay at the same host and encrypted.
     pub async fn send(
         &self,
         mut uri: Uri,
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_cannot_be_connected_to_is_named_with_the_cause_and_not_with_what_is_secret() {
+    async fn an_unreachable_host_is_named_with_the_cause_and_without_credentials() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
@@ -66,7 +66,7 @@ mod tests {
             request
         };
         let Err(error) = Client::new(false).unwrap().send(uri, request).await else {
-            panic!("nobody listens")
+            panic!("a port without a listener was connected to")
         };
         assert!(error.to_string().starts_with("no connection to 127.0.0.1: Connection refused"), "{error}");
     }

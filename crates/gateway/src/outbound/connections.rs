@@ -21,9 +21,9 @@ use tracing::debug;
 use super::UpstreamBody;
 use crate::workers;
 
-/// How long an idle connection is kept for the next request. Many servers of our own end one after five seconds, and a
-/// request that they do not see any more would be lost.
-const IDLE_OWN: Duration = Duration::from_secs(4);
+/// How long an idle connection is kept for the next request. Many servers in the cluster close one after five seconds,
+/// and a request on it would be lost.
+const IDLE_LOCAL: Duration = Duration::from_secs(4);
 /// The same for servers of others, where a new connection costs more.
 const IDLE_REMOTE: Duration = Duration::from_secs(90);
 /// How many of them are kept for each host, by each thread.
@@ -37,7 +37,7 @@ pub enum Error {
     Connect {
         /// The host, without a name or password before it.
         host: Box<str>,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The connection broke.
@@ -52,7 +52,7 @@ impl Error {
     }
 }
 
-/// The root cause: the others say `dns error` where it says that the name does not exist.
+/// The root cause: the others are `dns error` where it is that the name does not exist.
 fn innermost<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::error::Error + 'static) {
     std::iter::successors(Some(error), |error| error.source()).last().unwrap_or(error)
 }
@@ -78,7 +78,7 @@ struct Connection {
     used: Instant,
 }
 
-/// A connection that goes back to the others once a response has been read to its end.
+/// A connection that becomes idle again once a response has been read to its end.
 pub(super) struct Lease {
     connection: Connection,
     host: Authority,
@@ -88,7 +88,7 @@ pub(super) struct Lease {
 
 impl Connections {
     pub(super) fn new(connector: HttpsConnector<HttpConnector>, remote: bool) -> Self {
-        let kept = if remote { IDLE_REMOTE } else { IDLE_OWN };
+        let kept = if remote { IDLE_REMOTE } else { IDLE_LOCAL };
         Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect(), kept }
     }
 
@@ -116,7 +116,7 @@ impl Connections {
                     let lease = Lease { connection, host, idle: self.idle.clone(), thread };
                     return Ok(response.map(|body| UpstreamBody::new(body, lease)));
                 }
-                // The server had just ended a connection that was kept, and has seen nothing.
+                // The server had just closed an idle connection, and has received nothing.
                 Err(mut error) => match error.take_message().filter(|_| kept) {
                     Some(unsent) => request = unsent,
                     None => return Err(error.into_error().into()),
@@ -137,7 +137,7 @@ impl Connections {
 
     async fn connect(&self, uri: &Uri) -> Result<Connection, Error> {
         let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
-            // Without what may stand before it.
+            // Without credentials before it.
             host: uri.host().unwrap_or_default().into(),
             source,
         })?;
@@ -146,7 +146,7 @@ impl Connections {
         let (sender, connection) = handshake(stream).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
-                debug!(%error, "a connection to the server ended early");
+                debug!(%error, "a connection to the server ended with an error");
             }
         });
         Ok(Connection {
@@ -200,7 +200,7 @@ impl Lease {
         self.connection.peer
     }
 
-    /// The answer has been read to its end.
+    /// Returns the connection after the response has been read to its end.
     pub(super) fn give_back(mut self) {
         if self.connection.sender.is_closed() {
             return;

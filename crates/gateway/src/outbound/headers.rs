@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, header};
 use super::Target;
 use crate::headers::FORWARDED;
 
-/// The head of a request as the server gets it. What belonged to the client's connection is gone already.
+/// Sets the headers of a request for the server. Hop-by-hop headers of the client have already been stripped.
 pub fn outgoing(headers: &mut HeaderMap, target: &Target, peer: SocketAddr) {
     let host = headers.remove(header::HOST);
     headers.remove(header::CONTENT_LENGTH);
@@ -41,7 +41,7 @@ mod tests {
     use crate::headers::strip_hop_by_hop;
 
     #[test]
-    fn a_client_cannot_say_where_it_comes_from_nor_hide_a_header_from_us() {
+    fn a_client_can_neither_forge_forwarding_headers_nor_strip_others() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("connection", "close, X-Secret"),

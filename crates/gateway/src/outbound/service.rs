@@ -18,7 +18,7 @@ use crate::{body, limits};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// How long an idle connection is kept for the next question.
+/// How long an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(60);
 /// How many of them.
 const IDLE_CONNECTIONS: usize = 64;
@@ -28,13 +28,13 @@ const IDLE_CONNECTIONS: usize = 64;
 pub(crate) enum ServiceError {
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    #[error("it did not answer in time")]
+    #[error("it did not respond in time")]
     Slow,
-    #[error("its answer broke off, or is too large")]
+    #[error("its response broke off, or is too large")]
     Body,
-    #[error("it answered with status {0}")]
+    #[error("it responded with status {0}")]
     Status(StatusCode),
-    #[error("its answer is not what it should be: {0}")]
+    #[error("its response is invalid: {0}")]
     Answer(&'static str),
     #[error("the secret to sign with cannot be read, or is empty")]
     Secret,
@@ -45,38 +45,38 @@ pub(crate) struct Service {
     pool: Pool,
     uri: Uri,
     time: Duration,
-    /// Questions at one time. More wait for their turn, within their own time.
+    /// The concurrent requests. More wait for their turn, within their own timeout.
     places: Semaphore,
 }
 
 impl Service {
-    /// The service at this address, which may take this long to answer.
+    /// The service at this address, with this timeout.
     pub(crate) fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
         let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS);
-        Ok(Self { pool, uri, time, places: Semaphore::new(limits::QUESTIONS) })
+        Ok(Self { pool, uri, time, places: Semaphore::new(limits::SERVICE_REQUESTS) })
     }
 
     /// Posts JSON. The response is read to its end, within a limit.
-    pub(crate) async fn ask(
+    pub(crate) async fn post(
         &self,
         headers: HeaderMap,
-        question: Bytes,
+        body: Bytes,
     ) -> Result<(StatusCode, Bytes), ServiceError> {
-        let mut request = Request::new(Full::new(question));
+        let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = headers;
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         request.headers_mut().insert(header::ACCEPT, JSON);
         request.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        let asking = async {
+        let posting = async {
             let _place = self.places.acquire().await.map_err(|_| ServiceError::Slow)?;
             let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
             let status = response.status();
-            let answer = body::read(response.into_body(), limits::ANSWER).await;
+            let answer = body::read(response.into_body(), limits::SERVICE_RESPONSE).await;
             Ok((status, answer.map_err(|_| ServiceError::Body)?))
         };
-        tokio::time::timeout(self.time, asking).await.unwrap_or(Err(ServiceError::Slow))
+        tokio::time::timeout(self.time, posting).await.unwrap_or(Err(ServiceError::Slow))
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// A server of our own, reached at this host and port.
+    /// A server in the cluster, reached at this host and port.
     pub fn own(host: &str, port: u16) -> Result<Self, ConfigError> {
         let authority = format!("{host}:{port}");
         let wrong = |_| ConfigError::new(format!("target_host: {authority:?} is not an address"));
@@ -56,29 +56,29 @@ impl Target {
         Ok(Self { scheme, authority, path, only_listens: transport == Transport::Sse, query, remote: true })
     }
 
-    /// Which server it is, without what may be secret in an address.
+    /// The address of the server, without credentials and query.
     pub fn place(&self) -> String {
         let port = self.authority.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}{port}{}", self.authority.host(), self.path.as_deref().unwrap_or_default())
     }
 
-    /// The address for a request to this path, at the pod that is named or at any.
-    pub fn uri(&self, method: &Method, asked: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+    /// The address for a request to this path, at that pod, or at any.
+    pub fn uri(&self, method: &Method, requested: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
         let mut parts = Parts::default();
         parts.scheme = Some(self.scheme.clone());
         parts.authority = Some(match pod {
             Some(pod) => pod.parse().ok()?,
             None => self.authority.clone(),
         });
-        parts.path_and_query = Some(self.path(method, asked)?);
+        parts.path_and_query = Some(self.path(method, requested)?);
         Uri::from_parts(parts).ok()
     }
 
-    fn path(&self, method: &Method, asked: &PathAndQuery) -> Option<PathAndQuery> {
+    fn path(&self, method: &Method, requested: &PathAndQuery) -> Option<PathAndQuery> {
         let endpoint = self.path.as_deref().filter(|_| !self.only_listens || method == Method::GET);
-        let path = endpoint.unwrap_or_else(|| asked.path());
-        let changed = match (&self.query, asked.query()) {
-            (None, _) if endpoint.is_none() => return Some(asked.clone()),
+        let path = endpoint.unwrap_or_else(|| requested.path());
+        let changed = match (&self.query, requested.query()) {
+            (None, _) if endpoint.is_none() => return Some(requested.clone()),
             (None, None) => path.to_owned(),
             (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
             (Some(ours), None) => format!("{path}?{ours}"),
@@ -92,9 +92,9 @@ impl Target {
 mod tests {
     use super::*;
 
-    fn uri(url: &str, asked: &str) -> String {
+    fn uri(url: &str, requested: &str) -> String {
         let target = Target::remote(url, Transport::StreamableHttp).unwrap();
-        target.uri(&Method::POST, &asked.parse().unwrap(), None).unwrap().to_string()
+        target.uri(&Method::POST, &requested.parse().unwrap(), None).unwrap().to_string()
     }
 
     #[test]
@@ -107,23 +107,24 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_server_of_2024_gets_messages_where_it_wants_them() {
+    fn messages_are_sent_to_the_endpoint_that_a_remote_server_of_2024_names() {
         let target = Target::remote("https://a.example/v1/sse", Transport::Sse).unwrap();
-        let uri =
-            |method, asked: &str| target.uri(&method, &asked.parse().unwrap(), None).unwrap().to_string();
+        let uri = |method, requested: &str| {
+            target.uri(&method, &requested.parse().unwrap(), None).unwrap().to_string()
+        };
         assert_eq!(uri(Method::GET, "/sse"), "https://a.example/v1/sse");
         assert_eq!(uri(Method::POST, "/v1/messages?s=1"), "https://a.example/v1/messages?s=1");
     }
 
     #[test]
-    fn the_place_of_a_server_is_no_secret() {
+    fn the_place_of_a_server_contains_no_secret() {
         let place = |url: &str| Target::remote(url, Transport::Sse).unwrap().place();
         assert_eq!(place("https://user:secret@a.example:1/v1/mcp?key=secret"), "a.example:1/v1/mcp");
         assert_eq!(Target::own("files.ns.svc", 80).unwrap().place(), "files.ns.svc:80");
     }
 
     #[test]
-    fn what_is_no_address_is_refused() {
+    fn an_invalid_address_is_an_error() {
         for url in ["", "a.example", "ftp://a.example", "https://"] {
             assert!(Target::remote(url, Transport::Sse).is_err(), "{url}");
         }

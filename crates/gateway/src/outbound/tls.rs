@@ -36,22 +36,19 @@ pub(super) fn config(trust: &Trust<'_>) -> Result<ClientConfig, String> {
     };
     match (trust.certificate, trust.key) {
         ("", "") => Ok(builder.with_no_client_auth()),
-        ("", _) | (_, "") => {
-            Err("client_cert_path and client_key_path: a certificate is of no use without its key".into())
-        }
+        ("", _) | (_, "") => Err("client_cert_path and client_key_path: set both, or neither".into()),
         (certificate, key) => {
             let chain = certificates("client_cert_path", certificate)?;
             let wrong = |error: &dyn std::fmt::Display| format!("client_key_path: {key}: {error}");
             let pem = fs::read(key).map_err(|error| wrong(&error))?;
-            // Not the parser's own words: they may quote what is in the file.
-            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| wrong(&"there is no key in it"))?;
+            // Not the parser's own message: it may quote the file.
+            let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|_| wrong(&"it contains no key"))?;
             builder.with_client_auth_cert(chain, key).map_err(|error| format!("client_cert_path: {error}"))
         }
     }
 }
 
-/// Connections to who can show a certificate of the authorities in this file, and of no others: whoever names one means
-/// that one. Without a file it is those of the system.
+/// Connections that trust the authorities in this file, and no others. Without a file, those of the system are trusted.
 pub(crate) fn verified(
     field: &str,
     path: &str,
@@ -82,12 +79,12 @@ fn failed(error: rustls::Error) -> String {
 fn certificates(field: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("{field}: {path}: {what}");
     let pem = fs::read(path).map_err(|error| wrong(&error))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let found = found.map_err(|_| wrong(&"it is no certificate"))?;
-    if found.is_empty() { Err(wrong(&"there is no certificate in it")) } else { Ok(found) }
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let certificates = certificates.map_err(|_| wrong(&"it is not a certificate"))?;
+    if certificates.is_empty() { Err(wrong(&"it contains no certificate")) } else { Ok(certificates) }
 }
 
-/// Takes every certificate, as the configuration asks for. That the other side has its key is checked all the same.
+/// Accepts every certificate, as configured. That the server has its key is still verified.
 #[derive(Debug)]
 struct Unchecked(Arc<CryptoProvider>);
 

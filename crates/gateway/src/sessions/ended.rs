@@ -8,8 +8,8 @@ use std::{
 
 use crate::limits;
 
-/// The sessions that ended last, by a keyed hash of their ids. An id that carries its `initialize` could otherwise be used
-/// on, as its session would be restored.
+/// The sessions that ended last, by a keyed hash of their ids. An id that carries its `initialize` could otherwise still be
+/// used, as its session would be restored.
 #[derive(Default)]
 pub struct Ended {
     hasher: RandomState,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_sessions_that_ended_are_known_and_no_more() {
+    fn the_last_ended_sessions_are_remembered() {
         let ended = Ended::default();
         assert!(!ended.contains("a"));
         ended.insert("a");

@@ -97,7 +97,7 @@ impl Memory {
             let before = shard.len();
             shard.retain(|_, entry| now.saturating_duration_since(entry.last_used) < self.life);
             self.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
-            // Memory of a crowd that is gone is given back.
+            // Returns memory after many sessions have ended.
             if shard.capacity() > 4 * shard.len() {
                 shard.shrink_to_fit();
             }
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn there_are_only_so_many_and_one_that_ends_makes_room() {
+    fn sessions_are_bounded_and_one_that_ends_makes_room() {
         let sessions = Memory::new(Duration::from_secs(10));
         for number in 0..limits::SESSIONS {
             sessions.put(&number.to_string(), session()).unwrap();
         }
         assert!(sessions.put("one too many", session()).is_err());
-        assert!(sessions.put("7", session()).is_ok(), "one that is there can change");
+        assert!(sessions.put("7", session()).is_ok(), "an existing one can change");
         sessions.remove("7");
         assert!(sessions.put("one too many", session()).is_ok());
     }

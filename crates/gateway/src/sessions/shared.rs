@@ -1,8 +1,8 @@
 //! Sessions in Redis, where all proxies of a server see them.
 //!
 //! Keys and records are those of ToolHive's proxy, so that clients keep their sessions while one is replaced by the other. A record
-//! also has the server it belongs to: proxies of different servers may have a Redis in common, and who may use one
-//! server must not get at a pod of another.
+//! also has the server it belongs to: proxies of different servers may share a Redis, and a caller of one
+//! server must not reach a pod of another.
 
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
@@ -132,7 +132,7 @@ impl Shared {
                 skep_owner: session.owner.map(|owner| owner.to_text().into()),
             }),
         };
-        // Nothing but texts: it cannot fail.
+        // Only strings: it cannot fail.
         serde_json::to_vec(&record).unwrap_or_default()
     }
 }
@@ -154,7 +154,7 @@ fn session(record: &[u8], server: &str) -> Option<Session> {
     let record: Record<'_> = match serde_json::from_slice(record) {
         Ok(record) => record,
         Err(error) => {
-            warn!(line = error.line(), column = error.column(), "a session in Redis cannot be read");
+            warn!(line = error.line(), column = error.column(), "malformed session in Redis");
             return None;
         }
     };
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_read_but_does_not_say_where_requests_go() {
+    fn a_record_of_another_program_is_read_except_for_its_address() {
         let theirs = |type_: &str, metadata: Value| {
             let now = "2026-11-15T08:13:00.123456789+01:00";
             let record = json!({"id": "i", "type": type_, "created_at": now, "updated_at": now, "data": {},

@@ -30,8 +30,8 @@ impl Client {
 }
 
 impl ClientHandler for Client {
-    async fn on_progress(&self, told: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push([Some(told.progress), told.total]);
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push([Some(progress.progress), progress.total]);
     }
 }
 

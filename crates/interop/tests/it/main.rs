@@ -1,6 +1,6 @@
 //! The proxy between third-party clients and servers.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod clients;

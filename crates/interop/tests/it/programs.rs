@@ -16,16 +16,16 @@ pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_skep-fixture-server");
 /// How long a program may take to print its URL.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where something is that a script under `hack/` installs, once.
-pub(crate) fn installed(script: &str, name: &str) -> PathBuf {
+/// Installs something by a script under `hack/`, once, and returns its path.
+pub(crate) fn install(script: &str, name: &str) -> PathBuf {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack").join(script);
-    let got = Command::new(&script).arg(name).output().unwrap();
-    let complaint = String::from_utf8_lossy(&got.stderr);
-    assert!(got.status.success(), "this test needs {name}: {complaint}");
-    String::from_utf8(got.stdout).unwrap().trim().into()
+    let output = Command::new(&script).arg(name).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "this test needs {name}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().into()
 }
 
-/// A folder for what programs write, which is the test's own.
+/// A folder of the test for the files of programs.
 pub(crate) fn folder() -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -57,13 +57,13 @@ impl HttpServer {
         let log = folder.join(program.file_name().unwrap()).with_extension("log");
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let said = fs::read_to_string(&log).unwrap_or_default();
-            let address = said.lines().find_map(|line| line.split_once("http://").map(|(_, rest)| rest));
+            let text = fs::read_to_string(&log).unwrap_or_default();
+            let address = text.lines().find_map(|line| line.split_once("http://").map(|(_, rest)| rest));
             if let Some(address) = address.and_then(|rest| rest.split_whitespace().next()) {
                 return Self { url: format!("http://{address}"), folder, _process: process };
             }
             process.check().unwrap();
-            assert!(Instant::now() < deadline, "{command:?} does not print its URL: {said}");
+            assert!(Instant::now() < deadline, "{command:?} does not print its URL: {text}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -20,7 +20,7 @@ impl<'de> Visitor<'de> for Reader {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a value without keys that are there twice")
+        formatter.write_str("a value without duplicate keys")
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut values = Map::new();
         while let Some((key, Distinct(value))) = members.next_entry::<String, _>()? {
             if values.insert(key, value).is_some() {
-                return Err(de::Error::custom("a key is there twice"));
+                return Err(de::Error::custom("a key is duplicated"));
             }
         }
         Ok(values.into())

@@ -14,9 +14,8 @@ pub(crate) struct Field {
 ///
 /// A policy must see the value that the server will use. Of two equal keys, some servers take the first and some the
 /// last; a server that ignores case (Go's encoding/json does) may take `"Name"` although there is a `"name"`. So two
-/// keys that are equal ignoring case are a fault. A single key in the wrong case is noted: it is a fault where the
-/// value is decided on, since it would be absent for us and present for such a server, and it is none of our business
-/// elsewhere.
+/// keys that are equal ignoring case are a fault. A single key in the wrong case is recorded: it is a fault where a policy
+/// reads the value, since it would be absent for the policy and present for such a server. Elsewhere it is not.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a, const N: usize> {
     fields: &'static [Field; N],
@@ -80,8 +79,8 @@ impl<'a, const N: usize> Fields<'a, N> {
         Ok(None)
     }
 
-    /// A fault if one of these keys is there in the wrong case.
-    pub(crate) fn spelled(&self, indices: impl IntoIterator<Item = usize>) -> Result<(), Fault> {
+    /// A fault if one of these keys has the wrong case.
+    pub(crate) fn check_case(&self, indices: impl IntoIterator<Item = usize>) -> Result<(), Fault> {
         match indices.into_iter().find(|index| self.lookalikes & (1 << index) != 0) {
             Some(index) => Err(Fault::Lookalike(self.fields[index].path)),
             None => Ok(()),

@@ -94,7 +94,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Without the value, which is not for logs.
+/// Without the value, which must not be logged.
 impl fmt::Debug for Raw<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?} at {:?}", self.kind(), self.range())

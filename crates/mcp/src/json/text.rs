@@ -43,7 +43,7 @@ impl<'a> Text<'a> {
         self.raw
     }
 
-    /// What the string says.
+    /// The decoded string.
     pub fn decoded(&self) -> Cow<'a, str> {
         if self.escaped { Cow::Owned(self.chars().collect()) } else { Cow::Borrowed(self.inside()) }
     }

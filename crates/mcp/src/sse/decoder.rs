@@ -6,7 +6,7 @@ use super::Event;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Takes a stream in chunks, split anywhere, and gives its events. It never holds more than one event of the allowed
+/// Splits a stream, which arrives in chunks of any size, into events. It never holds more than one event of the allowed
 /// size and what was fed last.
 ///
 /// The raw bytes of all frames, and then of [`rest`](Self::rest), are the bytes that were fed: none are lost, and none
@@ -32,7 +32,7 @@ enum State {
     /// A byte order mark may come.
     Beginning,
     Running,
-    /// Too long an event was met, and it is unknown where the next one starts.
+    /// An event was too long, and it is unknown where the next one starts.
     Failed,
 }
 
@@ -87,10 +87,10 @@ impl Decoder {
 
     /// The next frame, if one is complete.
     ///
-    /// A frame that ends in CR is given before it is known whether LF follows: to wait would delay the last event of a
+    /// A frame that ends in CR is returned before it is known whether LF follows: to wait would delay the last event of a
     /// stream until it closes. That LF is then the first byte of the next frame.
     pub fn frame(&mut self) -> Result<Option<Frame>, TooLong> {
-        if self.state == State::Failed || !self.has_begun() {
+        if self.state == State::Failed || !self.has_started() {
             return self.incomplete();
         }
         loop {
@@ -136,7 +136,7 @@ impl Decoder {
     }
 
     /// Skips a byte order mark, and returns whether there is certainly none more to skip.
-    fn has_begun(&mut self) -> bool {
+    fn has_started(&mut self) -> bool {
         if self.state == State::Running {
             return true;
         }

@@ -15,7 +15,7 @@ pub fn encoded(kind: &'static str, payload: &[u8]) -> Bytes {
     sent.freeze()
 }
 
-/// Lines of data. A message may have line ends between its values, and each needs a line of its own.
+/// Lines of data. A message may have line ends between its values, and each needs its own line.
 pub(super) fn data(sent: &mut BytesMut, payload: &[u8]) {
     let mut rest = payload;
     loop {

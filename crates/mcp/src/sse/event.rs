@@ -62,13 +62,13 @@ impl Event {
         self.kind.as_deref()
     }
 
-    /// The data, its lines joined by LF. An event without data is none for a browser, though its id counts; one with
-    /// empty data is how servers of 2025-11-25 send an id in advance.
+    /// The data, its lines joined by LF. A browser ignores an event without data, except for its id; servers of
+    /// 2025-11-25 send an id in advance by one with empty data.
     pub fn data(&self) -> Option<&Bytes> {
         self.data.as_ref()
     }
 
-    /// What a client would resume from.
+    /// The id that a client would resume from.
     pub fn id(&self) -> Option<&[u8]> {
         self.id.as_deref()
     }
@@ -101,7 +101,7 @@ impl Event {
     }
 }
 
-/// Without what it says, which is not for logs.
+/// Without its content, which must not be logged.
 impl fmt::Debug for Event {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Event({} bytes)", self.raw.len())

@@ -1,4 +1,4 @@
-//! Messages as anybody might spell them.
+//! Messages in any spelling that JSON allows.
 
 use proptest::prelude::*;
 

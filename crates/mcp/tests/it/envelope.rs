@@ -37,7 +37,7 @@ fn a_message_is_a_request_a_notification_or_a_response() {
 }
 
 #[test]
-fn a_message_of_a_subscription_says_which_one() {
+fn a_message_of_a_subscription_has_its_id() {
     let id = |message: &str| parsed(message).subscription_id().map(|id| id.as_str().to_owned());
     const KEY: &str = "io.modelcontextprotocol/subscriptionId";
     let notification = |meta: &str| {
@@ -55,7 +55,7 @@ fn a_message_of_a_subscription_says_which_one() {
 }
 
 #[test]
-fn what_a_message_names_depends_on_its_method() {
+fn the_target_of_a_message_depends_on_its_method() {
     for (method, params, kind, name) in [
         ("tools/call", r#"{"uri":"u","name":"echo"}"#, TargetKind::Tool, "echo"),
         ("tools/call", r#"{"n\u0061me":"\u0065cho"}"#, TargetKind::Tool, "echo"),
@@ -84,7 +84,7 @@ fn what_a_message_names_depends_on_its_method() {
 }
 
 #[test]
-fn a_message_that_names_nothing_has_no_target() {
+fn a_message_without_a_name_has_no_target() {
     for (method, params) in [
         ("tools/call", "{}"),
         ("tools/call", "null"),
@@ -100,7 +100,7 @@ fn a_message_that_names_nothing_has_no_target() {
 }
 
 #[test]
-fn a_key_in_the_wrong_case_is_left_alone_where_nothing_is_decided_on_it() {
+fn a_key_in_the_wrong_case_is_accepted_where_no_policy_reads_it() {
     for message in [
         r#"{"jsonrpc":"2.0","id":1,"method":"acme/custom","params":{"Name":"n","URI":"u","TaskID":1}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"TraceParent":"00-0"}}}"#,
@@ -138,14 +138,14 @@ fn ids_are_the_same_whatever_their_escapes_and_differ_by_type() {
 }
 
 #[test]
-fn the_id_of_a_refused_message_is_found_if_there_is_one() {
-    let glimpsed = |message: &'static str| Id::glimpsed(message.as_bytes()).map(|id| id.raw().as_str());
-    assert_eq!(glimpsed(r#"{"id":7,"jsonrpc":"1.0","method":"ping"}"#), Some("7"));
-    assert_eq!(glimpsed(r#"{"id":7,"method":"a","Method":"b"}"#), Some("7"));
-    assert_eq!(glimpsed(r#"{"id":7,"id":8}"#), None);
-    assert_eq!(glimpsed(r#"{"id":null}"#), None);
-    assert_eq!(glimpsed(r#"{"id":7"#), None);
-    assert_eq!(glimpsed(r#"[{"id":7}]"#), None);
+fn the_id_of_a_rejected_message_is_returned_if_there_is_one() {
+    let id = |message: &'static str| Id::of_rejected(message.as_bytes()).map(|id| id.raw().as_str());
+    assert_eq!(id(r#"{"id":7,"jsonrpc":"1.0","method":"ping"}"#), Some("7"));
+    assert_eq!(id(r#"{"id":7,"method":"a","Method":"b"}"#), Some("7"));
+    assert_eq!(id(r#"{"id":7,"id":8}"#), None);
+    assert_eq!(id(r#"{"id":null}"#), None);
+    assert_eq!(id(r#"{"id":7"#), None);
+    assert_eq!(id(r#"[{"id":7}]"#), None);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn every_method_has_one_name() {
 }
 
 #[test]
-fn logs_show_nothing_of_what_a_message_says() {
+fn debug_output_contains_nothing_of_a_message() {
     let message = r#"{"jsonrpc":"2.0","id":"secret","method":"tools/call","params":{"name":"secret"}}"#;
     let envelope = parsed(message);
     let shown = format!("{envelope:?} {:?} {:?}", envelope.target(), envelope.params());
@@ -165,15 +165,15 @@ fn logs_show_nothing_of_what_a_message_says() {
 }
 
 #[test]
-fn arguments_are_judged_only_if_everybody_reads_the_same_in_them() {
-    let judged = |arguments: &str| {
+fn arguments_are_returned_only_if_every_parser_reads_the_same_in_them() {
+    let read = |arguments: &str| {
         let message = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"n","arguments":{arguments}}}}}"#
         );
-        parsed(&message).arguments_to_judge()
+        parsed(&message).unambiguous_arguments()
     };
     let value = serde_json::json!({"a": [1, -2, 0.5, "é", null, true, {"A": {}}], "A": 1});
-    assert_eq!(judged(&value.to_string()), Ok(Some(value)));
+    assert_eq!(read(&value.to_string()), Ok(Some(value)));
     for arguments in [
         r#"{"a":1,"a":1}"#,
         r#"{"a":1,"\u0061":2}"#,
@@ -182,9 +182,9 @@ fn arguments_are_judged_only_if_everybody_reads_the_same_in_them() {
         r#"{"\udc00":1}"#,
         r#"{"a":1e999}"#,
     ] {
-        assert_eq!(judged(arguments), Err(Fault::Ambiguous("params.arguments")), "{arguments}");
+        assert_eq!(read(arguments), Err(Fault::Ambiguous("params.arguments")), "{arguments}");
     }
-    assert_eq!(parsed(r#"{"jsonrpc":"2.0","method":"ping"}"#).arguments_to_judge(), Ok(None));
+    assert_eq!(parsed(r#"{"jsonrpc":"2.0","method":"ping"}"#).unambiguous_arguments(), Ok(None));
 }
 
 proptest! {
@@ -197,7 +197,7 @@ proptest! {
         prop_assert_eq!(json(envelope.id().unwrap().raw().as_str()), value["id"].clone());
         prop_assert_eq!(envelope.target().unwrap().name(), value["params"]["name"].as_str().unwrap());
         prop_assert_eq!(json(envelope.arguments().unwrap().as_str()), value["params"]["arguments"].clone());
-        if let Ok(arguments) = envelope.arguments_to_judge() {
+        if let Ok(arguments) = envelope.unambiguous_arguments() {
             prop_assert_eq!(arguments.unwrap(), value["params"]["arguments"].clone());
         }
         prop_assert_eq!(json(envelope.params().unwrap().as_str()), value["params"].clone());

@@ -1,5 +1,5 @@
-//! Random and broken bytes: nothing panics, and what is taken means the same to serde_json and to a server that ignores
-//! the case of keys.
+//! Random and broken bytes: nothing panics, and what is accepted means the same to serde_json and to a server that
+//! ignores the case of keys.
 
 use std::fmt;
 
@@ -34,29 +34,29 @@ impl<'de> Deserialize<'de> for Members {
 }
 
 impl Members {
-    /// What a server that ignores case, as Go's encoding/json does, takes for this key. It must not have a choice.
-    fn carelessly(&self, key: &str) -> Option<&RawValue> {
+    /// The value of this key for a server that ignores case, as Go's encoding/json does. It must be unique.
+    fn get_ignoring_case(&self, key: &str) -> Option<&RawValue> {
         let fold = |key: &str| key.to_lowercase().replace('ſ', "s").replace('\u{212a}', "k");
         let fits: Vec<_> = self.0.iter().filter(|(name, _)| fold(name) == fold(key)).collect();
-        assert!(fits.len() < 2, "{key} is there {} times", fits.len());
+        assert!(fits.len() < 2, "{key} occurs {} times", fits.len());
         fits.first().map(|(_, value)| &**value)
     }
 }
 
 fn agrees(bytes: &[u8]) -> Result<(), TestCaseError> {
     let Ok(envelope) = Envelope::parse(bytes) else { return Ok(()) };
-    // This is what serde_json takes that does not look at the ranges of numbers and the halves of surrogates.
+    // serde_json accepts it, without checking the ranges of numbers and the halves of surrogates.
     prop_assert!(serde_json::from_slice::<IgnoredAny>(bytes).is_ok());
     let top: Members = serde_json::from_slice(bytes).unwrap();
     let read = |raw: Option<&RawValue>| raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
     let id = envelope.id().map(|id| serde_json::from_str::<Value>(id.raw().as_str()).ok());
-    prop_assert_eq!(read(top.carelessly("id")).filter(|id| !id.is_null()), id.flatten());
+    prop_assert_eq!(read(top.get_ignoring_case("id")).filter(|id| !id.is_null()), id.flatten());
     let method = envelope.method_name().map(Value::from);
-    prop_assert_eq!(read(top.carelessly("method")), method);
+    prop_assert_eq!(read(top.get_ignoring_case("method")), method);
     if let Message::Response { .. } = envelope.message() {
         return Ok(());
     }
-    let Some(params) = top.carelessly("params").filter(|params| params.get() != "null") else {
+    let Some(params) = top.get_ignoring_case("params").filter(|params| params.get() != "null") else {
         prop_assert!(envelope.params().is_none() && envelope.target().is_none());
         return Ok(());
     };
@@ -69,15 +69,15 @@ fn agrees(bytes: &[u8]) -> Result<(), TestCaseError> {
         _ => return Ok(()),
     };
     let target = envelope.target().map(|target| Value::from(target.name()));
-    prop_assert_eq!(read(params.carelessly(key)), target);
+    prop_assert_eq!(read(params.get_ignoring_case(key)), target);
     let arguments = envelope.arguments().map(|arguments| arguments.as_str());
-    prop_assert_eq!(params.carelessly("arguments").map(|arguments| arguments.get()), arguments);
+    prop_assert_eq!(params.get_ignoring_case("arguments").map(|arguments| arguments.get()), arguments);
     Ok(())
 }
 
-/// Everything that takes bytes, for what must not panic.
+/// Calls every function that parses bytes: none may panic.
 fn survives(bytes: &[u8]) {
-    Id::glimpsed(bytes);
+    Id::of_rejected(bytes);
     for list in [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates] {
         let _ = filtered(
             bytes,
@@ -162,19 +162,19 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
-    fn broken_messages_are_refused_or_mean_the_same_to_everybody(bytes in broken()) {
+    fn broken_messages_are_rejected_or_unambiguous(bytes in broken()) {
         survives(&bytes);
         agrees(&bytes)?;
     }
 
     #[test]
-    fn random_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         survives(&bytes);
         prop_assert!(Envelope::parse(&bytes).is_err());
     }
 
     #[test]
-    fn random_pieces_are_refused_or_mean_the_same_to_everybody(
+    fn random_pieces_are_rejected_or_unambiguous(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..12),
     ) {
         let inside = pieces.concat();

@@ -1,4 +1,4 @@
-//! What is refused.
+//! Messages that are rejected.
 
 use similar_asserts::assert_eq;
 use skep_mcp::{DEPTH, Envelope, Fault};
@@ -12,7 +12,7 @@ fn fault(message: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
-fn what_is_no_json_is_refused_where_it_goes_wrong() {
+fn invalid_json_is_rejected_with_the_position() {
     for (message, expected) in [
         ("", "expected an object (byte 0)"),
         (" ", "expected an object (byte 1)"),
@@ -55,7 +55,7 @@ fn what_is_no_json_is_refused_where_it_goes_wrong() {
 }
 
 #[test]
-fn what_is_not_utf8_or_marked_as_such_is_refused() {
+fn invalid_utf8_and_a_byte_order_mark_are_rejected() {
     assert_eq!(fault(b"{\"a\":\"\xff\"}"), "the message is not UTF-8 (byte 6)");
     assert_eq!(fault(b"{\"a\":\"\xed\xa0\x80\"}"), "the message is not UTF-8 (byte 6)");
     for message in [&b"\xEF\xBB\xBF"[..], b"\xEF\xBB\xBF{\"jsonrpc\":\"2.0\",\"method\":\"ping\"}"] {
@@ -64,14 +64,14 @@ fn what_is_not_utf8_or_marked_as_such_is_refused() {
 }
 
 #[test]
-fn a_batch_is_refused_as_such() {
+fn a_batch_is_rejected() {
     for message in ["[]", " \n[", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#] {
         assert_eq!(Envelope::parse(message.as_bytes()).err(), Some(Fault::Batch), "{message}");
     }
 }
 
 #[test]
-fn what_is_no_message_of_json_rpc_is_refused() {
+fn what_is_not_a_json_rpc_message_is_rejected() {
     let id = "id must be a string or an integer";
     let unclear = "the message must have a method, or a result, or an error, and only one of them";
     for (members, expected) in [
@@ -109,44 +109,41 @@ fn what_is_no_message_of_json_rpc_is_refused() {
 fn a_policy_never_sees_another_value_than_the_server() {
     for (members, expected) in [
         // Twice.
-        (r#""jsonrpc":"2.0","jsonrpc":"2.0","method":"ping""#, "jsonrpc is there twice"),
-        (r#""jsonrpc":"2.0","id":1,"id":1,"method":"ping""#, "id is there twice"),
-        (r#""jsonrpc":"2.0","method":"ping","method":"tools/call""#, "method is there twice"),
-        (r#""jsonrpc":"2.0","method":"ping","meth\u006fd":"tools/call""#, "method is there twice"),
-        (r#""jsonrpc":"2.0","method":"ping","params":{},"params":{}"#, "params is there twice"),
-        (r#""jsonrpc":"2.0","id":1,"result":{},"result":{}"#, "result is there twice"),
+        (r#""jsonrpc":"2.0","jsonrpc":"2.0","method":"ping""#, "jsonrpc is duplicated"),
+        (r#""jsonrpc":"2.0","id":1,"id":1,"method":"ping""#, "id is duplicated"),
+        (r#""jsonrpc":"2.0","method":"ping","method":"tools/call""#, "method is duplicated"),
+        (r#""jsonrpc":"2.0","method":"ping","meth\u006fd":"tools/call""#, "method is duplicated"),
+        (r#""jsonrpc":"2.0","method":"ping","params":{},"params":{}"#, "params is duplicated"),
+        (r#""jsonrpc":"2.0","id":1,"result":{},"result":{}"#, "result is duplicated"),
         (
             r#""jsonrpc":"2.0","method":"tools/call","params":{"name":"a","name":"b"}"#,
-            "params.name is there twice",
+            "params.name is duplicated",
         ),
         (
             r#""jsonrpc":"2.0","method":"tools/call","params":{"name":"a","\u006eame":"b"}"#,
-            "params.name is there twice",
+            "params.name is duplicated",
         ),
         (
             r#""jsonrpc":"2.0","method":"tools/call","params":{"arguments":{},"arguments":{}}"#,
-            "params.arguments is there twice",
+            "params.arguments is duplicated",
         ),
-        (
-            r#""jsonrpc":"2.0","method":"ping","params":{"_meta":{},"_meta":{}}"#,
-            "params._meta is there twice",
-        ),
+        (r#""jsonrpc":"2.0","method":"ping","params":{"_meta":{},"_meta":{}}"#, "params._meta is duplicated"),
         (
             r#""jsonrpc":"2.0","method":"ping","params":{"_meta":{"progressToken":1,"progressToken":2}}"#,
-            "params._meta.progressToken is there twice",
+            "params._meta.progressToken is duplicated",
         ),
         // Twice for a server that ignores case, as Go's encoding/json does: it folds ſ to s and the Kelvin sign to k.
-        (r#""jsonrpc":"2.0","method":"ping","Method":"tools/call""#, "method is there twice"),
+        (r#""jsonrpc":"2.0","method":"ping","Method":"tools/call""#, "method is duplicated"),
         (
             r#""jsonrpc":"2.0","method":"tools/call","params":{"Name":"b","name":"a"}"#,
-            "params.name is there twice",
+            "params.name is duplicated",
         ),
-        (r#""jsonrpc":"2.0","method":"ping","params":{},"PARAMS":{}"#, "params is there twice"),
-        (r#""jsonrpc":"2.0","method":"ping","params":{},"paramſ":{}"#, "params is there twice"),
-        (r#""jsonrpc":"2.0","method":"ping","params":{},"param\u017f":{}"#, "params is there twice"),
+        (r#""jsonrpc":"2.0","method":"ping","params":{},"PARAMS":{}"#, "params is duplicated"),
+        (r#""jsonrpc":"2.0","method":"ping","params":{},"paramſ":{}"#, "params is duplicated"),
+        (r#""jsonrpc":"2.0","method":"ping","params":{},"param\u017f":{}"#, "params is duplicated"),
         (
             r#""jsonrpc":"2.0","method":"tasks/get","params":{"taskId":"a","tas\u212aId":"b"}"#,
-            "params.taskId is there twice",
+            "params.taskId is duplicated",
         ),
     ] {
         assert_eq!(fault(format!("{{{members}}}")), format!("{expected} (case is ignored)"), "{members}");
@@ -165,16 +162,12 @@ fn a_policy_never_sees_another_value_than_the_server() {
             r#"params._meta["io.modelcontextprotocol/clientInfo"]"#,
         ),
     ] {
-        assert_eq!(
-            fault(format!("{{{members}}}")),
-            format!("{expected} is there in another case only"),
-            "{members}"
-        );
+        assert_eq!(fault(format!("{{{members}}}")), format!("{expected} has the wrong case"), "{members}");
     }
 }
 
 #[test]
-fn what_policies_decide_on_is_a_sound_string() {
+fn a_name_that_policies_decide_on_must_be_a_valid_string() {
     for (members, expected) in [
         (r#""method":"tools/call","params":{"name":7}"#, "params.name must be a string"),
         (r#""method":"tools/call","params":{"name":null}"#, "params.name must be a string"),
@@ -192,7 +185,7 @@ fn what_policies_decide_on_is_a_sound_string() {
     }
     let payload =
         br#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","arguments":{"\ud800":"\udc00"}}}"#;
-    assert!(Envelope::parse(payload).is_ok(), "a payload is the server's to judge");
+    assert!(Envelope::parse(payload).is_ok(), "a payload is not validated");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Lists less what a caller may not see.
+//! Lists, filtered for a caller.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ fn with_items(items: &str) -> String {
 }
 
 #[test]
-fn what_is_dropped_goes_with_one_comma_and_the_rest_stays_byte_for_byte() {
+fn an_item_is_dropped_with_one_comma_and_the_rest_stays_byte_for_byte() {
     assert_eq!(kept(&["a", "b", "c"]), TOOLS);
     assert_eq!(
         kept(&["a", "b"]),
@@ -87,7 +87,7 @@ fn each_list_has_its_own_key_and_its_own_names() {
         })
         .unwrap();
         assert_eq!(names, [expected]);
-        assert_eq!(List::found_in(&Envelope::parse(message.as_bytes()).unwrap()), Ok(vec![list]));
+        assert_eq!(List::lists_in(&Envelope::parse(message.as_bytes()).unwrap()), Ok(vec![list]));
     }
 }
 
@@ -104,21 +104,21 @@ fn annotations_are_shown() {
 }
 
 #[test]
-fn what_cannot_be_judged_is_not_shown() {
+fn a_malformed_list_is_an_error() {
     for (result, expected) in [
         ("{}", "result.tools is missing"),
         ("[]", "result must be an object"),
         ("null", "result must be an object"),
         (r#"{"tools":{}}"#, "result.tools must be an array"),
         (r#"{"tools":null}"#, "result.tools must be an array"),
-        (r#"{"tools":[],"tools":[{"name":"b"}]}"#, "result.tools is there twice (case is ignored)"),
-        (r#"{"tools":[],"Tools":[{"name":"b"}]}"#, "result.tools is there twice (case is ignored)"),
-        (r#"{"Tools":[{"name":"b"}]}"#, "result.tools is there in another case only"),
+        (r#"{"tools":[],"tools":[{"name":"b"}]}"#, "result.tools is duplicated (case is ignored)"),
+        (r#"{"tools":[],"Tools":[{"name":"b"}]}"#, "result.tools is duplicated (case is ignored)"),
+        (r#"{"Tools":[{"name":"b"}]}"#, "result.tools has the wrong case"),
         (r#"{"tools":["b"]}"#, "a list item must be an object"),
         (r#"{"tools":[{}]}"#, "name of a list item is missing"),
         (r#"{"tools":[{"name":7}]}"#, "name of a list item must be a string"),
-        (r#"{"tools":[{"name":"a","name":"b"}]}"#, "name of a list item is there twice (case is ignored)"),
-        (r#"{"tools":[{"name":"a","Name":"b"}]}"#, "name of a list item is there twice (case is ignored)"),
+        (r#"{"tools":[{"name":"a","name":"b"}]}"#, "name of a list item is duplicated (case is ignored)"),
+        (r#"{"tools":[{"name":"a","Name":"b"}]}"#, "name of a list item is duplicated (case is ignored)"),
         (r#"{"tools":[{"name":"\ud800"}]}"#, "a string has half of a surrogate pair (byte 51)"),
     ] {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
@@ -128,7 +128,7 @@ fn what_cannot_be_judged_is_not_shown() {
 }
 
 #[test]
-fn what_holds_no_list_stays_as_it_is() {
+fn a_message_without_a_list_is_unchanged() {
     for message in [
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"tools":[{"name":"a"}]}}"#,
@@ -136,7 +136,7 @@ fn what_holds_no_list_stays_as_it_is() {
     ] {
         let sent = filtered(message.as_bytes(), List::Tools, |_| Verdict::Drop).unwrap();
         assert!(matches!(sent, Cow::Borrowed(sent) if sent == message.as_bytes()));
-        assert_eq!(List::found_in(&Envelope::parse(message.as_bytes()).unwrap()), Ok(vec![]));
+        assert_eq!(List::lists_in(&Envelope::parse(message.as_bytes()).unwrap()), Ok(vec![]));
     }
 }
 
@@ -159,7 +159,7 @@ fn response() -> impl Strategy<Value = (String, usize)> {
 
 proptest! {
     #[test]
-    fn to_keep_everything_changes_no_byte((message, count) in response()) {
+    fn keeping_all_items_changes_no_byte((message, count) in response()) {
         let mut seen = 0;
         let sent = filtered(message.as_bytes(), List::Tools, |_| { seen += 1; Verdict::Keep }).unwrap();
         prop_assert!(matches!(sent, Cow::Borrowed(_)));
@@ -168,14 +168,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_dropped_is_gone_and_nothing_else_is((message, _) in response(), dropped: u8) {
-        let gone = |name: &str| dropped & (1 << name.parse::<u8>().unwrap()) != 0;
+    fn only_dropped_items_are_removed((message, _) in response(), dropped: u8) {
+        let is_dropped = |name: &str| dropped & (1 << name.parse::<u8>().unwrap()) != 0;
         let sent = filtered(message.as_bytes(), List::Tools, |item| {
-            if gone(&item.name()) { Verdict::Drop } else { Verdict::Keep }
+            if is_dropped(&item.name()) { Verdict::Drop } else { Verdict::Keep }
         });
         let mut expected: Value = serde_json::from_str(&message).unwrap();
         let items = expected["result"]["tools"].as_array_mut().unwrap();
-        items.retain(|item| !gone(item["name"].as_str().unwrap()));
+        items.retain(|item| !is_dropped(item["name"].as_str().unwrap()));
         let sent: Value = serde_json::from_slice(&sent.unwrap()).unwrap();
         prop_assert_eq!(sent, expected);
     }

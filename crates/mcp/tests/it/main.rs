@@ -1,6 +1,6 @@
-//! The MCP wire: what is read of it, what is refused, and that the rest stays byte for byte.
+//! MCP messages: what is parsed, what is rejected, and that the rest stays byte for byte.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod arbitrary;

@@ -1,25 +1,25 @@
-//! What we answer ourselves.
+//! Responses of the proxy itself.
 
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
 use skep_mcp::{Envelope, Fault, Id, Rejection, RevisionFault, empty_result};
 
 #[test]
-fn each_refusal_has_its_status_its_code_and_its_words() {
+fn each_rejection_has_a_status_a_code_and_a_message() {
     let message = |fault| Rejection::from(fault);
-    for (rejection, status, code, words) in [
+    for (rejection, status, code, text) in [
         (message(Fault::Batch), 400, -32600, "batches are not supported: send one message at a time"),
         (message(Fault::ByteOrderMark), 400, -32700, "the message begins with a byte order mark"),
         (message(Fault::NotUtf8 { at: 3 }), 400, -32700, "the message is not UTF-8 (byte 3)"),
         (message(Fault::NotJsonRpc), 400, -32600, "jsonrpc must be \"2.0\""),
-        (message(Fault::Duplicate("id")), 400, -32600, "id is there twice (case is ignored)"),
+        (message(Fault::Duplicate("id")), 400, -32600, "id is duplicated (case is ignored)"),
         (
             message(Fault::Duplicate("params.name")),
             400,
             -32602,
-            "params.name is there twice (case is ignored)",
+            "params.name is duplicated (case is ignored)",
         ),
-        (message(Fault::Lookalike("params.name")), 400, -32602, "params.name is there in another case only"),
+        (message(Fault::Lookalike("params.name")), 400, -32602, "params.name has the wrong case"),
         (Rejection::Capability { required: json!({}) }, 400, -32021, "missing required client capability"),
         (Rejection::Origin, 403, -32600, "Origin not allowed"),
         (Rejection::Denied, 403, 403, "Unauthorized"),
@@ -34,18 +34,18 @@ fn each_refusal_has_its_status_its_code_and_its_words() {
         (Rejection::Unavailable("session store"), 503, -32603, "session store unavailable"),
         (Rejection::Timeout, 504, -32000, "Timeout"),
     ] {
-        let said = (rejection.status(), rejection.code(), rejection.message());
-        assert_eq!(said, (status, code, words.to_owned()));
+        let actual = (rejection.status(), rejection.code(), rejection.message());
+        assert_eq!(actual, (status, code, text.to_owned()));
         let body = rejection.body(None);
         let parsed: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(parsed["error"]["code"], json!(code));
         assert_eq!(parsed.get("id"), None, "MCP has no null ids");
-        assert!(Envelope::parse(&body).is_ok(), "what we say is a message");
+        assert!(Envelope::parse(&body).is_ok(), "the body is a valid message");
     }
 }
 
 #[test]
-fn data_is_for_programs() {
+fn some_rejections_have_data_for_programs() {
     for (rejection, data) in [
         (Rejection::RateLimited { retry_after_seconds: 3 }, json!({"retryAfterSeconds": 3})),
         (
@@ -55,7 +55,7 @@ fn data_is_for_programs() {
         (
             Rejection::Revision(RevisionFault::Mismatch {
                 header: "Mcp-Name",
-                said: "a".to_owned(),
+                value: "a".to_owned(),
                 body: "b".to_owned(),
             }),
             json!({"header": "a", "body": "b"}),
@@ -67,10 +67,10 @@ fn data_is_for_programs() {
 }
 
 #[test]
-fn the_id_comes_back_as_it_was_spelled() {
+fn the_id_of_the_response_is_spelled_as_in_the_request() {
     for id in ["7", "-0", "123456789012345678901234567890", r#""\u0041\/""#] {
         let request = format!(r#"{{"id":{id}}}"#);
-        let id_read = Id::glimpsed(request.as_bytes()).unwrap();
+        let id_read = Id::of_rejected(request.as_bytes()).unwrap();
         let error =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32603,"message":"internal error"}}}}"#);
         assert_eq!(Rejection::Internal.body(Some(id_read)), error.into_bytes());

@@ -1,8 +1,8 @@
-//! Which revision a request speaks, row by row.
+//! The revisions of requests.
 
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
-use skep_mcp::{Envelope, Era, Header, Headers, Rejection, Revision, RevisionFault, era, mirrored};
+use skep_mcp::{Envelope, Era, Header, Headers, Rejection, Revision, RevisionFault, check_mirrors, era};
 
 const MODERN: &str = "2026-07-28";
 
@@ -58,7 +58,7 @@ fn a_request_is_classified_by_its_header_and_its_meta() {
         ("older version, same header", Some("2025-11-25"), meta(older, object, object), Err(-32022)),
         ("older version, no header", None, meta(older, object, object), Err(-32022)),
         ("unknown version, same header", Some("v9"), meta(Some(r#""v9""#), object, object), Err(-32022)),
-        // With a header that says something else.
+        // With a header that does not match.
         ("header is missing", None, meta(modern, object, object), Err(-32020)),
         ("older header", Some("2025-11-25"), meta(modern, object, object), Err(-32020)),
         ("modern header, older version", Some(MODERN), meta(older, object, object), Err(-32020)),
@@ -75,7 +75,7 @@ fn a_request_is_classified_by_its_header_and_its_meta() {
 }
 
 #[test]
-fn notifications_and_responses_are_what_their_header_says() {
+fn the_header_determines_the_era_of_notifications_and_responses() {
     let notification = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     for message in [notification, response] {
@@ -86,7 +86,7 @@ fn notifications_and_responses_are_what_their_header_says() {
 }
 
 #[test]
-fn a_version_that_is_there_twice_is_refused() {
+fn a_duplicate_version_header_is_rejected() {
     let header = Header::of([MODERN.as_bytes(), MODERN.as_bytes()]);
     for message in [request("ping", "{}"), request("initialize", "{}")] {
         assert_eq!(outcome(header, &message), Err(-32020));
@@ -94,7 +94,7 @@ fn a_version_that_is_there_twice_is_refused() {
 }
 
 #[test]
-fn a_version_that_is_not_served_is_answered_with_those_that_are() {
+fn the_error_for_an_unsupported_version_lists_the_supported_ones() {
     let message = request("ping", &meta(Some(r#""v9""#), None, None));
     let envelope = Envelope::parse(message.as_bytes()).unwrap();
     let fault = era(&Headers::default(), &envelope).unwrap_err();
@@ -123,17 +123,17 @@ fn mirror(method: &[&str], name: &[&str], message: &str) -> Result<(), String> {
         name: Header::of(name.iter().map(Vec::as_slice)),
         ..Headers::default()
     };
-    mirrored(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
+    check_mirrors(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
         assert_eq!(Rejection::from(fault.clone()).code(), -32020);
         match fault {
-            RevisionFault::Mismatch { header, said, body } => format!("{header}: {said:?} is not {body:?}"),
+            RevisionFault::Mismatch { header, value, body } => format!("{header}: {value:?} is not {body:?}"),
             other => other.to_string(),
         }
     })
 }
 
 #[test]
-fn headers_must_say_what_the_body_says() {
+fn headers_must_match_the_body() {
     let call = request("tools/call", r#"{"name":"echo"}"#);
     let wide = request("tools/call", r#"{"name":"Hello, \u4e16界"}"#);
     let padded = request("prompts/get", r#"{"name":" padded "}"#);
@@ -168,12 +168,12 @@ fn headers_must_say_what_the_body_says() {
     for (method, name, message, expected) in [
         (&[][..], &["echo"][..], call.as_str(), "header mismatch: Mcp-Method is missing"),
         (&[], &[], &listed, "header mismatch: Mcp-Method is missing"),
-        (&["tools/call", "tools/call"], &["echo"], &call, "header mismatch: Mcp-Method is there twice"),
+        (&["tools/call", "tools/call"], &["echo"], &call, "header mismatch: Mcp-Method is duplicated"),
         (&["tools/list"], &["echo"], &call, r#"Mcp-Method: "tools/list" is not "tools/call""#),
         (&["TOOLS/CALL"], &["echo"], &call, r#"Mcp-Method: "TOOLS/CALL" is not "tools/call""#),
         (&["tools/list"], &[], notification, r#"Mcp-Method: "tools/list" is not "notifications/cancelled""#),
         (&["tools/call"], &[], &call, "header mismatch: Mcp-Name is missing"),
-        (&["tools/call"], &["echo", "rm"], &call, "header mismatch: Mcp-Name is there twice"),
+        (&["tools/call"], &["echo", "rm"], &call, "header mismatch: Mcp-Name is duplicated"),
         (&["tools/call"], &["rm"], &call, r#"Mcp-Name: "rm" is not "echo""#),
         (&["tools/call"], &["Echo"], &call, r#"Mcp-Name: "Echo" is not "echo""#),
         (&["tools/call"], &[""], &call, r#"Mcp-Name: "" is not "echo""#),
@@ -196,9 +196,9 @@ fn headers_must_say_what_the_body_says() {
             &["tools/call"],
             &["rm"],
             &nameless,
-            "header mismatch: Mcp-Name is beside a message that names nothing",
+            "header mismatch: Mcp-Name is set for a message without a target",
         ),
-        (&["tools/call"], &[], response, "header mismatch: Mcp-Method is beside a message without a method"),
+        (&["tools/call"], &[], response, "header mismatch: Mcp-Method is set for a message without a method"),
     ] {
         assert_eq!(mirror(method, name, message), Err(expected.to_owned()), "{method:?} {name:?} {message}");
     }

@@ -7,7 +7,7 @@ use skep_mcp::{Envelope, Fault, rewritten};
 use crate::arbitrary;
 
 fn changed(message: &str, change: impl FnOnce(&mut Value)) -> String {
-    let old = Envelope::parse(message.as_bytes()).unwrap().message_to_judge().unwrap();
+    let old = Envelope::parse(message.as_bytes()).unwrap().unambiguous_message().unwrap();
     let mut new = old.clone();
     change(&mut new);
     let sent = rewritten(message.as_bytes(), &old, &new).unwrap();
@@ -16,14 +16,14 @@ fn changed(message: &str, change: impl FnOnce(&mut Value)) -> String {
 }
 
 const MESSAGE: &str = r#"{"id" : "\u0062", "method":"tools/call","jsonrpc":"2.0",
-    "params":{"name":"\u0061","arguments":{"big":12345678901234567890123,"list":[1.50, {"x":1.0}],"gone":1}}}"#;
+    "params":{"name":"\u0061","arguments":{"big":12345678901234567890123,"list":[1.50, {"x":1.0}],"old":1}}}"#;
 
 #[test]
-fn what_was_not_changed_stays_as_it_was_spelled() {
+fn unchanged_values_stay_as_they_were_spelled() {
     let sent = changed(MESSAGE, |message| {
         let arguments = &mut message["params"]["arguments"];
         arguments["list"][1]["x"] = json!(2);
-        arguments.as_object_mut().unwrap().remove("gone");
+        arguments.as_object_mut().unwrap().remove("old");
         arguments["a\"b"] = json!({"new": true});
     });
     let expected = r#"{"id":"\u0062","method":"tools/call","jsonrpc":"2.0","params":{"name":"\u0061","arguments":{"big":12345678901234567890123,"list":[1.50,{"x":2}],"a\"b":{"new":true}}}}"#;
@@ -38,21 +38,21 @@ fn lists_grow_and_shrink_and_types_change() {
 }
 
 #[test]
-fn a_message_that_two_readers_may_read_differently_is_not_judged() {
+fn an_ambiguous_message_is_a_fault() {
     for message in [
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":{"a":1,"a":2}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","other":1e999}"#,
     ] {
-        let fault = Envelope::parse(message.as_bytes()).unwrap().message_to_judge().unwrap_err();
+        let fault = Envelope::parse(message.as_bytes()).unwrap().unambiguous_message().unwrap_err();
         assert_eq!(fault, Fault::Ambiguous("the message"), "{message}");
     }
 }
 
 proptest! {
     #[test]
-    fn nothing_changed_is_every_byte_and_a_new_name_is_that_alone(message in arbitrary::call(), name in ".{0,12}") {
+    fn only_what_is_changed_differs(message in arbitrary::call(), name in ".{0,12}") {
         let envelope = Envelope::parse(message.as_bytes()).unwrap();
-        if let Ok(old) = envelope.message_to_judge() {
+        if let Ok(old) = envelope.unambiguous_message() {
             let same = rewritten(message.as_bytes(), &old, &old).unwrap();
             prop_assert_eq!(String::from_utf8(same).unwrap(), message.trim());
             let mut new = old.clone();

@@ -17,7 +17,7 @@ fn an_id_is_visible_ascii_of_bounded_length() {
 }
 
 #[test]
-fn a_new_id_is_a_uuid_that_nobody_else_has() {
+fn a_new_id_is_a_unique_uuid() {
     let (one, other) = (SessionId::random(), SessionId::random());
     assert_ne!(one, other);
     assert_eq!(SessionId::parse(one.as_str().as_bytes()), Ok(one.clone()));
@@ -27,7 +27,7 @@ fn a_new_id_is_a_uuid_that_nobody_else_has() {
 }
 
 #[test]
-fn logs_do_not_let_anybody_into_a_session() {
+fn debug_output_does_not_contain_the_whole_id() {
     let shown = |id: &str| format!("{:?}", SessionId::parse(id.as_bytes()).unwrap());
     assert_eq!(shown("1f3a4b5c-6d7e-8f9a-0b1c-2d3e4f5a6b7c"), "SessionId(1f3a4b5c…)");
     assert_eq!(shown("short"), "SessionId(…)");

@@ -1,4 +1,4 @@
-//! What changes in a message when something is replaced in it: that, and nothing else.
+//! Replacing values changes them, and nothing else.
 
 use proptest::prelude::*;
 use similar_asserts::assert_eq;
@@ -33,7 +33,7 @@ fn an_id_can_be_put_back_as_it_was_spelled() {
 }
 
 #[test]
-fn what_is_not_in_the_message_cannot_be_replaced() {
+fn a_value_of_another_message_cannot_be_replaced() {
     let other = br#"{"jsonrpc":"2.0","id":99,"method":"ping"}"#;
     let id = Envelope::parse(other).unwrap().id().unwrap().raw();
     assert_eq!(Edits::of(CALL).replace(id, Json::Number(1)).bytes(), Err(SpliceError::Foreign));
@@ -41,7 +41,7 @@ fn what_is_not_in_the_message_cannot_be_replaced() {
 }
 
 #[test]
-fn what_is_in_another_value_cannot_be_replaced_with_it() {
+fn overlapping_values_cannot_be_replaced() {
     let envelope = Envelope::parse(CALL).unwrap();
     let (params, name) = (envelope.params().unwrap(), envelope.target().unwrap().raw);
     for (one, other) in [(params, name), (name, params), (name, name)] {
@@ -52,7 +52,7 @@ fn what_is_in_another_value_cannot_be_replaced_with_it() {
 
 proptest! {
     #[test]
-    fn to_replace_values_by_themselves_changes_no_byte(message in arbitrary::call()) {
+    fn replacing_values_by_themselves_changes_no_byte(message in arbitrary::call()) {
         let message = message.as_bytes();
         let envelope = Envelope::parse(message).unwrap();
         let mut edits = Edits::of(message);
@@ -68,7 +68,7 @@ proptest! {
     }
 
     #[test]
-    fn to_replace_a_name_changes_that_name_alone(message in arbitrary::call(), name in ".{0,12}") {
+    fn replacing_a_name_changes_only_that_name(message in arbitrary::call(), name in ".{0,12}") {
         let message = message.as_bytes();
         let raw = Envelope::parse(message).unwrap().target().unwrap().raw;
         let changed = Edits::of(message).replace(raw, Json::Text(&name)).bytes().unwrap();

@@ -38,7 +38,7 @@ fn data(stream: &str) -> Vec<Option<String>> {
 }
 
 #[test]
-fn events_are_read_as_the_html_standard_says() {
+fn events_are_parsed_as_the_html_standard_requires() {
     let some = |text: &str| Some(text.to_owned());
     assert_eq!(data("data: YHOO\ndata: +2\ndata: 10\n\n"), [some("YHOO\n+2\n10")]);
     assert_eq!(data("data\n\ndata\ndata\n\ndata:"), [some(""), some("\n")]);
@@ -69,7 +69,7 @@ fn events_have_a_type_an_id_and_a_time() {
 }
 
 #[test]
-fn comments_between_events_come_at_once() {
+fn comments_between_events_are_returned_at_once() {
     let mut decoder = Decoder::new(LIMIT);
     decoder.feed(b":\r\n");
     assert_eq!(decoder.frame().unwrap().unwrap().raw(), &b":\r\n"[..]);
@@ -117,7 +117,7 @@ fn an_event_that_is_too_long_ends_the_stream_and_takes_no_memory() {
 }
 
 #[test]
-fn many_events_may_come_in_a_chunk_that_is_longer_than_one_may_be() {
+fn a_chunk_with_many_events_may_be_longer_than_the_limit_of_one() {
     let mut decoder = Decoder::new(16);
     decoder.feed(&b"data: a\n\n".repeat(100));
     let count = std::iter::from_fn(|| decoder.frame().unwrap()).count();
@@ -154,7 +154,7 @@ fn messages_are_sent_as_events() {
 }
 
 #[test]
-fn logs_show_nothing_of_what_an_event_says() {
+fn debug_output_contains_nothing_of_an_event() {
     let (frames, _) = frames([&b"id: secret\ndata: secret\n\n"[..]]);
     assert_eq!(format!("{frames:?}"), "[Event(Event(25 bytes))]");
 }

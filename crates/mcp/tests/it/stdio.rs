@@ -27,7 +27,7 @@ fn lines<'a>(limit: usize, chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<St
 }
 
 #[test]
-fn messages_are_told_from_noise_and_nothing_in_them_is_touched() {
+fn messages_are_distinguished_from_noise_and_not_changed() {
     let output = "{\"a\":\"\u{a0}\u{200d}\u{7}\"}\n\n \t\r\nlistening on 7 {x}\n  {\"b\":1 }\r\n[1]\n\u{1b}[0m{\"c\":1}\n{\"last\":";
     assert_eq!(
         lines(100, [output.as_bytes()]),
@@ -43,7 +43,7 @@ fn messages_are_told_from_noise_and_nothing_in_them_is_touched() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_kept() {
+fn bytes_that_are_not_utf8_are_kept() {
     let mut lines = Lines::new(100);
     lines.feed(b"\xff\xfe\n");
     assert!(matches!(lines.line(), Some(Line::Noise(text)) if text == b"\xff\xfe"[..]));
@@ -75,7 +75,7 @@ fn a_message_becomes_one_line() {
 }
 
 #[test]
-fn logs_show_nothing_of_what_a_line_says() {
+fn debug_output_contains_nothing_of_a_line() {
     let mut lines = Lines::new(100);
     lines.feed(b"{secret}\nsecret\n");
     assert_eq!(

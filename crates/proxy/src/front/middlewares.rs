@@ -21,8 +21,8 @@ pub(super) fn middlewares(config: &RunConfig) -> Result<Vec<Middleware>, ConfigE
     Ok(origins.into_iter().chain(listed).collect())
 }
 
-/// The pages that may call, where the RunConfig names them, or the proxy serves this machine alone: then those of this
-/// machine, or any page that its user opens could call. Without a port their origins are unknown.
+/// The allowed origins, where the RunConfig names them or the proxy listens on loopback only: then those of this
+/// machine, or any page that its user opens could call the proxy. Without a port their origins are unknown.
 fn origins(config: &RunConfig) -> Option<Middleware> {
     let mut allowed_origins = config.allowed_origins.clone();
     if allowed_origins.is_empty() && is_loopback(&config.host) && config.port != 0 {
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_of_others_cannot_call_a_proxy_of_this_machine() {
+    fn pages_of_other_origins_cannot_call_a_proxy_on_loopback() {
         let origins = |host: &str, allowed: &[&str]| {
             let allowed_origins = allowed.iter().map(|origin| (*origin).to_owned()).collect();
             let config = RunConfig { host: host.into(), port: 80, allowed_origins, ..RunConfig::default() };

@@ -1,4 +1,4 @@
-//! Where requests come in: the proxy as a service of HTTP, its routes, and its server.
+//! The proxy as an HTTP service, its routes, and its server.
 
 mod middlewares;
 mod proxy;

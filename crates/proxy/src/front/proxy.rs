@@ -1,4 +1,4 @@
-//! The proxy, made from a RunConfig.
+//! The proxy of a RunConfig.
 
 use std::{
     future::Future,
@@ -56,16 +56,16 @@ impl Proxy {
     pub fn new(config: &RunConfig) -> Result<Self, ConfigError> {
         if config.transport == Transport::Stdio {
             let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
-            return Self::attached(config, Local::new(config)?, time);
+            return Self::with_attached(config, Local::new(config)?, time);
         }
         Self::over_http(config, None)
     }
 
-    /// The proxy in front of a server that is going to run in the cluster. A stdio server may take this long to answer:
-    /// see [`request_time`].
+    /// The proxy in front of a server that is going to run in the cluster. `time` is the timeout of requests to a
+    /// stdio server: see [`request_time`].
     pub fn before(config: &RunConfig, server: &Starting, time: Duration) -> Result<Self, ConfigError> {
         let proxy = if config.transport == Transport::Stdio {
-            Self::attached(config, server.attachment(), time)?
+            Self::with_attached(config, server.attachment(), time)?
         } else {
             let config = RunConfig { target_host: server.host(), ..config.clone() };
             Self::over_http(&config, Some(server.readiness()))?
@@ -73,15 +73,17 @@ impl Proxy {
         Ok(Self { health: Health::new(server.is_first()), ..proxy })
     }
 
-    /// The proxy in front of a stdio server that runs elsewhere, and that may take this long to answer: see
+    /// The proxy in front of a stdio server that runs elsewhere. `time` is the timeout of requests to it: see
     /// [`request_time`].
-    pub fn attached<A: Attach + Send + Sync + 'static>(
+    pub fn with_attached<A: Attach + Send + Sync + 'static>(
         config: &RunConfig,
         attach: A,
         time: Duration,
     ) -> Result<Self, ConfigError> {
         if session_redis(config).is_some() {
-            info!("the sessions of a stdio server are in the proxy's memory, as its process has their state");
+            info!(
+                "session storage in Redis is ignored for a stdio server: its process has the state of the sessions"
+            );
         }
         let sessions = Arc::new(Memory::new(session_life(config)?));
         let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
@@ -116,19 +118,19 @@ impl Proxy {
         })
     }
 
-    /// Checks that what the proxy needs beside its server can be used. To be called before it serves: later on, it does
-    /// without for a while, and until then a mistake would not be seen.
+    /// Checks that what the proxy needs beside its server is available. To be called before it serves: later on, it
+    /// tolerates outages, and a mistake in the configuration would look like one.
     pub async fn check(&self) -> Result<(), ConfigError> {
         self.sessions.check().await?;
         self.chain.check().await
     }
 
-    /// Has every client use another connection for its next request, and so another proxy.
+    /// Makes every client use another connection for its next request, and so another proxy.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Serves metrics on a port of their own, for as long as the proxy runs.
+    /// Serves metrics on their own port, for as long as the proxy runs.
     async fn serve_metrics(&self) {
         if let Some(page) = self.chain.telemetry().and_then(Telemetry::page) {
             page.serve().await;
@@ -138,7 +140,7 @@ impl Proxy {
 }
 
 impl Service for Proxy {
-    /// Not an async function, which would keep the request a second time.
+    /// Not an async function, which would store the request twice.
     fn respond(
         &self,
         request: Request<Incoming>,

@@ -1,4 +1,4 @@
-//! The routes of a proxy, and what becomes of a request.
+//! The routes of a proxy, and how it processes a request.
 
 use std::{
     future::{Future, ready},
@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use skep_gateway::{
     http::{Body, response},
     message::{self, Exchange},
-    middleware::{METRICS, Telemetry, not_here},
+    middleware::{METRICS, Telemetry, not_served},
 };
 use skep_mcp::{Era, Revision, header::MCP_PROTOCOL_VERSION};
 
@@ -20,7 +20,7 @@ use super::Proxy;
 use crate::limits;
 
 impl Proxy {
-    /// Not an async function, which would keep the request a second time.
+    /// Not an async function, which would store the request twice.
     pub(super) fn route(
         &self,
         request: Request<Incoming>,
@@ -39,7 +39,7 @@ impl Proxy {
 
     fn metrics(&self, method: &Method) -> Response<Body> {
         let page = self.chain.telemetry().and_then(Telemetry::page);
-        page.map_or_else(not_here, |page| page.respond(method))
+        page.map_or_else(not_served, |page| page.respond(method))
     }
 
     async fn health(&self, method: Method) -> Response<Body> {

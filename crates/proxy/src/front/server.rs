@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Response};
 use skep_gateway::{
     http::Body,
-    message::{Call, Exchange},
+    message::{Exchange, ParsedMessage},
     middleware::Chain,
 };
 use skep_mcp::Rejection;
@@ -59,11 +59,11 @@ impl Server {
     }
 
     /// The message of a request, with the headers that belong to it in revisions that have such headers.
-    pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<Call, Rejection> {
+    pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<ParsedMessage, Rejection> {
         match self {
-            Self::Stdio(server) if server.is_http_sse() => Call::of_2024(body),
-            Self::Http(server) if server.is_http_sse() => Call::of_2024(body),
-            Self::Http(_) | Self::Stdio(_) => Call::of(headers, body),
+            Self::Stdio(server) if server.is_http_sse() => ParsedMessage::of_2024(body),
+            Self::Http(server) if server.is_http_sse() => ParsedMessage::of_2024(body),
+            Self::Http(_) | Self::Stdio(_) => ParsedMessage::of(headers, body),
         }
     }
 }

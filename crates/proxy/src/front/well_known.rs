@@ -1,4 +1,4 @@
-//! The metadata of the proxy: where to get a token for it (RFC 9728).
+//! The protected resource metadata of the proxy (RFC 9728).
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use skep_auth::{ProtectedResource, WELL_KNOWN};
@@ -31,7 +31,7 @@ impl WellKnown {
         let path = request.uri().path().strip_prefix(WELL_KNOWN);
         match &self.resource {
             Some(description) if path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {
-                described(description.as_deref(), request)
+                metadata_response(description.as_deref(), request)
             }
             _ => not_found(),
         }
@@ -39,7 +39,7 @@ impl WellKnown {
 }
 
 /// The description. Pages of any origin may read it, as it has nothing to protect.
-fn described<B>(description: Option<&str>, request: &Request<B>) -> Response<Body> {
+fn metadata_response<B>(description: Option<&str>, request: &Request<B>) -> Response<Body> {
     let mut answer = match description {
         _ if request.method() == Method::OPTIONS => response::empty(StatusCode::NO_CONTENT),
         Some(description) => response::json(StatusCode::OK, description.to_owned()),

@@ -18,8 +18,8 @@ pub struct EnvFileError {
     source: io::Error,
 }
 
-/// The variables of all files in the folder, by name; of two that are called the same the later file's counts. A folder
-/// that does not exist has none. A file that cannot be read is left out, and logged.
+/// The variables of all files in the folder, by name; of two with the same name, that of the later file is used. A folder
+/// that does not exist has none. A file that cannot be read is skipped, and logged.
 pub(super) fn variables(folder: &str) -> Result<BTreeMap<String, String>, EnvFileError> {
     let mut variables = BTreeMap::new();
     if folder.is_empty() {
@@ -35,8 +35,8 @@ pub(super) fn variables(folder: &str) -> Result<BTreeMap<String, String>, EnvFil
     files.sort();
     for path in files {
         match read(&path) {
-            Ok(found) => variables.extend(found),
-            Err(problem) => warn!(file = %path.display(), problem, "a file of variables is left out"),
+            Ok(more) => variables.extend(more),
+            Err(problem) => warn!(file = %path.display(), problem, "skipped a file of environment variables"),
         }
     }
     Ok(variables)
@@ -54,7 +54,7 @@ fn read(path: &Path) -> Result<Vec<(String, String)>, String> {
     parsed(&fs::read_to_string(path).map_err(|error| error.to_string())?)
 }
 
-/// `NAME=VALUE` in each line, with `export ` before it or not. Values are taken as they stand.
+/// `NAME=VALUE` in each line, with `export ` before it or not. Values are not unquoted.
 fn parsed(text: &str) -> Result<Vec<(String, String)>, String> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let assignments = lines.filter(|(_, line)| !line.starts_with('#')).filter_map(|(number, line)| {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn later_files_go_over_earlier_ones_and_bad_ones_are_left_out() {
+    fn later_files_override_earlier_ones_and_invalid_ones_are_skipped() {
         let folder = std::env::temp_dir().join(format!("skep-env-files-{}", std::process::id()));
         fs::create_dir_all(folder.join("sub")).unwrap();
         for (name, text) in
@@ -91,11 +91,11 @@ mod tests {
         {
             fs::write(folder.join(name), text).unwrap();
         }
-        let found = variables(folder.to_str().unwrap());
+        let loaded = variables(folder.to_str().unwrap());
         fs::remove_dir_all(&folder).unwrap();
         let expected = [("X", "2"), ("Y", "1")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-        assert_eq!(found.unwrap(), expected.into());
-        assert!(variables(folder.to_str().unwrap()).unwrap().is_empty(), "it is not there any more");
+        assert_eq!(loaded.unwrap(), expected.into());
+        assert!(variables(folder.to_str().unwrap()).unwrap().is_empty(), "the folder was deleted");
         let file = std::env::current_exe().unwrap();
         let error = variables(file.to_str().unwrap()).unwrap_err().to_string();
         assert!(error.starts_with("env_file_dir: cannot read "), "{error}");

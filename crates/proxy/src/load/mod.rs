@@ -1,4 +1,4 @@
-//! The RunConfig file: where it is, and what goes over it.
+//! The RunConfig file: where it is, and what overrides it.
 
 mod env_files;
 mod secrets;
@@ -21,18 +21,18 @@ pub use secrets::SecretError;
 /// Why there is no RunConfig.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It is nowhere.
-    #[error("there is no RunConfig file: looked for {0}")]
+    /// No file exists.
+    #[error("no RunConfig file: none of {0} exists")]
     Missing(String),
     /// It exists and cannot be read.
     #[error("cannot read {path}: {source}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It names a secret that cannot be had.
+    /// It names a secret that is missing.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// Its middlewares are no valid chain.
@@ -41,17 +41,17 @@ pub enum LoadError {
     /// It names a folder of variables that cannot be read.
     #[error(transparent)]
     EnvFiles(#[from] EnvFileError),
-    /// It is not what it should be.
+    /// It is malformed.
     #[error("{path} is not a RunConfig: {source}")]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The position and the cause.
         source: serde_json::Error,
     },
 }
 
-/// What goes over the file: the command line, and the pod's own environment.
+/// What overrides the file: the command line, and the pod's own environment.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The image of the server.
@@ -64,7 +64,7 @@ pub struct Overrides {
     pub env: BTreeMap<String, String>,
 }
 
-/// The RunConfig of the first file that exists, with what goes over it.
+/// The RunConfig of the first file that exists, with the overrides.
 pub fn load(search: &[&Path], overrides: &Overrides) -> Result<RunConfig, LoadError> {
     let Some(path) = search.iter().find(|path| path.exists()) else {
         let places = search.iter().map(|path| path.display().to_string()).collect::<Vec<_>>();
@@ -99,14 +99,14 @@ pub fn search() -> Vec<&'static Path> {
     paths::RUN_CONFIG_SEARCH.iter().map(Path::new).collect()
 }
 
-/// The generation that the pod was made for goes over that of the file, which is mounted live and may be of a newer
-/// one already.
+/// The generation that the pod was created for overrides that of the file, which is mounted live and may already be
+/// newer.
 fn generation_of(env: Option<&str>, file: i64) -> i64 {
     let Some(text) = env.filter(|text| !text.is_empty()) else { return file };
     match text.parse::<i64>() {
         Ok(generation) if generation >= 0 => generation,
         _ => {
-            warn!(value = text, "{} is not a generation: the file's stands", env::MCPSERVER_GENERATION);
+            warn!(value = text, "{} is not a generation: using that of the file", env::MCPSERVER_GENERATION);
             file
         }
     }
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generation_of_the_pod_goes_over_that_of_the_file() {
+    fn the_generation_of_the_pod_overrides_that_of_the_file() {
         for (env, expected) in [
             (None, 7),
             (Some(""), 7),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use skep_config::{RunConfig, env};
 
-/// Why a secret that the file names cannot be had.
+/// Why a secret that the file names is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// The environment does not hold it.

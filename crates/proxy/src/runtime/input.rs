@@ -1,4 +1,4 @@
-//! The input of a server, whose end is the server's.
+//! The standard input of a server. Closing it ends the server.
 
 use std::{
     future::Future,
@@ -9,7 +9,7 @@ use std::{
 
 use tokio::{io::AsyncWrite, sync::oneshot};
 
-/// The standard input of a server. Without it the server is to end, and closing it waits until it has.
+/// The standard input of a server. Closing it makes the server end, and waits until it has.
 pub struct Input<W> {
     pipe: Option<W>,
     done: Option<oneshot::Sender<()>>,

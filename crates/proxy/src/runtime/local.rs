@@ -83,7 +83,7 @@ impl Attach for Local {
         let (done, is_done) = oneshot::channel::<()>();
         let (ended, is_ended) = oneshot::channel::<()>();
         let life = async move {
-            // Done with, or ended by itself.
+            // It is no longer needed, or has ended by itself.
             tokio::select! {
                 _ = is_done => {}
                 _ = child.wait() => {}
@@ -97,7 +97,7 @@ impl Attach for Local {
 }
 
 /// A process with all that it has started. What is left of them is killed when this is dropped, also when the task that holds
-/// it is given up.
+/// it is aborted.
 struct Group(Option<Pid>);
 
 impl Group {
@@ -114,7 +114,7 @@ impl Drop for Group {
     }
 }
 
-/// Ends a process whose input is closed, as MCP has it: it may end by itself, gets SIGTERM, and then SIGKILL.
+/// Ends a process whose input is closed, as MCP requires: it may end by itself, gets SIGTERM, and then SIGKILL.
 async fn end(mut child: Child, group: &Group, patience: Duration) {
     for (signal, patience) in [
         (None, patience),
@@ -126,11 +126,11 @@ async fn end(mut child: Child, group: &Group, patience: Duration) {
         }
         if let Ok(status) = timeout(patience, child.wait()).await {
             match status {
-                Ok(status) => info!(%status, "the server's process has ended"),
-                Err(error) => warn!(%error, "nothing is known of the end of the server's process"),
+                Ok(status) => info!(%status, "the server's process ended"),
+                Err(error) => warn!(%error, "failed to wait for the server's process"),
             }
             return;
         }
     }
-    warn!("the server's process does not end");
+    warn!("timeout waiting for the server's process to end");
 }

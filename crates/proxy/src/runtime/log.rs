@@ -1,4 +1,4 @@
-//! What a server complains about.
+//! The standard error of a server.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
 use tracing::info;

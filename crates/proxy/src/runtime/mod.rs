@@ -1,4 +1,4 @@
-//! Where a server runs that is the proxy's own, and how a stdio server among them is spoken to.
+//! Running the proxy's server, and attaching to a stdio server.
 
 mod input;
 mod local;
@@ -19,12 +19,11 @@ pub type BoxRead = Box<dyn AsyncRead + Send + Unpin>;
 /// The standard input of a server.
 pub type BoxWrite = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Speaking to a server over its standard input and output.
+/// Attaches to the standard input and output of a server.
 pub trait Attach {
     /// The output and the input of the server that runs now: `async fn attach(&self)` for implementers.
     ///
-    /// It waits until there is a server to speak to. When the output ends, the server has, and the next call speaks to
-    /// its successor: a server that ends again and again is attached to ever more slowly. An error is for the caller to
-    /// judge, who may call again.
+    /// It waits until the server runs. When the output ends, the server has, and the next call attaches to its
+    /// successor: with a growing pause, if servers end again and again. After an error the caller may call again.
     fn attach(&self) -> impl Future<Output = io::Result<(BoxRead, BoxWrite)>> + Send;
 }

@@ -1,4 +1,4 @@
-//! The clients' end of the server's one stream.
+//! The bridge: many clients share the server's one stream.
 
 use std::{
     future::Future,
@@ -17,24 +17,24 @@ use super::{
     handshake::Handshake,
     inflight::{Carries, Pulse, SessionKey},
     outbox::{Reply, outbox},
-    outgoing::{Asking, Outgoing},
+    outgoing::{Outgoing, Requester},
     router::{Link, Router},
     waiting::Waiting,
 };
 use crate::limits;
 
-/// How the server is.
+/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
     /// It is starting.
     Starting,
     /// It is available.
     Ready,
-    /// It cannot be started, and that is tried again later.
+    /// It failed to start, and is started again later.
     Down,
 }
 
-/// Between many clients and one server.
+/// Connects many clients to one server.
 pub(super) struct Bridge {
     router: Mutex<Router>,
     status: watch::Sender<Status>,
@@ -43,11 +43,11 @@ pub(super) struct Bridge {
     request_time: Duration,
 }
 
-/// What a client gets.
+/// The response to a request.
 pub(super) enum Forwarded {
-    /// At once.
+    /// It is known at once.
     Answer(Bytes),
-    /// By the server.
+    /// The server sends it.
     Waiting(Waiting),
 }
 
@@ -83,11 +83,11 @@ impl Bridge {
     ) -> Result<Forwarded, Rejection> {
         let (reply, inbox) = outbox();
         let pulse = Pulse::new();
-        let asking = Asking { session: session.cloned(), carries, reply, pulse: pulse.clone() };
+        let requester = Requester { session: session.cloned(), carries, reply, pulse: pulse.clone() };
         let (sender, outgoing) =
-            self.when_open(|router, sender| (sender, router.request(envelope, asking))).await?;
+            self.when_open(|router, sender| (sender, router.request(envelope, requester))).await?;
         match outgoing? {
-            Outgoing::UpstreamBody(answer) => Ok(Forwarded::Answer(answer.into())),
+            Outgoing::Response(answer) => Ok(Forwarded::Answer(answer.into())),
             Outgoing::Line { number, line } => {
                 let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
                 self.put(&sender, line).await?;
@@ -96,8 +96,8 @@ impl Bridge {
         }
     }
 
-    /// Sends what has no response, and drops what is not for the server.
-    pub(super) async fn tell(
+    /// Sends a notification or a response, unless it is not for the server.
+    pub(super) async fn send(
         &self,
         line: impl FnOnce(&mut Router) -> Option<Vec<u8>> + Send,
     ) -> Result<(), Rejection> {
@@ -108,21 +108,21 @@ impl Bridge {
         }
     }
 
-    /// The answer to an `initialize`: the server's for the first, and a copy of it for others.
+    /// The response to an `initialize`: the server's for the first, and a copy of it for others.
     ///
-    /// It is completed also when the client is gone: a server must not be initialized twice.
+    /// It is completed also when the client has disconnected: a server must not be initialized twice.
     pub(super) fn initialize(
         self: &Arc<Self>,
         request: Bytes,
     ) -> impl Future<Output = Result<Bytes, Rejection>> + Send + use<> {
         let bridge = self.clone();
         async move {
-            let begun = tokio::spawn(async move { bridge.begun(request).await });
-            begun.await.map_err(|_| Rejection::Internal)?
+            let task = tokio::spawn(async move { bridge.initialize_once(request).await });
+            task.await.map_err(|_| Rejection::Internal)?
         }
     }
 
-    async fn begun(self: Arc<Self>, request: Bytes) -> Result<Bytes, Rejection> {
+    async fn initialize_once(self: Arc<Self>, request: Bytes) -> Result<Bytes, Rejection> {
         let envelope = Envelope::parse(&request)?;
         let _turn = self.turn.lock().await;
         let known = {
@@ -142,8 +142,8 @@ impl Bridge {
         Ok(answer)
     }
 
-    /// Initializes a restarted server as the first time, before any client speaks to it.
-    pub(super) async fn greet(self: &Arc<Self>) -> Result<(), Rejection> {
+    /// Initializes a restarted server like the first time, before any request of a client.
+    pub(super) async fn initialize_again(self: &Arc<Self>) -> Result<(), Rejection> {
         let kept = {
             let router = self.router();
             router.handshake.as_ref().map(|known| (known.request.clone(), known.initialized.clone()))
@@ -152,31 +152,31 @@ impl Bridge {
         let envelope = Envelope::parse(&request)?;
         let (reply, inbox) = outbox();
         let pulse = Pulse::new();
-        let asking = Asking { session: None, carries: Carries::Answer, reply, pulse: pulse.clone() };
+        let requester = Requester { session: None, carries: Carries::Answer, reply, pulse: pulse.clone() };
         let waiting = {
             let mut router = self.router();
-            let Outgoing::Line { number, line } = router.request(&envelope, asking)? else {
+            let Outgoing::Line { number, line } = router.request(&envelope, requester)? else {
                 return Err(Rejection::Internal);
             };
-            router.tell(line);
+            router.send(line);
             Waiting::new(self.clone(), number, inbox, pulse, &envelope)
         };
         let answer = waiting.answer().await?.ok_or(Rejection::Unreachable)?;
-        let mut begun = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
-        begun.initialized.clone_from(&initialized);
+        let mut handshake = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
+        handshake.initialized.clone_from(&initialized);
         let mut router = self.router();
-        router.handshake = Some(begun);
+        router.handshake = Some(handshake);
         if let Some(initialized) = initialized {
-            router.tell(skep_mcp::stdio::line_of(initialized.to_vec()));
-            router.resumed();
+            router.send(skep_mcp::stdio::line_of(initialized.to_vec()));
+            router.restore_subscriptions();
         }
         Ok(())
     }
 
-    /// What is done with the router once clients may speak to the server.
+    /// Waits until clients may use the server, and then uses the router.
     async fn when_open<T>(
         &self,
-        done: impl FnOnce(&mut Router, mpsc::Sender<Bytes>) -> T + Send,
+        use_router: impl FnOnce(&mut Router, mpsc::Sender<Bytes>) -> T + Send,
     ) -> Result<T, Rejection> {
         let mut status = self.status.subscribe();
         let waited = timeout(limits::STDIO_START_TIME, async {
@@ -185,10 +185,10 @@ impl Bridge {
                     let mut router = self.router();
                     if let Link::Open(sender) = &router.link {
                         let sender = sender.clone();
-                        return Ok(done(&mut router, sender));
+                        return Ok(use_router(&mut router, sender));
                     }
                 }
-                // What is to come is only waited for while there is hope.
+                // It only waits while the server is starting.
                 let now = status.wait_for(|status| *status != Status::Starting).await.map(|now| *now).ok();
                 if now != Some(Status::Ready) {
                     return Err(Rejection::Unavailable("the MCP server is"));
@@ -209,7 +209,7 @@ impl Bridge {
     }
 }
 
-/// Whether nothing bounds the time of a request but its client.
+/// Whether a request has no timeout: only its client ends it.
 pub(super) fn is_endless(envelope: &Envelope<'_>) -> bool {
     envelope.method() == Some(Method::SubscriptionsListen)
 }

@@ -22,23 +22,23 @@ const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// Where the events of a stream come from.
 pub(super) enum Source {
-    /// From a request, up to its answer.
-    Request(Answering),
+    /// From a request, up to its response.
+    Request(ResponseStream),
     /// From everything that concerns a session.
-    Session(Listening),
+    Session(SessionStream),
 }
 
-/// A request that is answered in a stream.
-pub(super) struct Answering {
-    /// What has come already.
+/// The stream of the response to a request.
+pub(super) struct ResponseStream {
+    /// What has been received already.
     pub(super) first: Option<Reply>,
     pub(super) waiting: Waiting,
     pub(super) id: Bytes,
     pub(super) phase: watch::Receiver<Phase>,
 }
 
-impl Answering {
-    /// What comes next, or nothing when the stream is over. It may be dropped and called again.
+impl ResponseStream {
+    /// The next reply, or nothing when the stream has ended. It may be dropped and called again.
     pub(super) async fn next(&mut self) -> Option<Reply> {
         if let Some(first) = self.first.take() {
             return Some(first);
@@ -54,62 +54,62 @@ impl Answering {
     }
 }
 
-/// A client that listens.
-pub(super) struct Listening {
-    /// What it gets first.
+/// The stream of a session.
+pub(super) struct SessionStream {
+    /// Its first event.
     pub(super) first: Option<Bytes>,
     pub(super) inbox: Inbox,
     pub(super) session: SessionKey,
     pub(super) sessions: Arc<Memory>,
     pub(super) phase: watch::Receiver<Phase>,
-    /// Ends the session with its stream, where there is no other way to end it.
-    pub(super) _bound: Option<Bound>,
+    /// Ends the session with the stream, where clients have no other way to end it.
+    pub(super) _guard: Option<SessionGuard>,
 }
 
-/// A session that is its stream.
-pub(super) struct Bound {
+/// A session that ends with its stream.
+pub(super) struct SessionGuard {
     pub(super) bridge: Arc<Bridge>,
     pub(super) session: SessionKey,
     pub(super) sessions: Arc<Memory>,
 }
 
-impl Drop for Bound {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.sessions.remove(&self.session);
-        self.bridge.router().ended(&self.session);
+        self.bridge.router().end_session(&self.session);
     }
 }
 
 impl Source {
-    /// The next event, or nothing when the stream is over. It may be dropped and called again.
+    /// The next event, or nothing when the stream has ended. It may be dropped and called again.
     async fn next(&mut self) -> Option<Bytes> {
         match self {
-            Self::Request(answering) => {
-                let reply = answering.next().await?;
-                Some(event(reply, &answering.id))
+            Self::Request(stream) => {
+                let reply = stream.next().await?;
+                Some(event(reply, &stream.id))
             }
-            Self::Session(listening) => {
-                if let Some(first) = listening.first.take() {
+            Self::Session(stream) => {
+                if let Some(first) = stream.first.take() {
                     return Some(first);
                 }
                 tokio::select! {
-                    reply = listening.inbox.next() => Some(event(reply?, b"")),
-                    _ = listening.phase.wait_for(|phase| *phase != Phase::Running) => None,
+                    reply = stream.inbox.next() => Some(event(reply?, b"")),
+                    _ = stream.phase.wait_for(|phase| *phase != Phase::Running) => None,
                 }
             }
         }
     }
 
-    /// Whether there is still something to wait for. A session that is listened to is used.
+    /// Whether the stream continues. A session with an open stream counts as used.
     fn is_alive(&self) -> bool {
         match self {
             Self::Request(_) => true,
-            Self::Session(listening) => listening.sessions.get(&listening.session).is_some(),
+            Self::Session(stream) => stream.sessions.get(&stream.session).is_some(),
         }
     }
 }
 
-/// The events of a source, with something in between when nothing happens: an idle connection may be closed on the way.
+/// The events of a source, with comments in between when it is idle: otherwise the connection may be closed on the way.
 pub(super) fn response(source: Source) -> Response<Body> {
     let events = stream::unfold(source, |mut source| async move {
         match timeout(limits::KEEP_ALIVE, source.next()).await {
@@ -121,7 +121,7 @@ pub(super) fn response(source: Source) -> Response<Body> {
     of(Body::Made(events.boxed()))
 }
 
-/// A stream of one event that is known already.
+/// A stream of one event.
 pub(super) fn single(message: &[u8]) -> Response<Body> {
     of(Body::Whole(sse::encoded("message", message)))
 }

@@ -9,9 +9,9 @@ use skep_mcp::{Edits, Envelope, Json, Message, Outcome};
 pub(super) struct Handshake {
     /// The request of the first client.
     pub(super) request: Bytes,
-    /// The server's answer to it, for the id of that client.
+    /// The server's response to it, for the id of that client.
     pub(super) answer: Bytes,
-    /// The revision that the server speaks since.
+    /// The negotiated revision.
     version: String,
     /// The revision that the first client requested.
     requested: String,
@@ -20,11 +20,11 @@ pub(super) struct Handshake {
 }
 
 impl Handshake {
-    /// What has been agreed on by a request and its answer, unless that is an error.
+    /// The handshake of a request and its response, unless that is an error.
     pub(super) fn of(request: &Bytes, answer: &Bytes) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Agreed {
+        struct Negotiated {
             protocol_version: String,
         }
         let Message::Response { outcome: Outcome::Result(result), .. } =
@@ -32,25 +32,25 @@ impl Handshake {
         else {
             return None;
         };
-        let agreed: Agreed = serde_json::from_str(result.as_str()).ok()?;
+        let negotiated: Negotiated = serde_json::from_str(result.as_str()).ok()?;
         let requested = requested(&Envelope::parse(request).ok()?);
         let (request, answer) = (request.clone(), answer.clone());
-        Some(Self { request, answer, version: agreed.protocol_version, requested, initialized: None })
+        Some(Self { request, answer, version: negotiated.protocol_version, requested, initialized: None })
     }
 
-    /// The answer to a client that comes later, for its own id.
+    /// The response to a client that connects later, for its own id.
     ///
-    /// The server cannot speak a second revision. A client that asks for the one that is spoken, or for a newer one, gets
-    /// the server's answer, and decides whether it speaks that as well: so does MCP agree on revisions. One that asks for
-    /// an older one cannot know what is spoken, and gets an error.
+    /// The server cannot speak a second revision. A client that requests the negotiated one, or a newer one, gets the
+    /// server's response, and decides whether it supports that: this is how MCP negotiates. One that requests an older
+    /// one cannot know the negotiated one, and gets an error.
     pub(super) fn answer(&self, initialize: &Envelope<'_>) -> Option<Vec<u8>> {
         let id = initialize.id()?;
-        let wanted = requested(initialize);
-        if wanted != self.requested && wanted < self.version {
+        let version = requested(initialize);
+        if version != self.requested && version < self.version {
             let error = json!({
                 "code": -32602,
                 "message": "Unsupported protocol version: the server is shared, and other clients speak a newer one",
-                "data": {"supported": [self.version], "requested": wanted},
+                "data": {"supported": [self.version], "requested": version},
             });
             let id = id.raw().as_str();
             return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes());
@@ -78,21 +78,21 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_comes_later_gets_the_answer_for_its_own_id_or_is_told_why_not() {
+    fn a_client_that_connects_later_gets_the_response_for_its_own_id_or_an_error() {
         let first = initialize("1", "2099-01-01");
-        let answered =
+        let response =
             Bytes::from(r#"{"result":{"protocolVersion":"2025-06-18","x":1e2},"id":1,"jsonrpc":"2.0"}"#);
-        let handshake = Handshake::of(&first, &answered).unwrap();
+        let handshake = Handshake::of(&first, &response).unwrap();
         for version in ["2025-06-18", "2025-11-25", "2099-01-01"] {
             let expected = r#"{"result":{"protocolVersion":"2025-06-18","x":1e2},"id":"b","jsonrpc":"2.0"}"#;
             assert_eq!(answer(&handshake, &initialize("\"b\"", version)), expected, "{version}");
         }
-        let refused = answer(&handshake, &initialize("\"b\"", "2024-11-05"));
-        assert!(refused.contains(r#""supported":["2025-06-18"]"#), "{refused}");
+        let error = answer(&handshake, &initialize("\"b\"", "2024-11-05"));
+        assert!(error.contains(r#""supported":["2025-06-18"]"#), "{error}");
     }
 
     #[test]
-    fn an_error_agrees_on_nothing() {
+    fn an_error_is_no_handshake() {
         let error = Bytes::from(r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#);
         assert!(Handshake::of(&initialize("1", "2025-06-18"), &error).is_none());
     }

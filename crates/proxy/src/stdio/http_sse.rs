@@ -1,5 +1,5 @@
-//! The HTTP+SSE transport of 2024-11-05 in front of a stdio server: a client listens at `/sse`, learns there where to send its
-//! messages, and gets every answer by its stream.
+//! The HTTP+SSE transport of 2024-11-05 in front of a stdio server: a client opens a stream at `/sse`, whose first event names
+//! the endpoint for messages, and receives every response on its stream.
 
 use bytes::Bytes;
 use http::{Method as HttpMethod, Response, StatusCode, Uri};
@@ -11,7 +11,7 @@ use skep_mcp::{Id, Message, Rejection, SessionId, sse};
 
 use super::{
     bridge::Forwarded,
-    events::{self, Bound, Listening, Source},
+    events::{self, SessionGuard, SessionStream, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
     outbox::{Reply, outbox},
@@ -22,30 +22,33 @@ use super::{
 impl StdioServer {
     pub(super) async fn http_sse(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         match (exchange.path.path(), &exchange.method) {
-            ("/sse", &HttpMethod::GET) => self.opened(exchange),
+            ("/sse", &HttpMethod::GET) => self.open(exchange),
             ("/messages", &HttpMethod::POST) => self.message(exchange).await,
             ("/sse" | "/messages", _) => Ok(response::empty(StatusCode::METHOD_NOT_ALLOWED)),
             _ => Ok(response::text(StatusCode::NOT_FOUND, "the server is at /sse\n")),
         }
     }
 
-    /// A session, which is as long as its stream.
-    fn opened(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let session = self.begin(exchange, Abilities::default())?;
-        let bound =
-            Bound { bridge: self.bridge.clone(), session: session.clone(), sessions: self.sessions.clone() };
+    /// Opens a session, which lasts as long as its stream.
+    fn open(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
+        let session = self.start_session(exchange, Abilities::default())?;
+        let guard = SessionGuard {
+            bridge: self.bridge.clone(),
+            session: session.clone(),
+            sessions: self.sessions.clone(),
+        };
         let (stream, inbox) = outbox();
         if let Some(member) = self.bridge.router().members.get_mut(&session) {
             member.stream = Some(stream);
         }
         let address = self.endpoint.address(&exchange.headers, &format!("/messages?session_id={session}"));
-        Ok(events::response(Source::Session(Listening {
+        Ok(events::response(Source::Session(SessionStream {
             first: Some(sse::encoded("endpoint", address.as_bytes())),
             inbox,
             session,
             sessions: self.sessions.clone(),
             phase: self.phase(),
-            _bound: Some(bound),
+            _guard: Some(guard),
         })))
     }
 
@@ -54,12 +57,12 @@ impl StdioServer {
             return Ok(response::text(StatusCode::BAD_REQUEST, "session_id is missing\n"));
         };
         let session = self.session(exchange, id.as_str())?;
-        let Some(call) = &exchange.call else {
+        let Some(message) = &exchange.message else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
-        let envelope = call.envelope()?;
+        let envelope = message.envelope()?;
         match envelope.message() {
-            Message::Request { id, .. } if call.is_initialize() => {
+            Message::Request { id, .. } if message.is_initialize() => {
                 if let Some(member) = self.bridge.router().members.get_mut(&session) {
                     member.abilities = Abilities::of(&envelope);
                 }
@@ -69,14 +72,14 @@ impl StdioServer {
             Message::Request { .. } => {
                 match self.bridge.request(&envelope, Some(&session), Carries::Stream).await? {
                     Forwarded::Answer(answer) => self.reply(&session, answer),
-                    Forwarded::Waiting(waiting) => self.forward(session, waiting, call.id.clone()),
+                    Forwarded::Waiting(waiting) => self.forward(session, waiting, message.id.clone()),
                 }
             }
             Message::Notification { .. } => {
-                self.bridge.tell(|router| router.notification(&envelope, Some(&session))).await?;
+                self.bridge.send(|router| router.notification(&envelope, Some(&session))).await?;
             }
             Message::Response { .. } => {
-                self.bridge.tell(|router| router.response(&envelope, Some(&session))).await?;
+                self.bridge.send(|router| router.response(&envelope, Some(&session))).await?;
             }
         }
         Ok(response::text(StatusCode::ACCEPTED, "Accepted"))
@@ -86,7 +89,7 @@ impl StdioServer {
         self.bridge.router().stream(session, message);
     }
 
-    /// What comes of a request goes to the session's stream. Requests on their way are bounded, and so are these tasks.
+    /// Forwards the replies to a request to the session's stream. Requests in flight are bounded, and so are these tasks.
     fn forward(&self, session: SessionKey, mut waiting: Waiting, id: Option<Bytes>) {
         let bridge = self.bridge.clone();
         tokio::spawn(async move {

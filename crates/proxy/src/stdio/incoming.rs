@@ -1,4 +1,4 @@
-//! Messages of the server: each goes to the clients that it concerns, and to no other.
+//! Messages of the server: each is routed to the clients that it concerns, and to no other.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -19,56 +19,56 @@ impl Pending {
 }
 
 impl Router {
-    /// Takes a line that starts like a message.
-    pub(super) fn incoming(&mut self, line: &Bytes) {
+    /// Routes a line that starts like a message.
+    pub(super) fn route(&mut self, line: &Bytes) {
         let envelope = match Envelope::parse_within(line, super::DEPTH) {
             Ok(envelope) => envelope,
             Err(fault) => {
-                debug!(%fault, "the server's message cannot be read");
+                debug!(%fault, "malformed message of the server");
                 return self.unreadable(line);
             }
         };
         match envelope.message() {
-            Message::Response { id: Some(id), outcome } => self.answered(line, &envelope, id, outcome),
+            Message::Response { id: Some(id), outcome } => self.route_response(line, &envelope, id, outcome),
             Message::Response { id: None, .. } => {
-                debug!("the server complains of a message, and not of which")
+                debug!("error response of the server without an id")
             }
-            Message::Request { id, .. } => self.asks(line, &envelope, id),
-            Message::Notification { .. } => self.notifies(line, &envelope),
+            Message::Request { id, .. } => self.route_request(line, &envelope, id),
+            Message::Notification { .. } => self.route_notification(line, &envelope),
         }
     }
 
     /// A client that waits for a response which cannot be parsed gets an error.
     fn unreadable(&mut self, line: &[u8]) {
-        // A question of the server has an id of its own.
-        let asks = line.windows(8).any(|word| word == br#""method""#);
-        let number = Id::glimpsed(line).filter(|_| !asks).and_then(|id| number_in(id.raw()));
-        if let Some(pending) = number.and_then(|number| self.finished(number)) {
+        // A request of the server has the server's own id.
+        let is_request = line.windows(8).any(|word| word == br#""method""#);
+        let number = Id::of_rejected(line).filter(|_| !is_request).and_then(|id| number_in(id.raw()));
+        if let Some(pending) = number.and_then(|number| self.remove_request(number)) {
             pending.reply.push(Reply::Rejected(Rejection::Internal)).ok();
         }
     }
 
     /// A response goes to the client of its request, once.
-    fn answered(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>, outcome: Outcome<'_>) {
+    fn route_response(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>, outcome: Outcome<'_>) {
         let number = match id {
             Id::Number(raw) => number_in(raw),
             Id::Text(_) => None,
         };
-        let Some(pending) = number.and_then(|number| self.finished(number)) else {
-            debug!("the server answers what nobody waits for");
+        let Some(pending) = number.and_then(|number| self.remove_request(number)) else {
+            debug!("response of the server to an unknown request");
             return;
         };
         if matches!(outcome, Outcome::Result(_)) {
-            self.effect(&pending);
+            self.apply_effect(&pending);
         }
         let place = envelope.subscription_id().filter(|place| number_in(*place) == number);
         let answer = restored(line, envelope, &pending, place);
-        // A client that is gone or too slow has lost it.
+        // A client that has disconnected or is too slow has lost it.
         pending.reply.push(Reply::Answer(answer)).ok();
     }
 
     /// A request of the server goes to the one session with a request in flight: with several it is ambiguous.
-    fn asks(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>) {
+    fn route_request(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>) {
         let method = envelope.method().unwrap_or(Method::Other);
         if method == Method::Ping {
             return self.answer_ping(id);
@@ -85,29 +85,31 @@ impl Router {
         if !able || (by_request.is_none() && !listens) {
             return self.answer_unknown(id);
         }
-        let asked =
+        let request =
             ServerRequest { session: session.clone(), id: id.raw().as_str().as_bytes().into(), request };
-        let Some(number) = self.ask(asked) else { return self.answer_unknown(id) };
-        let Ok(question) = Edits::of(line).replace(id.raw(), Json::Number(number)).bytes() else { return };
-        let question = Bytes::from(question);
-        let Some((_, reply)) = by_request else { return self.deliver(&session, &question) };
-        if reply.push(Reply::Message(question)).is_err() {
-            self.told(number);
+        let Some(number) = self.add_server_request(request) else { return self.answer_unknown(id) };
+        let Ok(message) = Edits::of(line).replace(id.raw(), Json::Number(number)).bytes() else { return };
+        let message = Bytes::from(message);
+        let Some((_, reply)) = by_request else { return self.deliver(&session, &message) };
+        if reply.push(Reply::Message(message)).is_err() {
+            self.remove_server_request(number);
             self.answer_unknown(id);
         }
     }
 
-    fn notifies(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
+    fn route_notification(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         if let Some(place) = envelope.subscription_id() {
             let pending = number_in(place).and_then(|number| self.inflight.get(number));
-            let Some(pending) = pending else { return debug!("the server tells a subscriber that is gone") };
+            let Some(pending) = pending else {
+                return debug!("notification of the server for an unknown subscription");
+            };
             pending.pulse.beat();
             pending.reply.push(Reply::Message(restored(line, envelope, pending, Some(place)))).ok();
             return;
         }
         match envelope.method().unwrap_or(Method::Other) {
-            Method::Progress => self.progresses(line, envelope),
-            Method::Cancelled => self.withdraws(line, envelope),
+            Method::Progress => self.route_progress(line, envelope),
+            Method::Cancelled => self.route_cancellation(line, envelope),
             // Changes of lists concern all sessions, and disclose nothing of any.
             Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged => {
                 for session in self.members.keys() {
@@ -120,16 +122,16 @@ impl Router {
                     self.deliver(&session, line);
                 }
             }
-            Method::LogMessage => self.logs(line, envelope),
-            _ => self.tells_somebody(line),
+            Method::LogMessage => self.route_log_message(line, envelope),
+            _ => self.route_to_only_session(line),
         }
     }
 
     /// Progress goes to the client of the request.
-    fn progresses(&self, line: &Bytes, envelope: &Envelope<'_>) {
+    fn route_progress(&self, line: &Bytes, envelope: &Envelope<'_>) {
         let Some(target) = envelope.target() else { return };
         let Some(pending) = number_in(target.raw).and_then(|number| self.inflight.get(number)) else {
-            return debug!("the server reports progress of nothing that is on its way");
+            return debug!("progress of the server for an unknown request");
         };
         pending.pulse.beat();
         let Some(token) = &pending.token else { return };
@@ -139,25 +141,26 @@ impl Router {
         }
     }
 
-    /// The server has cancelled a request of its own.
-    fn withdraws(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
+    /// The server has cancelled one of its requests.
+    fn route_cancellation(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         let Some(target) = envelope.target() else { return };
         let key = Id::spelled(target.raw.as_str().as_bytes()).map(|id| id.key());
-        let same = |asked: &ServerRequest| key.is_some() && Id::spelled(&asked.id).map(|id| id.key()) == key;
+        let same =
+            |request: &ServerRequest| key.is_some() && Id::spelled(&request.id).map(|id| id.key()) == key;
         let Some(number) =
-            self.server_requests.iter().find(|(_, asked)| same(asked)).map(|(number, _)| *number)
+            self.server_requests.iter().find(|(_, request)| same(request)).map(|(number, _)| *number)
         else {
             return;
         };
-        let Some(asked) = self.told(number) else { return };
+        let Some(request) = self.remove_server_request(number) else { return };
         if let Ok(message) = Edits::of(line).replace(target.raw, Json::Number(number)).bytes() {
-            self.deliver(&asked.session, &message.into());
+            self.deliver(&request.session, &message.into());
         }
     }
 
     /// Log messages go to the sessions that have set a level, from that level on. If none has, they go to the only
     /// session: a message does not name one.
-    fn logs(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
+    fn route_log_message(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         #[derive(Deserialize)]
         struct Params<'a> {
             level: std::borrow::Cow<'a, str>,
@@ -167,18 +170,18 @@ impl Router {
         let mut listeners = self.members.listeners().peekable();
         if listeners.peek().is_none() {
             drop(listeners);
-            return self.tells_somebody(line);
+            return self.route_to_only_session(line);
         }
-        let wanted = |from: Level| level.is_none_or(|level| level >= from);
+        let is_wanted = |from: Level| level.is_none_or(|level| level >= from);
         let sessions: Vec<_> =
-            listeners.filter(|(_, from)| wanted(*from)).map(|(session, _)| session.clone()).collect();
+            listeners.filter(|(_, from)| is_wanted(*from)).map(|(session, _)| session.clone()).collect();
         for session in sessions {
             self.deliver(&session, line);
         }
     }
 
     /// A message without a recipient goes to the only session.
-    fn tells_somebody(&mut self, line: &Bytes) {
+    fn route_to_only_session(&mut self, line: &Bytes) {
         match self.only_party() {
             From::Session(session) => self.deliver(&session, line),
             From::Request(number) => {
@@ -186,18 +189,18 @@ impl Router {
                     pending.reply.push(Reply::Message(line.clone())).ok();
                 }
             }
-            From::Nobody | From::Several => {
-                debug!("a notification does not say for whom it is, and is left out")
+            From::None | From::Several => {
+                debug!("dropped a notification without a recipient: there are several sessions, or none")
             }
         }
     }
 
-    /// A question is open no more.
-    pub(super) fn told(&mut self, number: u64) -> Option<ServerRequest> {
-        let asked = self.server_requests.remove(&number)?;
-        if let Some(pending) = self.inflight.get(asked.request) {
-            pending.pulse.told();
+    /// Removes a request of the server that has been answered or cancelled.
+    pub(super) fn remove_server_request(&mut self, number: u64) -> Option<ServerRequest> {
+        let request = self.server_requests.remove(&number)?;
+        if let Some(pending) = self.inflight.get(request.request) {
+            pending.pulse.remove_server_request();
         }
-        Some(asked)
+        Some(request)
     }
 }

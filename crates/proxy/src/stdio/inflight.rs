@@ -1,4 +1,4 @@
-//! The requests that the server has not answered yet.
+//! The requests that the server has not responded to yet.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -17,7 +17,7 @@ use crate::limits;
 /// A session, by its id.
 pub(super) type SessionKey = Arc<str>;
 
-/// A request on its way. The server knows it by a number of ours.
+/// A request in flight. For the server, its id is a number that the bridge assigns.
 pub(super) struct Pending {
     /// The session that it is in. Since 2026-07-28 requests are in none.
     pub(super) session: Option<SessionKey>,
@@ -25,15 +25,15 @@ pub(super) struct Pending {
     pub(super) id: Box<[u8]>,
     /// The client's progress token, as it is spelt.
     pub(super) token: Option<Box<str>>,
-    /// What the request brings about when it goes well.
+    /// What the request changes in the bridge when it succeeds.
     pub(super) effect: Effect,
-    /// How other messages than the answer get to the client.
+    /// Whether the response can carry other messages to the client.
     pub(super) carries: Carries,
     pub(super) reply: Outbox,
     pub(super) pulse: Arc<Pulse>,
 }
 
-/// What a request brings about in the bridge.
+/// What a request changes in the bridge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Nothing,
@@ -43,19 +43,19 @@ pub(super) enum Effect {
     Level(Level),
 }
 
-/// What can go to the client in the answer to its request.
+/// What the response to a request can carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Carries {
-    /// The answer alone.
+    /// The response alone.
     Answer,
     /// Messages before it.
     Stream,
 }
 
-/// Signs of life of a request.
+/// When the server last showed that it processes a request.
 pub(super) struct Pulse {
     last: Mutex<Instant>,
-    /// How many questions the client has to answer first.
+    /// How many requests of the server the client has to answer first.
     server_requests: AtomicUsize,
 }
 
@@ -64,12 +64,12 @@ impl Pulse {
         Arc::new(Self { last: Mutex::new(Instant::now()), server_requests: AtomicUsize::new(0) })
     }
 
-    /// The server is at work.
+    /// The server has reported progress.
     pub(super) fn beat(&self) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// When the server was last known to be at work, which it is while it waits for the client.
+    /// When the server was last known to process the request, which it does while it waits for the client.
     pub(super) fn last(&self) -> Instant {
         if self.server_requests.load(Ordering::Relaxed) > 0 {
             return Instant::now();
@@ -77,17 +77,17 @@ impl Pulse {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn ask(&self) {
+    pub(super) fn add_server_request(&self) {
         self.server_requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn told(&self) {
+    pub(super) fn remove_server_request(&self) {
         self.server_requests.fetch_sub(1, Ordering::Relaxed);
         self.beat();
     }
 }
 
-/// All requests on their way.
+/// All requests in flight.
 #[derive(Default)]
 pub(super) struct Inflight {
     requests: HashMap<u64, Pending>,
@@ -97,7 +97,7 @@ pub(super) struct Inflight {
 /// The sessions of the requests in flight.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum From {
-    Nobody,
+    None,
     /// All of one session.
     Session(SessionKey),
     /// The only one is of no session.
@@ -158,9 +158,9 @@ impl Inflight {
             _ => return From::Several,
         };
         match (self.requests.len(), self.by_session.keys().next()) {
-            (0, _) => From::Nobody,
+            (0, _) => From::None,
             (all, Some(session)) if all == of_sessions => From::Session(session.clone()),
-            (1, None) => self.requests.keys().next().map_or(From::Nobody, |number| From::Request(*number)),
+            (1, None) => self.requests.keys().next().map_or(From::None, |number| From::Request(*number)),
             _ => From::Several,
         }
     }

@@ -1,4 +1,4 @@
-//! How severe a log message of a server is, and from which severity on a session wants them.
+//! The levels of log messages.
 
 /// The levels of MCP, which are those of syslog, the least severe first.
 const NAMES: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];

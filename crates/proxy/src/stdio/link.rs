@@ -21,7 +21,7 @@ use crate::{
     runtime::{Attach, BoxRead, BoxWrite},
 };
 
-/// A wait that is this short does not keep requests from being tried.
+/// During a wait that is shorter than this, requests wait for the server instead of failing.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Keeps the server running until it is to stop.
@@ -38,17 +38,17 @@ pub(super) async fn run<A: Attach + Send + Sync + 'static>(
             _ = stop.wait_for(|phase| *phase == Phase::Stopped) => return,
         };
         match attached {
-            Ok((output, input)) => match served(&bridge, output, input, &mut stop).await {
+            Ok((output, input)) => match serve(&bridge, output, input, &mut stop).await {
                 Ended::Stopped => return,
-                Ended::Broken(error) => warn!(%error, "the server has ended"),
+                Ended::Broken(error) => warn!(%error, "the server ended"),
             },
-            Err(error) => warn!(%error, "the server cannot be started"),
+            Err(error) => warn!(%error, "failed to start the server"),
         }
-        if start.elapsed() >= limits::RESTART_FORGOTTEN {
+        if start.elapsed() >= limits::RESTART_RESET {
             wait = limits::RESTART_FIRST;
         }
         bridge.set_status(if wait < SOON { Status::Starting } else { Status::Down });
-        info!(milliseconds = wait.as_millis(), "the server is started again soon");
+        info!(milliseconds = wait.as_millis(), "restarting the server");
         tokio::select! {
             () = sleep(wait) => {}
             _ = stop.wait_for(|phase| *phase == Phase::Stopped) => return,
@@ -64,14 +64,14 @@ enum Ended {
 }
 
 /// Serves one run of the server.
-async fn served(
+async fn serve(
     bridge: &Arc<Bridge>,
     output: BoxRead,
     mut input: BoxWrite,
     stop: &mut watch::Receiver<Phase>,
 ) -> Ended {
     let (sender, lines) = mpsc::channel(limits::STDIO_QUEUE);
-    bridge.router().link = Link::Greeting(sender.clone());
+    bridge.router().link = Link::Initializing(sender.clone());
     let ended = {
         let traffic = async {
             tokio::select! {
@@ -79,9 +79,9 @@ async fn served(
                 error = write(&mut input, lines) => error,
             }
         };
-        let greeted = async {
-            if let Err(rejection) = bridge.greet().await {
-                return io::Error::other(format!("it cannot be begun again: {}", rejection.message()));
+        let initialized = async {
+            if let Err(rejection) = bridge.initialize_again().await {
+                return io::Error::other(format!("it cannot be initialized again: {}", rejection.message()));
             }
             bridge.router().link = Link::Open(sender);
             bridge.set_status(Status::Ready);
@@ -89,15 +89,15 @@ async fn served(
         };
         tokio::select! {
             error = traffic => Ended::Broken(error),
-            error = greeted => Ended::Broken(error),
+            error = initialized => Ended::Broken(error),
             _ = stop.wait_for(|phase| *phase == Phase::Stopped) => Ended::Stopped,
         }
     };
     bridge.set_status(Status::Starting);
-    bridge.router().disconnected();
-    // The old one is gone before a new one is started.
+    bridge.router().disconnect();
+    // The old process must have ended before a new one is started.
     if tokio::time::timeout(limits::END_TIME, input.shutdown()).await.is_err() {
-        warn!("the server does not end");
+        warn!("timeout waiting for the server to end");
     }
     ended
 }
@@ -110,7 +110,7 @@ async fn read(bridge: &Bridge, mut output: BoxRead) -> io::Error {
         match output.read(&mut chunk).await {
             Ok(0) => {
                 if let Some(line) = lines.rest() {
-                    take(bridge, line);
+                    route(bridge, line);
                 }
                 return io::Error::new(io::ErrorKind::UnexpectedEof, "its output has ended");
             }
@@ -118,17 +118,17 @@ async fn read(bridge: &Bridge, mut output: BoxRead) -> io::Error {
             Err(error) => return error,
         }
         while let Some(line) = lines.line() {
-            take(bridge, line);
+            route(bridge, line);
         }
     }
 }
 
-fn take(bridge: &Bridge, line: Line) {
+fn route(bridge: &Bridge, line: Line) {
     match line {
-        Line::Message(message) => bridge.router().incoming(&message),
-        Line::Noise(noise) => debug!(bytes = noise.len(), "the server writes something else than messages"),
+        Line::Message(message) => bridge.router().route(&message),
+        Line::Noise(noise) => debug!(bytes = noise.len(), "output of the server that is not a message"),
         Line::TooLong => {
-            warn!(limit = limits::STDIO_LINE, "a message of the server is too long, and left out")
+            warn!(limit = limits::STDIO_LINE, "skipped a message of the server that is too long")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the bridge knows of each session.
+//! The sessions of the bridge.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use skep_mcp::{Envelope, Method};
 use super::{inflight::SessionKey, level::Level, outbox::Outbox};
 use crate::limits;
 
-/// One client.
+/// One session.
 pub(super) struct Member {
     /// Who started the session. No other caller may use it, even one that knows its id.
     pub(super) owner: Owner,
@@ -65,7 +65,7 @@ impl Abilities {
     }
 }
 
-/// All sessions, and who is subscribed to what.
+/// All sessions, and the subscribers of resources.
 #[derive(Default)]
 pub(super) struct Members {
     all: HashMap<SessionKey, Member>,
@@ -98,10 +98,10 @@ impl Members {
     /// Ends a session, and returns the resources without subscribers.
     pub(super) fn remove(&mut self, session: &str) -> Vec<Box<str>> {
         let Some(member) = self.all.remove(session) else { return Vec::new() };
-        member.subscriptions.into_iter().filter(|uri| self.released(session, uri)).collect()
+        member.subscriptions.into_iter().filter(|uri| self.release(session, uri)).collect()
     }
 
-    /// Subscribes a session, if it is still there.
+    /// Subscribes a session, if it has not ended.
     pub(super) fn subscribe(&mut self, session: &SessionKey, uri: &str) {
         if let Some(member) = self.all.get_mut(session) {
             member.subscriptions.insert(uri.into());
@@ -122,7 +122,7 @@ impl Members {
         if let Some(member) = self.all.get_mut(session) {
             member.subscriptions.remove(uri);
         }
-        self.released(session, uri)
+        self.release(session, uri)
     }
 
     /// Whether a session is subscribed to this resource.
@@ -130,12 +130,12 @@ impl Members {
         self.subscribers.contains_key(uri)
     }
 
-    /// What the server watches.
+    /// The resources that the server watches.
     pub(super) fn subscriptions(&self) -> impl Iterator<Item = &str> {
         self.subscribers.keys().map(AsRef::as_ref)
     }
 
-    /// The subscribers of this resource. One may be subscribed to what it is a part of.
+    /// The subscribers of this resource, and of those that contain it.
     pub(super) fn subscribers(&self, updated: &str) -> BTreeSet<SessionKey> {
         let parents = updated.match_indices('/').flat_map(|(at, _)| [&updated[..at], &updated[..=at]]);
         let names = parents.chain([updated]);
@@ -147,14 +147,14 @@ impl Members {
         self.all.iter().filter_map(|(session, member)| Some((session, member.level?)))
     }
 
-    fn released(&mut self, session: &str, uri: &str) -> bool {
+    fn release(&mut self, session: &str, uri: &str) -> bool {
         let Some(sessions) = self.subscribers.get_mut(uri) else { return true };
         sessions.remove(session);
-        let nobody = sessions.is_empty();
-        if nobody {
+        let is_unused = sessions.is_empty();
+        if is_unused {
             self.subscribers.remove(uri);
         }
-        nobody
+        is_unused
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_resource_concerns_who_is_subscribed_to_the_whole() {
+    fn an_update_of_a_part_concerns_the_subscribers_of_the_whole() {
         let mut members = Members::default();
         let session: SessionKey = "s".into();
         members.insert(session.clone(), Member::new(Owner::ANONYMOUS, Abilities::default()));

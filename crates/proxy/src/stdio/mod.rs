@@ -1,17 +1,17 @@
-//! A server behind its standard input and output.
+//! A stdio server.
 //!
 //! Such a server has one stream and knows one client. Many share it here: a [`bridge`] is in between, [`link`] keeps
-//! the server running, and one of two fronts speaks to the clients, [`streamable`] or [`http_sse`].
+//! the server running, and one of two fronts serves the clients, [`streamable`] or [`http_sse`].
 //!
-//! Of a client's message, the id and the progress token are replaced by a number of ours, and put back in what comes
-//! back; every other byte stays what it was. What the server sends goes to the clients that it concerns ([`incoming`]):
+//! Of a client's message, the id and the progress token are replaced by a number, and restored in what the server
+//! sends back; every other byte stays what it was. What the server sends goes to the clients that it concerns ([`incoming`]):
 //!
 //! | message | goes to |
 //! | --- | --- |
 //! | response, progress, messages of a subscription of 2026-07-28 | the client of the request |
 //! | changes of a resource | the sessions that are subscribed to it |
 //! | changes of lists | all sessions |
-//! | log messages | the sessions that have set a level; if none has, the only one there is |
+//! | log messages | the sessions that have set a level; if none has, the only session |
 //! | requests to clients | the session with a request in flight, if it is one; or none |
 //! | anything else | the only session that is concerned; or none |
 //!

@@ -1,4 +1,4 @@
-//! What waits for the reader of a stream: a bounded queue, whose reader is disconnected when it is too slow.
+//! The queue of a stream. It is bounded, and its reader is disconnected when it is too slow.
 
 use std::sync::{
     Arc,
@@ -11,14 +11,14 @@ use tokio::sync::mpsc;
 
 use crate::limits;
 
-/// What a waiting client gets.
+/// A message for a waiting client.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// A message of the server, ready to be read by this client.
+    /// A message of the server, with the ids of this client.
     Message(Bytes),
-    /// The answer, after which nothing comes.
+    /// The response, which is the last.
     Answer(Bytes),
-    /// There will be no answer, and why.
+    /// There will be no response, for this reason.
     Rejected(Rejection),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Inbox {
     queued: Arc<AtomicUsize>,
 }
 
-/// The reader is gone, or too slow. It gets nothing more.
+/// The reader has disconnected, or is too slow. It gets nothing more.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lost;
 
@@ -51,7 +51,7 @@ impl Outbox {
     pub(super) fn push(&self, reply: Reply) -> Result<(), Lost> {
         let size = reply.size();
         let before = self.queued.fetch_add(size, Ordering::Relaxed);
-        // One that is larger than the bound may pass alone: the server's lines have a bound of their own.
+        // One that is larger than the bound may pass alone: the server's lines have their own bound.
         let room = before == 0 || before + size <= limits::STREAM_BYTES;
         if room && self.replies.try_send(reply).is_ok() {
             return Ok(());
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_reader_is_cut_off_by_number_and_by_size() {
+    async fn the_number_and_the_size_of_queued_replies_are_bounded() {
         let (by_number, _reader) = outbox();
         let pushed =
             (0..limits::STREAM_EVENTS * 2).take_while(|_| by_number.push(message(1)).is_ok()).count();
@@ -98,6 +98,6 @@ mod tests {
         assert_eq!(by_size.push(message(limits::STREAM_BYTES * 2)), Ok(()), "one alone may be larger");
         assert_eq!(by_size.push(message(1)), Err(Lost));
         assert!(reader.next().await.is_some());
-        assert_eq!(by_size.push(message(1)), Ok(()), "what was read makes room");
+        assert_eq!(by_size.push(message(1)), Ok(()), "reading makes room");
     }
 }

@@ -1,4 +1,4 @@
-//! Messages of clients, on their way to the server.
+//! Messages of clients to the server.
 
 use bytes::Bytes;
 use skep_mcp::{
@@ -12,16 +12,16 @@ use super::{
     router::{Router, number_in},
 };
 
-/// What becomes of a request.
+/// A request after routing.
 pub(super) enum Outgoing {
     /// This line goes to the server, as the request of this number.
     Line { number: u64, line: Vec<u8> },
-    /// It is answered here.
-    UpstreamBody(Vec<u8>),
+    /// The bridge responds itself.
+    Response(Vec<u8>),
 }
 
 /// The client of a request, and how it gets the response.
-pub(super) struct Asking {
+pub(super) struct Requester {
     pub(super) session: Option<SessionKey>,
     pub(super) carries: Carries,
     pub(super) reply: Outbox,
@@ -29,8 +29,12 @@ pub(super) struct Asking {
 }
 
 impl Router {
-    /// A request, with our number in the place of its id and of its progress token, and otherwise unchanged.
-    pub(super) fn request(&mut self, envelope: &Envelope<'_>, asking: Asking) -> Result<Outgoing, Rejection> {
+    /// A request, with a number in place of its id and of its progress token, and otherwise unchanged.
+    pub(super) fn request(
+        &mut self,
+        envelope: &Envelope<'_>,
+        requester: Requester,
+    ) -> Result<Outgoing, Rejection> {
         let Some(id) = envelope.id() else { return Err(Rejection::Internal) };
         let mut effect = Effect::Nothing;
         let mut level = None;
@@ -40,13 +44,13 @@ impl Router {
         );
         if about_session {
             // The server knows one client. What several share is stored here, by session.
-            let Some(session) = &asking.session else { return Err(Rejection::Session) };
+            let Some(session) = &requester.session else { return Err(Rejection::Session) };
             let name = envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
             match envelope.method() {
                 Some(Method::ResourcesSubscribe) if self.members.has_room(session, &name) => {
                     if self.members.is_subscribed(&name) {
                         self.members.subscribe(session, &name);
-                        return Ok(Outgoing::UpstreamBody(empty_result(id)));
+                        return Ok(Outgoing::Response(empty_result(id)));
                     }
                     effect = Effect::Subscribed(name.into());
                 }
@@ -55,10 +59,10 @@ impl Router {
                 }
                 Some(Method::ResourcesUnsubscribe) => {
                     if !self.members.unsubscribe(session, &name) {
-                        return Ok(Outgoing::UpstreamBody(empty_result(id)));
+                        return Ok(Outgoing::Response(empty_result(id)));
                     }
                 }
-                // One that is not known is the server's to refuse.
+                // The server rejects an unknown level.
                 _ => {
                     let wanted = Level::named(&name);
                     effect = wanted.map_or(Effect::Nothing, Effect::Level);
@@ -75,25 +79,25 @@ impl Router {
         if let Some(token) = token {
             edits = edits.replace(token, Json::Number(number));
         }
-        // Others want to hear more than this session, which is then spared what it did not want.
+        // Other sessions want lower levels than this one, which then gets only those that it wants.
         if let (Some(level), Some(target)) = (level, envelope.target()) {
             edits = edits.replace(target.raw, Json::Text(level.name()));
         }
         let line = line_of(edits.bytes().map_err(internal)?);
         let pending = Pending {
-            session: asking.session,
+            session: requester.session,
             id: id.raw().as_str().as_bytes().into(),
             token: token.map(|token| token.as_str().into()),
             effect,
-            carries: asking.carries,
-            reply: asking.reply,
-            pulse: asking.pulse,
+            carries: requester.carries,
+            reply: requester.reply,
+            pulse: requester.pulse,
         };
         self.inflight.insert(number, pending)?;
         Ok(Outgoing::Line { number, line })
     }
 
-    /// A notification as the server may have it, if it is for the server at all.
+    /// A notification for the server, unless it is not for the server.
     pub(super) fn notification(
         &mut self,
         envelope: &Envelope<'_>,
@@ -112,20 +116,20 @@ impl Router {
             // Only requests of the server to this client.
             Some(Method::Progress) => {
                 let session = session?;
-                self.server_requests.values().find(|asked| asked.session == *session)?;
+                self.server_requests.values().find(|request| request.session == *session)?;
             }
             _ => {}
         }
         Some(line_of(envelope.bytes().to_vec()))
     }
 
-    /// The client has cancelled a request of its own.
+    /// The client has cancelled one of its requests.
     fn cancellation(&mut self, envelope: &Envelope<'_>, session: &SessionKey) -> Option<Vec<u8>> {
         let target = envelope.target()?;
         let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
         let same = |pending: &Pending| Id::spelled(&pending.id).is_some_and(|id| id.key() == key);
         let (number, _) = self.inflight.of(session).find(|(_, pending)| same(pending))?;
-        self.finished(number);
+        self.remove_request(number);
         let edits = Edits::of(envelope.bytes()).replace(target.raw, Json::Number(number));
         edits.bytes().ok().map(line_of)
     }
@@ -141,8 +145,8 @@ impl Router {
         if self.server_requests.get(&number)?.session != *session? {
             return None;
         }
-        let asked = self.told(number)?;
-        let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(Id::spelled(&asked.id)?.raw()));
+        let request = self.remove_server_request(number)?;
+        let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(Id::spelled(&request.id)?.raw()));
         edits.bytes().ok().map(line_of)
     }
 }

@@ -1,4 +1,4 @@
-//! Whom a message is for. It does no I/O: lines for the server go to a queue, messages for clients to theirs.
+//! Routing of messages. It does no I/O: lines for the server are put into a queue, messages for clients into theirs.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use super::{
 };
 use crate::limits;
 
-/// The way to the server.
+/// The connection to the server.
 #[derive(Default)]
 pub(super) enum Link {
     /// There is none.
     #[default]
     Down,
-    /// The server has been started, and is not ready for clients.
-    Greeting(mpsc::Sender<Bytes>),
-    /// Clients may speak to it.
+    /// The server has been started, and is not initialized.
+    Initializing(mpsc::Sender<Bytes>),
+    /// Clients may use it.
     Open(mpsc::Sender<Bytes>),
 }
 
-/// A question of the server that a client has not answered yet.
+/// A request of the server that a client has not responded to yet.
 pub(super) struct ServerRequest {
     pub(super) session: SessionKey,
     /// The server's id, as it is spelt.
@@ -48,48 +48,48 @@ pub(super) struct Router {
 }
 
 impl Router {
-    /// A number that was never used: the server's id for a request, or a client's for a question.
+    /// A number that was never used: the id of a request at the server, or of a server's request at a client.
     pub(super) fn number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
     }
 
     /// Sends a line without waiting: the reader of the server's output must not wait for its input.
-    pub(super) fn tell(&self, line: Vec<u8>) {
-        let (Link::Open(sender) | Link::Greeting(sender)) = &self.link else { return };
+    pub(super) fn send(&self, line: Vec<u8>) {
+        let (Link::Open(sender) | Link::Initializing(sender)) = &self.link else { return };
         if sender.try_send(line.into()).is_err() {
-            warn!("the server does not read its input: a message for it is lost");
+            warn!("dropped a message: the server does not read its input");
         }
     }
 
-    /// Removes a request, and answers the server's requests that belong to it.
-    pub(super) fn finished(&mut self, number: u64) -> Option<Pending> {
+    /// Removes a request, and responds to the server's requests that belong to it.
+    pub(super) fn remove_request(&mut self, number: u64) -> Option<Pending> {
         let pending = self.inflight.remove(number)?;
         let open: Vec<_> = self
             .server_requests
             .iter()
-            .filter(|(_, asked)| asked.request == number)
-            .map(|(asked, _)| *asked)
+            .filter(|(_, request)| request.request == number)
+            .map(|(id, _)| *id)
             .collect();
-        for question in open {
-            if let Some(asked) = self.server_requests.remove(&question) {
-                self.tell(line_of(Rejection::Timeout.body(Id::spelled(&asked.id))));
+        for id in open {
+            if let Some(request) = self.server_requests.remove(&id) {
+                self.send(line_of(Rejection::Timeout.body(Id::spelled(&request.id))));
             }
         }
         Some(pending)
     }
 
-    /// Removes a request whose client is gone, and notifies the server.
-    pub(super) fn cancelled(&mut self, number: u64) {
-        if self.finished(number).is_some() {
+    /// Removes a request whose client has disconnected, and notifies the server.
+    pub(super) fn cancel(&mut self, number: u64) {
+        if self.remove_request(number).is_some() {
             let params = format!(r#"{{"requestId":{number}}}"#);
             let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
-            self.tell(line_of(line.into_bytes()));
+            self.send(line_of(line.into_bytes()));
         }
     }
 
-    /// The server has ended: no request gets a response.
-    pub(super) fn disconnected(&mut self) {
+    /// The server has ended: rejects all requests.
+    pub(super) fn disconnect(&mut self) {
         self.link = Link::Down;
         self.server_requests.clear();
         for pending in self.inflight.take() {
@@ -98,33 +98,33 @@ impl Router {
     }
 
     /// Ends a session, with its streams, its requests and its subscriptions.
-    pub(super) fn ended(&mut self, session: &str) {
+    pub(super) fn end_session(&mut self, session: &str) {
         let numbers: Vec<_> = self.inflight.of(session).map(|(number, _)| number).collect();
         for number in numbers {
-            self.cancelled(number);
+            self.cancel(number);
         }
         for uri in self.members.remove(session) {
             let number = self.number();
             let params = serde_json::json!({"uri": uri});
-            self.tell(request(number, "resources/unsubscribe", &params));
+            self.send(request(number, "resources/unsubscribe", &params));
         }
     }
 
     /// Restores subscriptions and log levels after the server was restarted.
-    pub(super) fn resumed(&mut self) {
+    pub(super) fn restore_subscriptions(&mut self) {
         let uris: Vec<String> = self.members.subscriptions().map(Into::into).collect();
         let level = self.members.listeners().map(|(_, level)| level).min();
         for uri in uris {
             let number = self.number();
-            self.tell(request(number, "resources/subscribe", &serde_json::json!({"uri": uri})));
+            self.send(request(number, "resources/subscribe", &serde_json::json!({"uri": uri})));
         }
         if let Some(level) = level {
             let number = self.number();
-            self.tell(request(number, "logging/setLevel", &serde_json::json!({"level": level.name()})));
+            self.send(request(number, "logging/setLevel", &serde_json::json!({"level": level.name()})));
         }
     }
 
-    /// Delivers to a session: by its own stream, or else by that of a request. Without either it is lost, as it would be
+    /// Delivers a message to a session: on its own stream, or else on that of a request. Without either it is lost, as it would be
     /// for a client that does not listen.
     pub(super) fn deliver(&mut self, session: &str, message: &Bytes) {
         if let Some(member) = self.members.get_mut(session)
@@ -154,13 +154,13 @@ impl Router {
     /// The only recipient that a message without one can be for.
     pub(super) fn only_party(&self) -> From {
         match self.inflight.from() {
-            From::Nobody => self.members.only().map_or(From::Nobody, From::Session),
+            From::None => self.members.only().map_or(From::None, From::Session),
             party => party,
         }
     }
 
-    /// What a request has brought about, now that it went well.
-    pub(super) fn effect(&mut self, pending: &Pending) {
+    /// Applies the effect of a request that has succeeded.
+    pub(super) fn apply_effect(&mut self, pending: &Pending) {
         let Some(session) = &pending.session else { return };
         match &pending.effect {
             Effect::Nothing => {}
@@ -173,38 +173,38 @@ impl Router {
         }
     }
 
-    /// Answers a question of the server here.
+    /// Responds to a ping of the server.
     pub(super) fn answer_ping(&self, id: Id<'_>) {
-        self.tell(line_of(empty_result(id)));
+        self.send(line_of(empty_result(id)));
     }
 
-    /// Notifies the server that no client can answer its request.
+    /// Responds to the server that no client supports its request.
     pub(super) fn answer_unknown(&self, id: Id<'_>) {
-        debug!("a question of the server has nobody to go to");
-        self.tell(line_of(Rejection::Method.body(Some(id))));
+        debug!("no client for a request of the server");
+        self.send(line_of(Rejection::Method.body(Some(id))));
     }
 
-    /// Remembers a question, if there is room.
-    pub(super) fn ask(&mut self, asked: ServerRequest) -> Option<u64> {
-        if self.server_requests.len() >= limits::STDIO_ASKED {
+    /// Stores a request of the server, if there is room.
+    pub(super) fn add_server_request(&mut self, request: ServerRequest) -> Option<u64> {
+        if self.server_requests.len() >= limits::STDIO_SERVER_REQUESTS {
             return None;
         }
         let number = self.number();
-        if let Some(pending) = self.inflight.get(asked.request) {
-            pending.pulse.ask();
+        if let Some(pending) = self.inflight.get(request.request) {
+            pending.pulse.add_server_request();
         }
-        self.server_requests.insert(number, asked);
+        self.server_requests.insert(number, request);
         Some(number)
     }
 }
 
-/// A request of our own, whose response is ignored.
+/// A request of the bridge itself, whose response is ignored.
 fn request(number: u64, method: &str, params: &serde_json::Value) -> Vec<u8> {
     let text = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"{method}","params":{params}}}"#);
     line_of(text.into_bytes())
 }
 
-/// The number of ours that this value is, or that it spells: some give ids back as strings.
+/// The assigned number that this value is, or that it spells: some servers return ids as strings.
 pub(super) fn number_in(value: Raw<'_>) -> Option<u64> {
     match value.kind() {
         Kind::Number => value.as_str().parse().ok(),
@@ -213,7 +213,7 @@ pub(super) fn number_in(value: Raw<'_>) -> Option<u64> {
     }
 }
 
-/// The message with the client's id in the places where the server has put ours.
+/// The message with the client's id in place of the assigned number.
 pub(super) fn restored(
     message: &Bytes,
     envelope: &Envelope<'_>,

@@ -1,4 +1,4 @@
-//! The stdio server as the proxy sees it.
+//! The stdio server behind the proxy.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,19 +24,19 @@ use super::{
 };
 use crate::{ConfigError, endpoint::Endpoint, limits, runtime::Attach};
 
-/// The variable with how long a stdio server may take to answer, as a Go duration.
+/// The variable with the timeout of requests to a stdio server, as a Go duration.
 pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
 
-/// A server behind standard input and output, and the way in which clients speak to it.
+/// A stdio server, and the transport that clients use.
 pub(crate) struct StdioServer {
     pub(super) bridge: Arc<Bridge>,
     pub(super) sessions: Arc<Memory>,
     pub(super) endpoint: Endpoint,
-    /// Whether only revisions that are known are served.
+    /// Whether unknown revisions are rejected.
     pub(super) strict: bool,
     mode: ProxyMode,
     phase: watch::Sender<Phase>,
-    /// What keeps the server running, until it is taken to be run.
+    /// The future that keeps the server running, until it is taken to be run.
     link: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
@@ -97,12 +97,12 @@ impl StdioServer {
         self.phase.send_replace(Phase::Stopped);
     }
 
-    /// How the server is.
+    /// The state of the server.
     pub(crate) fn status(&self) -> Status {
         self.bridge.status()
     }
 
-    /// The word for how clients speak to it, in reports of health.
+    /// The transport of clients, for health checks.
     pub(crate) fn front(&self) -> &'static str {
         match self.mode {
             ProxyMode::StreamableHttp => Transport::StreamableHttp.as_str(),
@@ -110,12 +110,12 @@ impl StdioServer {
         }
     }
 
-    /// Whether clients speak to it as in 2024.
+    /// Whether clients use the HTTP+SSE transport of 2024.
     pub(crate) fn is_http_sse(&self) -> bool {
         self.mode == ProxyMode::Sse
     }
 
-    /// Answers a request.
+    /// Responds to a request.
     pub(crate) async fn send(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         match self.mode {
             ProxyMode::StreamableHttp => self.streamable(exchange).await,
@@ -138,8 +138,12 @@ impl StdioServer {
         Ok(id.into())
     }
 
-    /// A new session of this caller.
-    pub(super) fn begin(&self, exchange: &Exchange, abilities: Abilities) -> Result<SessionKey, Rejection> {
+    /// Starts a session of this caller.
+    pub(super) fn start_session(
+        &self,
+        exchange: &Exchange,
+        abilities: Abilities,
+    ) -> Result<SessionKey, Rejection> {
         let id = skep_mcp::SessionId::random();
         let session =
             skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
@@ -149,25 +153,25 @@ impl StdioServer {
         Ok(key)
     }
 
-    /// Ends what belongs to sessions that have ended by themselves, from time to time, for ever.
+    /// Removes the state of expired sessions, from time to time, for ever.
     async fn sweep(&self) {
         let mut ticks = tokio::time::interval(limits::SWEEP);
         loop {
             ticks.tick().await;
             let sessions = self.bridge.router().members.keys();
             for session in sessions.iter().filter(|session| !self.sessions.knows(session)) {
-                self.bridge.router().ended(session);
+                self.bridge.router().end_session(session);
             }
         }
     }
 }
 
-/// How long a stdio server may take to answer, by the value of `TOOLHIVE_PROXY_REQUEST_TIMEOUT`.
+/// The timeout of requests to a stdio server, by the value of `TOOLHIVE_PROXY_REQUEST_TIMEOUT`.
 pub fn request_time(env: Option<&str>) -> Result<Duration, ConfigError> {
     let Some(text) = env.filter(|text| !text.is_empty()) else { return Ok(limits::REQUEST_TIME) };
     match duration::parse(text) {
         Ok(time) if !time.is_zero() => Ok(time.min(limits::LONGEST_REQUEST)),
-        Ok(_) => Err(ConfigError::new(format!("{REQUEST_TIMEOUT}: must be longer than nothing"))),
+        Ok(_) => Err(ConfigError::new(format!("{REQUEST_TIMEOUT}: must be longer than zero"))),
         Err(error) => Err(ConfigError::new(format!("{REQUEST_TIMEOUT}: {error}"))),
     }
 }
@@ -177,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_of_a_request_can_be_set_and_what_is_no_time_is_an_error() {
+    fn the_timeout_can_be_set_and_an_invalid_one_is_an_error() {
         assert_eq!(request_time(None).unwrap(), Duration::from_secs(60));
         assert_eq!(request_time(Some("")).unwrap(), Duration::from_secs(60));
         assert_eq!(request_time(Some("1m30s")).unwrap(), Duration::from_secs(90));

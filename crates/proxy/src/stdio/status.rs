@@ -1,4 +1,4 @@
-//! The status that an answer has in HTTP: a stdio server knows none, and since 2026-07-28 some errors have one.
+//! The HTTP status of a response: a stdio server sends none, and since 2026-07-28 some errors have one.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -9,16 +9,16 @@ struct Error {
     code: i64,
 }
 
-/// Whether the status of the answer may be another than 200.
+/// Whether the status of the response may be another than 200.
 ///
-/// Until 2025-11-25, errors of the server are answers like others.
-pub(super) fn may_matter(request: &Envelope<'_>) -> bool {
+/// Until 2025-11-25, errors of the server have status 200.
+pub(super) fn may_have_status(request: &Envelope<'_>) -> bool {
     request.meta().protocol_version().is_some()
 }
 
-/// The status of the server's answer to a request.
+/// The status of the server's response to a request.
 pub(super) fn of(answer: &[u8], request: &Envelope<'_>) -> StatusCode {
-    if !may_matter(request) {
+    if !may_have_status(request) {
         return StatusCode::OK;
     }
     let Ok(answer) = Envelope::parse_within(answer, super::DEPTH) else { return StatusCode::OK };

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use super::{
     bridge::Forwarded,
-    events::{self, Answering, Listening, Source},
+    events::{self, ResponseStream, SessionStream, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
     outbox::{Reply, outbox},
@@ -37,45 +37,49 @@ impl StdioServer {
             HttpMethod::GET => self.listen(exchange),
             HttpMethod::DELETE => self.delete(exchange),
             _ => {
-                let mut refused = response::empty(StatusCode::METHOD_NOT_ALLOWED);
+                let mut rejected = response::empty(StatusCode::METHOD_NOT_ALLOWED);
                 let allowed = HeaderValue::from_static("GET, POST, DELETE");
-                refused.headers_mut().insert(header::ALLOW, allowed);
-                Ok(refused)
+                rejected.headers_mut().insert(header::ALLOW, allowed);
+                Ok(rejected)
             }
         }
     }
 
     async fn post(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let Some(call) = &exchange.call else {
+        let Some(message) = &exchange.message else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "a message is missing\n"));
         };
-        let envelope = call.envelope()?;
-        if call.is_initialize() && matches!(envelope.message(), Message::Request { .. }) {
-            return self.begun(exchange, &envelope).await;
+        let envelope = message.envelope()?;
+        if message.is_initialize() && matches!(envelope.message(), Message::Request { .. }) {
+            return self.initialize(exchange, &envelope).await;
         }
-        let session = match call.era {
-            Era::Legacy => self.named(exchange)?,
-            // Each request is on its own, and methods about sessions do not exist any more.
-            Era::Modern if is_about_session(call.method) => return Err(Rejection::Method),
+        let session = match message.era {
+            Era::Legacy => self.requested_session(exchange)?,
+            // Requests are stateless, and methods about sessions do not exist any more.
+            Era::Modern if is_about_session(message.method) => return Err(Rejection::Method),
             Era::Modern => None,
         };
         match envelope.message() {
-            Message::Request { .. } => self.asked(exchange, &envelope, session).await,
+            Message::Request { .. } => self.request(exchange, &envelope, session).await,
             Message::Notification { .. } => {
-                self.bridge.tell(|router| router.notification(&envelope, session.as_ref())).await?;
+                self.bridge.send(|router| router.notification(&envelope, session.as_ref())).await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
             Message::Response { .. } => {
-                self.bridge.tell(|router| router.response(&envelope, session.as_ref())).await?;
+                self.bridge.send(|router| router.response(&envelope, session.as_ref())).await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
         }
     }
 
     /// Starts a session for a client, if the server accepts its `initialize`.
-    async fn begun(&self, exchange: &Exchange, envelope: &Envelope<'_>) -> Result<Response<Body>, Rejection> {
+    async fn initialize(
+        &self,
+        exchange: &Exchange,
+        envelope: &Envelope<'_>,
+    ) -> Result<Response<Body>, Rejection> {
         let answer = self.bridge.initialize(exchange.body.clone()).await?;
-        let agreed = matches!(
+        let accepted = matches!(
             Envelope::parse_within(&answer, super::DEPTH)?.message(),
             Message::Response { outcome: skep_mcp::Outcome::Result(_), .. }
         );
@@ -83,15 +87,15 @@ impl StdioServer {
             StatusCode::OK if accepts_stream(&exchange.headers) => events::single(&answer),
             status => response::json(status, answer),
         };
-        if agreed {
-            let session = self.begin(exchange, Abilities::of(envelope))?;
+        if accepted {
+            let session = self.start_session(exchange, Abilities::of(envelope))?;
             let id = HeaderValue::from_str(&session).map_err(|_| Rejection::Internal)?;
             response.headers_mut().insert(SESSION, id);
         }
         Ok(response)
     }
 
-    async fn asked(
+    async fn request(
         &self,
         exchange: &Exchange,
         envelope: &Envelope<'_>,
@@ -103,8 +107,8 @@ impl StdioServer {
             Forwarded::Answer(answer) if streams => Ok(events::single(&answer)),
             Forwarded::Answer(answer) => Ok(response::json(StatusCode::OK, answer)),
             Forwarded::Waiting(waiting) if streams => {
-                let id = exchange.call.as_ref().and_then(|call| call.id.clone()).unwrap_or_default();
-                self.streamed(Answering { first: None, waiting, id, phase: self.phase() }, envelope).await
+                let id = exchange.message.as_ref().and_then(|message| message.id.clone()).unwrap_or_default();
+                self.stream(ResponseStream { first: None, waiting, id, phase: self.phase() }, envelope).await
             }
             // A stream of messages needs a client that accepts one.
             Forwarded::Waiting(_) if envelope.method() == Some(Method::SubscriptionsListen) => {
@@ -112,35 +116,35 @@ impl StdioServer {
             }
             Forwarded::Waiting(waiting) => match waiting.answer().await? {
                 Some(answer) => Ok(response::json(status::of(&answer, envelope), answer)),
-                // The client has cancelled it, and wants no answer.
+                // The client has cancelled it, and expects no response.
                 None => Ok(response::empty(StatusCode::ACCEPTED)),
             },
         }
     }
 
-    /// A stream up to the answer. Some answers have a status, which must be known before the stream starts.
-    async fn streamed(
+    /// A stream up to the response. Some responses have a status, which must be known before the stream starts.
+    async fn stream(
         &self,
-        mut answering: Answering,
+        mut stream: ResponseStream,
         envelope: &Envelope<'_>,
     ) -> Result<Response<Body>, Rejection> {
-        if status::may_matter(envelope) {
+        if status::may_have_status(envelope) {
             // A client may give up after a long silence, so the stream then starts without a response.
-            match timeout(limits::KEEP_ALIVE, answering.next()).await {
+            match timeout(limits::KEEP_ALIVE, stream.next()).await {
                 Ok(Some(Reply::Rejected(rejection))) => return Err(rejection),
                 Ok(Some(Reply::Answer(answer))) if status::of(&answer, envelope) != StatusCode::OK => {
                     return Ok(response::json(status::of(&answer, envelope), answer));
                 }
-                Ok(first) => answering.first = first,
+                Ok(first) => stream.first = first,
                 Err(_) => {}
             }
         }
-        Ok(events::response(Source::Request(answering)))
+        Ok(events::response(Source::Request(stream)))
     }
 
     /// The session's own stream. A new one takes the place of an old one.
     fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let Some(session) = self.named(exchange)? else {
+        let Some(session) = self.requested_session(exchange)? else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
         if !accepts_stream(&exchange.headers) {
@@ -151,21 +155,21 @@ impl StdioServer {
         let member = router.members.get_mut(&session).ok_or(Rejection::Session)?;
         member.stream = Some(stream);
         let (sessions, phase) = (self.sessions.clone(), self.phase());
-        let listening = Listening { first: None, inbox, session, sessions, phase, _bound: None };
-        Ok(events::response(Source::Session(listening)))
+        let stream = SessionStream { first: None, inbox, session, sessions, phase, _guard: None };
+        Ok(events::response(Source::Session(stream)))
     }
 
     fn delete(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let Some(session) = self.named(exchange)? else {
+        let Some(session) = self.requested_session(exchange)? else {
             return Ok(response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"));
         };
         self.sessions.remove(&session);
-        self.bridge.router().ended(&session);
+        self.bridge.router().end_session(&session);
         Ok(response::empty(StatusCode::NO_CONTENT))
     }
 
     /// The session that the request names, which must be the caller's.
-    fn named(&self, exchange: &Exchange) -> Result<Option<SessionKey>, Rejection> {
+    fn requested_session(&self, exchange: &Exchange) -> Result<Option<SessionKey>, Rejection> {
         let mut ids = exchange.headers.get_all(&SESSION).iter();
         match (ids.next(), ids.next()) {
             (None, _) => Ok(None),

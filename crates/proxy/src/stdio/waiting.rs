@@ -1,4 +1,4 @@
-//! Waiting for the answer to a request.
+//! Waiting for the response to a request.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) struct Waiting {
     pulse: Arc<Pulse>,
     /// When it ends at the latest.
     end: Option<Instant>,
-    /// What the server gets when the client does not wait any more.
+    /// What is sent to the server when the client does not wait any more.
     leave: Leave,
     over: bool,
 }
@@ -57,7 +57,7 @@ impl Waiting {
         self.end.is_none()
     }
 
-    /// What comes next. After the answer, or the reason why there is none, nothing does.
+    /// The next reply. After the response, or the reason why there is none, nothing follows.
     ///
     /// It may be dropped and called again.
     pub(super) async fn next(&mut self) -> Option<Reply> {
@@ -85,13 +85,13 @@ impl Waiting {
                 || (!self.is_endless() && now >= self.pulse.last() + self.bridge.request_time())
             {
                 self.over = true;
-                self.bridge.router().cancelled(self.number);
+                self.bridge.router().cancel(self.number);
                 return Some(Reply::Rejected(Rejection::Timeout));
             }
         }
     }
 
-    /// The answer alone. Nothing if the client has cancelled the request.
+    /// The response alone. Nothing if the client has cancelled the request.
     pub(super) async fn answer(mut self) -> Result<Option<Bytes>, Rejection> {
         while let Some(reply) = self.next().await {
             if let Some(answer) = last(reply) {
@@ -106,8 +106,8 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let mut router = self.bridge.router();
         match self.leave {
-            Leave::Silently => drop(router.finished(self.number)),
-            Leave::Cancel => router.cancelled(self.number),
+            Leave::Silently => drop(router.remove_request(self.number)),
+            Leave::Cancel => router.cancel(self.number),
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct HttpServer {
     reachability: Reachability,
     /// The readiness of its pods, where it runs in the cluster.
     readiness: Option<Readiness>,
-    /// Where a server of 2024 gets messages.
+    /// The endpoint for messages of a server of 2024.
     endpoint: Option<Endpoint>,
     /// Whether its health is checked.
     is_checked: bool,
@@ -64,7 +64,7 @@ impl HttpServer {
         })
     }
 
-    /// Whether it is spoken to as in 2024.
+    /// Whether it speaks the HTTP+SSE transport of 2024.
     pub(crate) fn is_http_sse(&self) -> bool {
         self.endpoint.is_some()
     }
@@ -72,7 +72,7 @@ impl HttpServer {
     /// Whether the server is available. It is checked only if it has not responded lately.
     pub(crate) async fn condition(&self) -> Condition {
         if !self.is_checked {
-            return Condition::Unasked;
+            return Condition::Unchecked;
         }
         if !self.reachability.answered_within(limits::HEALTH_AGE)
             && let Ok(_turn) = self.checking.try_lock()
@@ -82,9 +82,9 @@ impl HttpServer {
             let checked =
                 self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
             match tokio::time::timeout(limits::HEALTH_TIME, checked).await {
-                Ok(Ok(answer)) if !answer.status().is_server_error() => self.reachability.answered(),
+                Ok(Ok(answer)) if !answer.status().is_server_error() => self.reachability.record_response(),
                 _ => {
-                    self.reachability.missed();
+                    self.reachability.record_failure();
                 }
             }
         }
@@ -100,7 +100,8 @@ impl HttpServer {
         self.client.expire().await;
     }
 
-    /// Passes a request on that has passed through the chain, which a session that is restored for it passes through, too.
+    /// Forwards a request that has passed through the chain. If its session is restored, its `initialize` passes through
+    /// the chain, too.
     pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
         let answer = self.send_in_session(exchange, chain).await?;
         Ok(match &self.endpoint {
@@ -128,7 +129,7 @@ impl HttpServer {
             }
             // It starts a session, and its server ended before it responded.
             (Err(error), None) if !error.is_connect() && is_repeatable(exchange) => {
-                debug!(%error, "sent once more");
+                debug!(%error, "connection lost: sending the request again");
                 let response = Box::pin(self.forward(exchange, None)).await.map_err(unreachable)?;
                 self.record(exchange, None, response).await
             }
@@ -142,7 +143,7 @@ impl HttpServer {
         exchange: &Exchange,
         current: Option<&Current>,
     ) -> Result<Response<UpstreamBody>, Error> {
-        let made = |uri| {
+        let build = |uri| {
             let mut headers = exchange.headers.clone();
             outgoing(&mut headers, &self.target, exchange.peer);
             match current.map(Current::other_id) {
@@ -156,21 +157,21 @@ impl HttpServer {
             request(exchange.method.clone(), uri, headers, exchange.body.clone())
         };
         let pod = current.and_then(|current| current.session.pod.as_deref());
-        self.send_when_available(self.uri(&exchange.method, exchange, pod), pod, made).await
+        self.send_when_available(self.uri(&exchange.method, exchange, pod), pod, build).await
     }
 
-    /// Sends a request, to this pod or to any. While our own server is on its way up or down it is waited for: as long as
-    /// there is no connection, nothing was sent, so nothing is done twice.
+    /// Sends a request, to this pod or to any. While a server in the cluster is starting or stopping, it waits:
+    /// as long as there is no connection, nothing was sent, so nothing is done twice.
     pub(super) async fn send_when_available(
         &self,
         uri: Uri,
         pod: Option<&str>,
-        made: impl Fn(Uri) -> Request<Full<Bytes>>,
+        build: impl Fn(Uri) -> Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
         loop {
-            match self.client.send(uri.clone(), &made).await {
+            match self.client.send(uri.clone(), &build).await {
                 Ok(response) => {
-                    self.reachability.answered();
+                    self.reachability.record_response();
                     return Ok(response);
                 }
                 Err(error) if error.is_connect() && pod.is_none() && !self.target.remote => {
@@ -185,13 +186,13 @@ impl HttpServer {
 
     /// Waits a moment for a server that cannot be connected to, and returns whether to try again.
     async fn wait_until_available(&self) -> bool {
-        let missing = self.reachability.missed();
+        let missing = self.reachability.record_failure();
         match &self.readiness {
             Some(readiness) if !readiness.serves() => {
                 let patience = limits::SERVER_START_TIME.saturating_sub(missing);
-                let serves = tokio::time::timeout(patience, readiness.clone().serving()).await;
+                let serves = tokio::time::timeout(patience, readiness.clone().wait_until_serving()).await;
                 // What it needs from its pod being ready to listening counts from now.
-                self.reachability.begins();
+                self.reachability.restart();
                 serves.is_ok_and(|serves| serves)
             }
             readiness if missing < listen_time(readiness.as_ref()) => {
@@ -202,7 +203,7 @@ impl HttpServer {
         }
     }
 
-    /// Both were checked: the target when it was made, the path by the parser of requests.
+    /// Both are valid: the target was checked when it was created, the path by the parser of requests.
     pub(super) fn uri(&self, method: &Method, exchange: &Exchange, pod: Option<&str>) -> Uri {
         self.target.uri(method, &exchange.path, pod).unwrap_or_default()
     }
@@ -228,7 +229,7 @@ fn listen_time(readiness: Option<&Readiness>) -> Duration {
 
 /// Whether a request may be sent again when it is unknown whether the server has processed it.
 fn is_repeatable(exchange: &Exchange) -> bool {
-    let method = exchange.call.as_ref().and_then(|call| call.method);
+    let method = exchange.message.as_ref().and_then(|message| message.method);
     method.is_some_and(skep_mcp::Method::is_repeatable)
 }
 

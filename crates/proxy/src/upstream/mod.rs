@@ -1,4 +1,4 @@
-//! Passing requests on to a server that speaks HTTP, and its responses back.
+//! Forwarding requests to a server that speaks HTTP, and its responses to clients.
 
 mod http;
 mod reachability;

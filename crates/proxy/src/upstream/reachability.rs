@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// When the server last answered, and since when it does not. Times are milliseconds since the proxy started, and more
+/// When the server last responded, and since when it does not. Times are milliseconds since the proxy started, and more
 /// than zero; zero means never.
 pub(super) struct Reachability {
     began: Instant,
@@ -18,8 +18,8 @@ impl Reachability {
         Self { began: Instant::now(), answered: AtomicU64::new(0), missing: AtomicU64::new(0) }
     }
 
-    /// It has answered.
-    pub(super) fn answered(&self) {
+    /// The server has responded.
+    pub(super) fn record_response(&self) {
         self.answered.store(self.now(), Ordering::Relaxed);
         // Most requests only read it, so that they do not invalidate the cache line for others.
         if self.missing.load(Ordering::Relaxed) != 0 {
@@ -27,8 +27,8 @@ impl Reachability {
         }
     }
 
-    /// It has not: for how long it is missing now.
-    pub(super) fn missed(&self) -> Duration {
+    /// The server has not responded. Returns for how long it has been missing.
+    pub(super) fn record_failure(&self) -> Duration {
         let now = self.now();
         match self.missing.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Duration::ZERO,
@@ -36,8 +36,8 @@ impl Reachability {
         }
     }
 
-    /// It restarts, so that it is missing from now on at most.
-    pub(super) fn begins(&self) {
+    /// The server restarts: the time for which it is missing counts from now.
+    pub(super) fn restart(&self) {
         self.missing.store(self.now(), Ordering::Relaxed);
     }
 
@@ -45,7 +45,7 @@ impl Reachability {
         self.missing.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether it has answered lately.
+    /// Whether it has responded lately.
     pub(super) fn answered_within(&self, time: Duration) -> bool {
         let answered = self.answered.load(Ordering::Relaxed);
         answered != 0 && Duration::from_millis(self.now().saturating_sub(answered)) < time
@@ -61,15 +61,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_missing_from_the_first_time_it_does_not_answer_until_it_does() {
+    fn a_server_is_missing_from_its_first_failure_until_it_responds() {
         let reachability = Reachability::new();
         assert!(!reachability.is_missing() && !reachability.answered_within(Duration::MAX));
-        assert_eq!(reachability.missed(), Duration::ZERO);
+        assert_eq!(reachability.record_failure(), Duration::ZERO);
         std::thread::sleep(Duration::from_millis(5));
-        assert!(reachability.missed() >= Duration::from_millis(4) && reachability.is_missing());
-        reachability.begins();
-        assert!(reachability.missed() < Duration::from_secs(60) && reachability.is_missing());
-        reachability.answered();
+        assert!(reachability.record_failure() >= Duration::from_millis(4) && reachability.is_missing());
+        reachability.restart();
+        assert!(reachability.record_failure() < Duration::from_secs(60) && reachability.is_missing());
+        reachability.record_response();
         assert!(!reachability.is_missing() && reachability.answered_within(Duration::from_secs(60)));
         assert!(!reachability.answered_within(Duration::ZERO));
     }

@@ -1,8 +1,8 @@
 //! Session ids that carry what is needed to restore their session.
 //!
 //! Where callers are anonymous and sessions are in memory, the id that a client gets is the server's id and the client's
-//! `initialize`. Whichever proxy receives it can start the session again, although the proxy and the server that knew it
-//! are gone. A client can forge such an id, which gains it nothing: the `initialize` passes through all middlewares, as if
+//! `initialize`. Any proxy that receives it can start the session again, although the proxy and the server that knew it
+//! have ended. A client can forge such an id, which gains it nothing: the `initialize` passes through all middlewares, as if
 //! the client had sent it.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -19,7 +19,7 @@ pub(super) struct RestorableId<'a> {
     encoded: &'a str,
 }
 
-/// The id for a client whose `initialize` the server answered with `server_id`. A long message is not carried.
+/// The id for a client whose `initialize` the server responded to with `server_id`. A long message is not carried.
 pub(super) fn restorable_id(server_id: &SessionId, initialize: &[u8]) -> SessionId {
     let plain = server_id.as_str();
     let room = SESSION_ID_BYTES.saturating_sub(plain.len() + 1);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_gives_back_its_parts() {
+    fn an_id_splits_into_its_parts() {
         for server_id in ["one", "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10", "a~b", "one~eyJ9"] {
             let made = restorable_id(&id(server_id), b"{\"method\":\"initialize\"}");
             let parts = RestorableId::split(made.as_str()).unwrap();

@@ -1,15 +1,15 @@
-//! Which session a request is in: sessions start, end, and are restored when the server has lost them.
+//! The session of a request: sessions start, end, and are restored when the server has lost them.
 //!
-//! A session outlives a proxy that has it in memory only where callers are anonymous. Another proxy then tries the server,
-//! which may know the session, and restores the session from the client's id if the server does not ([`restorable_id`]).
-//! Where callers have names, it must be known whose session it is.
+//! A session outlives a proxy that has it in memory only where callers are anonymous. Another proxy then forwards the request,
+//! as the server may know the session, and restores the session from the client's id if the server does not ([`restorable_id`]).
+//! Where callers are authenticated, the owner of the session must be known.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use skep_gateway::{
     http::{Body, response},
     identity::Owner,
-    message::{Call, Exchange},
+    message::{Exchange, ParsedMessage},
     middleware::Chain,
     outbound::{UpstreamBody, outgoing},
     sessions::{Session, Sessions},
@@ -33,7 +33,7 @@ pub(super) struct Current {
     /// How much of it is the key of the session in the store: the id that the server gave it when it started.
     key: usize,
     pub(super) session: Session,
-    /// Whether it is one that we know. If not, the server may.
+    /// Whether the proxy knows it. If not, the server may.
     known: bool,
     /// Whether the client's id carries its `initialize`.
     restorable: bool,
@@ -50,12 +50,12 @@ impl Current {
         (id != self.id.as_str()).then_some(id)
     }
 
-    /// Whether neither we nor the server know it, and it cannot be restored. For servers it is one of two statuses.
+    /// Whether neither the proxy nor the server knows it, and it cannot be restored. Servers use one of two statuses.
     pub(super) fn is_unknown(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
         !self.known && is_unknown(response.status()) && !self.may_be_restored(exchange)
     }
 
-    /// Whether the server does not know it, and we may restore it.
+    /// Whether the server does not know it, and the proxy may restore it.
     pub(super) fn is_lost(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
         let status = response.status();
         let lost = if self.known { status == StatusCode::NOT_FOUND } else { is_unknown(status) };
@@ -72,7 +72,7 @@ impl Current {
     }
 }
 
-/// Whether a server may answer so in a session that it does not know.
+/// Whether a server may return this status for a session that it does not know.
 fn is_unknown(status: StatusCode) -> bool {
     matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
 }
@@ -80,8 +80,10 @@ fn is_unknown(status: StatusCode) -> bool {
 impl HttpServer {
     /// The session that the request names. `initialize` starts one, and since 2026-07-28 there are none.
     pub(super) async fn current(&self, exchange: &Exchange) -> Result<Option<Current>, Rejection> {
-        let stateless =
-            exchange.call.as_ref().is_some_and(|call| call.is_initialize() || call.era == Era::Modern);
+        let stateless = exchange
+            .message
+            .as_ref()
+            .is_some_and(|message| message.is_initialize() || message.era == Era::Modern);
         let mut ids = exchange.headers.get_all(&HEADER).iter();
         let (Some(id), false) = (ids.next(), stateless) else { return Ok(None) };
         if ids.next().is_some() {
@@ -118,7 +120,7 @@ impl HttpServer {
         }
     }
 
-    /// Whether a session of this caller may be used through another proxy, although we have it in memory.
+    /// Whether a session of this caller may be used through another proxy, although it is in this proxy's memory.
     fn is_shareable(&self, caller: Owner) -> bool {
         caller == Owner::ANONYMOUS && matches!(self.sessions, Sessions::Memory(_))
     }
@@ -181,7 +183,7 @@ impl HttpServer {
         Ok((client_id != id).then_some(client_id))
     }
 
-    /// A session that is new to us with this response: it starts, or the server knew it before.
+    /// A session that the proxy learns of with this response: it starts, or the server knew it before.
     fn session(&self, exchange: &Exchange, response: &Response<UpstreamBody>) -> Session {
         Session {
             server_id: None,
@@ -191,7 +193,7 @@ impl HttpServer {
         }
     }
 
-    /// Forgets a session that its client has ended. If this fails, the client may try again, and the server then answers
+    /// Forgets a session that its client has ended. If this fails, the client may retry, and the server then responds
     /// that there is no such session.
     pub(super) async fn end(&self, current: &Current) -> Result<(), Rejection> {
         if current.restorable {
@@ -200,15 +202,15 @@ impl HttpServer {
         Ok(self.sessions.remove(current.key()).await?)
     }
 
-    /// Restores the session, and sends the request once more. Where that is impossible, the first result stands.
+    /// Restores the session, and sends the request once more. Where that is impossible, the first result is returned.
     pub(super) async fn restore(
         &self,
         exchange: &Exchange,
         chain: &Chain,
         mut current: Current,
-        happened: Result<Response<UpstreamBody>, ()>,
+        first: Result<Response<UpstreamBody>, ()>,
     ) -> Result<Response<Body>, Rejection> {
-        match self.begin_again(exchange, chain, &current).await {
+        match self.start_again(exchange, chain, &current).await {
             Some(session) => {
                 debug!(session = ?current.id, "session restored: the server had lost it");
                 if current.known {
@@ -221,10 +223,10 @@ impl HttpServer {
                 current.session = session;
             }
             None => {
-                // Any pod may answer from now on.
+                // Any pod may respond from now on.
                 let session = Session { pod: None, ..current.session.clone() };
                 self.sessions.change(current.key(), session).await.ok();
-                return match happened {
+                return match first {
                     Ok(_) if !current.known => Err(Rejection::Session),
                     Ok(response) => self.record(exchange, Some(current), response).await,
                     Err(()) => Err(Rejection::Unreachable),
@@ -236,7 +238,7 @@ impl HttpServer {
     }
 
     /// A new session at the server for one that it has lost.
-    async fn begin_again(&self, exchange: &Exchange, chain: &Chain, lost: &Current) -> Option<Session> {
+    async fn start_again(&self, exchange: &Exchange, chain: &Chain, lost: &Current) -> Option<Session> {
         match &lost.session.initialize {
             // It has passed through the middlewares when it was received.
             Some(initialize) => {
@@ -253,7 +255,7 @@ impl HttpServer {
                         let (headers, body) = (start.headers.clone(), start.body.clone());
                         self.initialize(exchange, headers, body, lost).await
                     }
-                    Err(refused) => (None, *refused),
+                    Err(rejected) => (None, *rejected),
                 };
                 drop(chain.observe(&start, answer));
                 session
@@ -286,7 +288,7 @@ impl HttpServer {
         let pod = self.pod(&response);
         let answer = client_response(response);
         let Some(id) = id else { return (None, answer) };
-        // A server may wait for this before it answers anything else.
+        // A server may wait for this before it responds to anything else.
         set(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
         if self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.is_err() {
@@ -297,7 +299,7 @@ impl HttpServer {
         (Some(Session { server_id, pod, initialize: initialize.clone(), owner: *owner }), answer)
     }
 
-    /// The pod that answered: a Service chooses one for each connection, and only this one knows the session.
+    /// The pod that responded: a Service chooses one for each connection, and only this one knows the session.
     fn pod(&self, response: &Response<UpstreamBody>) -> Option<Box<str>> {
         if self.target.remote {
             return None;
@@ -306,7 +308,7 @@ impl HttpServer {
     }
 }
 
-/// A session that we do not know, and that the server may know.
+/// A session that the proxy does not know, and that the server may know.
 fn unknown(id: SessionId, key: usize, caller: Owner, restorable: bool) -> Current {
     let session = Session { server_id: None, pod: None, initialize: None, owner: Some(caller) };
     Current { id, key, session, known: false, restorable }
@@ -314,8 +316,8 @@ fn unknown(id: SessionId, key: usize, caller: Owner, restorable: bool) -> Curren
 
 /// The request, if it is one that starts a session and not too large to store.
 fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
-    let initialize = exchange.call.as_ref().is_some_and(Call::is_initialize);
-    // A copy of its own: the body is a part of a larger buffer.
+    let initialize = exchange.message.as_ref().is_some_and(ParsedMessage::is_initialize);
+    // A copy: the body is a part of a larger buffer.
     (initialize && exchange.body.len() <= limits::INITIALIZE).then(|| exchange.body.as_ref().into())
 }
 

@@ -13,7 +13,7 @@ use crate::endpoint::Endpoint;
 /// The response with the address in it as the client can reach it through the proxy. A host that the server names is not
 /// passed on: the client would connect to it directly, and send its token.
 pub(super) fn with_proxy_endpoint(
-    asked: &HeaderMap,
+    headers: &HeaderMap,
     method: &Method,
     response: Response<Body>,
     endpoint: &Endpoint,
@@ -23,25 +23,25 @@ pub(super) fn with_proxy_endpoint(
     }
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let with_proxy_endpoint = ProxyEndpoint { endpoint: endpoint.clone(), asked: asked.clone() };
+    let with_proxy_endpoint = ProxyEndpoint { endpoint: endpoint.clone(), headers: headers.clone() };
     Response::from_parts(parts, events::mapped(body, with_proxy_endpoint))
 }
 
-/// In place of an address that is none.
-const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is no address\n\n");
+/// Replaces an invalid address.
+const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is not an address\n\n");
 
 struct ProxyEndpoint {
     endpoint: Endpoint,
-    asked: HeaderMap,
+    headers: HeaderMap,
 }
 
 impl EventMap for ProxyEndpoint {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
-        rewritten(frame, &self.endpoint, &self.asked)
+        rewritten(frame, &self.endpoint, &self.headers)
     }
 }
 
-fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Option<Bytes> {
+fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, headers: &HeaderMap) -> Option<Bytes> {
     let sse::Frame::Event(event) = frame else { return None };
     let data = event.data().filter(|_| event.kind() == Some(b"endpoint"))?;
     let text = std::str::from_utf8(data).unwrap_or_default().trim();
@@ -54,13 +54,13 @@ fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, asked: &HeaderMap) -> Opti
         Some(path) if path.as_str().starts_with('/') => {
             // Two slashes would start a host again.
             let path = format!("/{}", path.as_str().trim_start_matches('/'));
-            event.with_data(endpoint.reference(asked, &path).as_bytes())
+            event.with_data(endpoint.reference(headers, &path).as_bytes())
         }
         _ => NOWHERE,
     })
 }
 
-/// Whether every client reads this as a path relative to the requested one: browsers take `\` for `/`, and leave out what
+/// Whether every client reads this as a path relative to the requested one: browsers read `\` as `/`, and ignore what
 /// is not visible.
 fn is_relative(text: &str) -> bool {
     let first = text.split(['/', '?', '#']).next().unwrap_or_default();
@@ -80,8 +80,8 @@ mod tests {
         let mut decoder = sse::Decoder::new(1_000);
         decoder.feed(event.as_bytes());
         let frame = decoder.frame().unwrap().unwrap();
-        let made = super::rewritten(&frame, &Endpoint::new(&config), &HeaderMap::new());
-        String::from_utf8(made.unwrap_or_else(|| frame.raw().clone()).to_vec()).unwrap()
+        let rewritten = super::rewritten(&frame, &Endpoint::new(&config), &HeaderMap::new());
+        String::from_utf8(rewritten.unwrap_or_else(|| frame.raw().clone()).to_vec()).unwrap()
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_leads_nowhere_else_however_it_is_spelt() {
+    fn an_endpoint_never_leads_to_another_host_however_it_is_spelled() {
         for (address, expected) in [
             ("//evil.example/m", Some("/evil.example/m")),
             ("http://10.0.0.1//evil.example/m", Some("/evil.example/m")),
@@ -119,11 +119,11 @@ mod tests {
             ("http://evil.example/a b", None),
             ("//evil.example\ndata: /m", None),
         ] {
-            let made = rewritten("", &format!("event: endpoint\ndata: {address}\n\n"));
+            let rewritten = rewritten("", &format!("event: endpoint\ndata: {address}\n\n"));
             let expected = expected.map(|address| format!("event: endpoint\ndata: {address}\n\n"));
             assert_eq!(
-                made,
-                expected.unwrap_or_else(|| ": an endpoint that is no address\n\n".into()),
+                rewritten,
+                expected.unwrap_or_else(|| ": an endpoint that is not an address\n\n".into()),
                 "{address:?}"
             );
         }

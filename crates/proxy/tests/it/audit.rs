@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Server, answered, call, result};
+use crate::fixture::{Fixture, Server, call, json_response, result};
 
 pub(crate) struct Log(PathBuf);
 
@@ -14,7 +14,7 @@ impl Log {
         Self(std::env::temp_dir().join(format!("skep-audit-{name}-{}.log", std::process::id())))
     }
 
-    /// The entries, once there are as many. An entry is written when its answer has ended, which may be a moment after
+    /// The entries, once there are as many. An entry is written when the response has ended, which may be a moment after
     /// the client has all of it.
     pub(crate) async fn entries(&self, count: usize) -> Vec<Value> {
         let read = || -> Vec<Value> {
@@ -51,12 +51,14 @@ pub(crate) fn middleware(log: &Log, more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn each_request_is_one_entry_with_who_what_and_how_it_ended() {
+async fn each_request_is_one_entry_with_the_caller_the_target_and_the_outcome() {
     let log = Log::new("each");
-    let server = Server::start(|got| match got.json()["params"]["name"].as_str() {
-        Some("broken") => answered(json!({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}})),
+    let server = Server::start(|request| match request.json()["params"]["name"].as_str() {
+        Some("broken") => {
+            json_response(json!({"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}}))
+        }
         Some("crash") => crate::fixture::status(500),
-        _ => result(got, json!({"content": "a secret answer"})),
+        _ => result(request, json!({"content": "a secret answer"})),
     })
     .await;
     let fixture = Fixture::new(&server, middleware(&log, json!({}))).await;
@@ -85,9 +87,9 @@ async fn each_request_is_one_entry_with_who_what_and_how_it_ended() {
 }
 
 #[tokio::test]
-async fn bodies_are_written_where_it_is_asked_for_and_events_can_be_left_out() {
+async fn bodies_are_logged_if_configured_and_event_types_can_be_excluded() {
     let log = Log::new("bodies");
-    let server = Server::start(|got| result(got, json!({"x": 1}))).await;
+    let server = Server::start(|request| result(request, json!({"x": 1}))).await;
     let more =
         json!({"includeRequestData": true, "includeResponseData": true, "excludeEventTypes": ["mcp_ping"]});
     let fixture = Fixture::new(&server, middleware(&log, more)).await;

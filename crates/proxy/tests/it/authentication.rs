@@ -1,4 +1,4 @@
-//! Who may come in, and what is told to those who may not.
+//! Authentication of callers, and the responses to unauthenticated ones.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ fn middleware(oidc: Value) -> Value {
     json!([{"type": "auth", "parameters": {"oidc_config": oidc}}, {"type": "mcp-parser", "parameters": {}}])
 }
 
-async fn asked(fixture: &Fixture, authorization: &[&str]) -> Answer {
+async fn list_tools(fixture: &Fixture, authorization: &[&str]) -> Answer {
     let headers: Vec<_> = authorization.iter().map(|value| ("authorization", *value)).collect();
     fixture.post(&headers, &call("tools/list", json!({}))).await
 }
@@ -22,14 +22,14 @@ fn challenge(answer: &Answer) -> &str {
 }
 
 #[tokio::test]
-async fn a_caller_with_a_good_token_reaches_the_server_and_no_other_does() {
+async fn only_a_caller_with_a_valid_token_reaches_the_server() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
     let good = format!("Bearer {}", provider.token(json!({})));
-    assert_eq!(asked(&fixture, &[&good]).await.status, StatusCode::OK);
+    assert_eq!(list_tools(&fixture, &[&good]).await.status, StatusCode::OK);
     let small = good.replacen("Bearer", "bearer", 1);
-    assert_eq!(asked(&fixture, &[&small]).await.status, StatusCode::OK);
+    assert_eq!(list_tools(&fixture, &[&small]).await.status, StatusCode::OK);
     let signed = |claims: Value| format!("Bearer {}", provider.token(claims));
     let headed = |header: Value| format!("Bearer {}", provider.token_with(header, json!({})));
     let table = [
@@ -43,28 +43,28 @@ async fn a_caller_with_a_good_token_reaches_the_server_and_no_other_does() {
         ("another issuer", vec![signed(json!({"iss": "https://evil.example"}))], "invalid_token"),
         ("another audience", vec![signed(json!({"aud": "hr"}))], "invalid_token"),
         ("expired", vec![signed(json!({"exp": 1}))], "invalid_token"),
-        ("nobody", vec![signed(json!({"sub": null}))], "invalid_token"),
+        ("no subject", vec![signed(json!({"sub": null}))], "invalid_token"),
         ("a bare word", vec!["Bearer word".into()], "invalid_token"),
     ];
     for (what, values, code) in table {
         let values: Vec<_> = values.iter().map(String::as_str).collect();
-        let answer = asked(&fixture, &values).await;
+        let answer = list_tools(&fixture, &values).await;
         let body = answer.json();
         assert_eq!((answer.status, &body["error"]), (StatusCode::UNAUTHORIZED, &json!(code)), "{what}");
         assert!(challenge(&answer).contains(&format!(r#"error="{code}""#)), "{what}");
         assert!(!body["error_description"].as_str().unwrap().is_empty(), "{what}");
     }
-    assert_eq!(server.got().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn a_refusal_says_where_to_get_a_token_and_that_page_says_of_whom() {
+async fn a_challenge_names_the_metadata_and_the_metadata_names_the_issuer() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let oidc = provider.oidc(json!({"Scopes": ["openid", "crm"]}));
     let fixture = Fixture::new(&server, middleware(oidc)).await;
     let expired = format!("Bearer {}", provider.token(json!({"exp": 1})));
-    let answer = asked(&fixture, &[&expired]).await;
+    let answer = list_tools(&fixture, &[&expired]).await;
     let expected = format!(
         "Bearer realm=\"{}\", resource_metadata=\"https://crm.example/.well-known/oauth-protected-resource/mcp\", \
          scope=\"openid crm\", error=\"invalid_token\", error_description=\"the token has expired\"",
@@ -101,9 +101,9 @@ async fn a_refusal_says_where_to_get_a_token_and_that_page_says_of_whom() {
 }
 
 #[tokio::test]
-async fn a_proxy_without_a_known_address_or_without_tokens_describes_nothing() {
+async fn a_proxy_without_a_resource_url_or_without_tokens_has_no_metadata() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let local = json!([{"type": "auth", "parameters": {}}]);
     for middleware in [middleware(provider.oidc(json!({"ResourceURL": ""}))), local] {
         let fixture = Fixture::new(&server, middleware).await;
@@ -113,9 +113,9 @@ async fn a_proxy_without_a_known_address_or_without_tokens_describes_nothing() {
 }
 
 #[tokio::test]
-async fn policies_see_what_the_token_says() {
+async fn policies_see_the_claims_of_the_token() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let policies =
         [r#"permit(principal == Client::"alice", action, resource) when { principal.claim_team == "crm" };"#];
     let document =
@@ -138,24 +138,24 @@ async fn policies_see_what_the_token_says() {
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_down_is_not_the_callers_fault() {
+async fn an_unavailable_issuer_is_reported_as_unavailable() {
     let provider = IdentityProvider::start().await;
     provider.down();
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
-    let answer = asked(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
+    let answer = list_tools(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(
         (&answer.headers["retry-after"], answer.headers.get("www-authenticate")),
         (&"2".parse().unwrap(), None)
     );
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rotation_under_load_loses_no_valid_request() {
     let provider = Arc::new(IdentityProvider::start().await);
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Arc::new(Fixture::new(&server, middleware(provider.oidc(json!({})))).await);
     let callers: Vec<_> = (0..8)
         .map(|_| {
@@ -163,7 +163,7 @@ async fn rotation_under_load_loses_no_valid_request() {
             tokio::spawn(async move {
                 for _ in 0..40 {
                     let token = format!("Bearer {}", provider.token(json!({})));
-                    assert_eq!(asked(&fixture, &[&token]).await.status, StatusCode::OK);
+                    assert_eq!(list_tools(&fixture, &[&token]).await.status, StatusCode::OK);
                     tokio::time::sleep(Duration::from_millis(40)).await;
                 }
             })
@@ -176,10 +176,10 @@ async fn rotation_under_load_loses_no_valid_request() {
     for caller in callers {
         caller.await.unwrap();
     }
-    assert_eq!(server.got().len(), 320);
+    assert_eq!(server.requests().len(), 320);
 }
 
-fn exchanging(provider: &IdentityProvider, changes: Value) -> Value {
+fn token_exchange(provider: &IdentityProvider, changes: Value) -> Value {
     let mut exchange = json!({"token_url": format!("{}/token", provider.issuer), "client_id": "proxy", "client_secret": "s"});
     exchange.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     json!([
@@ -189,43 +189,43 @@ fn exchanging(provider: &IdentityProvider, changes: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_server_gets_another_token_than_the_caller_has() {
+async fn the_server_receives_the_exchanged_token() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
-    let fixture = Fixture::new(&server, exchanging(&provider, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, token_exchange(&provider, json!({}))).await;
     let token = provider.token(json!({}));
     for _ in 0..3 {
-        assert_eq!(asked(&fixture, &[&format!("Bearer {token}")]).await.status, StatusCode::OK);
+        assert_eq!(list_tools(&fixture, &[&format!("Bearer {token}")]).await.status, StatusCode::OK);
     }
-    for got in server.got() {
-        assert_eq!(got.header("authorization"), Some("Bearer exchanged-1"));
+    for request in server.requests() {
+        assert_eq!(request.header("authorization"), Some("Bearer exchanged-1"));
     }
-    assert_eq!(provider.asked("/token").len(), 1, "it is exchanged once");
-    assert_eq!(provider.asked("/token")[0].form["subject_token"], token);
-    assert_eq!(asked(&fixture, &["Bearer wrong"]).await.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(provider.asked("/token").len(), 1, "what is not good here is not exchanged");
+    assert_eq!(provider.requests("/token").len(), 1, "it is exchanged once");
+    assert_eq!(provider.requests("/token")[0].form["subject_token"], token);
+    assert_eq!(list_tools(&fixture, &["Bearer wrong"]).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(provider.requests("/token").len(), 1, "an invalid token is not exchanged");
 
     let custom = json!({"header_strategy": "custom", "external_token_header_name": "X-Upstream-Token"});
-    let fixture = Fixture::new(&server, exchanging(&provider, custom)).await;
+    let fixture = Fixture::new(&server, token_exchange(&provider, custom)).await;
     let own = format!("Bearer {token}");
-    assert_eq!(asked(&fixture, &[&own]).await.status, StatusCode::OK);
-    let got = server.got().pop().unwrap();
+    assert_eq!(list_tools(&fixture, &[&own]).await.status, StatusCode::OK);
+    let request = server.requests().pop().unwrap();
     assert_eq!(
-        (got.header("authorization"), got.header("x-upstream-token")),
+        (request.header("authorization"), request.header("x-upstream-token")),
         (Some(own.as_str()), Some("Bearer exchanged-2"))
     );
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_exchanged_does_not_go_on() {
+async fn a_token_that_cannot_be_exchanged_is_not_forwarded() {
     let provider = IdentityProvider::start().await;
     provider.answer("/token", json!({"status": 400}));
-    let server = Server::start(|got| result(got, json!({}))).await;
-    let fixture = Fixture::new(&server, exchanging(&provider, json!({}))).await;
-    let answer = asked(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, token_exchange(&provider, json!({}))).await;
+    let answer = list_tools(&fixture, &[&format!("Bearer {}", provider.token(json!({})))]).await;
     assert_eq!(
         (answer.status, &answer.body[..]),
         (StatusCode::UNAUTHORIZED, &b"Token exchange failed\n"[..])
     );
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }

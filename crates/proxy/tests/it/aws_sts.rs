@@ -1,5 +1,5 @@
-//! Signing for AWS, and what needs an authorization server of the proxy's own. How requests are signed is tested beside
-//! the layer, where the service that gives credentials can be stood in for.
+//! Signing for AWS, and what needs an embedded authorization server. How requests are signed is tested with
+//! the middleware, where AWS STS can be replaced by a fake.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn signing(config: Value, target: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_cannot_be_signed_for_ends_the_proxy_with_its_field() {
+async fn an_invalid_configuration_is_an_error_that_names_the_field() {
     let config = |changes: Value| {
         let mut config = json!({"region": "eu-west-1", "fallback_role_arn": ROLE});
         config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
@@ -49,22 +49,22 @@ async fn what_cannot_be_signed_for_ends_the_proxy_with_its_field() {
 }
 
 #[tokio::test]
-async fn nothing_reaches_the_server_unsigned() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn no_unsigned_request_reaches_the_server() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let remote = format!("http://{}/mcp", server.address);
     let mut config = signing(json!({"region": "eu-west-1", "fallback_role_arn": ROLE}), &remote);
     config["name"] = json!("r");
     config["transport"] = json!("streamable-http");
     config["remote_url"] = json!(remote);
     let fixture = Fixture::of(&RunConfig::parse(&config.to_string()).unwrap()).await;
-    // Nobody has a token here, so there is nothing to get credentials for.
+    // The caller has no token, so there is nothing to exchange for credentials.
     let answer = fixture.post(&[], &call("tools/list", json!({}))).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn what_needs_the_proxys_own_authorization_server_ends_it_with_its_name() {
+async fn a_configuration_that_needs_an_embedded_authorization_server_is_an_error_that_names_it() {
     let auth_server = json!({
         "issuer": "https://as.example", "upstreams": [{"name": "corp", "type": "oidc"}],
         "disable_upstream_token_injection": true,
@@ -83,9 +83,8 @@ async fn what_needs_the_proxys_own_authorization_server_ends_it_with_its_name() 
         (json!({"middleware_configs": swap}), "middleware_configs: \"upstreamswap\""),
         (json!({"middleware_configs": policies}), "authorization: cedar.primary_upstream_provider"),
     ] {
-        let expected = format!(
-            "{what} needs an authorization server of the proxy's own, which is not supported by this version"
-        );
+        let expected =
+            format!("{what} needs an embedded authorization server, which this version does not support");
         assert_eq!(error(fields), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! A service on loopback that stands in for a webhook or a policy decision point, with certificates of its own.
+//! A fake of a webhook or a policy decision point on loopback, with its own certificates.
 
 use std::{
     convert::Infallible,
@@ -25,9 +25,9 @@ use rustls::{
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::fixture::Got;
+use crate::fixture::ReceivedRequest;
 
-/// A folder with an authority and a client's certificate of it. It goes with the test.
+/// A folder with an authority and a client's certificate of it. It is deleted with the test.
 pub(crate) struct Certificates {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -47,7 +47,7 @@ impl Certificates {
         fs::write(folder.join("ca.crt"), certificate.pem()).unwrap();
         let authority = certificate.der().clone();
         let made = Self { folder, issuer: Issuer::new(params, key), authority };
-        let (certificate, key) = made.signed(&[]);
+        let (certificate, key) = made.sign(&[]);
         fs::write(made.folder.join("tls.crt"), certificate).unwrap();
         fs::write(made.folder.join("tls.key"), key).unwrap();
         made
@@ -58,7 +58,7 @@ impl Certificates {
         self.folder.join(file).display().to_string()
     }
 
-    fn signed(&self, names: &[&str]) -> (String, String) {
+    fn sign(&self, names: &[&str]) -> (String, String) {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.extended_key_usages =
@@ -67,15 +67,15 @@ impl Certificates {
         (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
     }
 
-    /// How a service shows a certificate of this authority, and asks its clients for one if it should.
-    fn acceptor(&self, asks_clients: bool) -> TlsAcceptor {
-        let (certificate, key) = self.signed(&["127.0.0.1"]);
+    /// TLS with a certificate of this authority, and with client certificates if required.
+    fn acceptor(&self, requires_client_certificate: bool) -> TlsAcceptor {
+        let (certificate, key) = self.sign(&["127.0.0.1"]);
         let certificate = CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap();
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap();
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(provider.clone());
         let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let builder = if asks_clients {
+        let builder = if requires_client_certificate {
             let mut roots = RootCertStore::empty();
             roots.add(self.authority.clone()).unwrap();
             let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
@@ -93,24 +93,25 @@ impl Drop for Certificates {
     }
 }
 
-/// The service: it does what a test tells it, and remembers what it got.
+/// The service: it responds as scripted by a test, and records its requests.
 pub(crate) struct FakeHttps {
     address: SocketAddr,
-    got: Arc<Mutex<Vec<Got>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     connections: Arc<AtomicUsize>,
 }
 
 impl FakeHttps {
     pub(crate) async fn start(
         certificates: &Certificates,
-        asks_clients: bool,
-        script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static,
+        requires_client_certificate: bool,
+        script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (got, connections): (Arc<Mutex<Vec<Got>>>, Arc<AtomicUsize>) = Default::default();
-        let (script, memory, count) = (Arc::new(script), got.clone(), connections.clone());
-        let tls = certificates.acceptor(asks_clients);
+        let (requests, connections): (Arc<Mutex<Vec<ReceivedRequest>>>, Arc<AtomicUsize>) =
+            Default::default();
+        let (script, memory, count) = (Arc::new(script), requests.clone(), connections.clone());
+        let tls = certificates.acceptor(requires_client_certificate);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (script, memory, count) = (script.clone(), memory.clone(), count.clone());
@@ -124,27 +125,28 @@ impl FakeHttps {
                             let (parts, body) = request.into_parts();
                             let body = body.collect().await.unwrap().to_bytes();
                             let path = parts.uri.to_string();
-                            let got = Got { method: parts.method, path, headers: parts.headers, body };
-                            memory.lock().unwrap().push(got.clone());
-                            Ok::<_, Infallible>(script(&got).map(Full::new))
+                            let request =
+                                ReceivedRequest { method: parts.method, path, headers: parts.headers, body };
+                            memory.lock().unwrap().push(request.clone());
+                            Ok::<_, Infallible>(script(&request).map(Full::new))
                         }
                     });
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
                 });
             }
         });
-        Self { address, got, connections }
+        Self { address, requests, connections }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }
 
-    pub(crate) fn got(&self) -> Vec<Got> {
-        self.got.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// How many connections there were.
+    /// The number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }

@@ -23,16 +23,16 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// A request as the server got it.
+/// A request as the server received it.
 #[derive(Clone, Debug)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Got {
+impl ReceivedRequest {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -42,7 +42,7 @@ impl Got {
     }
 }
 
-/// Where a server is going to be: nobody listens there, and nobody else gets the address.
+/// The reserved address of a server: nothing listens there yet.
 pub(crate) struct Place(TcpSocket);
 
 impl Place {
@@ -57,25 +57,30 @@ impl Place {
     }
 }
 
-/// Stands in for an MCP server: it does what a test tells it, and remembers what it got.
+/// A fake of an MCP server: it responds as scripted by a test, and records its requests.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    got: Arc<Mutex<Vec<Got>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
     _stop: oneshot::Sender<()>,
     _place: Option<Place>,
 }
 
 impl Server {
-    pub(crate) async fn start(script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
         Self::at(Place::new(), script)
     }
 
-    pub(crate) fn at(place: Place, script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    pub(crate) fn at(
+        place: Place,
+        script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
         let listener = place.0.listen(64).unwrap();
         let address = listener.local_addr().unwrap();
-        let got: Arc<Mutex<Vec<Got>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
         let (stop, mut stopped) = oneshot::channel();
-        let (script, memory) = (Arc::new(script), got.clone());
+        let (script, memory) = (Arc::new(script), requests.clone());
         tokio::spawn(async move {
             loop {
                 let (stream, _) = tokio::select! {
@@ -89,49 +94,50 @@ impl Server {
                         let (parts, body) = request.into_parts();
                         let body = body.collect().await.unwrap().to_bytes();
                         let path = parts.uri.to_string();
-                        let got = Got { method: parts.method, path, headers: parts.headers, body };
-                        memory.lock().unwrap().push(got.clone());
-                        Ok::<_, Infallible>(script(&got).map(Full::new))
+                        let request =
+                            ReceivedRequest { method: parts.method, path, headers: parts.headers, body };
+                        memory.lock().unwrap().push(request.clone());
+                        Ok::<_, Infallible>(script(&request).map(Full::new))
                     }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Self { address, got, _stop: stop, _place: None }
+        Self { address, requests, _stop: stop, _place: None }
     }
 
-    /// One that has ended: nobody listens at its address.
-    pub(crate) fn gone() -> Self {
+    /// One that has ended: nothing listens at its address.
+    pub(crate) fn stopped() -> Self {
         let place = Place::new();
         Self {
             address: place.address(),
-            got: Arc::default(),
+            requests: Arc::default(),
             _stop: oneshot::channel().0,
             _place: Some(place),
         }
     }
 
-    pub(crate) fn got(&self) -> Vec<Got> {
-        self.got.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-/// An answer in JSON.
-pub(crate) fn answered(body: Value) -> Response<Bytes> {
+/// A response in JSON.
+pub(crate) fn json_response(body: Value) -> Response<Bytes> {
     let response = Response::builder().header("content-type", "application/json");
     response.body(Bytes::from(body.to_string())).unwrap()
 }
 
-/// An answer to a request of MCP.
-pub(crate) fn result(got: &Got, result: Value) -> Response<Bytes> {
-    answered(json!({"jsonrpc": "2.0", "id": got.json()["id"], "result": result}))
+/// A response to an MCP request.
+pub(crate) fn result(request: &ReceivedRequest, result: Value) -> Response<Bytes> {
+    json_response(json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
 }
 
 pub(crate) fn status(code: u16) -> Response<Bytes> {
     Response::builder().status(code).body(Bytes::new()).unwrap()
 }
 
-/// What the client got.
+/// The response that the client received.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -145,7 +151,7 @@ impl Answer {
     }
 }
 
-/// A proxy in this process, with a client that speaks to it.
+/// A proxy in this process, with a client.
 pub(crate) struct Fixture {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client<HttpConnector, Full<Bytes>>,
@@ -161,15 +167,15 @@ impl Fixture {
 
     /// The same in front of the server at this address, whether there is one or not.
     pub(crate) async fn before(server: SocketAddr, middleware: Value) -> Self {
-        Self::described(server, json!({"middleware_configs": middleware})).await
+        Self::with_config(server, json!({"middleware_configs": middleware})).await
     }
 
     /// A proxy in front of the server, with more in its RunConfig.
     pub(crate) async fn with(server: &Server, more: Value) -> Self {
-        Self::described(server.address, more).await
+        Self::with_config(server.address, more).await
     }
 
-    async fn described(server: SocketAddr, more: Value) -> Self {
+    async fn with_config(server: SocketAddr, more: Value) -> Self {
         let mut config = json!({
             "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
             "target_host": "127.0.0.1", "target_port": server.port(),
@@ -199,7 +205,7 @@ impl Fixture {
         Self { client: client(), ..self }
     }
 
-    /// Asks the proxy to end, and waits until it has.
+    /// Stops the proxy, and waits until it has ended.
     pub(crate) async fn end(self) {
         drop(self.stop);
         self.serving.await.unwrap().unwrap();
@@ -229,48 +235,48 @@ impl Fixture {
     }
 }
 
-/// A client that does not use a connection again that the proxy is about to end for having been idle. It keeps one: where a
-/// request begins before the connection of the last is free, there are two for a moment.
+/// A client that does not reuse a connection that the proxy is about to close as idle. It keeps one: if a request
+/// starts before the connection of the last is idle, there are two for a moment.
 fn client() -> Client<HttpConnector, Full<Bytes>> {
     let builder = &mut Client::builder(TokioExecutor::new());
     builder.pool_idle_timeout(limits::HEAD_TIME / 4).pool_max_idle_per_host(1).build_http()
 }
 
-/// A request of MCP.
+/// An MCP request.
 pub(crate) fn call(method: &str, params: Value) -> String {
     json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).to_string()
 }
 
-/// Waits until something is so, which it is soon.
-pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+/// Waits until something is true.
+pub(crate) async fn eventually(what: &str, mut is_true: impl AsyncFnMut() -> bool) {
     let waiting = async {
-        while !is_so().await {
+        while !is_true().await {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), waiting).await.expect(what);
 }
 
-/// Somebody who looks into Redis, and changes what is there.
-pub(crate) async fn looking_into(redis: &skep_testkit::Redis) -> redis::aio::MultiplexedConnection {
+/// A connection to Redis, to read and change its data.
+pub(crate) async fn redis_connection(redis: &skep_testkit::Redis) -> redis::aio::MultiplexedConnection {
     let client = redis::Client::open(format!("redis://{}/", redis.address())).unwrap();
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-/// The request that begins a session.
+/// The request that starts a session.
 pub(crate) fn initialize() -> String {
     let client = json!({"name": "t", "version": "1"});
     call("initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}))
 }
 
-/// The answer to it, of a server that calls the session so.
-pub(crate) fn begun(got: &Got, id: &str) -> Response<Bytes> {
-    let mut response = result(got, json!({"protocolVersion": "2025-11-25"}));
+/// The response to it, of a server that gives the session this id.
+pub(crate) fn initialize_response(request: &ReceivedRequest, id: &str) -> Response<Bytes> {
+    let mut response = result(request, json!({"protocolVersion": "2025-11-25"}));
     response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
     response
 }
 
-/// The id of the session that an answer starts.
+/// The id of the session that a response starts.
 pub(crate) fn session_id(answer: &Answer) -> String {
     answer.headers["mcp-session-id"].to_str().unwrap().to_owned()
 }

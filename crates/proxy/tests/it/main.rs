@@ -1,7 +1,7 @@
 //! The proxy between a client and a server, all three over real connections on loopback; and its server on a real API
 //! server.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod audit;

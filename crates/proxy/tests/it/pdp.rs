@@ -1,4 +1,4 @@
-//! A service that decides what a caller may do. What stands in for it is scripted by each test.
+//! Policy decision points. Each test scripts a fake.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use crate::{
     fake_https::{Certificates, FakeHttps},
-    fixture::{Fixture, Got, Server, answered, call, result, status},
+    fixture::{Fixture, ReceivedRequest, Server, call, json_response, result, status},
 };
 
 fn middleware(url: &str, changes: Value) -> Value {
@@ -27,15 +27,15 @@ fn url(server: &Server) -> String {
 }
 
 /// Allows what ends with `read`.
-fn reader(got: &Got) -> Response<Bytes> {
-    let resource = got.json()["resource"].as_str().unwrap().to_owned();
-    answered(json!({"allow": resource.ends_with("read")}))
+fn reader(request: &ReceivedRequest) -> Response<Bytes> {
+    let resource = request.json()["resource"].as_str().unwrap().to_owned();
+    json_response(json!({"allow": resource.ends_with("read")}))
 }
 
 #[tokio::test]
-async fn it_is_asked_who_wants_to_do_what_and_its_word_counts() {
+async fn a_request_names_principal_action_and_resource_and_the_decision_is_enforced() {
     let point = Server::start(reader).await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
     let arguments = json!({"path": ["/a"], "n": 1});
     for (body, expected) in [
@@ -47,21 +47,21 @@ async fn it_is_asked_who_wants_to_do_what_and_its_word_counts() {
     ] {
         assert_eq!(fixture.post(&[], &body).await.status, expected, "{body}");
     }
-    let got = point.got();
-    assert_eq!((got.len(), got[0].path.as_str()), (5, "/v1/decision"));
+    let requests = point.requests();
+    assert_eq!((requests.len(), requests[0].path.as_str()), (5, "/v1/decision"));
     let expected = json!({
         "principal": {"sub": "local"}, "operation": "mcp:tool:call", "resource": "mrn:mcp:files:tool:read",
         "context": {"mcp": {"feature": "tool", "operation": "call", "resource_id": "read", "args": arguments}},
     });
-    assert_eq!(got[0].json(), expected);
-    assert_eq!(got[3].json()["operation"], "mcp:resource:read");
-    assert_eq!(server.got().len(), 2);
+    assert_eq!(requests[0].json(), expected);
+    assert_eq!(requests[3].json()["operation"], "mcp:resource:read");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn what_needs_no_decision_is_not_asked_about_and_what_cannot_have_one_is_denied() {
-    let point = Server::start(|_| answered(json!({"allow": true}))).await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn requests_without_a_resource_need_no_decision_and_unknown_methods_are_denied() {
+    let point = Server::start(|_| json_response(json!({"allow": true}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
     for (body, expected) in [
         (call("ping", json!({})), 200),
@@ -75,26 +75,26 @@ async fn what_needs_no_decision_is_not_asked_about_and_what_cannot_have_one_is_d
     ] {
         assert_eq!(fixture.post(&[], &body).await.status, expected, "{body}");
     }
-    assert!(point.got().is_empty());
+    assert!(point.requests().is_empty());
 }
 
 #[tokio::test]
-async fn whatever_is_not_a_yes_is_a_no() {
-    let server = Server::start(|got| result(got, json!({"tools": [{"name": "read"}]}))).await;
+async fn everything_but_an_explicit_allow_denies() {
+    let server = Server::start(|request| result(request, json!({"tools": [{"name": "read"}]}))).await;
     let answers: [fn() -> Response<Bytes>; 8] = [
-        || answered(json!({"allow": false})),
-        || answered(json!({"allow": "true"})),
-        || answered(json!({})),
-        || answered(json!("x".repeat(1 << 20))),
+        || json_response(json!({"allow": false})),
+        || json_response(json!({"allow": "true"})),
+        || json_response(json!({})),
+        || json_response(json!("x".repeat(1 << 20))),
         || status(500),
         || status(403),
         || Response::builder().status(201).body(Bytes::from(r#"{"allow":true}"#)).unwrap(),
         || Response::builder().status(302).header("location", "/v2").body(Bytes::new()).unwrap(),
     ];
-    let gone = Server::gone();
+    let stopped = Server::stopped();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = format!("http://{}", silent.local_addr().unwrap());
-    let mut points = vec![(url(&gone), None), (silent, None)];
+    let mut points = vec![(url(&stopped), None), (silent, None)];
     for answer in answers {
         let point = Server::start(move |_| answer()).await;
         points.push((url(&point), Some(point)));
@@ -102,7 +102,7 @@ async fn whatever_is_not_a_yes_is_a_no() {
     for (number, (url, _)) in points.iter().enumerate() {
         let fixture =
             Fixture::new(&server, middleware(url, json!({"http": {"url": url, "timeout": 1}}))).await;
-        let before = server.got().len();
+        let before = server.requests().len();
         let answer = fixture.post(&[], &call("tools/call", json!({"name": "read"}))).await;
         let error = answer.json()["error"].clone();
         assert_eq!(
@@ -110,14 +110,14 @@ async fn whatever_is_not_a_yes_is_a_no() {
             (StatusCode::FORBIDDEN, json!({"code": 403, "message": "Unauthorized"})),
             "{number}"
         );
-        assert_eq!(server.got().len(), before, "{number}");
+        assert_eq!(server.requests().len(), before, "{number}");
         let answer = fixture.post(&[], &call("tools/list", json!({}))).await;
         assert_eq!(answer.json()["result"], json!({"tools": []}), "{number}");
     }
 }
 
 #[tokio::test]
-async fn lists_show_what_may_be_used_also_when_nobody_asked_for_them() {
+async fn lists_contain_only_allowed_items_also_if_they_were_not_requested() {
     let lists = json!({
         "tools": [
             {"name": "a.read", "annotations": {"readOnlyHint": true}}, {"name": "write"}, {"name": "read"},
@@ -130,22 +130,22 @@ async fn lists_show_what_may_be_used_also_when_nobody_asked_for_them() {
     expected["tools"] = json!([{"name": "a.read", "annotations": {"readOnlyHint": true}}, {"name": "read"}]);
     expected["prompts"] = json!([{"name": "p.read"}]);
     let answer = lists.clone();
-    let server = Server::start(move |got| result(got, answer.clone())).await;
+    let server = Server::start(move |request| result(request, answer.clone())).await;
     let point = Server::start(reader).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({"context": {}}))).await;
     for method in ["tools/list", "ping"] {
         let answer = fixture.post(&[], &call(method, json!({}))).await.json();
         assert_eq!(answer["result"], expected, "{method}");
     }
-    // What the server said of a tool is told when the tool is called.
+    // The annotations of a tool are sent when the tool is called.
     fixture.post(&[], &call("tools/call", json!({"name": "a.read"}))).await;
-    let called = point.got()[6 + 6].json();
+    let called = point.requests()[6 + 6].json();
     assert_eq!(called["context"], json!({"mcp": {"annotations": {"readOnlyHint": true}}}));
-    assert_eq!(point.got().len(), 6 + 6 + 1 + 6, "each item of each answer, and the call");
+    assert_eq!(point.requests().len(), 6 + 6 + 1 + 6, "each item of each response, and the call");
 }
 
 #[tokio::test]
-async fn lists_in_streams_are_filtered_as_they_come() {
+async fn lists_in_streams_are_filtered_event_by_event() {
     let list = |tools: &[&str]| {
         let tools: Vec<_> = tools.iter().map(|name| json!({"name": name})).collect();
         json!({"jsonrpc": "2.0", "id": 7, "result": {"tools": tools}})
@@ -170,22 +170,22 @@ async fn lists_in_streams_are_filtered_as_they_come() {
 }
 
 #[tokio::test]
-async fn of_a_list_without_end_only_so_many_items_are_asked_about() {
+async fn the_number_of_decisions_for_a_list_is_bounded() {
     let tools: Vec<_> =
         (0..2 * limits::DECISIONS).map(|number| json!({"name": format!("{number}.read")})).collect();
-    let server = Server::start(move |got| result(got, json!({"tools": tools}))).await;
+    let server = Server::start(move |request| result(request, json!({"tools": tools}))).await;
     let point = Server::start(reader).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
     let answer = fixture.post(&[], &call("tools/list", json!({}))).await.json();
     // On a busy machine it may be fewer: there is a limit of time, too.
-    let (shown, asked) = (answer["result"]["tools"].as_array().unwrap().len(), point.got().len());
-    assert!(0 < shown && shown <= asked && asked <= limits::DECISIONS, "{shown} of {asked}");
+    let (shown, decided) = (answer["result"]["tools"].as_array().unwrap().len(), point.requests().len());
+    assert!(0 < shown && shown <= decided && decided <= limits::DECISIONS, "{shown} of {decided}");
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_not_passed_on() {
-    let server = Server::start(|got| {
-        let mut odd = result(got, json!({}));
+async fn a_malformed_response_is_not_forwarded() {
+    let server = Server::start(|request| {
+        let mut odd = result(request, json!({}));
         *odd.body_mut() =
             r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"read"}],"tools":[]}}"#.into();
         odd
@@ -198,10 +198,10 @@ async fn an_answer_that_cannot_be_read_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn its_certificate_is_checked_unless_the_document_says_otherwise() {
+async fn its_certificate_is_verified_unless_configured_otherwise() {
     let certificates = Certificates::new();
-    let point = FakeHttps::start(&certificates, false, |_| answered(json!({"allow": true}))).await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let point = FakeHttps::start(&certificates, false, |_| json_response(json!({"allow": true}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     for (unchecked, expected) in [(false, 403), (true, 200)] {
         let http = json!({"http": {"url": point.url(""), "insecure_skip_verify": unchecked}});
         let fixture = Fixture::new(&server, middleware("", http)).await;
@@ -211,7 +211,7 @@ async fn its_certificate_is_checked_unless_the_document_says_otherwise() {
 }
 
 #[test]
-fn what_cannot_be_asked_ends_the_proxy() {
+fn an_invalid_configuration_is_an_error_that_names_the_field() {
     for (changes, message) in [
         (json!({"http": {}}), "authorization: pdp.http.url: "),
         (

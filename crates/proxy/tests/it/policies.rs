@@ -1,4 +1,4 @@
-//! What a caller may do.
+//! Authorization by policies.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ fn middleware(policies: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn what_no_policy_permits_is_denied_and_never_reaches_the_server() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_request_that_no_policy_permits_is_denied_and_not_forwarded() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let permit = r#"permit(principal, action == Action::"call_tool", resource == Tool::"read");"#;
     let fixture = Fixture::new(&server, middleware(&[permit])).await;
     for (body, expected) in [
@@ -38,14 +38,14 @@ async fn what_no_policy_permits_is_denied_and_never_reaches_the_server() {
         let answer = fixture.post(&[], &body).await;
         assert_eq!(answer.status, expected, "{body}");
     }
-    assert_eq!(server.got().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 }
 
 #[tokio::test]
-async fn lists_show_what_may_be_used_also_when_nobody_asked_for_them() {
+async fn lists_contain_only_permitted_items_also_if_they_were_not_requested() {
     let tools = json!({"tools": [{"name": "read"}, {"name": "write"}], "prompts": [{"name": "p"}], "nextCursor": "c"});
     let answer = tools.clone();
-    let server = Server::start(move |got| result(got, answer.clone())).await;
+    let server = Server::start(move |request| result(request, answer.clone())).await;
     let permit = r#"permit(principal, action, resource == Tool::"read");"#;
     let fixture = Fixture::new(&server, middleware(&[permit])).await;
     for method in ["tools/list", "ping"] {
@@ -56,9 +56,9 @@ async fn lists_show_what_may_be_used_also_when_nobody_asked_for_them() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_not_passed_on() {
-    let server = Server::start(|got| {
-        let mut odd = result(got, json!({}));
+async fn a_malformed_response_is_not_forwarded() {
+    let server = Server::start(|request| {
+        let mut odd = result(request, json!({}));
         *odd.body_mut() = r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a"}],"tools":[]}}"#.into();
         odd
     })
@@ -72,8 +72,8 @@ async fn an_answer_that_cannot_be_read_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn arguments_can_be_judged() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn policies_can_depend_on_arguments() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let permit = r#"permit(principal, action, resource) when { context has arg_path && context.arg_path like "/data/*" };"#;
     let fixture = Fixture::new(&server, middleware(&[permit])).await;
     let read = |path: &str| call("tools/call", json!({"name": "read", "arguments": {"path": path}}));
@@ -82,7 +82,7 @@ async fn arguments_can_be_judged() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_cannot_call() {
+async fn a_page_of_another_origin_cannot_call() {
     let server = Server::start(|_| status(200)).await;
     let origins = json!([{"type": "origin", "parameters": {"allowed_origins": ["https://app.example"]}}]);
     let fixture = Fixture::new(&server, origins).await;

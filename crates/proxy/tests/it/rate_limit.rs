@@ -1,4 +1,4 @@
-//! How often tools may be called, counted in a real Redis.
+//! Rate limits, counted in a real Redis.
 
 use http::StatusCode;
 use redis::{aio::MultiplexedConnection, cmd};
@@ -7,7 +7,7 @@ use skep_config::RunConfig;
 use skep_proxy::Proxy;
 use skep_testkit::{IdentityProvider, Redis};
 
-use crate::fixture::{Answer, Fixture, Server, call, eventually, looking_into, result};
+use crate::fixture::{Answer, Fixture, Server, call, eventually, redis_connection, result};
 
 const SHARED: &str = "thv:rl:{ns:files}:shared";
 
@@ -22,110 +22,110 @@ fn limit(address: &str, config: Value) -> Value {
     json!({"type": "ratelimit", "parameters": parameters})
 }
 
-async fn limited(server: &Server, redis: &Redis, config: Value) -> Fixture {
+async fn limited_proxy(server: &Server, redis: &Redis, config: Value) -> Fixture {
     Fixture::new(server, json!([limit(&redis.address(), config)])).await
 }
 
 async fn server() -> Server {
-    Server::start(|got| result(got, json!({}))).await
+    Server::start(|request| result(request, json!({}))).await
 }
 
-async fn called(fixture: &Fixture, tool: &str, headers: &[(&str, &str)]) -> Answer {
+async fn call_tool(fixture: &Fixture, tool: &str, headers: &[(&str, &str)]) -> Answer {
     fixture.post(headers, &call("tools/call", json!({"name": tool}))).await
 }
 
-/// What comes of so many calls, one after the other.
+/// The statuses of so many calls, one after the other.
 async fn statuses(fixture: &Fixture, tool: &str, times: usize) -> Vec<u16> {
     let mut statuses = Vec::new();
     for _ in 0..times {
-        statuses.push(called(fixture, tool, &[]).await.status.as_u16());
+        statuses.push(call_tool(fixture, tool, &[]).await.status.as_u16());
     }
     statuses
 }
 
-/// Lets a bucket be so many seconds older than it is.
-async fn aged(redis: &mut MultiplexedConnection, key: &str, seconds: i64) {
+/// Makes a bucket so many seconds older.
+async fn age(redis: &mut MultiplexedConnection, key: &str, seconds: i64) {
     let mut command = cmd("HINCRBY");
     command.arg(key).arg("last_refill").arg(-seconds * 1_000_000);
     command.exec_async(redis).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_bucket_gives_what_it_holds_and_a_refusal_says_when_there_is_more() {
+async fn a_call_beyond_the_limit_is_rejected_with_the_time_to_retry() {
     let (redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(3, "1h")})).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(3, "1h")})).await;
     assert_eq!(statuses(&fixture, "read", 3).await, [200; 3]);
-    let refused = called(&fixture, "read", &[]).await;
-    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(refused.headers["retry-after"], "1200");
+    let rejected = call_tool(&fixture, "read", &[]).await;
+    assert_eq!(rejected.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(rejected.headers["retry-after"], "1200");
     let error = json!({"code": 429, "message": "Rate limit exceeded", "data": {"retryAfterSeconds": 1200}});
-    assert_eq!(refused.json(), json!({"jsonrpc": "2.0", "id": 7, "error": error}));
-    assert_eq!(server.got().len(), 3, "what is refused does not reach the server");
+    assert_eq!(rejected.json(), json!({"jsonrpc": "2.0", "id": 7, "error": error}));
+    assert_eq!(server.requests().len(), 3, "a rejected call does not reach the server");
 
     let list = fixture.post(&[], &call("tools/list", json!({}))).await;
     assert_eq!(list.status, StatusCode::OK, "only calls of tools are counted");
-    // A call that nobody answers is a call.
-    let unasked = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "read"}});
-    assert_eq!(fixture.post(&[], &unasked.to_string()).await.status, StatusCode::TOO_MANY_REQUESTS);
+    // A notification counts as a call.
+    let notification = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "read"}});
+    assert_eq!(fixture.post(&[], &notification.to_string()).await.status, StatusCode::TOO_MANY_REQUESTS);
 }
 
 #[tokio::test]
-async fn a_bucket_fills_up_with_time_and_no_further_than_it_holds() {
+async fn a_bucket_refills_with_time_up_to_its_capacity() {
     let (redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(3, "1h")})).await;
-    let mut looker = looking_into(&redis).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(3, "1h")})).await;
+    let mut connection = redis_connection(&redis).await;
     assert_eq!(statuses(&fixture, "read", 4).await, [200, 200, 200, 429]);
-    aged(&mut looker, SHARED, 1200).await;
+    age(&mut connection, SHARED, 1200).await;
     assert_eq!(statuses(&fixture, "read", 2).await, [200, 429]);
-    // Refusals do not take the time away in which it fills.
-    aged(&mut looker, SHARED, 600).await;
+    // Rejected calls do not delay the refill.
+    age(&mut connection, SHARED, 600).await;
     assert_eq!(statuses(&fixture, "read", 2).await, [429, 429]);
-    aged(&mut looker, SHARED, 600).await;
+    age(&mut connection, SHARED, 600).await;
     assert_eq!(statuses(&fixture, "read", 2).await, [200, 429]);
-    aged(&mut looker, SHARED, 10 * 3600).await;
+    age(&mut connection, SHARED, 10 * 3600).await;
     assert_eq!(statuses(&fixture, "read", 4).await, [200, 200, 200, 429]);
-    let life: i64 = cmd("PTTL").arg(SHARED).query_async(&mut looker).await.unwrap();
-    assert!((3_600_000..=7_200_000).contains(&life), "a bucket that nobody uses goes: {life}");
+    let life: i64 = cmd("PTTL").arg(SHARED).query_async(&mut connection).await.unwrap();
+    assert!((3_600_000..=7_200_000).contains(&life), "an unused bucket expires: {life}");
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_neither_gives_nor_takes() {
+async fn a_clock_that_is_set_back_neither_adds_nor_removes_tokens() {
     let (redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(2, "1h")})).await;
-    let mut looker = looking_into(&redis).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(2, "1h")})).await;
+    let mut connection = redis_connection(&redis).await;
     assert_eq!(statuses(&fixture, "read", 1).await, [200]);
-    aged(&mut looker, SHARED, -10 * 3600).await;
+    age(&mut connection, SHARED, -10 * 3600).await;
     assert_eq!(statuses(&fixture, "read", 2).await, [200, 429]);
-    aged(&mut looker, SHARED, 1800).await;
-    assert_eq!(statuses(&fixture, "read", 2).await, [200, 429], "time goes on from the clock as it is");
+    age(&mut connection, SHARED, 1800).await;
+    assert_eq!(statuses(&fixture, "read", 2).await, [200, 429], "the refill continues from the current time");
 }
 
 #[tokio::test]
-async fn a_bucket_that_fills_fast_gives_again_by_itself() {
+async fn a_bucket_with_a_short_period_refills_by_itself() {
     let (redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(1, "200ms")})).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(1, "200ms")})).await;
     for _ in 0..3 {
-        eventually("there is a token", async || called(&fixture, "read", &[]).await.status == 200).await;
+        eventually("there is a token", async || call_tool(&fixture, "read", &[]).await.status == 200).await;
     }
 }
 
 #[tokio::test]
-async fn a_refused_call_takes_nothing_from_any_bucket() {
+async fn a_rejected_call_takes_no_token_from_any_bucket() {
     let (redis, server) = (Redis::start().await, server().await);
     let config =
         json!({"shared": bucket(5, "24h"), "tools": [{"name": "write", "shared": bucket(1, "24h")}]});
-    let fixture = limited(&server, &redis, config).await;
+    let fixture = limited_proxy(&server, &redis, config).await;
     assert_eq!(statuses(&fixture, "write", 4).await, [200, 429, 429, 429]);
     assert_eq!(statuses(&fixture, "read", 5).await, [200, 200, 200, 200, 429]);
     assert_eq!(
-        called(&fixture, "write", &[]).await.headers["retry-after"],
+        call_tool(&fixture, "write", &[]).await.headers["retry-after"],
         "17280",
         "the first one that is empty"
     );
 }
 
 #[tokio::test]
-async fn each_caller_has_buckets_of_their_own() {
+async fn each_caller_has_its_own_buckets() {
     let (redis, server, provider) = (Redis::start().await, server().await, IdentityProvider::start().await);
     let config = json!({
         "perUser": bucket(3, "24h"), "tools": [{"name": "write", "perUser": bucket(1, "24h")}],
@@ -138,69 +138,70 @@ async fn each_caller_has_buckets_of_their_own() {
         let headers = [("authorization", token.as_str())];
         let mut seen = Vec::new();
         for tool in ["write", "write", "read", "read", "read"] {
-            seen.push(called(&fixture, tool, &headers).await.status.as_u16());
+            seen.push(call_tool(&fixture, tool, &headers).await.status.as_u16());
         }
         assert_eq!(seen, [200, 429, 200, 200, 429], "{user}");
     }
-    let keys: Vec<String> = cmd("KEYS").arg("*").query_async(&mut looking_into(&redis).await).await.unwrap();
+    let keys: Vec<String> =
+        cmd("KEYS").arg("*").query_async(&mut redis_connection(&redis).await).await.unwrap();
     assert_eq!(keys.len(), 12, "{keys:?}");
     assert!(keys.iter().all(|key| key.starts_with("thv:rl:{ns:files}:user") && key.len() < 300), "{keys:?}");
 }
 
 #[tokio::test]
-async fn proxies_share_a_limit_that_no_crowd_exceeds() {
+async fn proxies_share_a_limit_that_concurrent_calls_do_not_exceed() {
     let (redis, server) = (Redis::start().await, server().await);
     let config =
         json!({"shared": bucket(40, "24h"), "tools": [{"name": "write", "shared": bucket(25, "24h")}]});
-    let one = limited(&server, &redis, config.clone()).await;
-    let two = limited(&server, &redis, config).await;
-    let all = (0..200).map(|number| called(if number % 2 == 0 { &one } else { &two }, "write", &[]));
+    let one = limited_proxy(&server, &redis, config.clone()).await;
+    let two = limited_proxy(&server, &redis, config).await;
+    let all = (0..200).map(|number| call_tool(if number % 2 == 0 { &one } else { &two }, "write", &[]));
     let passed = futures::future::join_all(all).await.iter().filter(|answer| answer.status == 200).count();
-    assert_eq!((passed, server.got().len()), (25, 25));
-    let all = (0..50).map(|number| called(if number % 2 == 0 { &one } else { &two }, "read", &[]));
+    assert_eq!((passed, server.requests().len()), (25, 25));
+    let all = (0..50).map(|number| call_tool(if number % 2 == 0 { &one } else { &two }, "read", &[]));
     let passed = futures::future::join_all(all).await.iter().filter(|answer| answer.status == 200).count();
-    assert_eq!(passed, 15, "the refused ones took nothing");
+    assert_eq!(passed, 15, "the rejected ones took no token");
 }
 
 #[tokio::test]
-async fn without_redis_calls_pass_and_when_it_is_back_they_are_counted_again() {
+async fn while_redis_is_unavailable_calls_are_allowed_and_afterwards_they_are_counted_again() {
     let (mut redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(2, "24h")})).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(2, "24h")})).await;
     assert_eq!(statuses(&fixture, "read", 3).await, [200, 200, 429]);
     redis.kill();
     assert_eq!(statuses(&fixture, "read", 5).await, [200; 5]);
-    // It has forgotten the script, and not the bucket.
+    // It has lost the script, and not the bucket.
     redis.start_again().await;
-    eventually("it counts again", async || called(&fixture, "read", &[]).await.status == 429).await;
+    eventually("it counts again", async || call_tool(&fixture, "read", &[]).await.status == 429).await;
 
-    // One that does not answer is not waited for for long.
+    // One that does not respond is not waited for long.
     redis.suspend();
     assert_eq!(statuses(&fixture, "read", 3).await, [200; 3]);
     redis.resume();
-    eventually("it counts again", async || called(&fixture, "read", &[]).await.status == 429).await;
+    eventually("it counts again", async || call_tool(&fixture, "read", &[]).await.status == 429).await;
 }
 
 #[tokio::test]
-async fn a_redis_that_was_started_anew_costs_no_call() {
+async fn a_restart_of_redis_loses_no_call() {
     let (mut redis, server) = (Redis::start().await, server().await);
-    let fixture = limited(&server, &redis, json!({"shared": bucket(2, "24h")})).await;
+    let fixture = limited_proxy(&server, &redis, json!({"shared": bucket(2, "24h")})).await;
     assert_eq!(statuses(&fixture, "read", 1).await, [200]);
     redis.kill();
     redis.start_again().await;
-    assert_eq!(statuses(&fixture, "read", 2).await, [200, 429], "the lost connection is made anew at once");
+    assert_eq!(statuses(&fixture, "read", 2).await, [200, 429], "it reconnects at once");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proxy_whose_redis_is_not_there_says_so_before_it_serves() {
-    let gone = Server::gone();
-    let nowhere = gone.address.to_string();
+async fn an_unavailable_redis_is_an_error_at_start() {
+    let stopped = Server::stopped();
+    let unused = stopped.address.to_string();
     let config = json!({
         "name": "files", "transport": "streamable-http", "target_port": 1,
-        "middleware_configs": [limit(&nowhere, json!({"shared": bucket(1, "1s")}))],
+        "middleware_configs": [limit(&unused, json!({"shared": bucket(1, "1s")}))],
     });
     let proxy = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap();
     let error = proxy.check().await.unwrap_err().to_string();
-    let expected = format!("ratelimit.redis_addr: the Redis at {nowhere} cannot be used: ");
+    let expected = format!("ratelimit.redis_addr: the Redis at {unused} cannot be used: ");
     assert!(error.starts_with(&expected), "{error}");
 }
 

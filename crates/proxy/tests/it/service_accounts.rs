@@ -23,25 +23,25 @@ async fn token(test: &Namespace, audience: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_token_of_a_service_account_is_checked_with_the_keys_that_the_api_server_publishes() {
+async fn a_service_account_token_is_verified_with_the_keys_of_the_api_server() {
     let test = skep_testkit::namespace().await;
     let account = json!({"metadata": {"name": "caller"}});
     test.create_object::<ServiceAccount>(&serde_json::from_value(account).unwrap()).await;
-    // As the proxy has one in its pod, to ask the API server with.
+    // Like the token in the proxy's pod, for requests to the API server.
     let own = test.folder().join(format!("{}-token", test.name()));
     let issuer = "https://kubernetes.default.svc";
     fs::write(&own, token(&test, issuer).await).unwrap();
-    let keys = format!("{}openid/v1/jwks", test.admin("looker").config().cluster_url);
+    let keys = format!("{}openid/v1/jwks", test.admin("keys").config().cluster_url);
     let oidc = json!({
         "Issuer": issuer, "Audience": "crm", "JWKSURL": keys, "AllowPrivateIP": true, "AuthTokenFile": own,
         "CACertPath": test.folder().join("ca.crt"),
     });
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, json!([{"type": "auth", "parameters": {"oidc_config": oidc}}])).await;
     for (audience, expected) in [("crm", StatusCode::OK), ("another", StatusCode::UNAUTHORIZED)] {
         let bearer = format!("Bearer {}", token(&test, audience).await);
         let answer = fixture.post(&[("authorization", &bearer)], &call("ping", json!({}))).await;
         assert_eq!(answer.status, expected, "{audience}");
     }
-    assert_eq!(server.got().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }

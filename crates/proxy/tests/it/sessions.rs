@@ -15,19 +15,21 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::fixture::{Fixture, Server, begun, call, initialize, result, session_id, status};
+use crate::fixture::{Fixture, Server, call, initialize, initialize_response, result, session_id, status};
 
-/// A server that knows its one session, `one`, until that is ended. It tells others so as `unknown` says.
+/// A server that knows its one session, `one`, until that is ended. It responds to others with the status `unknown`.
 async fn with_one_session(unknown: u16) -> Server {
     let ended = AtomicBool::new(false);
-    Server::start(move |got| match got.json()["method"].as_str() {
-        Some("initialize") => begun(got, "one"),
-        _ if got.header("mcp-session-id") != Some("one") || ended.load(Ordering::Relaxed) => status(unknown),
-        _ if got.method == Method::DELETE => {
+    Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => initialize_response(request, "one"),
+        _ if request.header("mcp-session-id") != Some("one") || ended.load(Ordering::Relaxed) => {
+            status(unknown)
+        }
+        _ if request.method == Method::DELETE => {
             ended.store(true, Ordering::Relaxed);
             status(200)
         }
-        _ => result(got, json!({})),
+        _ => result(request, json!({})),
     })
     .await
 }
@@ -35,7 +37,7 @@ async fn with_one_session(unknown: u16) -> Server {
 const WITHIN: [(&str, &str); 1] = [("mcp-session-id", "one")];
 
 #[tokio::test]
-async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
+async fn a_session_exists_from_initialize_to_delete_and_unknown_ones_are_rejected() {
     let server = with_one_session(404).await;
     let fixture = Fixture::new(&server, json!([])).await;
     let answer = fixture.post(&[], &initialize()).await;
@@ -45,7 +47,12 @@ async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
     for id in [&id, "one"] {
         assert_eq!(fixture.post(&[("mcp-session-id", id)], &list).await.status, StatusCode::OK);
     }
-    assert!(server.got().iter().all(|got| matches!(got.header("mcp-session-id"), None | Some("one"))));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| matches!(request.header("mcp-session-id"), None | Some("one")))
+    );
 
     let forged = fixture.post(&[("mcp-session-id", "two")], &list).await;
     assert_eq!(
@@ -55,20 +62,20 @@ async fn a_session_is_known_from_initialize_to_delete_and_others_are_not() {
     assert_eq!(forged.json()["id"], 7);
     let within = [("mcp-session-id", &*id)];
     assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
-    let before = server.got().len();
+    let before = server.requests().len();
     assert_eq!(fixture.post(&within, &list).await.status, StatusCode::NOT_FOUND);
     assert_eq!(fixture.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::NOT_FOUND);
-    assert_eq!(server.got().len(), before, "it is not restored");
+    assert_eq!(server.requests().len(), before, "it is not restored");
 }
 
 /// The proxy is replaced, and the server is not.
 #[tokio::test]
-async fn a_session_of_anybody_outlives_the_proxy_that_began_it() {
+async fn a_session_of_an_anonymous_caller_outlives_the_proxy_that_started_it() {
     for unknown in [404, 400] {
         let server = with_one_session(unknown).await;
         let list = call("tools/list", json!({}));
         Fixture::new(&server, json!([])).await.post(&[], &initialize()).await;
-        // With no layer at all, and with the one that calls everybody the local user.
+        // Without middlewares, and with the one that makes every caller the local user.
         for middleware in [json!([]), json!([{"type": "auth", "parameters": {}}])] {
             let successor = Fixture::new(&server, middleware).await;
             assert_eq!(successor.post(&WITHIN, &list).await.status, StatusCode::OK);
@@ -86,13 +93,15 @@ async fn a_session_of_anybody_outlives_the_proxy_that_began_it() {
 
 #[tokio::test]
 async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
-    let begins = AtomicUsize::new(0);
-    let server = Server::start(move |got| match got.json()["method"].as_str() {
-        Some("initialize") => begun(got, &format!("s-{}", begins.fetch_add(1, Ordering::Relaxed))),
+    let starts = AtomicUsize::new(0);
+    let server = Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => {
+            initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
+        }
         Some("notifications/initialized") => status(202),
-        // The first session is lost as soon as it has begun.
-        _ if got.header("mcp-session-id") == Some("s-0") => status(404),
-        _ => result(got, json!({"session": got.header("mcp-session-id")})),
+        // The first session is lost as soon as it has started.
+        _ if request.header("mcp-session-id") == Some("s-0") => status(404),
+        _ => result(request, json!({"session": request.header("mcp-session-id")})),
     })
     .await;
     let fixture = Fixture::new(&server, json!([])).await;
@@ -100,26 +109,35 @@ async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent()
     let within = [("mcp-session-id", &*id)];
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!((answer.status, answer.json()["result"]["session"].clone()), (StatusCode::OK, json!("s-1")));
-    let methods: Vec<_> =
-        server.got().iter().map(|got| got.json()["method"].as_str().unwrap().to_owned()).collect();
+    let methods: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|request| request.json()["method"].as_str().unwrap().to_owned())
+        .collect();
     let expected = ["initialize", "tools/list", "initialize", "notifications/initialized", "tools/list"];
     assert_eq!(methods, expected);
-    assert_eq!(server.got()[2].body, server.got()[0].body, "it is started as it was the first time");
+    assert_eq!(
+        server.requests()[2].body,
+        server.requests()[0].body,
+        "it is started as it was the first time"
+    );
 
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!(answer.json()["result"]["session"], "s-1", "the client keeps its id");
-    assert_eq!(server.got().len(), 6);
+    assert_eq!(server.requests().len(), 6);
 }
 
-/// A server that forgets each session when another starts, and the sessions that it was asked to start.
+/// A server that forgets each session when another starts, and numbers the sessions that it starts.
 async fn with_the_last_session() -> Server {
     let started = AtomicUsize::new(0);
-    Server::start(move |got| match got.json()["method"].as_str() {
-        Some("initialize") => begun(got, &format!("s-{}", started.fetch_add(1, Ordering::Relaxed))),
+    Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => {
+            initialize_response(request, &format!("s-{}", started.fetch_add(1, Ordering::Relaxed)))
+        }
         _ => {
             let last = format!("s-{}", started.load(Ordering::Relaxed).wrapping_sub(1));
-            match got.header("mcp-session-id") {
-                Some(id) if id == last => result(got, json!({"session": last})),
+            match request.header("mcp-session-id") {
+                Some(id) if id == last => result(request, json!({"session": last})),
                 _ => status(404),
             }
         }
@@ -127,7 +145,7 @@ async fn with_the_last_session() -> Server {
     .await
 }
 
-/// Proxy and server are replaced: what the first proxy knew of the session is gone.
+/// Proxy and server are replaced: what the first proxy knew of the session is lost.
 #[tokio::test]
 async fn a_session_is_restored_by_a_proxy_that_never_saw_it() {
     let server = with_the_last_session().await;
@@ -149,12 +167,12 @@ async fn a_session_is_restored_by_a_proxy_that_never_saw_it() {
         }
     }
     let starts: Vec<_> =
-        server.got().into_iter().filter(|got| got.json()["method"] == "initialize").collect();
+        server.requests().into_iter().filter(|request| request.json()["method"] == "initialize").collect();
     assert_eq!(starts.len(), 5);
     assert!(starts.iter().all(|start| start.body == starts[0].body), "each is started as the client did");
 }
 
-/// A client that says much of itself gets the id of the server, and its `initialize` stays in memory.
+/// A client with a long `initialize` gets the id of the server, and its `initialize` stays in memory.
 #[tokio::test]
 async fn a_long_initialize_is_stored_and_not_carried() {
     let server = with_the_last_session().await;
@@ -190,7 +208,7 @@ async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn what_only_asks_is_sent_again_when_its_server_ends_and_what_does_something_is_not() {
+async fn an_idempotent_request_is_sent_again_when_the_server_ends_and_others_are_not() {
     for (message, expected, times) in [
         (initialize(), StatusCode::OK, 2),
         (call("tools/list", json!({})), StatusCode::OK, 2),

@@ -13,7 +13,8 @@ use skep_proxy::Proxy;
 use skep_testkit::{IdentityProvider, Redis};
 
 use crate::fixture::{
-    Answer, Fixture, Server, begun, call, eventually, initialize, looking_into, result, status,
+    Answer, Fixture, Server, call, eventually, initialize, initialize_response, redis_connection, result,
+    status,
 };
 
 const ID: &str = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
@@ -21,11 +22,11 @@ const KEY: &str = "thv:proxy:session:0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
 
 /// A server whose only session has this id.
 async fn server(id: &'static str) -> Server {
-    Server::start(move |got| match got.json()["method"].as_str() {
-        Some("initialize") => begun(got, id),
-        _ if got.header("mcp-session-id") != Some(id) => status(404),
-        _ if got.method == Method::DELETE => status(200),
-        _ => result(got, json!({})),
+    Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => initialize_response(request, id),
+        _ if request.header("mcp-session-id") != Some(id) => status(404),
+        _ if request.method == Method::DELETE => status(200),
+        _ => result(request, json!({})),
     })
     .await
 }
@@ -35,103 +36,109 @@ async fn proxy(server: &Server, redis: &Redis) -> Fixture {
     Fixture::with(server, json!({"scaling_config": redis, "session_ttl": "1h"})).await
 }
 
-async fn asked(fixture: &Fixture, id: &str) -> Answer {
+async fn list_tools(fixture: &Fixture, id: &str) -> Answer {
     fixture.post(&[("mcp-session-id", id)], &call("tools/list", json!({}))).await
 }
 
 #[tokio::test]
-async fn a_client_goes_on_with_another_proxy_when_its_own_is_gone() {
+async fn a_client_can_continue_with_another_proxy() {
     let (redis, server) = (Redis::start().await, server(ID).await);
     let (one, two) = (proxy(&server, &redis).await, proxy(&server, &redis).await);
     let answer = one.post(&[], &initialize()).await;
     assert_eq!(answer.headers["mcp-session-id"], ID);
-    assert_eq!(asked(&two, ID).await.status, StatusCode::OK);
+    assert_eq!(list_tools(&two, ID).await.status, StatusCode::OK);
     drop(one);
-    assert_eq!(asked(&two, ID).await.status, StatusCode::OK);
+    assert_eq!(list_tools(&two, ID).await.status, StatusCode::OK);
     let three = proxy(&server, &redis).await;
-    assert_eq!(asked(&three, ID).await.status, StatusCode::OK, "one that was started later knows it too");
+    assert_eq!(
+        list_tools(&three, ID).await.status,
+        StatusCode::OK,
+        "one that was started later knows it, too"
+    );
 
     let within = [("mcp-session-id", ID)];
     assert_eq!(three.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
-    let before = server.got().len();
-    let over = asked(&two, ID).await;
-    assert_eq!((over.status, over.json()["error"]["code"].clone()), (StatusCode::NOT_FOUND, json!(-32001)));
-    assert_eq!(server.got().len(), before);
+    let before = server.requests().len();
+    let ended = list_tools(&two, ID).await;
+    assert_eq!((ended.status, ended.json()["error"]["code"].clone()), (StatusCode::NOT_FOUND, json!(-32001)));
+    assert_eq!(server.requests().len(), before);
 }
 
 #[tokio::test]
-async fn what_one_proxy_does_about_a_lost_session_the_other_knows() {
-    let begins = AtomicUsize::new(0);
+async fn a_session_that_one_proxy_restored_is_known_to_the_other() {
+    let starts = AtomicUsize::new(0);
     let lost = Arc::new(AtomicUsize::new(0));
     let count = lost.clone();
-    let server = Server::start(move |got| match got.json()["method"].as_str() {
-        Some("initialize") => begun(got, &format!("s-{}", begins.fetch_add(1, Ordering::Relaxed))),
+    let server = Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => {
+            initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
+        }
         Some("notifications/initialized") => status(202),
-        _ if got.header("mcp-session-id") == Some("s-0") => {
+        _ if request.header("mcp-session-id") == Some("s-0") => {
             count.fetch_add(1, Ordering::Relaxed);
             status(404)
         }
-        _ => result(got, json!({"session": got.header("mcp-session-id")})),
+        _ => result(request, json!({"session": request.header("mcp-session-id")})),
     })
     .await;
     let redis = Redis::start().await;
     let (one, two) = (proxy(&server, &redis).await, proxy(&server, &redis).await);
     one.post(&[], &initialize()).await;
-    assert_eq!(asked(&one, "s-0").await.json()["result"]["session"], "s-1");
-    assert_eq!(asked(&two, "s-0").await.json()["result"]["session"], "s-1");
-    assert_eq!(lost.load(Ordering::Relaxed), 1, "it was begun anew once");
+    assert_eq!(list_tools(&one, "s-0").await.json()["result"]["session"], "s-1");
+    assert_eq!(list_tools(&two, "s-0").await.json()["result"]["session"], "s-1");
+    assert_eq!(lost.load(Ordering::Relaxed), 1, "it was restored once");
 }
 
 #[tokio::test]
-async fn a_session_lives_while_it_is_used_and_then_is_over() {
+async fn an_idle_session_expires_and_a_used_one_does_not() {
     let (redis, server) = (Redis::start().await, server(ID).await);
     let fixture = proxy(&server, &redis).await;
-    let mut looker = looking_into(&redis).await;
+    let mut connection = redis_connection(&redis).await;
     fixture.post(&[], &initialize()).await;
-    let left = async |looker: &mut _| cmd("PTTL").arg(KEY).query_async::<i64>(looker).await.unwrap();
-    assert!(left(&mut looker).await > 3_000_000);
-    cmd("PEXPIRE").arg(KEY).arg(60_000).exec_async(&mut looker).await.unwrap();
-    assert_eq!(asked(&fixture, ID).await.status, StatusCode::OK);
-    assert!(left(&mut looker).await > 3_000_000, "it lives for an hour from now");
-    cmd("PEXPIRE").arg(KEY).arg(1).exec_async(&mut looker).await.unwrap();
-    eventually("it is over", async || left(&mut looker).await < 0).await;
-    assert_eq!(asked(&fixture, ID).await.status, StatusCode::NOT_FOUND);
+    let left = async |connection: &mut _| cmd("PTTL").arg(KEY).query_async::<i64>(connection).await.unwrap();
+    assert!(left(&mut connection).await > 3_000_000);
+    cmd("PEXPIRE").arg(KEY).arg(60_000).exec_async(&mut connection).await.unwrap();
+    assert_eq!(list_tools(&fixture, ID).await.status, StatusCode::OK);
+    assert!(left(&mut connection).await > 3_000_000, "it lives for an hour from now");
+    cmd("PEXPIRE").arg(KEY).arg(1).exec_async(&mut connection).await.unwrap();
+    eventually("it has expired", async || left(&mut connection).await < 0).await;
+    assert_eq!(list_tools(&fixture, ID).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn who_makes_up_an_id_is_in_no_session() {
+async fn a_made_up_id_is_no_session() {
     let (redis, server) = (Redis::start().await, server(ID).await);
     let fixture = proxy(&server, &redis).await;
     fixture.post(&[], &initialize()).await;
     // Something else in the same Redis.
-    let mut looker = looking_into(&redis).await;
+    let mut connection = redis_connection(&redis).await;
     for key in ["other", "thv:proxy:session:other", "thv:proxy:session:"] {
-        cmd("SET").arg(key).arg("{}").exec_async(&mut looker).await.unwrap();
+        cmd("SET").arg(key).arg("{}").exec_async(&mut connection).await.unwrap();
     }
-    let before = server.got().len();
+    let before = server.requests().len();
     let long = "x".repeat(1024);
     let other = ID.replace('0', "1");
     for id in ["other", "*", "..", "thv:proxy:session:other", KEY, &ID[1..], &other, &long, "a\tb", "{}"] {
-        assert_eq!(asked(&fixture, id).await.status, StatusCode::NOT_FOUND, "{id}");
+        assert_eq!(list_tools(&fixture, id).await.status, StatusCode::NOT_FOUND, "{id}");
     }
     let twice = [("mcp-session-id", ID), ("mcp-session-id", ID)];
     assert_eq!(fixture.post(&twice, &call("tools/list", json!({}))).await.status, StatusCode::NOT_FOUND);
-    assert_eq!(server.got().len(), before, "nobody who has no session reaches the server");
-    assert_eq!(asked(&fixture, ID).await.status, StatusCode::OK);
+    assert_eq!(server.requests().len(), before, "no request without a session reaches the server");
+    assert_eq!(list_tools(&fixture, ID).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn a_session_of_one_server_is_none_of_another_with_the_same_redis() {
+async fn a_session_of_one_server_is_unknown_to_another_with_the_same_redis() {
     let (redis, one, two) = (Redis::start().await, server(ID).await, server("another").await);
     let (first, second) = (proxy(&one, &redis).await, proxy(&two, &redis).await);
     first.post(&[], &initialize()).await;
-    let reached = (one.got().len(), two.got().len());
-    assert_eq!(asked(&second, ID).await.status, StatusCode::NOT_FOUND);
-    assert_eq!((one.got().len(), two.got().len()), reached);
+    let reached = (one.requests().len(), two.requests().len());
+    assert_eq!(list_tools(&second, ID).await.status, StatusCode::NOT_FOUND);
+    assert_eq!((one.requests().len(), two.requests().len()), reached);
 }
 
 #[tokio::test]
-async fn a_session_in_redis_is_of_who_began_it() {
+async fn a_session_in_redis_belongs_to_its_caller() {
     let (redis, server, provider) = (Redis::start().await, server(ID).await, IdentityProvider::start().await);
     let guarded = json!({
         "scaling_config": {"session_redis": {"address": redis.address()}},
@@ -145,90 +152,90 @@ async fn a_session_in_redis_is_of_who_began_it() {
         let within = [("authorization", who.as_str()), ("mcp-session-id", ID)];
         assert_eq!(two.post(&within, &call("tools/list", json!({}))).await.status, expected);
     }
-    let mut looker = looking_into(&redis).await;
-    let record: String = cmd("GET").arg(KEY).query_async(&mut looker).await.unwrap();
+    let mut connection = redis_connection(&redis).await;
+    let record: String = cmd("GET").arg(KEY).query_async(&mut connection).await.unwrap();
     assert!(record.contains("skep_owner") && !record.contains("alice"), "{record}");
 }
 
 #[tokio::test]
-async fn without_redis_a_request_of_a_session_is_refused_at_once_and_is_served_when_it_is_back() {
+async fn while_redis_is_unavailable_requests_in_sessions_are_rejected_and_afterwards_they_are_served() {
     let (mut redis, server) = (Redis::start().await, server(ID).await);
     let fixture = proxy(&server, &redis).await;
     fixture.post(&[], &initialize()).await;
-    let refused = |answer: &Answer| {
+    let is_unavailable = |answer: &Answer| {
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
         let error = json!({"code": -32603, "message": "session store unavailable"});
         assert_eq!(answer.json(), json!({"jsonrpc": "2.0", "id": 7, "error": error}));
     };
     redis.kill();
-    let before = server.got().len();
-    refused(&asked(&fixture, ID).await);
-    refused(&asked(&fixture, ID).await);
-    assert_eq!(server.got().len(), before, "whether there is such a session is not known");
-    refused(&fixture.post(&[], &initialize()).await);
+    let before = server.requests().len();
+    is_unavailable(&list_tools(&fixture, ID).await);
+    is_unavailable(&list_tools(&fixture, ID).await);
+    assert_eq!(server.requests().len(), before, "it is unknown whether the session exists");
+    is_unavailable(&fixture.post(&[], &initialize()).await);
     let health = fixture.send(Method::GET, "/health", &[], b"").await;
     assert_eq!(health.status, StatusCode::OK, "a restart of the proxy would not help");
     redis.start_again().await;
-    eventually("it is served again", async || asked(&fixture, ID).await.status == StatusCode::OK).await;
+    eventually("it is served again", async || list_tools(&fixture, ID).await.status == StatusCode::OK).await;
 
     redis.suspend();
-    refused(&asked(&fixture, ID).await);
+    is_unavailable(&list_tools(&fixture, ID).await);
     redis.resume();
-    eventually("it is served again", async || asked(&fixture, ID).await.status == StatusCode::OK).await;
+    eventually("it is served again", async || list_tools(&fixture, ID).await.status == StatusCode::OK).await;
 }
 
 #[tokio::test]
-async fn a_redis_that_was_started_anew_costs_no_request() {
+async fn a_restart_of_redis_loses_no_request() {
     let (mut redis, server) = (Redis::start().await, server(ID).await);
     let fixture = proxy(&server, &redis).await;
     fixture.post(&[], &initialize()).await;
     redis.kill();
     redis.start_again().await;
-    assert_eq!(asked(&fixture, ID).await.status, StatusCode::OK);
+    assert_eq!(list_tools(&fixture, ID).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn a_session_that_toolhives_proxy_began_goes_on() {
+async fn a_session_that_toolhive_s_proxy_started_can_be_used() {
     let (redis, server) = (Redis::start().await, server(ID).await);
     let fixture = proxy(&server, &redis).await;
     let now = "2026-11-15T08:13:00.123456789Z";
     let metadata = json!({"backend_url": "http://192.0.2.1:80", "init_body": initialize()});
     let record = json!({"id": ID, "type": "mcp", "created_at": now, "updated_at": now, "metadata": metadata});
-    let mut looker = looking_into(&redis).await;
-    cmd("SET").arg(KEY).arg(record.to_string()).exec_async(&mut looker).await.unwrap();
-    assert_eq!(asked(&fixture, ID).await.status, StatusCode::OK);
+    let mut connection = redis_connection(&redis).await;
+    cmd("SET").arg(KEY).arg(record.to_string()).exec_async(&mut connection).await.unwrap();
+    assert_eq!(list_tools(&fixture, ID).await.status, StatusCode::OK);
 }
 
 #[tokio::test]
-async fn sessions_are_kept_under_the_prefix_that_is_asked_for() {
+async fn sessions_are_stored_with_the_configured_prefix() {
     let (redis, server) = (Redis::start().await, server("no-uuid").await);
-    let kept = json!({"session_redis": {"address": redis.address(), "key_prefix": "mine:", "db": 5}});
-    let fixture = Fixture::with(&server, json!({"scaling_config": kept})).await;
+    let config = json!({"session_redis": {"address": redis.address(), "key_prefix": "mine:", "db": 5}});
+    let fixture = Fixture::with(&server, json!({"scaling_config": config})).await;
     fixture.post(&[], &initialize()).await;
-    assert_eq!(asked(&fixture, "no-uuid").await.status, StatusCode::OK);
-    let mut looker = looking_into(&redis).await;
-    cmd("SELECT").arg(5).exec_async(&mut looker).await.unwrap();
-    let keys: Vec<String> = cmd("KEYS").arg("*").query_async(&mut looker).await.unwrap();
+    assert_eq!(list_tools(&fixture, "no-uuid").await.status, StatusCode::OK);
+    let mut connection = redis_connection(&redis).await;
+    cmd("SELECT").arg(5).exec_async(&mut connection).await.unwrap();
+    let keys: Vec<String> = cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
     assert_eq!(keys.len(), 1);
     assert!(keys[0].starts_with("mine:") && keys[0].len() == "mine:".len() + 36, "{keys:?}");
-    let record: String = cmd("GET").arg(&keys[0]).query_async(&mut looker).await.unwrap();
+    let record: String = cmd("GET").arg(&keys[0]).query_async(&mut connection).await.unwrap();
     let record: Value = serde_json::from_str(&record).unwrap();
     assert_eq!(record["metadata"]["init_body"], initialize());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proxy_whose_redis_is_not_there_says_so_before_it_serves_unless_its_server_is_of_stdio() {
-    let gone = Server::gone();
-    let nowhere = gone.address.to_string();
+async fn an_unavailable_redis_is_an_error_at_start_unless_the_server_is_a_stdio_server() {
+    let stopped = Server::stopped();
+    let unused = stopped.address.to_string();
     let proxy = |transport: &str| {
         let config = json!({
             "name": "files", "transport": transport, "target_port": 1, "cmd_args": ["cat"],
-            "scaling_config": {"session_redis": {"address": nowhere}},
+            "scaling_config": {"session_redis": {"address": unused}},
         });
         Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap()
     };
     let error = proxy("streamable-http").check().await.unwrap_err().to_string();
-    let expected = format!("scaling_config.session_redis: the Redis at {nowhere} cannot be used: ");
+    let expected = format!("scaling_config.session_redis: the Redis at {unused} cannot be used: ");
     assert!(error.starts_with(&expected), "{error}");
     proxy("stdio").check().await.unwrap();
 }

@@ -1,16 +1,16 @@
-//! Which tools are offered, and under what names.
+//! Filters and overrides of tools.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Got, Server, call, result};
+use crate::fixture::{Fixture, ReceivedRequest, Server, call, result};
 
-fn listed(got: &Got) -> Response<Bytes> {
+fn tool_list(request: &ReceivedRequest) -> Response<Bytes> {
     let tool =
         |name: &str| json!({"name": name, "description": "d", "inputSchema": {"type": "object"}, "x": [1]});
     result(
-        got,
+        request,
         json!({"tools": [tool("read"), tool("write"), tool("exec")], "nextCursor": "c", "_meta": {"y": 1}}),
     )
 }
@@ -24,8 +24,8 @@ fn middleware() -> Value {
 }
 
 #[tokio::test]
-async fn a_list_has_what_is_offered_and_keeps_everything_else() {
-    let server = Server::start(listed).await;
+async fn a_list_contains_the_offered_tools_and_everything_else_is_unchanged() {
+    let server = Server::start(tool_list).await;
     let fixture = Fixture::new(&server, middleware()).await;
     let answer = fixture.post(&[], &call("tools/list", json!({}))).await.json();
     let tool = |name: &str, description: &str| json!({"name": name, "description": description, "inputSchema": {"type": "object"}, "x": [1]});
@@ -36,8 +36,8 @@ async fn a_list_has_what_is_offered_and_keeps_everything_else() {
 
 #[tokio::test]
 async fn a_list_in_a_stream_is_filtered_too() {
-    let server = Server::start(|got| {
-        let message = String::from_utf8(listed(got).into_body().to_vec()).unwrap();
+    let server = Server::start(|request| {
+        let message = String::from_utf8(tool_list(request).into_body().to_vec()).unwrap();
         let events = format!(": alive\n\nevent: message\ndata: {message}\n\n");
         Response::builder().header("content-type", "text/event-stream").body(events.into()).unwrap()
     })
@@ -50,8 +50,9 @@ async fn a_list_in_a_stream_is_filtered_too() {
 }
 
 #[tokio::test]
-async fn calls_go_to_the_name_that_the_server_knows_and_hidden_tools_do_not_exist() {
-    let server = Server::start(|got| result(got, json!({"called": got.json()["params"]["name"]}))).await;
+async fn a_call_has_the_server_s_name_of_the_tool_and_hidden_tools_do_not_exist() {
+    let server =
+        Server::start(|request| result(request, json!({"called": request.json()["params"]["name"]}))).await;
     let fixture = Fixture::new(&server, middleware()).await;
     let called = async |name: &str| fixture.post(&[], &call("tools/call", json!({"name": name}))).await;
     assert_eq!(called("put").await.json()["result"]["called"], "write");
@@ -64,5 +65,5 @@ async fn calls_go_to_the_name_that_the_server_knows_and_hidden_tools_do_not_exis
             "{hidden}"
         );
     }
-    assert_eq!(server.got().len(), 2);
+    assert_eq!(server.requests().len(), 2);
 }

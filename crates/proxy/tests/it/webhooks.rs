@@ -1,4 +1,4 @@
-//! Services that have a say about requests. What stands in for them is scripted by each test.
+//! Webhooks. Each test scripts a fake.
 
 use std::{fs, sync::Mutex};
 
@@ -13,42 +13,42 @@ use tokio::net::TcpListener;
 
 use crate::{
     fake_https::{Certificates, FakeHttps},
-    fixture::{Answer, Fixture, Got, Server, answered, call, result, status},
+    fixture::{Answer, Fixture, ReceivedRequest, Server, call, json_response, result, status},
 };
 
-/// What a webhook says.
+/// The response of a webhook.
 type Script = fn() -> Response<Bytes>;
 
 /// A webhook without encryption, as those within a cluster may be.
 fn hook(server: &Server, changes: Value) -> Value {
     let mut hook = json!({
-        "name": "hook", "url": format!("http://{}/ask", server.address), "failure_policy": "fail",
+        "name": "hook", "url": format!("http://{}/review", server.address), "failure_policy": "fail",
         "timeout": 30_000_000_000_u64, "tls_config": {"insecure_skip_verify": true},
     });
     hook.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     hook
 }
 
-fn layer(kind: &str, hooks: &[Value]) -> Value {
+fn middleware(kind: &str, hooks: &[Value]) -> Value {
     json!({"type": kind, "parameters": {
         "webhooks": hooks, "server_name": "files", "transport": "streamable-http",
     }})
 }
 
 fn validating(hooks: &[Value]) -> Value {
-    json!([{"type": "auth"}, layer("validating-webhook", hooks)])
+    json!([{"type": "auth"}, middleware("validating-webhook", hooks)])
 }
 
 fn mutating(hooks: &[Value]) -> Value {
-    json!([{"type": "auth"}, layer("mutating-webhook", hooks)])
+    json!([{"type": "auth"}, middleware("mutating-webhook", hooks)])
 }
 
 async fn backend() -> Server {
-    Server::start(|got| result(got, json!({}))).await
+    Server::start(|request| result(request, json!({}))).await
 }
 
 fn patch(operations: Value) -> Response<Bytes> {
-    answered(json!({
+    json_response(json!({
         "version": "v0.1.0", "uid": "u", "allowed": true, "patch_type": "json_patch", "patch": operations,
     }))
 }
@@ -63,13 +63,13 @@ fn outcome(answer: &Answer) -> (StatusCode, Value, Value, Value) {
 }
 
 #[tokio::test]
-async fn a_webhook_is_told_who_asks_for_what_and_the_message_byte_for_byte() {
+async fn the_payload_has_the_caller_the_context_and_the_message_byte_for_byte() {
     let provider = IdentityProvider::start().await;
-    let webhook = Server::start(|_| answered(json!({"allowed": true}))).await;
+    let webhook = Server::start(|_| json_response(json!({"allowed": true}))).await;
     let server = backend().await;
     let chain = json!([
         {"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}},
-        layer("validating-webhook", &[hook(&webhook, json!({})), hook(&webhook, json!({"name": "second"}))]),
+        middleware("validating-webhook", &[hook(&webhook, json!({})), hook(&webhook, json!({"name": "second"}))]),
     ]);
     let fixture = Fixture::new(&server, chain).await;
     let claims =
@@ -77,42 +77,45 @@ async fn a_webhook_is_told_who_asks_for_what_and_the_message_byte_for_byte() {
     let token = format!("Bearer {}", provider.token(claims.clone()));
     let odd = r#"{ "params":{"name":"re\u0061d","arguments":{"n":1.50}},"id":"\u0061","jsonrpc":"2.0" ,"method":"tools/call"}"#;
     assert_eq!(fixture.post(&[("authorization", &token)], odd).await.status, StatusCode::OK);
-    assert_eq!(&*server.got()[0].body, odd.as_bytes());
-    let got = webhook.got();
-    assert_eq!(got.len(), 2);
-    let text = String::from_utf8(got[0].body.to_vec()).unwrap();
+    assert_eq!(&*server.requests()[0].body, odd.as_bytes());
+    let requests = webhook.requests();
+    assert_eq!(requests.len(), 2);
+    let text = String::from_utf8(requests[0].body.to_vec()).unwrap();
     assert!(text.contains(&format!("\"mcp_request\":{odd},")), "{text}");
     assert!(!text.contains(&token["Bearer ".len()..]) && !text.contains("tsid"), "{text}");
-    let told = got[0].json();
-    assert_eq!((got[0].path.as_str(), got[0].header("content-type")), ("/ask", Some("application/json")));
-    assert_eq!(got[0].header("x-toolhive-signature"), None);
-    assert_eq!(told["version"], "v0.1.0");
-    assert!(told["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
-    let principal = &told["principal"];
+    let payload = requests[0].json();
+    assert_eq!(
+        (requests[0].path.as_str(), requests[0].header("content-type")),
+        ("/review", Some("application/json"))
+    );
+    assert_eq!(requests[0].header("x-toolhive-signature"), None);
+    assert_eq!(payload["version"], "v0.1.0");
+    assert!(payload["timestamp"].as_str().unwrap().parse::<jiff::Timestamp>().is_ok());
+    let principal = &payload["principal"];
     assert_eq!((&principal["sub"], &principal["name"]), (&json!("alice"), &json!("Alice")));
     assert_eq!(principal["claims"]["email"], "a@b");
     assert_eq!(principal["delegation"], json!([{"sub": "agent", "client_id": "c"}]));
-    assert_eq!(told["context"]["server_name"], "files");
-    assert_eq!(told["context"]["transport"], "streamable-http");
-    assert!(told["context"]["source_ip"].as_str().unwrap().starts_with("127.0.0.1:"));
-    assert_eq!(told["uid"], got[1].json()["uid"], "all are asked the same question");
+    assert_eq!(payload["context"]["server_name"], "files");
+    assert_eq!(payload["context"]["transport"], "streamable-http");
+    assert!(payload["context"]["source_ip"].as_str().unwrap().starts_with("127.0.0.1:"));
+    assert_eq!(payload["uid"], requests[1].json()["uid"], "all receive the same payload");
 }
 
 #[tokio::test]
-async fn what_a_validating_webhook_does_not_allow_goes_no_further() {
+async fn a_request_that_a_validating_webhook_does_not_allow_is_denied() {
     let server = backend().await;
     let verdicts: [(Script, &str, bool); 11] = [
-        (|| answered(json!({"allowed": true, "patch": [], "new": 1})), "fail", true),
-        (|| answered(json!({"allowed": false, "code": 418, "message": "no"})), "fail", false),
-        (|| answered(json!({"allowed": false})), "ignore", false),
-        (|| answered(json!({})), "ignore", false),
+        (|| json_response(json!({"allowed": true, "patch": [], "new": 1})), "fail", true),
+        (|| json_response(json!({"allowed": false, "code": 418, "message": "no"})), "fail", false),
+        (|| json_response(json!({"allowed": false})), "ignore", false),
+        (|| json_response(json!({})), "ignore", false),
         (|| status(422), "ignore", false),
         (|| status(500), "fail", false),
         (|| status(500), "ignore", true),
         (|| status(204), "fail", false),
-        (|| answered(json!({"allowed": "yes"})), "fail", false),
-        (|| answered(json!({"allowed": true, "message": "x".repeat(1 << 20)})), "fail", false),
-        (|| answered(json!([])), "ignore", true),
+        (|| json_response(json!({"allowed": "yes"})), "fail", false),
+        (|| json_response(json!({"allowed": true, "message": "x".repeat(1 << 20)})), "fail", false),
+        (|| json_response(json!([])), "ignore", true),
     ];
     let mut passed = 0;
     for (number, (script, policy, passes)) in verdicts.into_iter().enumerate() {
@@ -127,26 +130,26 @@ async fn what_a_validating_webhook_does_not_allow_goes_no_further() {
             let denied = (StatusCode::FORBIDDEN, json!(7), json!(403), json!("Request denied by policy"));
             assert_eq!(outcome(&answer), denied, "{number}");
         }
-        assert_eq!(server.got().len(), passed, "{number}");
+        assert_eq!(server.requests().len(), passed, "{number}");
     }
 }
 
 #[tokio::test]
-async fn a_webhook_that_cannot_be_reached_or_does_not_answer_counts_by_its_policy() {
+async fn the_failure_policy_applies_to_an_unavailable_webhook() {
     let server = backend().await;
-    let gone = Server::gone();
-    // It takes connections and never says a word.
+    let stopped = Server::stopped();
+    // It accepts connections and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = format!("http://{}/", silent.local_addr().unwrap());
-    for url in [format!("http://{}/", gone.address), silent] {
-        for (policy, refused, broken) in [("fail", 403, 500), ("ignore", 200, 200)] {
-            let one = || hook(&gone, json!({"url": url, "failure_policy": policy, "timeout": "1s"}));
+    for url in [format!("http://{}/", stopped.address), silent] {
+        for (policy, validating_status, mutating_status) in [("fail", 403, 500), ("ignore", 200, 200)] {
+            let one = || hook(&stopped, json!({"url": url, "failure_policy": policy, "timeout": "1s"}));
             let fixture = Fixture::new(&server, validating(&[one()])).await;
-            assert_eq!(fixture.post(&[], &tool()).await.status, refused, "{url} {policy}");
+            assert_eq!(fixture.post(&[], &tool()).await.status, validating_status, "{url} {policy}");
             let fixture = Fixture::new(&server, mutating(&[one()])).await;
             let answer = fixture.post(&[], &tool()).await;
-            assert_eq!(answer.status, broken, "{url} {policy}");
-            if broken == 500 {
+            assert_eq!(answer.status, mutating_status, "{url} {policy}");
+            if mutating_status == 500 {
                 assert_eq!(answer.json()["error"]["code"], -32603);
             }
         }
@@ -155,7 +158,7 @@ async fn a_webhook_that_cannot_be_reached_or_does_not_answer_counts_by_its_polic
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let elsewhere = Server::start(|_| answered(json!({"allowed": true}))).await;
+    let elsewhere = Server::start(|_| json_response(json!({"allowed": true}))).await;
     let location = format!("http://{}/", elsewhere.address);
     let webhook = Server::start(move |_| {
         Response::builder().status(307).header("location", &location).body(Bytes::new()).unwrap()
@@ -164,11 +167,11 @@ async fn a_redirect_is_not_followed() {
     let server = backend().await;
     let fixture = Fixture::new(&server, validating(&[hook(&webhook, json!({}))])).await;
     assert_eq!(fixture.post(&[], &tool()).await.status, StatusCode::FORBIDDEN);
-    assert!(elsewhere.got().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
-async fn each_mutating_webhook_sees_what_those_before_it_made_and_everything_else_stays() {
+async fn each_mutating_webhook_receives_the_changes_of_those_before_it() {
     let first = Server::start(|_| {
         patch(json!([
             {"op": "add", "path": "/mcp_request/params/arguments/user", "value": "alice"},
@@ -176,8 +179,8 @@ async fn each_mutating_webhook_sees_what_those_before_it_made_and_everything_els
         ]))
     })
     .await;
-    let second = Server::start(|got| {
-        let user = &got.json()["mcp_request"]["params"]["arguments"]["user"];
+    let second = Server::start(|request| {
+        let user = &request.json()["mcp_request"]["params"]["arguments"]["user"];
         patch(json!([{"op": "add", "path": "/mcp_request/params/arguments/seen", "value": user}]))
     })
     .await;
@@ -188,16 +191,16 @@ async fn each_mutating_webhook_sees_what_those_before_it_made_and_everything_els
     let answer = fixture.post(&[], odd).await;
     assert_eq!((answer.status, &answer.json()["id"]), (StatusCode::OK, &json!("a")));
     let sent = r#"{"id":"\u0061","method":"tools/call","jsonrpc":"2.0","params":{"name":"read","arguments":{"path":"/safe","big":12345678901234567890123,"user":"alice","seen":"alice"}}}"#;
-    let got = &server.got()[0];
-    assert_eq!(String::from_utf8_lossy(&got.body), sent);
-    assert_eq!(got.header("content-length"), Some(sent.len().to_string().as_str()));
-    assert_ne!(first.got()[0].json()["uid"], second.got()[0].json()["uid"]);
+    let request = &server.requests()[0];
+    assert_eq!(String::from_utf8_lossy(&request.body), sent);
+    assert_eq!(request.header("content-length"), Some(sent.len().to_string().as_str()));
+    assert_ne!(first.requests()[0].json()["uid"], second.requests()[0].json()["uid"]);
 }
 
 #[tokio::test]
-async fn what_a_webhook_made_of_a_request_is_judged_by_those_further_in() {
-    let webhook = Server::start(|got| {
-        let name = &got.json()["mcp_request"]["params"]["arguments"]["call"];
+async fn inner_middlewares_decide_about_the_changed_request() {
+    let webhook = Server::start(|request| {
+        let name = &request.json()["mcp_request"]["params"]["arguments"]["call"];
         patch(json!([{"op": "replace", "path": "/mcp_request/params/name", "value": name}]))
     })
     .await;
@@ -221,13 +224,16 @@ async fn what_a_webhook_made_of_a_request_is_judged_by_those_further_in() {
             [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", from)];
         assert_eq!(fixture.post(&headers, &body).await.status, expected, "{from} to {to}");
     }
-    let got = server.got();
-    assert_eq!(got.len(), 1);
-    assert_eq!((got[0].header("mcp-name"), &got[0].json()["params"]["name"]), (Some("read"), &json!("read")));
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    assert_eq!(
+        (requests[0].header("mcp-name"), &requests[0].json()["params"]["name"]),
+        (Some("read"), &json!("read"))
+    );
 }
 
 #[tokio::test]
-async fn a_patch_that_is_none_or_changes_what_is_the_callers_counts_by_its_policy() {
+async fn the_failure_policy_applies_to_an_invalid_patch() {
     let server = backend().await;
     let replace = |path: &str, value: Value| json!({"patch_type": "json_patch", "patch": [{"op": "replace", "path": path, "value": value}]});
     let answers = [
@@ -247,27 +253,27 @@ async fn a_patch_that_is_none_or_changes_what_is_the_callers_counts_by_its_polic
         for policy in ["fail", "ignore"] {
             let mut answer = answer.clone();
             answer["allowed"] = json!(true);
-            let webhook = Server::start(move |_| answered(answer.clone())).await;
+            let webhook = Server::start(move |_| json_response(answer.clone())).await;
             let chain = mutating(&[hook(&webhook, json!({"failure_policy": policy}))]);
-            let before = server.got().len();
+            let before = server.requests().len();
             let answer = Fixture::new(&server, chain).await.post(&[], &tool()).await;
             if policy == "fail" {
                 let failed =
                     (StatusCode::INTERNAL_SERVER_ERROR, json!(7), json!(-32603), json!("internal error"));
-                assert_eq!((outcome(&answer), server.got().len()), (failed, before), "{number}");
+                assert_eq!((outcome(&answer), server.requests().len()), (failed, before), "{number}");
             } else {
                 assert_eq!(answer.status, StatusCode::OK, "{number}");
-                assert_eq!(server.got()[before].body, tool().as_bytes(), "{number}");
+                assert_eq!(server.requests()[before].body, tool().as_bytes(), "{number}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_mutating_webhook_may_refuse_too() {
+async fn a_mutating_webhook_may_deny_a_request() {
     let server = backend().await;
     let verdicts: [(Script, StatusCode); 2] = [
-        (|| answered(json!({"allowed": false, "patch_type": "json_patch"})), StatusCode::FORBIDDEN),
+        (|| json_response(json!({"allowed": false, "patch_type": "json_patch"})), StatusCode::FORBIDDEN),
         (|| status(422), StatusCode::UNPROCESSABLE_ENTITY),
     ];
     for (script, code) in verdicts {
@@ -277,12 +283,12 @@ async fn a_mutating_webhook_may_refuse_too() {
         let answer = fixture.post(&[], &tool()).await;
         assert_eq!(outcome(&answer), (code, json!(7), json!(403), json!("Request denied by webhook policy")));
     }
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn what_a_webhook_could_read_otherwise_than_the_server_and_what_is_too_large_is_refused() {
-    let webhook = Server::start(|_| answered(json!({"allowed": true}))).await;
+async fn ambiguous_and_too_large_messages_are_rejected() {
+    let webhook = Server::start(|_| json_response(json!({"allowed": true}))).await;
     let server = backend().await;
     for chain in [validating(&[hook(&webhook, json!({}))]), mutating(&[hook(&webhook, json!({}))])] {
         let fixture = Fixture::new(&server, chain).await;
@@ -294,24 +300,24 @@ async fn what_a_webhook_could_read_otherwise_than_the_server_and_what_is_too_lar
             (answer.status, &answer.json()["error"]["code"]),
             (StatusCode::PAYLOAD_TOO_LARGE, &json!(-32600))
         );
-        // What asks for nothing is nothing to ask about.
+        // A response requests nothing, so there is nothing to review.
         let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(fixture.post(&[], response).await.status, StatusCode::OK);
     }
-    assert!(webhook.got().is_empty());
-    assert_eq!(server.got().len(), 2);
+    assert!(webhook.requests().is_empty());
+    assert_eq!(server.requests().len(), 2);
 }
 
 /// The signature that a webhook would compute.
-fn signature(got: &Got, secret: &[u8]) -> String {
-    let time = got.header("x-toolhive-timestamp").unwrap();
+fn signature(request: &ReceivedRequest, secret: &[u8]) -> String {
+    let time = request.header("x-toolhive-timestamp").unwrap();
     time.parse::<i64>().unwrap();
-    format!("sha256={}", hmac_hex(secret, &[time.as_bytes(), b".", &got.body]).unwrap())
+    format!("sha256={}", hmac_hex(secret, &[time.as_bytes(), b".", &request.body]).unwrap())
 }
 
 #[tokio::test]
-async fn a_question_is_signed_with_the_secret_as_it_is_at_that_moment() {
-    let webhook = Server::start(|_| answered(json!({"allowed": true}))).await;
+async fn a_payload_is_signed_with_the_current_secret() {
+    let webhook = Server::start(|_| json_response(json!({"allowed": true}))).await;
     let server = backend().await;
     let certificates = Certificates::new();
     let path = certificates.path("hmac");
@@ -321,20 +327,23 @@ async fn a_question_is_signed_with_the_secret_as_it_is_at_that_moment() {
     assert_eq!(fixture.post(&[], &tool()).await.status, StatusCode::OK);
     fs::write(&path, b"new\xff").unwrap();
     assert_eq!(fixture.post(&[], &tool()).await.status, StatusCode::OK);
-    let got = webhook.got();
-    assert_eq!(got[0].header("x-toolhive-signature"), Some(signature(&got[0], b"old\n").as_str()));
-    assert_eq!(got[1].header("x-toolhive-signature"), Some(signature(&got[1], b"new\xff").as_str()));
-    // Nothing goes out unsigned.
+    let requests = webhook.requests();
+    assert_eq!(requests[0].header("x-toolhive-signature"), Some(signature(&requests[0], b"old\n").as_str()));
+    assert_eq!(
+        requests[1].header("x-toolhive-signature"),
+        Some(signature(&requests[1], b"new\xff").as_str())
+    );
+    // No payload is sent unsigned.
     fs::write(&path, "").unwrap();
     assert_eq!(fixture.post(&[], &tool()).await.status, StatusCode::FORBIDDEN);
-    assert_eq!(webhook.got().len(), 2);
+    assert_eq!(webhook.requests().len(), 2);
 }
 
 #[tokio::test]
-async fn a_webhook_is_known_by_its_authority_and_we_to_it_by_our_certificate() {
+async fn tls_verifies_the_webhook_and_presents_a_client_certificate() {
     let (certificates, others) = (Certificates::new(), Certificates::new());
     let server = backend().await;
-    let allows = |_: &Got| answered(json!({"allowed": true}));
+    let allows = |_: &ReceivedRequest| json_response(json!({"allowed": true}));
     let open = FakeHttps::start(&certificates, false, allows).await;
     let strict = FakeHttps::start(&certificates, true, allows).await;
     let both = |of: &Certificates| {
@@ -347,33 +356,33 @@ async fn a_webhook_is_known_by_its_authority_and_we_to_it_by_our_certificate() {
         ("its authority", &open, json!({"ca_bundle_path": certificates.path("ca.crt")}), 200),
         ("another authority", &open, json!({"ca_bundle_path": others.path("ca.crt")}), 403),
         ("the system's authorities", &open, json!({}), 403),
-        ("nobody's word", &open, json!({"insecure_skip_verify": true}), 200),
-        ("our certificate", &strict, both(&certificates), 200),
-        ("somebody else's", &strict, both(&others), 403),
+        ("no verification", &open, json!({"insecure_skip_verify": true}), 200),
+        ("a client certificate", &strict, both(&certificates), 200),
+        ("a certificate of another authority", &strict, both(&others), 403),
         ("no certificate", &strict, json!({"ca_bundle_path": certificates.path("ca.crt")}), 403),
     ] {
-        let hook = json!({"name": "hook", "url": webhook.url("/ask"), "tls_config": tls});
+        let hook = json!({"name": "hook", "url": webhook.url("/review"), "tls_config": tls});
         let fixture = Fixture::new(&server, validating(&[hook])).await;
         assert_eq!(fixture.post(&[], &tool()).await.status, expected, "{what}");
     }
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again() {
+async fn connections_are_reused() {
     let certificates = Certificates::new();
-    let webhook = FakeHttps::start(&certificates, false, |_| answered(json!({"allowed": true}))).await;
+    let webhook = FakeHttps::start(&certificates, false, |_| json_response(json!({"allowed": true}))).await;
     let server = backend().await;
     let tls = json!({"ca_bundle_path": certificates.path("ca.crt")});
-    let hook = json!({"name": "hook", "url": webhook.url("/ask"), "tls_config": tls});
+    let hook = json!({"name": "hook", "url": webhook.url("/review"), "tls_config": tls});
     let fixture = Fixture::new(&server, validating(&[hook])).await;
     for _ in 0..5 {
         assert_eq!(fixture.post(&[], &tool()).await.status, StatusCode::OK);
     }
-    assert_eq!((webhook.got().len(), webhook.connections()), (5, 1));
+    assert_eq!((webhook.requests().len(), webhook.connections()), (5, 1));
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_webhook_ends_the_proxy_with_its_place() {
+async fn an_invalid_webhook_is_an_error_that_names_its_position() {
     let certificates = Certificates::new();
     let empty = certificates.path("empty");
     fs::write(&empty, "").unwrap();
@@ -411,7 +420,7 @@ async fn what_cannot_be_a_webhook_ends_the_proxy_with_its_place() {
         for kind in ["validating-webhook", "mutating-webhook"] {
             let config = json!({
                 "name": "files", "transport": "streamable-http", "target_port": 1,
-                "middleware_configs": [layer(kind, &[base.clone(), hook.clone()])],
+                "middleware_configs": [middleware(kind, &[base.clone(), hook.clone()])],
             });
             let config = RunConfig::parse(&config.to_string()).unwrap();
             let error = Proxy::new(&config).err().unwrap().to_string();
@@ -422,12 +431,12 @@ async fn what_cannot_be_a_webhook_ends_the_proxy_with_its_place() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_fails_now_and_then_is_asked_each_time_anew() {
+async fn a_webhook_that_fails_is_called_again_for_the_next_request() {
     static FAILURES: Mutex<usize> = Mutex::new(0);
     let webhook = Server::start(|_| {
         let mut failures = FAILURES.lock().unwrap();
         *failures += 1;
-        if *failures % 2 == 1 { status(503) } else { answered(json!({"allowed": true})) }
+        if *failures % 2 == 1 { status(503) } else { json_response(json!({"allowed": true})) }
     })
     .await;
     let server = backend().await;

@@ -35,7 +35,7 @@ pub(super) fn proxy(config: &RunConfig, server: &Server, start: &Start) -> Resul
     let made = if config.transport == Transport::Stdio && config.remote_url.is_empty() {
         let attachment = start.attachment(config)?;
         request_time(server.env.get(REQUEST_TIMEOUT).map(String::as_str))
-            .and_then(|time| Proxy::attached(config, attachment, time))
+            .and_then(|time| Proxy::with_attached(config, attachment, time))
     } else {
         Proxy::new(config)
     };

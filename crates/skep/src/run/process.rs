@@ -31,7 +31,7 @@ pub(super) async fn keep(server: impl Attach, stop: watch::Receiver<bool>) {
             }
             Err(error) => warn!(%error, "the server cannot be started"),
         }
-        if start.elapsed() >= limits::RESTART_FORGOTTEN {
+        if start.elapsed() >= limits::RESTART_RESET {
             wait = limits::RESTART_FIRST;
         }
         tokio::select! {

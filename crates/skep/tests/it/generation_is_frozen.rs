@@ -64,8 +64,8 @@ impl Pod {
         // It is read to its end, so that the proxy can always write.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
-                if line.contains("the server is applied")
-                    || line.contains("the server is of a newer generation")
+                if line.contains("server applied")
+                    || line.contains("server not applied: it is of a newer generation")
                 {
                     decided.send(()).ok();
                 }

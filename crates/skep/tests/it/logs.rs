@@ -49,12 +49,12 @@ fn lines_are_json_with_the_id_of_the_request_and_nothing_secret() {
     let proxy = Proxy::start("json", &[("TOOLHIVE_DEBUG", "true"), ("UNSTRUCTURED_LOGS", "false")]);
     let answer = proxy.call();
     assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("x-request-id: mine\r\n"), "{answer}");
-    let mut line = proxy.line("answered");
+    let mut line = proxy.line("request completed");
     let line = line.as_object_mut().unwrap();
     assert!(line.remove("time").unwrap().as_str().unwrap().ends_with('Z'));
     assert!(line.remove("duration_ms").unwrap().is_u64() && line.remove("bytes").unwrap().is_u64());
     let expected = json!({
-        "level": "DEBUG", "msg": "answered", "target": "skep_gateway::http::access_log", "request_id": "mine",
+        "level": "DEBUG", "msg": "request completed", "target": "skep_gateway::http::access_log", "request_id": "mine",
         "mcp_method": "tools/call", "tool": "read", "method": "POST", "path": "/mcp", "status": 502,
     });
     assert_eq!(Value::Object(line.clone()), expected);
@@ -72,7 +72,7 @@ fn without_debug_a_request_that_goes_well_is_not_logged_and_lines_can_be_for_peo
     let proxy = Proxy::start("plain", &[("UNSTRUCTURED_LOGS", "true")]);
     proxy.call();
     let log = proxy.log();
-    assert!(log.contains("INFO") && log.contains("serving") && !log.contains("answered"), "{log}");
+    assert!(log.contains("INFO") && log.contains("serving") && !log.contains("request completed"), "{log}");
     assert!(!log.contains("s3cr3t") && !log.starts_with('{'), "{log}");
 }
 

@@ -20,7 +20,7 @@ pub struct LastWrite {
     pub resource: String,
     /// The object's metadata after the write. Of a deleted object, at least its name and uid.
     pub metadata: ObjectMeta,
-    /// Whether the object is gone.
+    /// Whether the object has been deleted.
     pub deleted: bool,
 }
 
@@ -85,7 +85,7 @@ fn write(event: Event) -> Option<LastWrite> {
     }
     let response = event.response_object?;
     let metadata = if response["kind"] == "Status" {
-        // The response to the deletion of an object that is gone at once.
+        // The response to the deletion of an object that is removed at once.
         ObjectMeta {
             name: Some(object.name),
             namespace: Some(object.namespace),
@@ -96,15 +96,15 @@ fn write(event: Event) -> Option<LastWrite> {
         serde_json::from_value(response["metadata"].clone()).ok()?
     };
     let deleted = match event.verb.as_str() {
-        "delete" => metadata.deletion_timestamp.is_none() || is_gone(&metadata),
+        "delete" => metadata.deletion_timestamp.is_none() || is_deleted(&metadata),
         // The removal of the last finalizer.
-        _ => metadata.deletion_timestamp.is_some() && is_gone(&metadata),
+        _ => metadata.deletion_timestamp.is_some() && is_deleted(&metadata),
     };
     Some(LastWrite { group: object.api_group, resource: object.resource, metadata, deleted })
 }
 
 /// Whether nothing keeps an object that is being deleted.
-fn is_gone(metadata: &ObjectMeta) -> bool {
+fn is_deleted(metadata: &ObjectMeta) -> bool {
     metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
         && metadata.deletion_grace_period_seconds.unwrap_or_default() == 0
 }

@@ -41,7 +41,7 @@ pub struct IdentityProvider {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// The path.
     pub path: String,
     /// The head.
@@ -64,7 +64,7 @@ struct State {
     delay: Duration,
     overrides: HashMap<String, Value>,
     tokens: HashMap<String, Value>,
-    asked: Vec<Asked>,
+    requests: Vec<ReceivedRequest>,
 }
 
 impl Shared {
@@ -220,8 +220,8 @@ impl IdentityProvider {
     }
 
     /// The requests to a path.
-    pub fn asked(&self, path: &str) -> Vec<Asked> {
-        self.shared.state().asked.iter().filter(|asked| asked.path == path).cloned().collect()
+    pub fn requests(&self, path: &str) -> Vec<ReceivedRequest> {
+        self.shared.state().requests.iter().filter(|request| request.path == path).cloned().collect()
     }
 }
 
@@ -247,11 +247,11 @@ where
             let (parts, body) = request.into_parts();
             let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
             let form = form_urlencoded::parse(&body).into_owned().collect();
-            let asked = Asked { path: parts.uri.path().to_owned(), headers: parts.headers, form };
+            let request = ReceivedRequest { path: parts.uri.path().to_owned(), headers: parts.headers, form };
             let (page, delay) = {
                 let mut state = shared.state();
-                state.asked.push(asked.clone());
-                (if state.down { None } else { Some(pages::page(&state, &asked)) }, state.delay)
+                state.requests.push(request.clone());
+                (if state.down { None } else { Some(pages::page(&state, &request)) }, state.delay)
             };
             tokio::time::sleep(delay).await;
             // An error here closes the connection without a response.

@@ -3,31 +3,31 @@
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{Asked, Signing, State};
+use super::{ReceivedRequest, Signing, State};
 
 /// The response at a path.
-pub(super) fn page(state: &State, asked: &Asked) -> Response<String> {
-    if let Some(answer) = state.overrides.get(&asked.path).filter(|answer| !answer.is_null()) {
+pub(super) fn page(state: &State, request: &ReceivedRequest) -> Response<String> {
+    if let Some(answer) = state.overrides.get(&request.path).filter(|answer| !answer.is_null()) {
         return match answer.get("status").and_then(Value::as_u64) {
             Some(status) => plain(status, answer),
             None => json_page(answer),
         };
     }
-    match asked.path.as_str() {
+    match request.path.as_str() {
         "/.well-known/openid-configuration" => json_page(&json!({
             "issuer": state.issuer, "jwks_uri": format!("{}/keys", state.issuer),
             "introspection_endpoint": format!("{}/introspect", state.issuer),
             "token_endpoint": format!("{}/token", state.issuer),
         })),
         "/keys" => json_page(&json!({"keys": state.keys.iter().map(Signing::public).collect::<Vec<_>>()})),
-        "/introspect" => json_page(&introspected(state, asked)),
-        "/token" => json_page(&exchanged(state, asked)),
+        "/introspect" => json_page(&introspected(state, request)),
+        "/token" => json_page(&exchanged(state, request)),
         _ => plain(404, &Value::Null),
     }
 }
 
-fn introspected(state: &State, asked: &Asked) -> Value {
-    match asked.form.get("token").and_then(|token| state.tokens.get(token)) {
+fn introspected(state: &State, request: &ReceivedRequest) -> Value {
+    match request.form.get("token").and_then(|token| state.tokens.get(token)) {
         None => json!({"active": false}),
         Some(claims) => {
             let mut answer = claims.clone();
@@ -38,11 +38,11 @@ fn introspected(state: &State, asked: &Asked) -> Value {
 }
 
 /// Each exchange returns a different token.
-fn exchanged(state: &State, asked: &Asked) -> Value {
-    let number = state.asked.iter().filter(|asked| asked.path == "/token").count();
+fn exchanged(state: &State, request: &ReceivedRequest) -> Value {
+    let number = state.requests.iter().filter(|request| request.path == "/token").count();
     json!({
         "access_token": format!("exchanged-{number}"), "token_type": "Bearer", "expires_in": 3600,
-        "issued_token_type": asked.form.get("requested_token_type"),
+        "issued_token_type": request.form.get("requested_token_type"),
     })
 }
 

@@ -35,7 +35,7 @@ async fn every_request_of_a_user_is_counted_and_no_one_elses() {
     let api: Api<ConfigMap> = Api::namespaced(worker.client(), test.name());
 
     api.create(&PostParams::default(), &config_map("one")).await.unwrap();
-    test.create_object(&config_map("somebody-elses")).await;
+    test.create_object(&config_map("of-another-user")).await;
     api.list(&ListParams::default()).await.unwrap();
     api.patch("one", &PatchParams::default(), &Patch::Merge(json!({"data": {"a": "b"}}))).await.unwrap();
 
@@ -85,6 +85,6 @@ async fn a_user_may_do_only_what_it_was_granted() {
     test.grant_everywhere(&reader, vec![rule(&[""], &["configmaps"], &["list"])]).await;
     let api: Api<ConfigMap> = Api::namespaced(reader.client(), test.name());
     api.list(&ListParams::default()).await.unwrap();
-    let refused = api.create(&PostParams::default(), &config_map("one")).await.unwrap_err();
-    assert!(refused.to_string().contains("cannot create resource \"configmaps\""), "{refused}");
+    let error = api.create(&PostParams::default(), &config_map("one")).await.unwrap_err();
+    assert!(error.to_string().contains("cannot create resource \"configmaps\""), "{error}");
 }

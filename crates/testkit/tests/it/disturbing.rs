@@ -53,12 +53,12 @@ async fn drop_watches_and_delay(plane: &ControlPlane, test: &skep_testkit::Names
     plane.api_link().delay(Duration::from_millis(200));
     let start = Instant::now();
     api.list(&ListParams::default()).await.unwrap();
-    assert!(start.elapsed() >= Duration::from_millis(400), "held back on the way there and on the way back");
+    assert!(start.elapsed() >= Duration::from_millis(400), "delayed in both directions");
     plane.api_link().delay(Duration::ZERO);
 
     plane.api_link().cut();
     api.list(&ListParams::default()).await.expect_err("the link is cut");
-    plane.api_link().mend();
+    plane.api_link().restore();
     api.list(&ListParams::default()).await.unwrap();
 
     plane.etcd_link().delay(Duration::from_millis(100));

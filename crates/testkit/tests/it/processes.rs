@@ -26,7 +26,7 @@ fn scratch(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_dropped_process_is_gone() {
+fn a_dropped_process_has_ended() {
     let folder = scratch("dropped");
     let process = Process::start(Path::new("sleep"), ["300"], &folder).unwrap();
     let pid = process.pid();
@@ -46,7 +46,7 @@ fn a_process_that_exits_is_reported_with_its_output() {
     fs::remove_dir_all(folder).unwrap();
 }
 
-/// The body of [`a_killed_test_leaves_nothing_running`], run in a process of its own.
+/// The body of [`a_killed_test_leaves_nothing_running`], run in its own process.
 #[test]
 #[ignore = "run by a_killed_test_leaves_nothing_running"]
 fn start_a_process_and_hang() {

@@ -1,4 +1,4 @@
-//! What a caller sees of lists.
+//! Lists, filtered for the caller.
 
 use std::{
     borrow::Cow,
@@ -12,62 +12,62 @@ use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
 use skep_mcp::{Envelope, Item, List, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
-use super::{Authority, Policies, Question, pdp::DecisionPoint, principal};
+use super::{Authority, AuthorizationRequest, Policies, pdp::DecisionPoint, principal};
 use crate::{identity::Identity, limits, message::MessageFilter};
 
 /// The tools whose hints are remembered. A server with more loses the hints of some.
 const REMEMBERED_TOOLS: usize = 10_000;
 
-/// Leaves out of lists what the caller may not use.
+/// Removes from lists what the caller may not use.
 pub(super) struct Lists {
     policies: Arc<Policies>,
     identity: Option<Arc<Identity>>,
     /// What the policy decision point decided about the items of the current message.
-    asked: Mutex<Verdicts>,
+    verdicts: Mutex<Verdicts>,
 }
 
 /// Which items may be used, by what would be done with them and by their place in the list. What is not here may not.
 type Verdicts = HashSet<(Action, usize)>;
 
 /// What decides about the items of one list.
-enum Judge<'a> {
+enum Decider<'a> {
     Cedar(Subject<'a>),
-    Asked(MutexGuard<'a, Verdicts>),
+    Pdp(MutexGuard<'a, Verdicts>),
 }
 
-impl Judge<'_> {
-    fn may(&self, action: Action, place: usize, resource: &Resource<'_>) -> bool {
+impl Decider<'_> {
+    fn allows(&self, action: Action, place: usize, resource: &Resource<'_>) -> bool {
         match self {
-            Self::Cedar(subject) => subject.may(action, resource, None) == Decision::Allow,
-            Self::Asked(verdicts) => verdicts.contains(&(action, place)),
+            Self::Cedar(subject) => subject.decide(action, resource, None) == Decision::Allow,
+            Self::Pdp(verdicts) => verdicts.contains(&(action, place)),
         }
     }
 }
 
 impl MessageFilter for Lists {
     /// A policy decision point is queried about each item in the message.
-    fn asks<'a>(&'a self, _: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
+    fn prepare<'a>(&'a self, _: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
         let Authority::Pdp(point) = &self.policies.authority else { return None };
         // Decisions about the previous message do not apply to this one.
         self.verdicts().clear();
         let identity = self.identity.as_deref()?;
-        let mut questions = Vec::new();
+        let mut requests = Vec::new();
         // A malformed message is rejected when it is filtered.
-        for list in List::found_in(envelope).unwrap_or_default() {
+        for list in List::lists_in(envelope).unwrap_or_default() {
             let Some(action) = action(list) else { continue };
             let mut place = 0;
             let every = filtered_in(envelope, list, |item| {
-                questions.push(((action, place), item.name().into_owned(), hints(item)));
+                requests.push(((action, place), item.name().into_owned(), hints(item)));
                 place += 1;
                 Verdict::Keep
             });
             every.ok()?;
         }
-        if questions.is_empty() {
+        if requests.is_empty() {
             return None;
         }
         let decided = async move {
-            let verdicts = verdicts(point, identity, questions).await;
+            let verdicts = verdicts(point, identity, requests).await;
             *self.verdicts() = verdicts;
         };
         Some(decided.boxed())
@@ -76,7 +76,7 @@ impl MessageFilter for Lists {
     /// Every response: a server may send a list that was not requested.
     fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
         let mut seen = Cow::Borrowed(message);
-        for list in List::found_in(envelope).map_err(|_| Rejection::Internal)? {
+        for list in List::lists_in(envelope).map_err(|_| Rejection::Internal)? {
             let Some(action) = action(list) else { continue };
             let next = match &seen {
                 Cow::Borrowed(_) => self.list(envelope, list, action)?,
@@ -93,11 +93,11 @@ impl MessageFilter for Lists {
 
 impl Lists {
     pub(super) fn new(policies: Arc<Policies>, identity: Option<Arc<Identity>>) -> Self {
-        Self { policies, identity, asked: Mutex::default() }
+        Self { policies, identity, verdicts: Mutex::default() }
     }
 
     fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
+        self.verdicts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn list<'a>(
@@ -108,9 +108,9 @@ impl Lists {
     ) -> Result<Cow<'a, [u8]>, Rejection> {
         let Some(identity) = &self.identity else { return Err(Rejection::Denied) };
         let principal = principal(identity);
-        let judge = match &self.policies.authority {
-            Authority::Cedar(authorizer) => Judge::Cedar(authorizer.subject(&principal)),
-            Authority::Pdp(_) => Judge::Asked(self.verdicts()),
+        let decider = match &self.policies.authority {
+            Authority::Cedar(authorizer) => Decider::Cedar(authorizer.subject(&principal)),
+            Authority::Pdp(_) => Decider::Pdp(self.verdicts()),
         };
         let mut remembered = HashMap::new();
         let mut place = 0;
@@ -118,12 +118,12 @@ impl Lists {
             let name = item.name();
             let hints = hints(item);
             let resource = Resource { hints, ..Resource::new(&name) };
-            let may = judge.may(action, place, &resource);
+            let allowed = decider.allows(action, place, &resource);
             place += 1;
             if list == List::Tools && remembered.len() < REMEMBERED_TOOLS {
                 remembered.insert(name.clone().into_owned(), hints);
             }
-            if may { Verdict::Keep } else { Verdict::Drop }
+            if allowed { Verdict::Keep } else { Verdict::Drop }
         });
         let seen = seen.map_err(|_| Rejection::Internal)?;
         if list == List::Tools {
@@ -141,25 +141,29 @@ impl Lists {
 async fn verdicts(
     point: &DecisionPoint,
     identity: &Identity,
-    questions: Vec<((Action, usize), String, Hints)>,
+    requests: Vec<((Action, usize), String, Hints)>,
 ) -> Verdicts {
-    let count = questions.len();
+    let count = requests.len();
     let deadline = tokio::time::Instant::now() + limits::DECISIONS_TIME;
-    let questions = questions.into_iter().take(limits::DECISIONS);
-    let answers = stream::iter(questions).map(|(item, target, hints)| async move {
-        let question = Question { identity, action: item.0, target: &target, hints, arguments: None };
-        (item, point.allows(&question).await)
+    let requests = requests.into_iter().take(limits::DECISIONS);
+    let answers = stream::iter(requests).map(|(item, target, hints)| async move {
+        let request =
+            AuthorizationRequest { identity, action: item.0, target: &target, hints, arguments: None };
+        (item, point.allows(&request).await)
     });
     let mut answers = std::pin::pin!(answers.buffer_unordered(limits::DECISIONS_AT_ONCE));
     let (mut allowed, mut decided) = (Verdicts::new(), 0);
-    while let Ok(Some((item, may))) = tokio::time::timeout_at(deadline, answers.next()).await {
+    while let Ok(Some((item, is_allowed))) = tokio::time::timeout_at(deadline, answers.next()).await {
         decided += 1;
-        if may {
+        if is_allowed {
             allowed.insert(item);
         }
     }
     if decided < count {
-        warn!(decided, count, "not all items of a list are decided: the others are left out");
+        warn!(
+            decided,
+            count, "timeout or limit of the policy decision point: undecided items are removed from the list"
+        );
     }
     allowed
 }

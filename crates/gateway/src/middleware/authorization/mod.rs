@@ -1,4 +1,4 @@
-//! What a caller may do. Once there are policies, what none of them permits is refused.
+//! Authorization of requests. Where there are policies, a request that none of them permits is denied.
 
 mod lists;
 mod pdp;
@@ -37,14 +37,14 @@ struct Policies {
 
 /// What decides.
 enum Authority {
-    /// Policies, right here.
+    /// Policies, evaluated in this process.
     Cedar(Box<Authorizer>),
     /// A service, queried each time.
     Pdp(Box<DecisionPoint>),
 }
 
 /// A request as policies see it: principal, action, resource and arguments.
-struct Question<'a> {
+struct AuthorizationRequest<'a> {
     identity: &'a Identity,
     action: Action,
     target: &'a str,
@@ -77,42 +77,51 @@ impl Authorization {
     }
 
     pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
-        let Some(question) = self.question(exchange)? else { return Ok(()) };
+        let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
         let allowed = match &self.0.authority {
-            Authority::Cedar(authorizer) => match decision(authorizer, &question) {
+            Authority::Cedar(authorizer) => match decision(authorizer, &request) {
                 Decision::Allow => true,
                 Decision::Deny(denial) => {
-                    info!(action = question.action.as_str(), %denial, "denied");
+                    info!(action = request.action.as_str(), %denial, "request denied");
                     false
                 }
             },
-            Authority::Pdp(point) => Box::pin(point.allows(&question)).await,
+            Authority::Pdp(point) => Box::pin(point.allows(&request)).await,
         };
         if allowed { Ok(()) } else { Err(exchange.reject(&Rejection::Denied)) }
     }
 
-    /// What is to be decided about a request, if anything is.
-    fn question<'a>(&self, exchange: &'a Exchange) -> Result<Option<Question<'a>>, ErrorResponse> {
-        let Some(call) = &exchange.call else { return Ok(None) };
+    /// The request to authorize, if policies apply to it.
+    fn authorization_request<'a>(
+        &self,
+        exchange: &'a Exchange,
+    ) -> Result<Option<AuthorizationRequest<'a>>, ErrorResponse> {
+        let Some(message) = &exchange.message else { return Ok(None) };
         // A response to the server requests nothing of it.
-        if call.method.is_none() {
+        if message.method.is_none() {
             return Ok(None);
         }
-        let action = match treatment(&call.method_name) {
+        let action = match treatment(&message.method_name) {
             Treatment::Always | Treatment::FilterList(_) => return Ok(None),
             Treatment::Check(action) => action,
             Treatment::Deny => return Err(exchange.reject(&Rejection::Denied)),
         };
-        let (Some(target), Some(identity)) = (&call.target, &exchange.identity) else {
+        let (Some(target), Some(identity)) = (&message.target, &exchange.identity) else {
             return Err(exchange.reject(&Rejection::Denied));
         };
-        let arguments = call.envelope().and_then(|envelope| {
-            let arguments = envelope.arguments_to_judge();
+        let arguments = message.envelope().and_then(|envelope| {
+            let arguments = envelope.unambiguous_arguments();
             arguments.map_err(Rejection::Message)
         });
         let arguments = arguments.map_err(|rejection| exchange.reject(&rejection))?;
         let hints = self.0.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
-        Ok(Some(Question { identity, action, target, hints: hints.unwrap_or_default(), arguments }))
+        Ok(Some(AuthorizationRequest {
+            identity,
+            action,
+            target,
+            hints: hints.unwrap_or_default(),
+            arguments,
+        }))
     }
 
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
@@ -121,7 +130,7 @@ impl Authorization {
     }
 }
 
-impl Question<'_> {
+impl AuthorizationRequest<'_> {
     fn principal(&self) -> Principal<'_> {
         principal(self.identity)
     }
@@ -135,8 +144,8 @@ impl Question<'_> {
     }
 }
 
-fn decision(authorizer: &Authorizer, question: &Question<'_>) -> Decision {
-    authorizer.decide(&question.principal(), question.action, &question.resource(), question.arguments())
+fn decision(authorizer: &Authorizer, request: &AuthorizationRequest<'_>) -> Decision {
+    authorizer.decide(&request.principal(), request.action, &request.resource(), request.arguments())
 }
 
 fn principal(identity: &Identity) -> Principal<'_> {

@@ -7,13 +7,13 @@ use http::{HeaderMap, StatusCode};
 use skep_authz::Pdp;
 use tracing::{info, warn};
 
-use super::Question;
+use super::AuthorizationRequest;
 use crate::{
     limits,
     outbound::{self, Service, ServiceError, Trust},
 };
 
-/// A policy decision point. What it does not allow is denied, also when it is unavailable.
+/// A policy decision point. A request that it does not allow is denied, also when it is unavailable.
 pub(super) struct DecisionPoint {
     settings: Pdp,
     server: String,
@@ -35,34 +35,34 @@ impl DecisionPoint {
     }
 
     /// Whether it allows the request. An unknown caller is allowed nothing.
-    pub(super) async fn allows(&self, question: &Question<'_>) -> bool {
-        let principal = question.principal();
+    pub(super) async fn allows(&self, request: &AuthorizationRequest<'_>) -> bool {
+        let principal = request.principal();
         if principal.subject.is_empty() {
             return false;
         }
-        let asked = self.settings.question(
+        let body = self.settings.request(
             &self.server,
             &principal,
-            question.action,
-            &question.resource(),
-            question.arguments(),
+            request.action,
+            &request.resource(),
+            request.arguments(),
         );
-        let action = question.action.as_str();
-        match self.service.ask(HeaderMap::new(), Bytes::from(asked.to_string())).await {
+        let action = request.action.as_str();
+        match self.service.post(HeaderMap::new(), Bytes::from(body.to_string())).await {
             Ok((StatusCode::OK, answer)) => {
                 let allowed = Pdp::allows(&answer);
                 if !allowed {
-                    info!(action, "denied by the policy decision point");
+                    info!(action, "request denied by the policy decision point");
                 }
                 allowed
             }
-            Ok((status, _)) => self.failed(action, &ServiceError::Status(status)),
-            Err(error) => self.failed(action, &error),
+            Ok((status, _)) => self.deny(action, &ServiceError::Status(status)),
+            Err(error) => self.deny(action, &error),
         }
     }
 
-    fn failed(&self, action: &str, error: &ServiceError) -> bool {
-        warn!(action, %error, "denied: the policy decision point is of no use");
+    fn deny(&self, action: &str, error: &ServiceError) -> bool {
+        warn!(action, %error, "request denied: the policy decision point returned no decision");
         false
     }
 }

@@ -1,7 +1,7 @@
-//! Signatures of AWS in place of the caller's token.
+//! Requests that are signed for AWS, in place of the caller's token.
 //!
-//! The token becomes credentials of a role, which its claims choose; with these the request is signed, as it will be
-//! sent.
+//! The token is exchanged for credentials of a role, which its claims select; with these the request is signed, as it
+//! will be sent.
 
 mod roles;
 
@@ -28,10 +28,10 @@ use roles::Roles;
 
 const SERVICE: &str = "aws-mcp";
 const SESSION_NAME_CLAIM: &str = "sub";
-/// How long credentials may be good for, in seconds, and how long they are.
+/// How long credentials may be valid, in seconds, and how long they are by default.
 const SECONDS: std::ops::RangeInclusive<u32> = 900..=43_200;
-const USUAL_SECONDS: u32 = 3_600;
-/// When a caller should come back, in seconds.
+const DEFAULT_SECONDS: u32 = 3_600;
+/// When a caller should retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 
 /// Signs requests.
@@ -43,21 +43,21 @@ pub(crate) struct AwsSts {
     target: Target,
 }
 
-/// Why a request is not signed.
+/// Why a request cannot be signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unsigned {
+enum SigningError {
     /// The caller is unknown, or has no token.
     NoToken,
-    /// What should name the session of AWS does not.
+    /// The claim with the name of the AWS session is missing or invalid.
     NoSessionName,
-    /// AWS does not take the token.
-    Refused,
+    /// AWS rejects the token.
+    Rejected,
     /// AWS is unavailable.
     Unavailable,
-    /// No role is for this caller.
+    /// No role is mapped to this caller.
     NoRole,
     TooLarge,
-    CannotSign,
+    Signature,
 }
 
 impl AwsSts {
@@ -75,10 +75,10 @@ impl AwsSts {
         if parameters.target_url != remote_url || remote_url.is_empty() {
             return Err(wrong(&"target_url: it must be remote_url: only what is sent there is signed"));
         }
-        Self::asking(parameters, transport, |seconds| Sts::new(region, seconds))
+        Self::with_sts(parameters, transport, |seconds| Sts::new(region, seconds))
     }
 
-    fn asking(
+    fn with_sts(
         parameters: &AwsStsParameters,
         transport: Transport,
         sts: impl FnOnce(u32) -> Result<Sts, skep_auth::SetupError>,
@@ -87,7 +87,7 @@ impl AwsSts {
         if !config.subject_provider_name.is_empty() {
             return Err(unsupported_auth_server("awssts: subject_provider_name"));
         }
-        let seconds = if config.session_duration == 0 { USUAL_SECONDS } else { config.session_duration };
+        let seconds = if config.session_duration == 0 { DEFAULT_SECONDS } else { config.session_duration };
         if !SECONDS.contains(&seconds) {
             return Err(wrong(&format!("session_duration: {seconds} is not from 900 to 43200")));
         }
@@ -104,34 +104,40 @@ impl AwsSts {
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let identity = exchange.identity.clone();
-        let asked = (&exchange.method, &exchange.path);
-        let signed = self.signed(identity.as_deref(), asked, &mut exchange.headers, &exchange.body).await;
-        signed.map_err(|unsigned| Box::new(refused(unsigned)))
+        let requested = (&exchange.method, &exchange.path);
+        let signed = self.sign(identity.as_deref(), requested, &mut exchange.headers, &exchange.body).await;
+        signed.map_err(|error| Box::new(rejected(error)))
     }
 
-    async fn signed(
+    async fn sign(
         &self,
         identity: Option<&Identity>,
         (method, path): (&Method, &PathAndQuery),
         headers: &mut HeaderMap,
         body: &[u8],
-    ) -> Result<(), Unsigned> {
-        let (Some(identity), Ok(token)) = (identity, bearer(headers)) else { return Err(Unsigned::NoToken) };
+    ) -> Result<(), SigningError> {
+        let (Some(identity), Ok(token)) = (identity, bearer(headers)) else {
+            return Err(SigningError::NoToken);
+        };
         if body.len() > limits::SIGNED_BODY {
-            return Err(Unsigned::TooLarge);
+            return Err(SigningError::TooLarge);
         }
-        let role = self.roles.of(&identity.claims).ok_or(Unsigned::NoRole)?;
+        let role = self.roles.of(&identity.claims).ok_or(SigningError::NoRole)?;
         let session = identity.claims.get(&self.session_name_claim).and_then(Value::as_str);
-        let session = session.filter(|name| is_session_name(name)).ok_or(Unsigned::NoSessionName)?;
+        let session = session.filter(|name| is_session_name(name)).ok_or(SigningError::NoSessionName)?;
         let credentials = self.sts.credentials(role, session, token).await.map_err(|error| {
-            warn!(%error, role, "there are no credentials of AWS");
-            if matches!(error, StsError::Refused(_)) { Unsigned::Refused } else { Unsigned::Unavailable }
+            warn!(%error, role, "no credentials from AWS STS");
+            if matches!(error, StsError::Rejected(_)) {
+                SigningError::Rejected
+            } else {
+                SigningError::Unavailable
+            }
         })?;
         // The address that it is sent to, which for a remote server is not the requested one.
-        let uri = self.target.uri(method, path, None).ok_or(Unsigned::CannotSign)?;
+        let uri = self.target.uri(method, path, None).ok_or(SigningError::Signature)?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let signed = self.signer.sign(&credentials, &time, (method, &uri), headers, body);
-        signed.map_err(|_| Unsigned::CannotSign)
+        signed.map_err(|_| SigningError::Signature)
     }
 }
 
@@ -139,25 +145,27 @@ fn wrong(error: &dyn std::fmt::Display) -> ConfigError {
     ConfigError::new(format!("awssts: {error}"))
 }
 
-/// What AWS takes for the name of a session.
+/// Whether AWS accepts a name for a session.
 fn is_session_name(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_+=,.@-".contains(&byte);
     (2..=64).contains(&name.len()) && name.bytes().all(fits)
 }
 
-fn refused(unsigned: Unsigned) -> Response<Body> {
-    info!(?unsigned, "a request is not signed for AWS");
-    let (status, words) = match unsigned {
-        Unsigned::NoToken => (StatusCode::UNAUTHORIZED, "a token is needed\n"),
-        Unsigned::NoSessionName => (StatusCode::UNAUTHORIZED, "the token does not name a session of AWS\n"),
-        Unsigned::Refused => (StatusCode::UNAUTHORIZED, "AWS does not take the token\n"),
-        Unsigned::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "AWS cannot be asked at the moment\n"),
-        Unsigned::NoRole => (StatusCode::FORBIDDEN, "there is no role of AWS for this caller\n"),
-        Unsigned::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be signed\n"),
-        Unsigned::CannotSign => (StatusCode::INTERNAL_SERVER_ERROR, "the request cannot be signed\n"),
+fn rejected(error: SigningError) -> Response<Body> {
+    info!(?error, "request not signed for AWS");
+    let (status, message) = match error {
+        SigningError::NoToken => (StatusCode::UNAUTHORIZED, "a token is required\n"),
+        SigningError::NoSessionName => {
+            (StatusCode::UNAUTHORIZED, "the token has no valid claim for the name of the AWS session\n")
+        }
+        SigningError::Rejected => (StatusCode::UNAUTHORIZED, "AWS rejected the token\n"),
+        SigningError::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "AWS STS is unavailable\n"),
+        SigningError::NoRole => (StatusCode::FORBIDDEN, "no AWS role is mapped to this caller\n"),
+        SigningError::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large to be signed\n"),
+        SigningError::Signature => (StatusCode::INTERNAL_SERVER_ERROR, "the request cannot be signed\n"),
     };
-    let mut answer = response::text(status, words);
-    if unsigned == Unsigned::Unavailable {
+    let mut answer = response::text(status, message);
+    if error == SigningError::Unavailable {
         answer.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
     }
     answer

@@ -1,4 +1,4 @@
-//! Which role of AWS a caller gets.
+//! The AWS role of a caller.
 
 use serde_json::{Map, Value};
 use skep_authz::Matcher;
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_number_wins_then_the_first_in_the_list_and_at_last_the_fallback() {
+    fn mappings_apply_by_priority_then_by_position_and_the_fallback_last() {
         let roles = roles(json!({"fallback_role_arn": arn("fallback"), "role_mappings": [
             {"claim": "staff", "role_arn": arn("staff")},
             {"claim": "dev", "role_arn": arn("dev"), "priority": 5},
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_fallback_some_have_no_role_and_the_claim_may_be_another() {
+    fn without_a_fallback_a_caller_may_have_no_role() {
         let mapping = json!([{"claim": "admin", "role_arn": arn("admin")}]);
         let roles = roles(json!({"role_claim": "roles", "role_mappings": mapping})).unwrap();
         assert_eq!(roles.of(json!({"groups": ["admin"]}).as_object().unwrap()), None);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_mapping_is_told_with_its_place() {
+    fn an_invalid_mapping_is_an_error_that_names_its_position() {
         let mapped = |mapping: Value| json!({"role_mappings": [mapping]});
         for (config, message) in [
             (json!({}), "set fallback_role_arn or role_mappings"),

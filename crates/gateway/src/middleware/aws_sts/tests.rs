@@ -1,4 +1,4 @@
-//! Signing for AWS, with a service that stands in for the one that gives credentials.
+//! Signing for AWS, with a fake of its security token service.
 
 use std::{
     collections::HashMap,
@@ -19,12 +19,12 @@ use super::*;
 
 type Form = HashMap<String, String>;
 
-/// Stands in for AWS: gives every caller the same credentials, or answers with a status.
+/// A fake of AWS: returns the same credentials to every caller, or responds with a status.
 async fn fake_sts(status: u16) -> (String, Arc<Mutex<Vec<Form>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
-    let got: Arc<Mutex<Vec<Form>>> = Arc::default();
-    let memory = got.clone();
+    let requests: Arc<Mutex<Vec<Form>>> = Arc::default();
+    let memory = requests.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let memory = memory.clone();
@@ -44,7 +44,7 @@ async fn fake_sts(status: u16) -> (String, Arc<Mutex<Vec<Form>>>) {
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     });
-    (address, got)
+    (address, requests)
 }
 
 fn middleware(endpoint: &str, changes: Value) -> AwsSts {
@@ -55,7 +55,7 @@ fn middleware(endpoint: &str, changes: Value) -> AwsSts {
     config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     let parameters = json!({"aws_sts_config": config, "target_url": "https://mcp.aws.example/v1/mcp?a=1"});
     let parameters: AwsStsParameters = serde_json::from_value(parameters).unwrap();
-    AwsSts::asking(&parameters, Transport::StreamableHttp, |seconds| Sts::at(endpoint, seconds)).unwrap()
+    AwsSts::with_sts(&parameters, Transport::StreamableHttp, |seconds| Sts::at(endpoint, seconds)).unwrap()
 }
 
 fn identity(claims: Value) -> Identity {
@@ -70,18 +70,18 @@ fn token() -> HeaderMap {
     headers
 }
 
-async fn signed(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), Unsigned> {
+async fn sign(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Result<(), SigningError> {
     let path = PathAndQuery::from_static("/mcp?b=2");
-    middleware.signed(Some(&identity(claims)), (&Method::POST, &path), headers, b"{}").await
+    middleware.sign(Some(&identity(claims)), (&Method::POST, &path), headers, b"{}").await
 }
 
 #[tokio::test]
-async fn the_request_is_signed_as_it_is_sent_and_the_token_stays_here() {
-    let (endpoint, got) = fake_sts(200).await;
+async fn a_request_is_signed_as_it_is_sent_and_its_token_is_removed() {
+    let (endpoint, requests) = fake_sts(200).await;
     let middleware = middleware(&endpoint, json!({"session_duration": 900}));
     for _ in 0..2 {
         let mut headers = token();
-        signed(&middleware, json!({"sub": "alice@example", "groups": ["dev"]}), &mut headers).await.unwrap();
+        sign(&middleware, json!({"sub": "alice@example", "groups": ["dev"]}), &mut headers).await.unwrap();
         let time = headers["x-amz-date"].to_str().unwrap().to_owned();
         let mut expected = HeaderMap::new();
         let credentials = Credentials {
@@ -96,42 +96,44 @@ async fn the_request_is_signed_as_it_is_sent_and_the_token_stays_here() {
         assert_eq!(headers, expected);
         assert_eq!(headers["x-amz-security-token"], "t");
     }
-    let got = got.lock().unwrap();
-    assert_eq!(got.len(), 1, "credentials are used again");
-    let asked = ["RoleArn", "RoleSessionName", "WebIdentityToken", "DurationSeconds"]
-        .map(|name| got[0][name].as_str());
-    assert_eq!(asked, ["arn:aws:iam::123456789012:role/dev", "alice@example", "a.token", "900"]);
+    let requests = requests.lock().unwrap();
+    assert_eq!(requests.len(), 1, "credentials are cached");
+    let form = ["RoleArn", "RoleSessionName", "WebIdentityToken", "DurationSeconds"]
+        .map(|name| requests[0][name].as_str());
+    assert_eq!(form, ["arn:aws:iam::123456789012:role/dev", "alice@example", "a.token", "900"]);
 }
 
 #[tokio::test]
-async fn whoever_cannot_be_signed_for_is_told_why_and_aws_is_not_asked() {
-    let (endpoint, got) = fake_sts(200).await;
+async fn a_request_that_cannot_be_signed_is_rejected_with_a_reason_and_not_sent_to_aws() {
+    let (endpoint, requests) = fake_sts(200).await;
     let middleware = middleware(&endpoint, json!({"session_name_claim": "email"}));
     let good = json!({"email": "a@b", "groups": ["dev"]});
     let mut none = HeaderMap::new();
-    assert_eq!(signed(&middleware, good, &mut none).await, Err(Unsigned::NoToken));
+    assert_eq!(sign(&middleware, good, &mut none).await, Err(SigningError::NoToken));
     for (claims, expected) in [
-        (json!({"email": "a@b", "groups": ["other"]}), Unsigned::NoRole),
-        (json!({"groups": ["dev"]}), Unsigned::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a"}), Unsigned::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a b"}), Unsigned::NoSessionName),
-        (json!({"groups": ["dev"], "email": "a".repeat(65)}), Unsigned::NoSessionName),
+        (json!({"email": "a@b", "groups": ["other"]}), SigningError::NoRole),
+        (json!({"groups": ["dev"]}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a"}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a b"}), SigningError::NoSessionName),
+        (json!({"groups": ["dev"], "email": "a".repeat(65)}), SigningError::NoSessionName),
     ] {
-        assert_eq!(signed(&middleware, claims.clone(), &mut token()).await, Err(expected), "{claims}");
+        assert_eq!(sign(&middleware, claims.clone(), &mut token()).await, Err(expected), "{claims}");
     }
     let path = PathAndQuery::from_static("/");
-    let nobody = middleware.signed(None, (&Method::GET, &path), &mut token(), b"").await;
-    assert_eq!(nobody, Err(Unsigned::NoToken));
-    assert!(got.lock().unwrap().is_empty());
+    let anonymous = middleware.sign(None, (&Method::GET, &path), &mut token(), b"").await;
+    assert_eq!(anonymous, Err(SigningError::NoToken));
+    assert!(requests.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn aws_that_says_no_is_told_from_aws_that_is_down() {
+async fn a_token_that_aws_rejects_differs_from_an_unavailable_aws() {
     let claims = json!({"sub": "alice", "groups": ["dev"]});
-    for (status, expected, code) in [(403, Unsigned::Refused, 401), (500, Unsigned::Unavailable, 503)] {
+    for (status, expected, code) in
+        [(403, SigningError::Rejected, 401), (500, SigningError::Unavailable, 503)]
+    {
         let (endpoint, _) = fake_sts(status).await;
-        let unsigned = signed(&middleware(&endpoint, json!({})), claims.clone(), &mut token()).await;
-        assert_eq!(unsigned, Err(expected));
-        assert_eq!(refused(expected).status(), code);
+        let error = sign(&middleware(&endpoint, json!({})), claims.clone(), &mut token()).await;
+        assert_eq!(error, Err(expected));
+        assert_eq!(rejected(expected).status(), code);
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct Memory(Mutex<HashMap<String, Bucket>>);
 struct Bucket {
     tokens: f64,
     filled: Instant,
-    /// When nothing of its past matters any more.
+    /// When it is full again, and can be dropped.
     full: Instant,
 }
 
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_that_is_empty_fills_bit_by_bit() {
+    fn an_empty_bucket_refills_gradually() {
         let memory = Memory::default();
         let start = Instant::now();
         let take = |after: u64| {

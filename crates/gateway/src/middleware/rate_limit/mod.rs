@@ -95,7 +95,8 @@ impl RateLimit {
     }
 
     pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
-        let Some(call) = exchange.call.as_ref().filter(|call| call.method == Some(Method::ToolsCall)) else {
+        let Some(call) = exchange.message.as_ref().filter(|call| call.method == Some(Method::ToolsCall))
+        else {
             return Ok(());
         };
         let user = exchange.identity.as_ref().map(|identity| identity.subject.as_str());
@@ -107,10 +108,10 @@ impl RateLimit {
         // In a box, so that requests without limits do not carry its size around.
         let taken = Box::pin(self.take(&applying)).await;
         if let Some(metrics) = &exchange.metrics {
-            metrics.rate_limited(&self.about, &applying.ended(&taken), start.elapsed());
+            metrics.rate_limited(&self.about, &applying.result(&taken), start.elapsed());
         }
         match taken {
-            // Limits protect from too much; without Redis, too much is better than nothing.
+            // Without Redis, requests are allowed: an unlimited service is better than none.
             Ok(None) | Err(RedisUnavailable(_)) => Ok(()),
             Ok(Some(empty)) => {
                 let retry_after_seconds =
@@ -138,7 +139,7 @@ impl RateLimit {
 
 impl Applying {
     /// The result of the check, for metrics.
-    fn ended(&self, taken: &Result<Option<usize>, RedisUnavailable>) -> Checked<'_> {
+    fn result(&self, taken: &Result<Option<usize>, RedisUnavailable>) -> Checked<'_> {
         match taken {
             Ok(None) => Checked::Decided(Decision::Allowed, &self.scopes),
             Ok(Some(empty)) => {
@@ -164,7 +165,7 @@ impl Buckets {
         for ToolRateLimit { name, shared, per_user } in &config.tools {
             let field = format!("tools[{name:?}].");
             if tools.insert(name.clone(), limits(&field, shared, per_user)?).is_some() {
-                return Err(wrong(&format!("tools: {name:?} is there twice")));
+                return Err(wrong(&format!("tools: {name:?} is duplicated")));
             }
         }
         if !all.limits_any() && !tools.values().any(Limits::limits_any) {
@@ -176,12 +177,12 @@ impl Buckets {
         Ok(Self { prefix: format!("thv:rl:{{{namespace}:{server}}}:"), all, tools })
     }
 
-    /// The buckets of a call. An anonymous caller has none of its own.
+    /// The buckets of a call. An anonymous caller has none for itself.
     fn of(&self, tool: Option<&str>, user: Option<&str>) -> Applying {
         let user = user.filter(|user| !user.is_empty()).map(last);
         let named = tool.and_then(|tool| Some((part(tool), self.tools.get(tool)?)));
         let prefix = &self.prefix;
-        let found = [
+        let buckets = [
             self.all.shared.map(|limit| (Scope::Shared, format!("{prefix}shared"), limit)),
             named.as_ref().and_then(|(tool, limits)| {
                 limits.shared.map(|limit| (Scope::SharedTool, format!("{prefix}shared:tool:{tool}"), limit))
@@ -196,7 +197,7 @@ impl Buckets {
             }),
         ];
         let mut applying = Applying::default();
-        for (scope, key, limit) in found.into_iter().flatten() {
+        for (scope, key, limit) in buckets.into_iter().flatten() {
             applying.scopes.push(scope);
             applying.keys.push(key);
             applying.limits.push(limit);
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn one_may_come_back_when_there_is_a_token_again() {
+    fn retry_after_is_the_time_until_the_next_token() {
         let after = |tokens, period| Limit { tokens, period }.retry_after_seconds();
         assert_eq!(after(10, Duration::from_secs(60)), 6);
         assert_eq!(after(7, Duration::from_secs(60)), 9);

@@ -1,6 +1,6 @@
 //! The collector: where traces and metrics are sent.
 //!
-//! One that is away or slow costs what would have been sent, and one line in the log.
+//! While it is unavailable or slow, telemetry is dropped, and one line is logged.
 
 use std::{
     fmt,
@@ -27,7 +27,7 @@ use crate::{
 /// How many connections are kept: one for traces, one for metrics.
 const IDLE_CONNECTIONS: usize = 2;
 
-/// Sends to a collector. The exporters call it from threads of their own; the requests run beside all others.
+/// Sends to a collector. The exporters call it from their own threads; the requests run on the proxy's runtime.
 #[derive(Clone)]
 pub(super) struct Collector {
     pool: Pool,
@@ -63,15 +63,15 @@ impl Collector {
         let answer = tokio::time::timeout(limits::COLLECTOR_TIME, async {
             let (parts, body) = self.pool.request(request).await?.into_parts();
             // The body is ignored, but the connection can be used again once it was read.
-            let body = body::read(body, limits::COLLECTOR_ANSWER).await.unwrap_or_default();
+            let body = body::read(body, limits::COLLECTOR_RESPONSE).await.unwrap_or_default();
             Ok::<_, HttpError>(Response::from_parts(parts, body))
         });
         let answer = answer.await.unwrap_or_else(|elapsed| Err(elapsed.into()));
-        self.told(&answer);
+        self.log_change(&answer);
         answer
     }
 
-    fn told(&self, answer: &Result<Response<Bytes>, HttpError>) {
+    fn log_change(&self, answer: &Result<Response<Bytes>, HttpError>) {
         let fault = match answer {
             Ok(response) if response.status().is_success() => None,
             Ok(response) => Some(response.status().to_string()),
@@ -79,10 +79,13 @@ impl Collector {
         };
         match fault {
             Some(error) if !self.failing.swap(true, Ordering::Relaxed) => {
-                warn!(error, "the collector does not take traces and metrics: they are lost until it does");
+                warn!(
+                    error,
+                    "failed to send traces and metrics to the collector; dropping them until it is available"
+                );
             }
             None if self.failing.swap(false, Ordering::Relaxed) => {
-                info!("the collector takes traces and metrics again");
+                info!("the collector is available again");
             }
             _ => {}
         }

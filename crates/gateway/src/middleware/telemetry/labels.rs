@@ -11,7 +11,7 @@ use super::{
     outcome::Failure,
 };
 use crate::{
-    message::{Call, Exchange},
+    message::{Exchange, ParsedMessage},
     truncate::truncate,
 };
 
@@ -27,19 +27,19 @@ pub(super) struct Subject {
 
 impl Subject {
     pub(super) fn of(exchange: &Exchange) -> Self {
-        let call = exchange.call.as_ref().filter(|call| call.method.is_some());
+        let message = exchange.message.as_ref().filter(|message| message.method.is_some());
         Self {
             method: http_method(&exchange.method),
-            mcp_method: call.map(|call| call.method.and_then(McpMethod::name).unwrap_or(OTHER)),
-            target: call.and_then(target),
+            mcp_method: message.map(|message| message.method.and_then(McpMethod::name).unwrap_or(OTHER)),
+            target: message.and_then(target),
         }
     }
 }
 
 /// What a message names, if it is a name. Cursors, tokens and ids are new each time.
-pub(super) fn target(call: &Call) -> Option<(TargetKind, String)> {
-    let name = call.target.as_deref()?;
-    let kind = call.method?.target()?;
+pub(super) fn target(message: &ParsedMessage) -> Option<(TargetKind, String)> {
+    let name = message.target.as_deref()?;
+    let kind = message.method?.target()?;
     let name = match kind {
         TargetKind::Tool | TargetKind::Prompt | TargetKind::Client => truncate(name).into_owned(),
         TargetKind::Resource => truncate(&bare(name)).into_owned(),
@@ -62,7 +62,7 @@ pub(super) fn http_method(method: &Method) -> &'static str {
     }
 }
 
-/// The names that have series of their own, by what they name.
+/// The names that have their own series, by what they name.
 #[derive(Default)]
 pub(super) struct Known {
     tools: Names,
@@ -137,18 +137,18 @@ impl Server {
         Self { name: name.to_owned(), transport: transport.as_str() }
     }
 
-    /// How bytes get to the server, by the words of OpenTelemetry.
+    /// The transport to the server, in OpenTelemetry's terms.
     pub(super) fn network_transport(&self) -> &'static str {
         if self.transport == Transport::Stdio.as_str() { "pipe" } else { "tcp" }
     }
 
-    /// Which protocol they follow there.
+    /// The protocol on that transport.
     pub(super) fn network_protocol(&self) -> Option<&'static str> {
         (self.transport != Transport::Stdio.as_str()).then_some("http")
     }
 }
 
-/// What an end brings to metrics.
+/// What is measured of a request that has ended.
 pub(super) struct Measured<'a> {
     pub(super) labels: &'a Labels,
     /// How long it took. A stream that was listened to has no such time.

@@ -54,16 +54,13 @@ impl Metrics {
         };
         Ok(Self {
             requests: meter.u64_counter("toolhive_mcp_requests").with_description("Requests").build(),
-            durations: seconds("toolhive_mcp_request_duration", "How long requests took"),
+            durations: seconds("toolhive_mcp_request_duration", "Duration of requests"),
             active: meter
                 .i64_up_down_counter("toolhive_mcp_active_connections")
-                .with_description("Requests and streams that are on their way")
+                .with_description("Requests and streams in flight")
                 .build(),
-            tool_calls: meter
-                .u64_counter("toolhive_mcp_tool_calls")
-                .with_description("Calls of tools")
-                .build(),
-            operations: seconds("mcp.server.operation.duration", "How long messages of MCP took"),
+            tool_calls: meter.u64_counter("toolhive_mcp_tool_calls").with_description("Tool calls").build(),
+            operations: seconds("mcp.server.operation.duration", "Duration of MCP operations"),
             rate_limits: rate_limits::Sent::new(&meter),
             provider,
             server,
@@ -115,14 +112,15 @@ impl Metrics {
             attributes.push(KeyValue::new("network.protocol.name", protocol));
             attributes.push(KeyValue::new("network.protocol.version", "1.1"));
         }
-        let said = [
+        let optional = [
             ("error.type", labels.error_type.as_deref()),
             ("gen_ai.operation.name", labels.tool().map(|_| "execute_tool")),
             ("gen_ai.tool.name", labels.tool()),
             ("gen_ai.prompt.name", labels.prompt()),
         ];
-        let said = said.into_iter().filter_map(|(key, value)| Some(KeyValue::new(key, value?.to_owned())));
-        attributes.extend(said);
+        let optional =
+            optional.into_iter().filter_map(|(key, value)| Some(KeyValue::new(key, value?.to_owned())));
+        attributes.extend(optional);
         attributes
     }
 

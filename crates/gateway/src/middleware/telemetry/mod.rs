@@ -2,7 +2,7 @@
 //!
 //! They go to a collector by OTLP over HTTP, and metrics can be scraped by Prometheus. Without either there is no such
 //! middleware. A request is measured from its arrival until its response has ended or the client has disconnected. What
-//! is to be sent waits in bounded queues, for threads of their own.
+//! is to be sent waits in bounded queues, for separate threads.
 
 mod collector;
 mod labels;
@@ -35,7 +35,7 @@ use collector::Collector;
 use labels::{ABANDONED, Known, Measured, Server, Subject};
 use metrics::Metrics;
 use outcome::{Failure, failed, failure};
-pub use page::{METRICS, Page, not_here};
+pub use page::{METRICS, Page, not_served};
 use prometheus::Prometheus;
 use settings::wrong;
 use spans::Spans;
@@ -109,7 +109,7 @@ impl Telemetry {
         self.0.page.as_ref()
     }
 
-    /// Sends what is still here, for as long as that may take.
+    /// Sends what is queued, within a timeout.
     pub async fn flush(&self) {
         let shared = self.0.clone();
         let (done, flushed) = tokio::sync::oneshot::channel();
@@ -125,7 +125,7 @@ impl Telemetry {
             done.send(()).ok();
         });
         if started.is_err() || tokio::time::timeout(limits::FLUSH_TIME, flushed).await.is_err() {
-            warn!("the collector did not accept the last traces and metrics in time");
+            warn!("timeout sending the last traces and metrics");
         }
     }
 }
@@ -140,7 +140,7 @@ impl Shared {
         }
     }
 
-    fn measured(&self, measured: &Measured<'_>) {
+    fn record(&self, measured: &Measured<'_>) {
         if let Some(metrics) = &self.metrics {
             metrics.ended(measured);
         }
@@ -170,7 +170,7 @@ impl Measurement {
         Self {
             started: exchange.started,
             subject: Subject::of(exchange),
-            span: Mutex::new(shared.spans.as_ref().and_then(|spans| spans.begun(exchange))),
+            span: Mutex::new(shared.spans.as_ref().and_then(|spans| spans.start(exchange))),
             listens,
             end: OnceLock::new(),
             shared: shared.clone(),
@@ -195,7 +195,7 @@ impl RequestMetrics for Measurement {
         }
         let span = self.span.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let (Some(spans), Some(span)) = (&self.shared.spans, span) {
-            spans.listened(span);
+            spans.end_of_stream(span);
         }
     }
 
@@ -219,10 +219,10 @@ impl Drop for Measurement {
         let labels = shared.known.labels(&self.subject, status.unwrap_or(ABANDONED), failure);
         let streamed = self.listens && failure.is_none();
         let took = (!streamed).then(|| self.started.elapsed());
-        shared.measured(&Measured { labels: &labels, took });
+        shared.record(&Measured { labels: &labels, took });
         let span = self.span.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let (Some(spans), Some(span)) = (&shared.spans, span) {
-            spans.ended(span, status, end.map_or(0, |end| end.bytes), failure);
+            spans.end(span, status, end.map_or(0, |end| end.bytes), failure);
         }
     }
 }
@@ -232,7 +232,7 @@ struct Watch(Arc<dyn RequestMetrics>);
 
 impl Observer for Watch {
     fn prefix(&self) -> usize {
-        limits::LOOKED_INTO
+        limits::PARSED_PREFIX
     }
 
     fn ended(self: Box<Self>, end: Ended) {

@@ -11,15 +11,15 @@ use std::{
 
 use crate::{limits, truncate::truncate};
 
-/// The value for all names that have none of their own.
+/// The value for all other names.
 pub(super) const OTHER: &str = "_OTHER";
 
-/// The names that have a series of their own.
+/// The names that have their own series.
 #[derive(Default)]
 pub(super) struct Names(RwLock<HashSet<Box<str>>>);
 
 impl Names {
-    /// The value for a name. `real` is whether the server has shown that it knows the name.
+    /// The value for a name. `real` is whether a response of the server has shown that the name exists.
     pub(super) fn label<'a>(&self, name: &'a str, real: bool) -> Cow<'a, str> {
         let name = truncate(name);
         if self.0.read().unwrap_or_else(PoisonError::into_inner).contains(&*name) {
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_bounded_and_those_that_nobody_knows_take_no_place() {
+    fn names_are_bounded_and_made_up_ones_take_no_room() {
         let names = Names::default();
         for index in 0..10 * limits::LABEL_VALUES {
             assert_eq!(names.label(&format!("made-up-{index}"), false), OTHER);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_resources_lose_what_may_be_secret() {
+    fn addresses_of_resources_are_stripped_of_secrets() {
         for (uri, expected) in [
             ("file:///a/b", "file:///a/b"),
             ("db://user:pass@host/table?token=1#x", "db://host/table"),

@@ -8,12 +8,12 @@ use skep_mcp::{Envelope, Message, Outcome, sse};
 use super::names::OTHER;
 use crate::{http::Ended, limits};
 
-/// What went wrong.
+/// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The answer is an error of HTTP.
+    /// The response is an HTTP error.
     Http(StatusCode),
-    /// The answer is an error of JSON-RPC, with this code.
+    /// The response is a JSON-RPC error, with this code.
     Rpc(i64),
     /// The tool reported an error.
     Tool,
@@ -22,7 +22,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// How OpenTelemetry calls it. What the caller did wrong is no error of ours.
+    /// OpenTelemetry's `error.type`. An error of the client is none.
     pub(super) fn error_type(self) -> Option<String> {
         match self {
             Self::Http(status) if status.is_server_error() => Some(status.as_str().to_owned()),
@@ -45,33 +45,33 @@ impl Failure {
     }
 }
 
-/// What went wrong by the words of HTTP.
+/// The failure that an HTTP status means.
 pub(super) fn failed(status: StatusCode) -> Option<Failure> {
     (status.is_client_error() || status.is_server_error()).then_some(Failure::Http(status))
 }
 
-/// What went wrong, if anything did, as far as the beginning of the answer shows it.
+/// The failure, if there is one, as far as the start of the response shows it.
 pub(super) fn failure(end: &Ended) -> Option<Failure> {
     if let Some(failure) = failed(end.status) {
         return Some(failure);
     }
     if end.prefix.first() == Some(&b'{') {
         let whole = end.bytes == end.prefix.len() as u64;
-        return if whole { told(&end.prefix) } else { None };
+        return if whole { error_in(&end.prefix) } else { None };
     }
-    // A stream: its answer is the event that is one.
-    let mut decoder = sse::Decoder::new(limits::LOOKED_INTO);
+    // A stream: one of its events is the response.
+    let mut decoder = sse::Decoder::new(limits::PARSED_PREFIX);
     decoder.feed(&end.prefix);
     while let Ok(Some(frame)) = decoder.frame() {
         let sse::Frame::Event(event) = &frame else { continue };
-        if let Some(failure) = event.data().and_then(|data: &Bytes| told(data)) {
+        if let Some(failure) = event.data().and_then(|data: &Bytes| error_in(data)) {
             return Some(failure);
         }
     }
     None
 }
 
-fn told(message: &[u8]) -> Option<Failure> {
+fn error_in(message: &[u8]) -> Option<Failure> {
     #[derive(Deserialize)]
     struct Error {
         code: i64,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_found_whatever_http_says() {
+    fn failures_are_detected_whatever_the_http_status_is() {
         let error = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"m"}}"#;
         let result = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
         let failed = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}"#;

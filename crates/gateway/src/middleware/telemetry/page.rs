@@ -15,12 +15,12 @@ use crate::{
     limits,
 };
 
-/// Where it is.
+/// Its path.
 pub const METRICS: &str = "/metrics";
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// The page, and where it can be had.
+/// The page, and where it is served.
 #[derive(Clone)]
 pub struct Page {
     metrics: Arc<Prometheus>,
@@ -37,9 +37,9 @@ impl Page {
         Self { metrics, host, port, shared_port }
     }
 
-    /// The answer on the port that clients use.
+    /// The response on the port that clients use.
     pub fn respond(&self, method: &Method) -> Response<Body> {
-        if self.shared_port { self.page(method) } else { not_here() }
+        if self.shared_port { self.page(method) } else { not_served() }
     }
 
     fn page(&self, method: &Method) -> Response<Body> {
@@ -56,11 +56,11 @@ impl Page {
     pub async fn serve(&self) {
         match TcpListener::bind((self.host.as_str(), self.port)).await {
             Ok(listener) => {
-                info!(host = self.host, port = self.port, "metrics can be scraped");
+                info!(host = self.host, port = self.port, "serving metrics");
                 self.accept(listener).await;
             }
             Err(error) => {
-                warn!(host = self.host, port = self.port, %error, "prometheusPort cannot be listened on");
+                warn!(host = self.host, port = self.port, %error, "failed to listen on prometheusPort");
             }
         }
     }
@@ -91,7 +91,7 @@ impl Page {
     }
 }
 
-/// The answer where there are no metrics.
-pub fn not_here() -> Response<Body> {
-    response::text(StatusCode::NOT_FOUND, "metrics are not on this port\n")
+/// The response where metrics are not served.
+pub fn not_served() -> Response<Body> {
+    response::text(StatusCode::NOT_FOUND, "metrics are not served on this port\n")
 }

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, which comes and takes them.
+//! Metrics that Prometheus scrapes.
 
 use std::fmt;
 
@@ -48,7 +48,7 @@ struct Operation {
     gen_ai_prompt_name: String,
 }
 
-/// What can be scraped.
+/// The metrics that can be scraped.
 pub(super) struct Prometheus {
     registry: Registry,
     requests: Family<Request, Counter>,
@@ -75,24 +75,24 @@ impl Prometheus {
         let mut registry = Registry::default();
         let about: Vec<_> =
             resource.iter().map(|(key, value)| (label_name(key.as_str()), value.to_string())).collect();
-        registry.register("target", "Who it is that tells", Info::new(about));
-        let help = "How long messages of MCP took";
+        registry.register("target", "The resource that is measured", Info::new(about));
+        let help = "Duration of MCP operations";
         let operation = "mcp_server_operation_duration";
         registry.register_with_unit(operation, help, Unit::Seconds, operations.clone());
         let rate_limits = rate_limits::Scraped::new(&mut registry);
         let name = ("server".into(), server.name.clone().into());
         let of_server = registry.sub_registry_with_label(name);
-        of_server.register("toolhive_mcp_tool_calls", "Calls of tools", tool_calls.clone());
+        of_server.register("toolhive_mcp_tool_calls", "Tool calls", tool_calls.clone());
         let of_transport = of_server.sub_registry_with_label(("transport".into(), server.transport.into()));
         of_transport.register("toolhive_mcp_requests", "Requests", requests.clone());
-        let help = "How long requests took";
+        let help = "Duration of requests";
         of_transport.register_with_unit(
             "toolhive_mcp_request_duration",
             help,
             Unit::Seconds,
             durations.clone(),
         );
-        let help = "Requests and streams that are on their way";
+        let help = "Requests and streams in flight";
         of_transport.register("toolhive_mcp_active_connections", help, active.clone());
         Self { registry, requests, durations, active, tool_calls, operations, rate_limits, server }
     }

@@ -18,12 +18,12 @@ use crate::{
     redis::Cause,
 };
 
-const DECISIONS: (&str, &str) = ("toolhive_rate_limit_decisions", "What buckets said to calls of tools");
+const DECISIONS: (&str, &str) = ("toolhive_rate_limit_decisions", "Decisions of rate limits on tool calls");
 const REDIS_ERRORS: (&str, &str) =
-    ("toolhive_rate_limit_redis_errors", "Failures of the Redis with the buckets");
+    ("toolhive_rate_limit_redis_errors", "Errors of the Redis with the token buckets");
 const FAIL_OPEN: (&str, &str) =
-    ("toolhive_rate_limit_fail_open", "Calls that no bucket could be asked about");
-const LATENCY: (&str, &str) = ("toolhive_rate_limit_check_latency", "How long it took to ask the buckets");
+    ("toolhive_rate_limit_fail_open", "Tool calls that were allowed because Redis was unavailable");
+const LATENCY: (&str, &str) = ("toolhive_rate_limit_check_latency", "Duration of rate limit checks");
 
 fn scope_labels(scope: Scope) -> (&'static str, &'static str) {
     match scope {

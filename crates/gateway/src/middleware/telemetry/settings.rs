@@ -38,7 +38,7 @@ pub(super) fn sampling_rate(config: &run_config::Telemetry) -> Result<f64, Confi
 }
 
 /// The headers for the collector: those of the file, and those that the operator puts into variables because they are
-/// secret. A variable's name has lost what its header's had in place of `_`; names of headers have dashes.
+/// secret. `_` in a variable's name replaces `-` in the header's name.
 pub(super) fn headers(
     config: &run_config::Telemetry,
     variables: impl Iterator<Item = (String, String)>,
@@ -79,16 +79,16 @@ pub(super) fn resource(config: &run_config::Telemetry) -> Resource {
         .build()
 }
 
-/// The variables that are to stand on every trace.
+/// The variables that are attributes of every span.
 pub(super) fn environment(
     config: &run_config::Telemetry,
     variables: &BTreeMap<String, String>,
 ) -> Vec<KeyValue> {
-    let found = config.environment_variables.iter().filter_map(|name| {
+    let set = config.environment_variables.iter().filter_map(|name| {
         let name = name.trim();
         Some(KeyValue::new(format!("environment.{name}"), variables.get(name)?.clone()))
     });
-    found.collect()
+    set.collect()
 }
 
 /// The environment, as far as it is text.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_path_of_a_collector_stays_and_the_scheme_is_what_insecure_says() {
+    fn the_path_of_a_collector_stays_and_insecure_determines_the_scheme() {
         for (endpoint, insecure, expected) in [
             ("c:4318", false, "https://c:4318/v1/traces"),
             ("c:4318", true, "http://c:4318/v1/traces"),

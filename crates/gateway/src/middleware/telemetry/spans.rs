@@ -80,8 +80,8 @@ impl Spans {
         })
     }
 
-    /// The span of a request that has come, if it is one of those that are traced.
-    pub(super) fn begun(&self, exchange: &Exchange) -> Option<Span> {
+    /// Starts the span of a request, if it is sampled.
+    pub(super) fn start(&self, exchange: &Exchange) -> Option<Span> {
         let start = SystemTime::now().checked_sub(exchange.started.elapsed()).unwrap_or_else(SystemTime::now);
         let builder =
             self.tracer.span_builder(name(exchange)).with_kind(SpanKind::Server).with_start_time(start);
@@ -99,21 +99,15 @@ impl Spans {
     }
 
     /// Ends the span of a stream that has started: the stream may last for days.
-    pub(super) fn listened(&self, mut span: Span) {
+    pub(super) fn end_of_stream(&self, mut span: Span) {
         span.update_name("sse.connection_established");
         span.set_attribute(KeyValue::new("sse.event_type", "connection_established"));
         span.set_status(Status::Ok);
         span.end();
     }
 
-    /// The end of a span.
-    pub(super) fn ended(
-        &self,
-        mut span: Span,
-        status_code: Option<u16>,
-        bytes: u64,
-        failure: Option<Failure>,
-    ) {
+    /// Ends a span.
+    pub(super) fn end(&self, mut span: Span, status_code: Option<u16>, bytes: u64, failure: Option<Failure>) {
         let size = i64::try_from(bytes).unwrap_or(i64::MAX);
         if let Some(status_code) = status_code.map(i64::from) {
             span.set_attribute(KeyValue::new("http.response.status_code", status_code));
@@ -128,7 +122,7 @@ impl Spans {
         }
         match (failure, failure.and_then(Failure::error_type)) {
             (None, _) => span.set_status(Status::Ok),
-            // What the caller did wrong is no error of ours.
+            // A client's error is not an error of the server span (OpenTelemetry's conventions for HTTP).
             (Some(_), None) => {}
             (Some(_), Some(error_type)) => {
                 span.set_attribute(KeyValue::new("error.type", error_type));
@@ -143,8 +137,8 @@ impl Spans {
     /// way only knows the header.
     fn parent(&self, exchange: &Exchange) -> Context {
         let root = Context::new();
-        if let Some(call) = &exchange.call
-            && let Ok(envelope) = call.envelope()
+        if let Some(message) = &exchange.message
+            && let Ok(envelope) = message.envelope()
             && let Some(parent) = envelope.meta().trace_parent()
         {
             let caller = CallerSpan {
@@ -171,20 +165,21 @@ impl Spans {
             KeyValue::new("http.request_content_length", exchange.body.len().to_string()),
             KeyValue::new("mcp.transport", self.server.transport),
         ];
-        let said = [("http.host", header::HOST.as_str()), ("http.user_agent", header::USER_AGENT.as_str())];
-        attributes.extend(said.into_iter().filter_map(|(key, name)| {
+        let optional =
+            [("http.host", header::HOST.as_str()), ("http.user_agent", header::USER_AGENT.as_str())];
+        attributes.extend(optional.into_iter().filter_map(|(key, name)| {
             Some(KeyValue::new(key, truncate(text(&exchange.headers, name)?).into_owned()))
         }));
-        let Some(call) = exchange.call.as_ref().filter(|call| call.method.is_some()) else {
+        let Some(message) = exchange.message.as_ref().filter(|message| message.method.is_some()) else {
             return attributes;
         };
-        attributes.push(KeyValue::new("mcp.method", truncate(&call.method_name).into_owned()));
+        attributes.push(KeyValue::new("mcp.method", truncate(&message.method_name).into_owned()));
         attributes.push(KeyValue::new("rpc.system", "jsonrpc"));
         attributes.push(KeyValue::new("rpc.service", "mcp"));
         if let Some(id) = id(exchange) {
             attributes.push(KeyValue::new("mcp.request.id", id));
         }
-        if let Some((kind, name)) = target(call) {
+        if let Some((kind, name)) = target(message) {
             let key = match kind {
                 TargetKind::Tool => "mcp.tool.name",
                 TargetKind::Prompt => "mcp.prompt.name",
@@ -224,13 +219,13 @@ impl Extractor for CallerSpan {
     }
 }
 
-/// The method, and what it names.
+/// The method, and its target.
 fn name(exchange: &Exchange) -> String {
-    match exchange.call.as_ref().filter(|call| call.method.is_some()) {
+    match exchange.message.as_ref().filter(|message| message.method.is_some()) {
         None => format!("{} {}", http_method(&exchange.method), truncate(exchange.path.path())),
-        Some(call) => match target(call) {
-            Some((_, target)) => format!("{} {target}", truncate(&call.method_name)),
-            None => truncate(&call.method_name).into_owned(),
+        Some(message) => match target(message) {
+            Some((_, target)) => format!("{} {target}", truncate(&message.method_name)),
+            None => truncate(&message.method_name).into_owned(),
         },
     }
 }
@@ -246,9 +241,9 @@ fn http_attributes(exchange: &Exchange) -> Vec<KeyValue> {
         KeyValue::new("client.address", exchange.peer.ip().to_string()),
         KeyValue::new("client.port", i64::from(exchange.peer.port())),
     ];
-    let said =
+    let optional =
         [("server.address", header::HOST.as_str()), ("user_agent.original", header::USER_AGENT.as_str())];
-    attributes.extend(said.into_iter().filter_map(|(key, name)| {
+    attributes.extend(optional.into_iter().filter_map(|(key, name)| {
         Some(KeyValue::new(key, truncate(text(&exchange.headers, name)?).into_owned()))
     }));
     attributes
@@ -257,21 +252,23 @@ fn http_attributes(exchange: &Exchange) -> Vec<KeyValue> {
 fn mcp_attributes(exchange: &Exchange) -> Vec<KeyValue> {
     let mut attributes = Vec::new();
     let session = text(&exchange.headers, MCP_SESSION_ID).and_then(|id| SessionId::parse(id.as_bytes()).ok());
-    // All of it would let a reader use the session.
+    // The whole id would let a reader use the session.
     if let Some(beginning) = session.as_ref().map(SessionId::beginning).filter(|id| !id.is_empty()) {
         attributes.push(KeyValue::new("mcp.session.id", beginning.to_owned()));
     }
     if let Some(version) = text(&exchange.headers, MCP_PROTOCOL_VERSION) {
         attributes.push(KeyValue::new("mcp.protocol.version", truncate(version).into_owned()));
     }
-    let Some(call) = exchange.call.as_ref().filter(|call| call.method.is_some()) else { return attributes };
-    attributes.push(KeyValue::new("mcp.method.name", truncate(&call.method_name).into_owned()));
+    let Some(message) = exchange.message.as_ref().filter(|message| message.method.is_some()) else {
+        return attributes;
+    };
+    attributes.push(KeyValue::new("mcp.method.name", truncate(&message.method_name).into_owned()));
     attributes.push(KeyValue::new("rpc.system.name", "jsonrpc"));
     attributes.push(KeyValue::new("jsonrpc.protocol.version", "2.0"));
     if let Some(id) = id(exchange) {
         attributes.push(KeyValue::new("jsonrpc.request.id", id));
     }
-    if let Some((kind, name)) = target(call) {
+    if let Some((kind, name)) = target(message) {
         let key = match kind {
             TargetKind::Tool => "gen_ai.tool.name",
             TargetKind::Prompt => "gen_ai.prompt.name",
@@ -288,7 +285,7 @@ fn mcp_attributes(exchange: &Exchange) -> Vec<KeyValue> {
 
 /// The id of a request. A text is shown without its quotes.
 fn id(exchange: &Exchange) -> Option<String> {
-    let id = exchange.call.as_ref()?.id.as_deref()?;
+    let id = exchange.message.as_ref()?.id.as_deref()?;
     let id = std::str::from_utf8(id).ok()?;
     Some(truncate(id.trim_matches('"')).into_owned())
 }

@@ -1,4 +1,4 @@
-//! Webhooks: one of them, and how it is called.
+//! A webhook, and calls of it.
 
 mod patch;
 mod payload;
@@ -38,15 +38,15 @@ pub(super) struct Hook {
 
 /// The result of calling it.
 pub(super) enum HookOutcome {
-    /// Its answer.
+    /// Its response.
     Answer(Answer),
-    /// The request is not one that it takes (422), which is a no.
+    /// It does not accept the request (422), which denies it.
     Unacceptable,
-    /// Nothing that can be used. Its failure policy decides.
+    /// No valid response. Its failure policy decides.
     Nothing,
 }
 
-/// Its response. What is not allowed is denied.
+/// Its response. A request that is not allowed is denied.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Answer {
@@ -68,12 +68,14 @@ pub(super) fn hooks(middleware: &str, parameters: &Webhooks) -> Result<Vec<Hook>
 
 /// The message of a request that webhooks decide about: a request or a notification, and no response.
 pub(super) fn reviewed_message(exchange: &Exchange) -> Result<Option<Value>, ErrorResponse> {
-    let Some(call) = exchange.call.as_ref().filter(|call| call.method.is_some()) else { return Ok(None) };
-    if exchange.body.len() > limits::JUDGED_BODY {
+    let Some(message) = exchange.message.as_ref().filter(|message| message.method.is_some()) else {
+        return Ok(None);
+    };
+    if exchange.body.len() > limits::WEBHOOK_BODY {
         return Err(exchange.reject(&Rejection::TooLarge));
     }
-    let message = call.envelope().and_then(|envelope| {
-        let message = envelope.message_to_judge();
+    let message = message.envelope().and_then(|envelope| {
+        let message = envelope.unambiguous_message();
         message.map_err(Rejection::Message)
     });
     message.map(Some).map_err(|rejection| exchange.reject(&rejection))
@@ -108,39 +110,39 @@ impl Hook {
 
     /// Calls it about a request.
     pub(super) async fn review(&self, payload: Bytes) -> HookOutcome {
-        let said = self.call(payload).await;
-        match said {
+        let outcome = self.call(payload).await;
+        match outcome {
             Ok(HookOutcome::Answer(Answer { allowed: false, .. }) | HookOutcome::Unacceptable) => {
-                info!(webhook = self.name, "a webhook denies a request");
+                info!(webhook = self.name, "request denied by a webhook");
             }
-            Err(ref error) => self.failed(error),
+            Err(ref error) => self.log_failure(error),
             _ => {}
         }
-        said.unwrap_or(HookOutcome::Nothing)
+        outcome.unwrap_or(HookOutcome::Nothing)
     }
 
-    /// Logs that its response, or the lack of one, is of no use.
-    pub(super) fn failed(&self, error: &ServiceError) {
+    /// Logs that it did not respond, or that its response is invalid.
+    pub(super) fn log_failure(&self, error: &ServiceError) {
         let ignored = self.policy == FailurePolicy::Ignore;
-        warn!(webhook = self.name, %error, ignored, "a webhook is of no use");
+        warn!(webhook = self.name, %error, ignored, "webhook call failed");
     }
 
     async fn call(&self, payload: Bytes) -> Result<HookOutcome, ServiceError> {
-        let headers = self.signed(&payload).await?;
-        match self.service.ask(headers, payload).await? {
+        let headers = self.signature(&payload).await?;
+        match self.service.post(headers, payload).await? {
             (StatusCode::OK, answer) => {
-                // A list of values would do for serde.
+                // serde would accept a list of values, too.
                 let object = answer.trim_ascii_start().starts_with(b"{");
                 let answer = if object { serde_json::from_slice(&answer).ok() } else { None };
-                answer.map(HookOutcome::Answer).ok_or(ServiceError::Answer("it is no verdict in JSON"))
+                answer.map(HookOutcome::Answer).ok_or(ServiceError::Answer("it is not a JSON object"))
             }
             (StatusCode::UNPROCESSABLE_ENTITY, _) => Ok(HookOutcome::Unacceptable),
             (status, _) => Err(ServiceError::Status(status)),
         }
     }
 
-    /// The head of a question: with the signature by which the service knows us.
-    async fn signed(&self, payload: &[u8]) -> Result<HeaderMap, ServiceError> {
+    /// The headers with the signature of the payload, if there is a secret to sign it with.
+    async fn signature(&self, payload: &[u8]) -> Result<HeaderMap, ServiceError> {
         let mut headers = HeaderMap::new();
         if let Some(secret) = &self.secret {
             let secret = secret.read().await.ok_or(ServiceError::Secret)?;

@@ -1,4 +1,4 @@
-//! What a webhook changes about a message (RFC 6902).
+//! The patch of a webhook (RFC 6902).
 
 use json_patch::{Patch, PatchOperation, jsonptr::Pointer};
 use serde_json::{Value, json};
@@ -8,34 +8,34 @@ use crate::limits;
 
 /// What the paths of a patch start with: the payload's name for the message.
 const MESSAGE: &str = "mcp_request";
-/// What makes a message this one. An outer middleware may have let it pass for that.
+/// The keys that a patch may not change: outer middlewares have decided by them.
 const FIXED: [&str; 3] = ["jsonrpc", "id", "method"];
 
-/// The message as the answer would have it, or nothing if that is as it is.
+/// The patched message, or nothing if the patch changes nothing.
 pub(crate) fn patched(message: &Value, answer: Answer) -> Result<Option<Value>, &'static str> {
     let Some(patch) = answer.patch.filter(|patch| !patch.is_null()) else { return Ok(None) };
     if answer.patch_type.as_deref() != Some("json_patch") {
         return Err("its patch_type is not json_patch");
     }
-    let Patch(operations) = serde_json::from_value(patch).map_err(|_| "its patch is no JSON patch")?;
+    let Patch(operations) = serde_json::from_value(patch).map_err(|_| "its patch is not a JSON patch")?;
     if operations.len() > limits::PATCH_OPERATIONS {
         return Err("its patch has too many operations");
     }
     if !operations.iter().all(is_within) {
-        return Err("its patch is not about what is within /mcp_request alone");
+        return Err("its patch has a path outside of /mcp_request");
     }
     let mut document = json!({ MESSAGE: message });
     for operation in operations {
         json_patch::patch(&mut document, std::slice::from_ref(&operation))
             .map_err(|_| "its patch cannot be applied")?;
         // After each one: a copy of a copy doubles, and so does how deep it nests.
-        if !fits(&document, limits::JUDGED_DEPTH + 1, &mut limits::JUDGED_BODY.clone()) {
+        if !fits(&document, limits::WEBHOOK_DEPTH + 1, &mut limits::WEBHOOK_BODY.clone()) {
             return Err("its patch makes the message too large");
         }
     }
     let changed = document[MESSAGE].take();
     if FIXED.iter().any(|key| changed.get(key) != message.get(key)) {
-        return Err("its patch changes jsonrpc, id or method, which are the caller's");
+        return Err("its patch changes jsonrpc, id or method, which is not allowed");
     }
     Ok((changed != *message).then_some(changed))
 }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_changes_what_the_message_carries() {
+    fn a_patch_changes_the_message() {
         let changed = patched_by(json!([
             {"op": "test", "path": "/mcp_request/method", "value": "tools/call"},
             {"op": "add", "path": "/mcp_request/params/arguments/x/-", "value": 2},
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn no_patch_and_one_without_effect_leave_the_message_alone() {
+    fn no_patch_and_one_without_effect_leave_the_message_unchanged() {
         let none = Answer { allowed: true, ..Answer::default() };
         assert_eq!(patched(&message(), none), Ok(None));
         assert_eq!(patched_by(json!([])), Ok(None));
@@ -112,50 +112,44 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_patch_of_the_message_is_refused() {
+    fn an_invalid_patch_is_rejected() {
         let replace = |path: &str, value: Value| json!([{"op": "replace", "path": path, "value": value}]);
         let many = vec![json!({"op": "test", "path": "/mcp_request/id", "value": 7}); 1000];
-        for (patch, why) in [
-            (json!({}), "its patch is no JSON patch"),
-            (json!([{"op": "explode", "path": "/mcp_request/id"}]), "its patch is no JSON patch"),
+        for (patch, error) in [
+            (json!({}), "its patch is not a JSON patch"),
+            (json!([{"op": "explode", "path": "/mcp_request/id"}]), "its patch is not a JSON patch"),
             (Value::from(many), "its patch has too many operations"),
-            (replace("", json!({})), "its patch is not about what is within /mcp_request alone"),
-            (replace("/mcp_request", json!({})), "its patch is not about what is within /mcp_request alone"),
-            (
-                replace("/principal/sub", json!("b")),
-                "its patch is not about what is within /mcp_request alone",
-            ),
-            (
-                replace("/mcp_requests/id", json!(1)),
-                "its patch is not about what is within /mcp_request alone",
-            ),
+            (replace("", json!({})), "its patch has a path outside of /mcp_request"),
+            (replace("/mcp_request", json!({})), "its patch has a path outside of /mcp_request"),
+            (replace("/principal/sub", json!("b")), "its patch has a path outside of /mcp_request"),
+            (replace("/mcp_requests/id", json!(1)), "its patch has a path outside of /mcp_request"),
             (
                 json!([{"op": "copy", "from": "/principal", "path": "/mcp_request/params/p"}]),
-                "its patch is not about what is within /mcp_request alone",
+                "its patch has a path outside of /mcp_request",
             ),
             (replace("/mcp_request/params/none", json!(1)), "its patch cannot be applied"),
             (json!([{"op": "test", "path": "/mcp_request/id", "value": 8}]), "its patch cannot be applied"),
             (
                 replace("/mcp_request/id", json!(8)),
-                "its patch changes jsonrpc, id or method, which are the caller's",
+                "its patch changes jsonrpc, id or method, which is not allowed",
             ),
             (
                 json!([{"op": "remove", "path": "/mcp_request/id"}]),
-                "its patch changes jsonrpc, id or method, which are the caller's",
+                "its patch changes jsonrpc, id or method, which is not allowed",
             ),
             (
                 replace("/mcp_request/method", json!("tools/list")),
-                "its patch changes jsonrpc, id or method, which are the caller's",
+                "its patch changes jsonrpc, id or method, which is not allowed",
             ),
         ] {
-            assert_eq!(patched_by(patch.clone()), Err(why), "{patch:.200}");
+            assert_eq!(patched_by(patch.clone()), Err(error), "{patch:.200}");
         }
         let other = Answer { allowed: true, patch_type: Some("merge".into()), patch: Some(json!([])) };
         assert_eq!(patched(&message(), other), Err("its patch_type is not json_patch"));
     }
 
     #[test]
-    fn a_patch_that_grows_without_end_is_stopped() {
+    fn a_patch_that_makes_the_message_too_large_is_rejected() {
         let into = |path: &str| json!({"op": "copy", "from": "/mcp_request/params", "path": path});
         let wider = (0..60).map(|number| into(&format!("/mcp_request/params/{number}")));
         assert_eq!(patched_by(wider.collect()), Err("its patch makes the message too large"));

@@ -46,11 +46,11 @@ fn principal(identity: &Identity) -> Value {
     }
     principal.insert("claims".into(), Value::Object(identity.claims.clone()));
     let actors = identity.delegation.actors.iter().map(|actor| {
-        let mut told = actor.claims.clone();
+        let mut claims = actor.claims.clone();
         if let Some(subject) = &actor.subject {
-            told.insert("sub".into(), subject.as_str().into());
+            claims.insert("sub".into(), subject.as_str().into());
         }
-        Value::Object(told)
+        Value::Object(claims)
     });
     let actors: Vec<_> = actors.collect();
     if !actors.is_empty() {

@@ -1,4 +1,4 @@
-//! What webhooks are signed with.
+//! The secret that payloads are signed with.
 
 use std::{fs::File, io::Read, path::PathBuf};
 

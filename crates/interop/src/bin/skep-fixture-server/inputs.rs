@@ -17,7 +17,7 @@ pub(crate) const TOOLS: [(&str, &str); 8] = [
     ("test_input_required_result_request_state", "Lets the client keep something for it"),
     ("test_input_required_result_multiple_inputs", "Needs several things at once"),
     ("test_input_required_result_multi_round", "Needs one thing after the other"),
-    ("test_input_required_result_tampered_state", "Notices what the client has changed"),
+    ("test_input_required_result_tampered_state", "Detects state that the client has changed"),
     ("test_input_required_result_capabilities", "Needs only what the client can"),
 ];
 
@@ -105,7 +105,7 @@ fn again(
     tool(shared, &next, context)
 }
 
-/// The round that the client is in, by what it keeps for the server. What it has changed is refused.
+/// The round that the client is in, by what it keeps for the server. Changed state is rejected.
 fn step(shared: &Shared, request: &CallToolRequestParams) -> Result<u8, ErrorData> {
     let Some(state) = &request.request_state else { return Ok(1) };
     let opened =
@@ -113,7 +113,7 @@ fn step(shared: &Shared, request: &CallToolRequestParams) -> Result<u8, ErrorDat
     opened.first().copied().ok_or_else(|| ErrorData::invalid_params("the request state is empty", None))
 }
 
-/// Whether the client gave all that was needed. More than that does no harm.
+/// Whether the client gave all that was needed. Additional input is ignored.
 pub(crate) fn answered(needed: &Value, given: Option<&InputResponses>) -> Result<bool, ErrorData> {
     let Some(given) = given else { return Ok(false) };
     for key in needed.as_object().into_iter().flat_map(|needed| needed.keys()) {

@@ -40,7 +40,7 @@ async fn main() -> Result<()> {
 async fn http(shared: Arc<Shared>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await.context("no port is free")?;
     println!("http://{}/mcp", listener.local_addr()?);
-    // As a server on loopback should: other names and other pages are refused.
+    // As a server on loopback should: other hosts and origins are rejected.
     let config = StreamableHttpServerConfig::default()
         .with_allowed_origins(["http://127.0.0.1:*", "http://localhost:*"]);
     let service: StreamableHttpService<Fixture, LocalSessionManager> =

@@ -50,8 +50,8 @@ pub(crate) fn get(shared: &Shared, request: &GetPromptRequestParams) -> Result<G
             vec![picture, text("Please analyze the image above.")]
         }
         "test_input_required_result_prompt" => {
-            let asked = inputs::form("What context should the prompt use?", &["context"]);
-            let needed = json!({"user_context": {"method": "elicitation/create", "params": asked}});
+            let params = inputs::form("What context should the prompt use?", &["context"]);
+            let needed = json!({"user_context": {"method": "elicitation/create", "params": params}});
             if !inputs::answered(&needed, request.input_responses.as_ref())? {
                 return inputs::required(shared, needed, 1).map(Into::into);
             }

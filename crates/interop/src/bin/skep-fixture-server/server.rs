@@ -44,8 +44,8 @@ pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
     /// The log level of the client.
     level: Mutex<LoggingLevel>,
-    /// What those hear who are about to listen: a client may change a list as soon as it is told that it listens, which
-    /// is before [`listen`](ServerHandler::listen) is called.
+    /// The receiver of a client that is about to listen: it may change a list as soon as its subscription is acknowledged,
+    /// which is before [`listen`](ServerHandler::listen) is called.
     about_to_listen: Mutex<VecDeque<broadcast::Receiver<List>>>,
 }
 

@@ -18,35 +18,35 @@ pub(crate) const PICTURE: &str =
 /// Half a millisecond of silence.
 const SOUND: &str = "UklGRigAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQQAAACAgICA";
 
-/// The tools, in an order that never changes.
+/// The tools, in a stable order.
 pub(crate) fn all() -> Vec<Value> {
     let plain = [
-        ("test_simple_text", "Answers with a text"),
-        ("test_image_content", "Answers with a picture"),
-        ("test_audio_content", "Answers with a sound"),
-        ("test_embedded_resource", "Answers with a resource"),
-        ("test_multiple_content_types", "Answers with a text, a picture and a resource"),
+        ("test_simple_text", "Responds with a text"),
+        ("test_image_content", "Responds with a picture"),
+        ("test_audio_content", "Responds with a sound"),
+        ("test_embedded_resource", "Responds with a resource"),
+        ("test_multiple_content_types", "Responds with a text, a picture and a resource"),
         ("test_tool_with_logging", "Logs while it works"),
-        ("test_logging_tool", "Logs while it works, for who wants to read it"),
-        ("test_tool_with_progress", "Tells how far it is"),
+        ("test_logging_tool", "Logs while it works, at the requested level"),
+        ("test_tool_with_progress", "Reports progress"),
         ("test_error_handling", "Fails"),
-        ("test_elicitation_sep1034_defaults", "Asks with defaults"),
-        ("test_elicitation_sep1330_enums", "Asks with choices"),
+        ("test_elicitation_sep1034_defaults", "Elicits input with defaults"),
+        ("test_elicitation_sep1330_enums", "Elicits input with choices"),
         ("test_missing_capability", "Needs a client that can sample"),
-        ("test_streaming_elicitation", "Tells how far it is, and asks"),
-        ("test_trigger_tool_change", "Says that the tools have changed"),
-        ("test_trigger_prompt_change", "Says that the prompts have changed"),
+        ("test_streaming_elicitation", "Reports progress, and elicits input"),
+        ("test_trigger_tool_change", "Notifies that the tools have changed"),
+        ("test_trigger_prompt_change", "Notifies that the prompts have changed"),
     ];
     let plain = plain.into_iter().chain(inputs::TOOLS);
     let object = json!({"type": "object", "properties": {}});
     let mut tools: Vec<_> =
         plain.map(|(name, does)| json!({"name": name, "description": does, "inputSchema": object})).collect();
     tools.push(json!({
-        "name": "test_sampling", "description": "Lets the client ask its model",
+        "name": "test_sampling", "description": "Samples from the client's model",
         "inputSchema": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
     }));
     tools.push(json!({
-        "name": "test_elicitation", "description": "Lets the client ask its user",
+        "name": "test_elicitation", "description": "Elicits input from the client's user",
         "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
     }));
     tools.push(json!({
@@ -121,8 +121,9 @@ pub(crate) async fn call(
         "test_tool_with_progress" | "test_streaming_elicitation" => {
             for progress in [0, 50, 100] {
                 if let Some(token) = context.meta.get_progress_token() {
-                    let told = ProgressNotificationParam::new(token, f64::from(progress)).with_total(100.0);
-                    context.peer.notify_progress(told).await.ok();
+                    let progress =
+                        ProgressNotificationParam::new(token, f64::from(progress)).with_total(100.0);
+                    context.peer.notify_progress(progress).await.ok();
                 }
                 pause(&request.name).await;
             }
@@ -135,15 +136,15 @@ pub(crate) async fn call(
         }
         "test_sampling" => {
             let message = json!({"role": "user", "content": text(argument("prompt"))});
-            let asked = of(json!({"messages": [message], "maxTokens": 100}))?;
-            let answer = context.peer.create_message(asked).await.map_err(unanswered)?;
+            let params = of(json!({"messages": [message], "maxTokens": 100}))?;
+            let answer = context.peer.create_message(params).await.map_err(no_response)?;
             json!([text(&format!("LLM response: {:?}", answer.message.content))])
         }
         "test_elicitation" => {
-            elicited(context, inputs::form(argument("message"), &["username", "email"])).await?
+            elicit(context, inputs::form(argument("message"), &["username", "email"])).await?
         }
-        "test_elicitation_sep1034_defaults" => elicited(context, defaults()).await?,
-        "test_elicitation_sep1330_enums" => elicited(context, choices()).await?,
+        "test_elicitation_sep1034_defaults" => elicit(context, defaults()).await?,
+        "test_elicitation_sep1330_enums" => elicit(context, choices()).await?,
         "test_missing_capability" => {
             if context.client_capabilities().is_none_or(|able| able.sampling.is_none()) {
                 let needed = of(json!({"sampling": {}}))?;
@@ -151,10 +152,10 @@ pub(crate) async fn call(
             }
             json!([text("the client can sample")])
         }
-        "test_trigger_tool_change" => changed(server, List::Tools),
-        "test_trigger_prompt_change" => changed(server, List::Prompts),
+        "test_trigger_tool_change" => notify_change(server, List::Tools),
+        "test_trigger_prompt_change" => notify_change(server, List::Prompts),
         "test_mirrored_argument" => json!([text(argument("region"))]),
-        "json_schema_2020_12_tool" => json!([text("as the schema says")]),
+        "json_schema_2020_12_tool" => json!([text("valid by the schema")]),
         other => return Err(ErrorData::invalid_params(format!("there is no tool {other}"), None)),
     };
     result(json!({"content": content}))
@@ -172,18 +173,18 @@ async fn pause(tool: &str) {
 }
 
 /// Notifies subscribers. The list itself does not change, as another check requires.
-fn changed(server: &Fixture, list: List) -> Value {
+fn notify_change(server: &Fixture, list: List) -> Value {
     server.shared.changed.send(list).ok();
-    json!([text("told")])
+    json!([text("notified")])
 }
 
-async fn elicited(context: &RequestContext<RoleServer>, form: Value) -> Result<Value, ErrorData> {
-    let answer = context.peer.create_elicitation(of(form)?).await.map_err(unanswered)?;
+async fn elicit(context: &RequestContext<RoleServer>, form: Value) -> Result<Value, ErrorData> {
+    let answer = context.peer.create_elicitation(of(form)?).await.map_err(no_response)?;
     let answer = json!({"action": answer.action, "content": answer.content});
     Ok(json!([text(&format!("User response: {answer}"))]))
 }
 
-fn unanswered(error: rmcp::ServiceError) -> ErrorData {
+fn no_response(error: rmcp::ServiceError) -> ErrorData {
     ErrorData::internal_error(format!("the client does not answer: {error}"), None)
 }
 

@@ -1,5 +1,5 @@
 // A client by the official TypeScript SDK: node client.mjs MODULES MAJOR TRANSPORT URL PLAN
-// It does what the plan says, and prints what it saw.
+// It executes the plan, and prints the results.
 import { createRequire } from "node:module";
 
 const [modules, major, transport, url, plan] = process.argv.slice(2);
@@ -25,8 +25,8 @@ const client = new Client(
 const Transport = transport === "sse" ? Sse : Streamable;
 await client.connect(new Transport(new URL(url)));
 
-// By a handler of its own: the SDK's forgets about a request as soon as its answer is read, and with it about progress
-// that came with the answer.
+// With a separate handler: the SDK's forgets a request as soon as its response is read, and with it progress that arrived
+// with the response.
 const progress = [];
 client.setNotificationHandler(progressed, ({ params }) => void progress.push([params.progress, params.total]));
 const followed = { ...slow, _meta: { progressToken: "mine" } };

@@ -1,5 +1,5 @@
 # A client by the official Python SDK: python client.py TRANSPORT URL PLAN
-# It does what the plan says, and prints what it saw.
+# It executes the plan, and prints the results.
 import asyncio
 import json
 import sys
@@ -18,14 +18,14 @@ def plain(models):
 async def main():
     progress = []
 
-    async def told(done, total, message):
+    async def on_progress(done, total, message):
         progress.append([done, total])
 
     async with Client(url if transport == "streamable" else sse_client(url), cache=None) as client:
         tools = sorted(tool.name for tool in (await client.list_tools()).tools)
         echoed = await client.call_tool(plan["echo"]["name"], plan["echo"]["arguments"])
-        done = await client.call_tool(plan["slow"]["name"], plan["slow"]["arguments"], progress_callback=told)
-        # Notifications are handled by themselves, so the last one may come after the answer.
+        done = await client.call_tool(plan["slow"]["name"], plan["slow"]["arguments"], progress_callback=on_progress)
+        # Notifications are handled concurrently, so the last one may be handled after the response.
         for _ in range(500):
             if len(progress) >= plan["steps"]:
                 break

@@ -8,11 +8,11 @@ use similar_asserts::assert_eq;
 use tokio::process::Command;
 
 use crate::{
-    programs::{HttpServer, installed},
+    programs::{HttpServer, install},
     proxied::Proxied,
 };
 
-/// How a client speaks to what it is pointed at.
+/// The transport of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Front {
     Streamable,
@@ -34,7 +34,7 @@ enum Client {
 const CLIENTS: [Client; 4] = [Client::TypeScript1, Client::TypeScript2, Client::Python, Client::Rust];
 
 impl Client {
-    /// The Rust SDK leaves the transport of 2024 out.
+    /// The Rust SDK does not support the transport of 2024.
     fn has(self, front: Front) -> bool {
         front == Front::Streamable || self != Self::Rust
     }
@@ -45,7 +45,7 @@ impl Client {
             Front::Sse => "sse",
         };
         let node = |major: &str| {
-            let modules = path(&installed("npm", "sdk"));
+            let modules = path(&install("npm", "sdk"));
             vec!["node".to_owned(), script("client.mjs"), modules, major.to_owned(), front.to_owned()]
         };
         let mut command = match self {
@@ -58,15 +58,15 @@ impl Client {
         command
     }
 
-    /// What the client sees.
-    async fn sees(self, front: Front, url: &str, plan: &Value) -> Result<Value, String> {
+    /// The results of the client.
+    async fn run(self, front: Front, url: &str, plan: &Value) -> Result<Value, String> {
         let command = self.command(front, url, plan);
         let ran = Command::new(&command[0]).args(&command[1..]).kill_on_drop(true).output().await.unwrap();
-        let complaint = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&ran.stderr).into_owned();
         if !ran.status.success() {
-            return Err(complaint);
+            return Err(stderr);
         }
-        serde_json::from_slice(&ran.stdout).map_err(|error| format!("{error}: {complaint}"))
+        serde_json::from_slice(&ran.stdout).map_err(|error| format!("{error}: {stderr}"))
     }
 }
 
@@ -100,7 +100,7 @@ impl Server {
             Self::Everything => vec![
                 "env".to_owned(),
                 "PORT=0".to_owned(),
-                format!("NODE_OPTIONS=--import {}", script("say_port.mjs")),
+                format!("NODE_OPTIONS=--import {}", script("print_port.mjs")),
                 everything(),
                 everythings.to_owned(),
             ],
@@ -130,26 +130,26 @@ impl Server {
     }
 }
 
-/// What all clients that can see through a front: the first alone, when the server may still be starting, and the others
-/// at the same time.
-async fn seen(front: Front, url: &str, plan: &Value) -> Vec<(Client, Value)> {
-    let see = async |client: Client| {
-        let seen = client.sees(front, url, plan).await;
-        (client, seen.unwrap_or_else(|complaint| panic!("{client:?} at {url}: {complaint}")))
+/// The results of all clients that support the transport: the first alone, when the server may still be starting, and the
+/// others concurrently.
+async fn results(front: Front, url: &str, plan: &Value) -> Vec<(Client, Value)> {
+    let run = async |client: Client| {
+        let result = client.run(front, url, plan).await;
+        (client, result.unwrap_or_else(|error| panic!("{client:?} at {url}: {error}")))
     };
     let [first, others @ ..] = CLIENTS;
-    let mut seen = vec![see(first).await];
-    seen.extend(join_all(others.into_iter().filter(|client| client.has(front)).map(see)).await);
-    seen
+    let mut results = vec![run(first).await];
+    results.extend(join_all(others.into_iter().filter(|client| client.has(front)).map(run)).await);
+    results
 }
 
 /// Every client gets the server's own results, over every transport.
-async fn the_same_on_every_way(server: Server) {
+async fn same_results_on_every_transport(server: Server) {
     let plan = server.plan();
     let running = server.over_http(Front::Streamable).await;
     // The reference server prints its port, but not its path.
     let url = format!("http://127.0.0.1:{}/mcp", running.port());
-    let direct = seen(Front::Streamable, &url, &plan).await;
+    let direct = results(Front::Streamable, &url, &plan).await;
     for (client, seen) in &direct {
         let steps = seen["progress"].as_array().map(Vec::len);
         assert_eq!((steps, seen["read"].as_array().map(Vec::len)), (Some(3), Some(1)), "{client:?}");
@@ -161,81 +161,82 @@ async fn the_same_on_every_way(server: Server) {
     let stdio = json!({"name": "s", "transport": "stdio", "cmd_args": server.over_stdio()});
     let mut sse = stdio.clone();
     sse["proxy_mode"] = "sse".into();
-    let ways = [
+    let setups = [
         ("HTTP", http, Front::Streamable, "mcp"),
         ("remote", remote, Front::Streamable, "mcp"),
         ("stdio", stdio, Front::Streamable, "mcp"),
         ("stdio by HTTP+SSE", sse, Front::Sse, "sse"),
     ];
-    let tried = ways.map(async |(way, config, front, path)| {
+    let runs = setups.map(async |(setup, config, front, path)| {
         let proxy = Proxied::new(|_| config).await;
-        for (client, mut through) in seen(front, &format!("http://{}/{path}", proxy.address), &plan).await {
+        for (client, mut through) in results(front, &format!("http://{}/{path}", proxy.address), &plan).await
+        {
             let (_, expected) = direct.iter().find(|(other, _)| *other == client).unwrap();
-            if way.starts_with("stdio") {
+            if setup.starts_with("stdio") {
                 // Many servers adopt the protocol of the first client for their one stream.
                 through["protocol"] = expected["protocol"].clone();
             }
-            assert_eq!(&through, expected, "{client:?} by {way}");
+            assert_eq!(&through, expected, "{client:?} by {setup}");
         }
         proxy.stop().await;
     });
-    join_all(tried).await;
+    join_all(runs).await;
 }
 
-/// The same for a server that speaks as in 2024.
-async fn the_same_as_in_2024(server: Server) {
+/// The same for a server with the HTTP+SSE transport of 2024.
+async fn same_results_with_http_sse(server: Server) {
     let plan = server.plan();
     let running = server.over_http(Front::Sse).await;
     let url = format!("http://127.0.0.1:{}/sse", running.port());
-    let direct = seen(Front::Sse, &url, &plan).await;
+    let direct = results(Front::Sse, &url, &plan).await;
     let own =
         json!({"name": "s", "transport": "sse", "target_host": "127.0.0.1", "target_port": running.port()});
     let remote = json!({"name": "s", "transport": "sse", "remote_url": url});
-    for (way, config) in [("HTTP+SSE", own), ("remote HTTP+SSE", remote)] {
+    for (setup, config) in [("HTTP+SSE", own), ("remote HTTP+SSE", remote)] {
         let proxy = Proxied::new(|_| config).await;
-        let through = seen(Front::Sse, &format!("http://{}/sse", proxy.address), &plan).await;
+        let through = results(Front::Sse, &format!("http://{}/sse", proxy.address), &plan).await;
         for ((client, through), (_, expected)) in through.iter().zip(&direct) {
-            assert_eq!(through, expected, "{client:?} by {way}");
+            assert_eq!(through, expected, "{client:?} by {setup}");
         }
         proxy.stop().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_see_servers_of_2024_through_the_proxy_as_they_are() {
+async fn clients_get_the_same_results_from_servers_of_2024_through_the_proxy() {
     for server in [Server::Everything, Server::Python, Server::FastMcp] {
-        the_same_as_in_2024(server).await;
+        same_results_with_http_sse(server).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_see_the_reference_server_through_the_proxy_as_it_is() {
-    the_same_on_every_way(Server::Everything).await;
+async fn clients_get_the_same_results_from_the_reference_server_through_the_proxy() {
+    same_results_on_every_transport(Server::Everything).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_see_a_server_of_the_python_sdk_through_the_proxy_as_it_is() {
-    the_same_on_every_way(Server::Python).await;
+async fn clients_get_the_same_results_from_a_python_server_through_the_proxy() {
+    same_results_on_every_transport(Server::Python).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_see_a_server_of_fastmcp_through_the_proxy_as_it_is() {
-    the_same_on_every_way(Server::FastMcp).await;
+async fn clients_get_the_same_results_from_a_fastmcp_server_through_the_proxy() {
+    same_results_on_every_transport(Server::FastMcp).await;
 }
 
-/// What two clients see of one stdio server, one after the other.
+/// The results of two clients of one stdio server, one after the other.
 async fn one_after_the_other(server: Server, order: [Client; 2]) -> [Result<Value, String>; 2] {
     let stdio = json!({"name": "s", "transport": "stdio", "cmd_args": server.over_stdio()});
     let proxy = Proxied::new(|_| stdio).await;
     let url = format!("http://{}/mcp", proxy.address);
-    let first = order[0].sees(Front::Streamable, &url, &server.plan()).await;
-    let second = order[1].sees(Front::Streamable, &url, &server.plan()).await;
+    let first = order[0].run(Front::Streamable, &url, &server.plan()).await;
+    let second = order[1].run(Front::Streamable, &url, &server.plan()).await;
     proxy.stop().await;
     [first, second]
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_of_2026_that_comes_second_falls_back_and_one_that_comes_first_decides_for_its_server() {
+async fn the_first_client_of_a_stdio_server_determines_its_revision() {
     let (old, new) = (Client::TypeScript1, Client::Python);
     let (one, two, three, four) = tokio::join!(
         one_after_the_other(Server::Everything, [old, new]),
@@ -243,23 +244,23 @@ async fn a_client_of_2026_that_comes_second_falls_back_and_one_that_comes_first_
         one_after_the_other(Server::Python, [old, new]),
         one_after_the_other(Server::Python, [new, old]),
     );
-    // A server that knows no other revision loses nothing, and one that is begun with a session stays at that.
+    // A server that supports no other revision is unaffected, and one that was initialized with a session keeps it.
     for seen in one.into_iter().chain(two).chain(three) {
         assert_eq!(seen.unwrap()["protocol"], "2025-11-25");
     }
-    // The Python SDK speaks over a stream as was first spoken to it, and has but one.
+    // The Python SDK keeps the revision of the first message on a stream, and there is only one.
     let [first, second] = four;
     assert_eq!(first.unwrap()["protocol"], "2026-07-28");
-    let complaint = second.unwrap_err();
-    assert!(complaint.contains("-32022"), "{complaint}");
+    let error = second.unwrap_err();
+    assert!(error.contains("-32022"), "{error}");
 }
 
 fn everything() -> String {
-    path(&installed("npm", "server-everything"))
+    path(&install("npm", "server-everything"))
 }
 
 fn python() -> String {
-    path(&installed("pypi", "mcp"))
+    path(&install("pypi", "mcp"))
 }
 
 fn script(name: &str) -> String {

@@ -30,22 +30,22 @@ async fn over_http(suite: &Suite, revision: &str, middleware: Value) -> Findings
             "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": middleware,
         })
     });
-    through(suite, revision, proxy.await).await
+    run_through(suite, revision, proxy.await).await
 }
 
 /// In front of a remote server.
-async fn remotely(suite: &Suite, revision: &str) -> Findings {
+async fn over_remote(suite: &Suite, revision: &str) -> Findings {
     let server = fixture().await;
     let proxy = Proxied::new(
         |_| json!({"name": "fixture", "transport": "streamable-http", "remote_url": server.url}),
     );
-    through(suite, revision, proxy.await).await
+    run_through(suite, revision, proxy.await).await
 }
 
 /// In front of a server that speaks over its standard input and output.
 async fn over_stdio(suite: &Suite, revision: &str) -> Findings {
     let proxy = Proxied::new(|address| {
-        // Such a server sees no headers: which pages may call is for the proxy to know.
+        // A stdio server receives no headers: the proxy checks the origin.
         let origin =
             json!({"type": "origin", "parameters": {"allowed_origins": [format!("http://{address}")]}});
         json!({
@@ -53,16 +53,16 @@ async fn over_stdio(suite: &Suite, revision: &str) -> Findings {
             "middleware_configs": [origin],
         })
     });
-    through(suite, revision, proxy.await).await
+    run_through(suite, revision, proxy.await).await
 }
 
-async fn through(suite: &Suite, revision: &str, proxy: Proxied) -> Findings {
+async fn run_through(suite: &Suite, revision: &str, proxy: Proxied) -> Findings {
     let findings = suite.run(revision, &format!("http://{}/mcp", proxy.address)).await;
     proxy.stop().await;
     findings
 }
 
-/// Layers that look into every message, and let everything pass.
+/// Middlewares that parse every message, and allow everything.
 fn permissive() -> Value {
     let permit = "permit(principal, action, resource);";
     let policies = json!({
@@ -74,18 +74,19 @@ fn permissive() -> Value {
     ])
 }
 
-/// What is found alone is passed but for what is known, and through the proxy it is the same but for what is known.
-async fn the_same_everywhere(revision: &str) {
+/// The server passes alone except for known failures, and the results through the proxy are the same except for known
+/// differences.
+async fn same_results_everywhere(revision: &str) {
     let suite = Suite::new();
     let alone = async {
         let server = fixture().await;
         suite.run(revision, &server.url).await
     };
-    let (alone, http, judged, remote, stdio) = tokio::join!(
+    let (alone, http, with_policies, remote, stdio) = tokio::join!(
         alone,
         over_http(&suite, revision, json!([])),
         over_http(&suite, revision, permissive()),
-        remotely(&suite, revision),
+        over_remote(&suite, revision),
         over_stdio(&suite, revision),
     );
     let failed: BTreeSet<_> =
@@ -95,12 +96,13 @@ async fn the_same_everywhere(revision: &str) {
         expected.inspect(|(scenario, reason)| println!("known to fail alone: {scenario}: {reason}"));
     assert_eq!(failed, expected.map(|(scenario, _)| *scenario).collect());
 
-    let ways = [("http", http), ("http with policies", judged), ("remote", remote), ("stdio", stdio)];
+    let setups =
+        [("http", http), ("http with policies", with_policies), ("remote", remote), ("stdio", stdio)];
     let differences: BTreeSet<_> =
-        ways.iter().flat_map(|(way, found)| differences(way, &alone, found)).collect();
+        setups.iter().flat_map(|(setup, findings)| differences(setup, &alone, findings)).collect();
     let expected = KNOWN.iter().filter(|known| alone.contains_key(known.scenario)).flat_map(|known| {
-        println!("known to differ: {}: {}: {}", known.way, known.scenario, known.reason);
-        known.checks.iter().map(|check| format!("{}: {}: {check}", known.way, known.scenario))
+        println!("known to differ: {}: {}: {}", known.setup, known.scenario, known.reason);
+        known.checks.iter().map(|check| format!("{}: {}: {check}", known.setup, known.scenario))
     });
     assert_eq!(differences, expected.collect());
 }
@@ -109,28 +111,28 @@ fn passed(checks: &[Check]) -> bool {
     checks.iter().all(|check| ["SUCCESS", "INFO", "SKIPPED"].contains(&check.status.as_str()))
 }
 
-/// The checks that do not end alike, by their names.
-fn differences(way: &str, alone: &Findings, found: &Findings) -> BTreeSet<String> {
+/// The names of the checks with different results.
+fn differences(setup: &str, alone: &Findings, proxied: &Findings) -> BTreeSet<String> {
     assert_eq!(
         alone.keys().collect::<Vec<_>>(),
-        found.keys().collect::<Vec<_>>(),
+        proxied.keys().collect::<Vec<_>>(),
         "the same scenarios are run"
     );
-    let scenarios = alone.iter().zip(found.values());
-    let differ = scenarios.flat_map(|((scenario, alone), found)| {
-        let missing = alone.iter().filter(|check| !found.contains(check));
-        let added = found.iter().filter(|check| !alone.contains(check));
-        missing.chain(added).map(move |check| format!("{way}: {scenario}: {}", check.name))
+    let scenarios = alone.iter().zip(proxied.values());
+    let differ = scenarios.flat_map(|((scenario, alone), proxied)| {
+        let missing = alone.iter().filter(|check| !proxied.contains(check));
+        let added = proxied.iter().filter(|check| !alone.contains(check));
+        missing.chain(added).map(move |check| format!("{setup}: {scenario}: {}", check.name))
     });
     differ.collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_2025_11_25_asks_of_servers_is_met_through_the_proxy_as_without_it() {
-    the_same_everywhere("2025-11-25").await;
+async fn the_conformance_to_2025_11_25_is_the_same_through_the_proxy() {
+    same_results_everywhere("2025-11-25").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_2026_07_28_asks_of_servers_is_met_through_the_proxy_as_without_it() {
-    the_same_everywhere("2026-07-28").await;
+async fn the_conformance_to_2026_07_28_is_the_same_through_the_proxy() {
+    same_results_everywhere("2026-07-28").await;
 }

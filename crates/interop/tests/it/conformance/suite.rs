@@ -5,30 +5,30 @@ use std::{collections::BTreeMap, env, fs, path::PathBuf};
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::programs::{folder, installed};
+use crate::programs::{folder, install};
 
-/// What the suite finds, by scenario.
+/// The results of the suite, by scenario.
 pub(crate) type Findings = BTreeMap<String, Vec<Check>>;
 
-/// How a check ended.
+/// The result of a check.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Check {
     id: String,
     /// Several checks may have the same id; their names differ.
     pub(crate) name: String,
     pub(crate) status: String,
-    complaint: String,
+    error: String,
 }
 
-/// What the suite writes down between its checks.
+/// Entries of the suite that are not checks.
 const NOTES: [&str; 4] = ["outgoing-request", "incoming-response", "incoming-sse-event", "stream-closed"];
 
-/// The suite, where it is installed.
+/// The installed suite.
 pub(crate) struct Suite(PathBuf);
 
 impl Suite {
     pub(crate) fn new() -> Self {
-        Self(installed("npm", "conformance"))
+        Self(install("npm", "conformance"))
     }
 
     /// Runs all server scenarios of a revision against the server at this URL.
@@ -46,19 +46,19 @@ impl Suite {
             .output()
             .await
             .unwrap();
-        let found = findings(&output);
-        let said = String::from_utf8_lossy(&ran.stdout);
+        let findings = findings(&output);
+        let stdout = String::from_utf8_lossy(&ran.stdout);
         assert!(
-            !found.is_empty(),
-            "the suite reported nothing: {said}{}",
+            !findings.is_empty(),
+            "the suite reported nothing: {stdout}{}",
             String::from_utf8_lossy(&ran.stderr)
         );
         fs::remove_dir_all(&output).ok();
-        found
+        findings
     }
 }
 
-/// What is in the folder that the suite wrote: one folder for each scenario, which is called `server-NAME-TIME`.
+/// The results in the folder that the suite wrote: one folder for each scenario, named `server-NAME-TIME`.
 fn findings(folder: &std::path::Path) -> Findings {
     let scenarios = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     let read = |entry: fs::DirEntry| {
@@ -75,5 +75,5 @@ fn findings(folder: &std::path::Path) -> Findings {
 
 fn check(check: &Value) -> Check {
     let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
-    Check { id: text("id"), name: text("name"), status: text("status"), complaint: text("errorMessage") }
+    Check { id: text("id"), name: text("name"), status: text("status"), error: text("errorMessage") }
 }

@@ -1,8 +1,8 @@
 //! Applying a server's objects: all of them as one decision, or none.
 //!
-//! What is applied carries the version that was read when it was decided. If another client wrote since, the API server answers
-//! with a conflict, and everything is read and decided again. So there is no moment between the look at the generation
-//! and the write, for the StatefulSet or for the Services, in which a newer proxy could be overtaken.
+//! Each apply has the resourceVersion that was read before the decision. If another client wrote since, the API server
+//! responds with a conflict, and everything is read and decided again. So a proxy cannot overwrite the StatefulSet or
+//! the Services of a newer proxy that wrote between its read and its write.
 
 use backon::{ExponentialBuilder, Retryable};
 use k8s_openapi::{
@@ -33,20 +33,20 @@ const ABSENT: &str = "1";
 pub(super) struct Objects {
     pub(super) stateful_set: StatefulSet,
     pub(super) services: Vec<Service>,
-    /// The generation of the MCPServer that they were made from.
+    /// The generation of the MCPServer that they were computed from.
     pub(super) generation: i64,
     /// The kind of cluster that they are for.
     pub(super) platform: Platform,
 }
 
-/// How it ended.
+/// The result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// They are applied, and this is the StatefulSet. There was none before.
     Created(Box<StatefulSet>),
-    /// They are applied, and this is the StatefulSet, which another proxy made.
+    /// They are applied, and this is the StatefulSet, which another proxy created.
     Applied(Box<StatefulSet>),
-    /// Nothing is, because this StatefulSet is of a newer generation.
+    /// Nothing is applied, because this StatefulSet is of a newer generation.
     HeldBack(Box<StatefulSet>),
 }
 
@@ -72,16 +72,16 @@ pub(super) async fn apply(
         .with_jitter();
     let attempt = || async {
         let attempt = timeout(limits::APPLY_TIME, attempt(client, namespace, objects));
-        attempt.await.unwrap_or(Err(RuntimeError::Silence))
+        attempt.await.unwrap_or(Err(RuntimeError::Timeout))
     };
     attempt
         .retry(pace)
-        .when(RuntimeError::may_pass)
+        .when(RuntimeError::is_transient)
         .notify(|error, _| {
             if error.is_conflict() {
-                debug!(%error, "somebody wrote meanwhile: deciding again");
+                debug!(%error, "conflict: another client wrote the object; retrying");
             } else {
-                warn!(%error, "to be tried again");
+                warn!(%error, "failed to apply the server; retrying");
             }
         })
         .await
@@ -99,13 +99,10 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
     let live = read(&stateful_sets, &objects.stateful_set.metadata).await?;
     if let (Verdict::HoldBack(theirs), Some(live)) = (gate::verdict(objects.generation, live.as_ref()), &live)
     {
-        warn!(
-            ours = objects.generation,
-            theirs, "the StatefulSet is of a newer generation: nothing is applied"
-        );
+        warn!(ours = objects.generation, theirs, "the StatefulSet is of a newer generation; nothing applied");
         return Ok(Outcome::HeldBack(Box::new(live.clone())));
     }
-    let stateful_set = with_what_is_fixed(objects.stateful_set.clone(), live.as_ref());
+    let stateful_set = with_immutable_fields(objects.stateful_set.clone(), live.as_ref());
     let applied = write(&stateful_sets, stateful_set, live.as_ref()).await?;
     for (service, seen) in objects.services.iter().zip(&seen) {
         let mut service = service.clone();
@@ -116,8 +113,8 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
     Ok(outcome(Box::new(applied)))
 }
 
-/// How the pods of a StatefulSet are made one after the other cannot be changed once it exists.
-fn with_what_is_fixed(mut stateful_set: StatefulSet, live: Option<&StatefulSet>) -> StatefulSet {
+/// The podManagementPolicy of a StatefulSet is immutable.
+fn with_immutable_fields(mut stateful_set: StatefulSet, live: Option<&StatefulSet>) -> StatefulSet {
     let policy = live.and_then(|live| live.spec.as_ref()?.pod_management_policy.clone());
     if let (Some(spec), Some(policy)) = (&mut stateful_set.spec, policy) {
         spec.pod_management_policy = Some(policy);
@@ -125,8 +122,8 @@ fn with_what_is_fixed(mut stateful_set: StatefulSet, live: Option<&StatefulSet>)
     stateful_set
 }
 
-/// The Services go with the StatefulSet. That they also hold its deletion back is nothing that a proxy may set on
-/// OpenShift, whose API server requires the right to set the StatefulSet's finalizers.
+/// The Services are deleted with the StatefulSet. On OpenShift a proxy may not set blockOwnerDeletion: its API server
+/// requires the permission to set the StatefulSet's finalizers.
 fn owner(applied: &StatefulSet, platform: Platform) -> Option<OwnerReference> {
     let block_owner_deletion = Some(platform == Platform::Kubernetes);
     Some(OwnerReference { block_owner_deletion, ..applied.controller_owner_ref(&())? })
@@ -143,8 +140,8 @@ where
     api.get_opt(name).await.map_err(|source| failed::<K>("cannot read", name, source))
 }
 
-/// Applies an object if it still is as it was seen. One that was not there must still not be; one that was must not have
-/// been deleted, which the uid shows.
+/// Applies an object if it is unchanged since it was read. One that did not exist must still not exist; one that did
+/// must not have been deleted, which the uid shows.
 async fn write<K>(api: &Api<K>, mut object: K, seen: Option<&K>) -> Result<K, RuntimeError>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + std::fmt::Debug,

@@ -1,4 +1,4 @@
-//! Speaking to a stdio server: attaching to its pod, again and again.
+//! Attaching to the pod of a stdio server.
 
 use std::{io, sync::Mutex};
 
@@ -12,7 +12,7 @@ use tracing::{info, warn};
 
 use super::{
     pace::Pace,
-    pods::{self, Seen},
+    pods::{self, ServerPod},
     wire::{ApiServer, Wire},
 };
 use crate::{
@@ -20,12 +20,12 @@ use crate::{
     runtime::{Attach, BoxRead, BoxWrite},
 };
 
-/// Speaks to whichever pod of a stdio server is ready.
+/// Attaches to the pod of a stdio server that is ready.
 pub struct Attachment(Attaching<ApiServer>);
 
 impl Attachment {
     pub(super) fn to(pods: Api<Pod>, owner: &StatefulSet) -> Self {
-        Self(Attaching::new(ApiServer(pods.clone()), pods::watched(pods, owner)))
+        Self(Attaching::new(ApiServer(pods.clone()), pods::watch(pods, owner)))
     }
 }
 
@@ -37,12 +37,12 @@ impl Attach for Attachment {
 
 struct Attaching<W> {
     wire: W,
-    pods: watch::Receiver<Vec<Seen>>,
+    pods: watch::Receiver<Vec<ServerPod>>,
     pace: Mutex<Pace>,
 }
 
 impl<W: Wire + Sync> Attaching<W> {
-    fn new(wire: W, pods: watch::Receiver<Vec<Seen>>) -> Self {
+    fn new(wire: W, pods: watch::Receiver<Vec<ServerPod>>) -> Self {
         Self { wire, pods, pace: Mutex::default() }
     }
 
@@ -57,24 +57,24 @@ impl<W: Wire + Sync> Attaching<W> {
             tries += 1;
             match opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
                 Ok(streams) => {
-                    self.pace().opened();
-                    info!(pod = pod.name, "attached");
+                    self.pace().record_success();
+                    info!(pod = pod.name, "attached to the server's pod");
                     return Ok(streams);
                 }
                 Err(error) if tries >= limits::ATTACH_TRIES => {
                     return Err(io::Error::new(error.kind(), format!("attach to pod {}: {error}", pod.name)));
                 }
-                Err(error) => warn!(pod = pod.name, %error, "cannot attach: to be tried again"),
+                Err(error) => warn!(pod = pod.name, %error, "failed to attach; retrying"),
             }
         }
     }
 
     /// Waits for a pod that is ready: the first by name, if there are several.
-    async fn ready(&self) -> io::Result<Seen> {
+    async fn ready(&self) -> io::Result<ServerPod> {
         let mut pods = self.pods.clone();
-        let first = |pods: &Vec<Seen>| pods.iter().find(|pod| pod.ready).cloned();
-        let found = pods.wait_for(|pods| first(pods).is_some()).await.map(|pods| first(&pods));
-        found.ok().flatten().ok_or_else(|| io::Error::other("the server's pods are not watched any more"))
+        let first = |pods: &Vec<ServerPod>| pods.iter().find(|pod| pod.ready).cloned();
+        let ready = pods.wait_for(|pods| first(pods).is_some()).await.map(|pods| first(&pods));
+        ready.ok().flatten().ok_or_else(|| io::Error::other("the watch of the server's pods has ended"))
     }
 
     fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
@@ -82,8 +82,8 @@ impl<W: Wire + Sync> Attaching<W> {
     }
 }
 
-/// Ends when the pod does not exist any more, and when that is unknown.
-async fn lost(mut pods: watch::Receiver<Vec<Seen>>, uid: String) {
+/// Completes when the pod does not exist any more, or the watch has ended.
+async fn lost(mut pods: watch::Receiver<Vec<ServerPod>>, uid: String) {
     pods.wait_for(|pods| pods.iter().all(|pod| pod.uid != uid)).await.ok();
 }
 
@@ -98,14 +98,14 @@ mod tests {
 
     use super::{super::attached, *};
 
-    /// Stands in for the API server and the kubelet behind it: it fails as often as it is told, and then echoes.
+    /// A fake of the API server and the kubelet behind it: it fails so many times, and then echoes.
     #[derive(Clone, Default)]
-    struct Standin {
+    struct FakeWire {
         failures: Arc<Mutex<usize>>,
         opened: Arc<Mutex<Vec<(String, Instant)>>>,
     }
 
-    impl Wire for Standin {
+    impl Wire for FakeWire {
         async fn open(
             &self,
             pod: &str,
@@ -127,17 +127,17 @@ mod tests {
         }
     }
 
-    fn pod(name: &str, uid: &str, ready: bool) -> Seen {
-        Seen { name: name.into(), uid: uid.into(), ready }
+    fn pod(name: &str, uid: &str, ready: bool) -> ServerPod {
+        ServerPod { name: name.into(), uid: uid.into(), ready }
     }
 
-    fn fixture(failures: usize) -> (Attaching<Standin>, Standin, watch::Sender<Vec<Seen>>) {
+    fn fixture(failures: usize) -> (Attaching<FakeWire>, FakeWire, watch::Sender<Vec<ServerPod>>) {
         let (pods, seen) = watch::channel(Vec::new());
-        let wire = Standin { failures: Arc::new(Mutex::new(failures)), ..Standin::default() };
+        let wire = FakeWire { failures: Arc::new(Mutex::new(failures)), ..FakeWire::default() };
         (Attaching::new(wire.clone(), seen), wire, pods)
     }
 
-    fn opened(wire: &Standin) -> Vec<String> {
+    fn opened(wire: &FakeWire) -> Vec<String> {
         wire.opened.lock().unwrap().iter().map(|(pod, _)| pod.clone()).collect()
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn tries_come_ever_more_slowly_and_one_that_lasted_makes_the_next_quick_again() {
+    async fn pauses_grow_and_are_reset_after_an_attachment_that_lasted() {
         let (attaching, wire, pods) = fixture(3);
         pods.send_replace(vec![pod("files-0", "a", true)]);
         let begin = Instant::now();
@@ -197,10 +197,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_never_succeeds_is_told_with_the_pod_and_the_cause() {
+    async fn an_error_names_the_pod_and_the_cause() {
         let (attaching, wire, pods) = fixture(usize::MAX);
         pods.send_replace(vec![pod("files-0", "a", true)]);
-        let Err(error) = attaching.attach().await else { panic!("it cannot") };
+        let Err(error) = attaching.attach().await else { panic!("it attached") };
         assert_eq!(error.to_string(), "attach to pod files-0: container not found");
         assert_eq!(opened(&wire).len(), limits::ATTACH_TRIES);
     }

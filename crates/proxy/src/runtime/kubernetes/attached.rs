@@ -1,7 +1,7 @@
 //! The two ends of an attachment, which both end with it.
 //!
-//! A kube client's pipes do not end when their connection breaks, or when nothing comes of it any more because the node
-//! is gone: a reader would wait for ever, and so would a writer once the pipe is full.
+//! A kube client's pipes do not end when their connection breaks, or when its node
+//! has failed: a reader would wait for ever, and so would a writer once the pipe is full.
 
 use std::{
     future::Future,
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_was_written_before_the_end_is_still_read() {
+    async fn data_written_before_the_end_is_still_read() {
         let (output, mut from_server) = simplex(64);
         let (_to_server, input) = simplex(64);
         let (end, ended) = oneshot::channel::<()>();
@@ -112,12 +112,12 @@ mod tests {
         let mut all = String::new();
         read.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "last words\n");
-        assert_eq!(read.read(&mut [0; 8]).await.unwrap(), 0, "and it stays at its end");
+        assert_eq!(read.read(&mut [0; 8]).await.unwrap(), 0, "it stays at its end");
     }
 
     #[tokio::test]
-    async fn who_waits_is_woken_by_the_end() {
-        // The other ends are held, and nothing moves: as when a node is gone.
+    async fn pending_reads_and_writes_end_with_the_attachment() {
+        // The other ends are held, and nothing moves: as when a node has failed.
         let (output, _from_server) = simplex(4);
         let (_to_server, input) = simplex(4);
         let (end, ended) = oneshot::channel::<()>();

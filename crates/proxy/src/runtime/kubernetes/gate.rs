@@ -1,7 +1,7 @@
-//! Which proxy may apply the StatefulSet.
+//! Whether a proxy may apply the StatefulSet.
 //!
 //! While a proxy is rolled, an old and a new one run side by side. Each knows the generation of the MCPServer that it
-//! was started for, and leaves its mark on the pod template. The old one must not undo what the new one did.
+//! was started for, and writes it to an annotation of the pod template. The old one must not undo what the new one did.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use skep_config::annotations;
@@ -14,7 +14,7 @@ pub(super) enum Verdict {
     HoldBack(i64),
 }
 
-/// Only a generation that is strictly greater holds back: with an equal one, or none that can be read, it is applied.
+/// Only a generation that is strictly greater holds back: with an equal, a missing or an invalid one, the proxy applies.
 /// A proxy without a generation, 0, applies always.
 pub(super) fn verdict(ours: i64, live: Option<&StatefulSet>) -> Verdict {
     match live.and_then(generation) {
@@ -23,7 +23,7 @@ pub(super) fn verdict(ours: i64, live: Option<&StatefulSet>) -> Verdict {
     }
 }
 
-/// The generation that a StatefulSet's pod template was made from.
+/// The generation that a StatefulSet's pod template was computed from.
 fn generation(live: &StatefulSet) -> Option<i64> {
     let metadata = live.spec.as_ref()?.template.metadata.as_ref()?;
     metadata.annotations.as_ref()?.get(annotations::MCPSERVER_GENERATION)?.parse().ok()

@@ -1,8 +1,8 @@
 //! Running a server in the cluster that the proxy itself runs in: a StatefulSet with its Services.
 //!
-//! What they are is computed from the RunConfig ([`stateful_set`], [`services`]) and applied as one decision, which a
-//! proxy of a newer generation wins in any order. How far the pods are is watched: see [`Readiness`]. A stdio server
-//! is spoken to by attaching to its pod: see [`Attachment`].
+//! They are computed from the RunConfig ([`stateful_set`], [`services`]) and applied as one decision, which a proxy of a
+//! newer generation wins in any order. The readiness of the pods is watched: see [`Readiness`]. The proxy attaches to
+//! the pod of a stdio server: see [`Attachment`].
 //!
 //! The StatefulSet outlives the proxy: the operator, which owns it, deletes it.
 
@@ -54,7 +54,7 @@ impl Kubernetes {
         Ok(Self { client, namespace, platform })
     }
 
-    /// A namespace that is known.
+    /// The namespace of this name.
     pub fn new(client: Client, namespace: impl Into<String>, platform: Platform) -> Self {
         Self { client, namespace: namespace.into(), platform }
     }
@@ -70,12 +70,12 @@ impl Kubernetes {
         let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
         match &outcome {
             Outcome::Created(_) | Outcome::Applied(_) => {
-                info!(generation = config.mcpserver_generation, "the server is applied");
+                info!(generation = config.mcpserver_generation, "server applied");
             }
             Outcome::HeldBack(_) => {
                 info!(
                     generation = config.mcpserver_generation,
-                    "the server is of a newer generation, and stays as it is"
+                    "server not applied: it is of a newer generation"
                 );
             }
         }
@@ -103,12 +103,12 @@ impl Server {
         self.outcome.stateful_set()
     }
 
-    /// How far it is.
+    /// Its readiness.
     pub fn readiness(&self) -> Readiness {
         self.readiness.clone()
     }
 
-    /// The way to speak to a stdio server.
+    /// Attaches to a stdio server.
     pub fn attachment(&self) -> Attachment {
         Attachment::to(self.pods.clone(), self.stateful_set())
     }

@@ -1,4 +1,4 @@
-//! How fast a stdio server is attached to again.
+//! The pauses between attempts to attach to a stdio server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::limits;
 
-/// How long to wait before the next try: ever longer, until one lasted.
+/// The pause before the next attempt: it grows, until an attachment lasted.
 #[derive(Default)]
 pub(super) struct Pace {
     pauses: Option<ExponentialBackoff>,
@@ -15,12 +15,12 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// A try succeeded, for now.
-    pub(super) fn opened(&mut self) {
+    /// An attempt has succeeded.
+    pub(super) fn record_success(&mut self) {
         self.opened = Some(Instant::now());
     }
 
-    /// The pause before the next try.
+    /// The pause before the next attempt.
     pub(super) fn pause(&mut self) -> Duration {
         if self.opened.take().is_some_and(|opened| opened.elapsed() >= limits::ATTACH_STABLE) {
             self.pauses = None;

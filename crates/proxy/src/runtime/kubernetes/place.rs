@@ -1,4 +1,4 @@
-//! Which cluster, and which namespace in it.
+//! The cluster, and the namespace in it.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -10,7 +10,7 @@ use super::RuntimeError;
 /// The variable that Kubernetes sets in every pod.
 const IN_A_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
-/// How to talk to the cluster that the process runs in, or else to that of the kubeconfig.
+/// The configuration for the cluster that the process runs in, or else that of the kubeconfig.
 pub(super) async fn config(env: &BTreeMap<String, String>) -> Result<Config, RuntimeError> {
     if env.contains_key(IN_A_CLUSTER) {
         return Config::incluster().map_err(|error| RuntimeError::Config(error.to_string()));
@@ -28,8 +28,8 @@ pub(super) fn namespace(env: &BTreeMap<String, String>, config: &Config) -> Stri
 fn namespace_of(file: &Path, env: &BTreeMap<String, String>, context: &str) -> String {
     let mounted = fs::read_to_string(file).unwrap_or_default();
     let mounted = mounted.trim_end_matches(['\r', '\n']);
-    let told = env.get(env::POD_NAMESPACE).map(String::as_str).unwrap_or_default();
-    let first = [mounted, told, context].into_iter().find(|name| !name.is_empty());
+    let variable = env.get(env::POD_NAMESPACE).map(String::as_str).unwrap_or_default();
+    let first = [mounted, variable, context].into_iter().find(|name| !name.is_empty());
     first.unwrap_or("default").to_owned()
 }
 
@@ -42,17 +42,18 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("skep-namespace-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let file = folder.join("namespace");
-        let of = |mounted: Option<&str>, told: Option<&str>, context: &str| {
+        let of = |mounted: Option<&str>, variable: Option<&str>, context: &str| {
             match mounted {
                 Some(text) => fs::write(&file, text).unwrap(),
                 None => drop(fs::remove_file(&file)),
             }
-            let env = told.map(|told| (env::POD_NAMESPACE.to_owned(), told.to_owned())).into_iter().collect();
+            let env =
+                variable.map(|name| (env::POD_NAMESPACE.to_owned(), name.to_owned())).into_iter().collect();
             namespace_of(&file, &env, context)
         };
-        assert_eq!(of(Some("mounted\r\n"), Some("told"), "context"), "mounted");
-        assert_eq!(of(None, Some("told"), "context"), "told");
-        assert_eq!(of(Some("\n"), Some("told"), "context"), "told");
+        assert_eq!(of(Some("mounted\r\n"), Some("variable"), "context"), "mounted");
+        assert_eq!(of(None, Some("variable"), "context"), "variable");
+        assert_eq!(of(Some("\n"), Some("variable"), "context"), "variable");
         assert_eq!(of(None, Some(""), "context"), "context");
         assert_eq!(of(None, None, ""), "default");
         fs::remove_dir_all(&folder).unwrap();

@@ -1,4 +1,4 @@
-//! What kind of cluster it is.
+//! The platform of the cluster.
 
 use std::collections::BTreeMap;
 
@@ -13,41 +13,41 @@ use crate::limits;
 /// The API that only OpenShift has.
 const ROUTES: (&str, &str) = ("route.openshift.io/v1", "routes");
 
-/// What kind of cluster it is.
+/// The platform of the cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Platform {
-    /// Any that is no OpenShift.
+    /// Any other than OpenShift.
     Kubernetes,
-    /// It chooses users and groups of pods itself.
+    /// OpenShift, which assigns the users and groups of pods itself.
     OpenShift,
 }
 
 impl Platform {
     /// By the environment, or else by the APIs of the cluster.
     pub async fn of(client: &Client, env: &BTreeMap<String, String>) -> Result<Self, RuntimeError> {
-        if let Some(told) = told(env) {
-            return Ok(told);
+        if let Some(platform) = configured(env) {
+            return Ok(platform);
         }
         let pace = ExponentialBuilder::default()
             .with_min_delay(limits::DISCOVERY_PAUSE_LEAST)
             .with_max_delay(limits::DISCOVERY_PAUSE_MOST)
             .with_max_times(limits::DISCOVERY_TRIES)
             .with_jitter();
-        let discovered = || async {
-            let discovered = timeout(limits::DISCOVERY_TIME, discovered(client));
-            discovered.await.unwrap_or(Err(RuntimeError::Silence))
+        let discover = || async {
+            let platform = timeout(limits::DISCOVERY_TIME, discover(client));
+            platform.await.unwrap_or(Err(RuntimeError::Timeout))
         };
-        discovered.retry(pace).when(RuntimeError::may_pass).await
+        discover.retry(pace).when(RuntimeError::is_transient).await
     }
 }
 
 /// A variable that is set decides, with any value.
-fn told(env: &BTreeMap<String, String>) -> Option<Platform> {
+fn configured(env: &BTreeMap<String, String>) -> Option<Platform> {
     let value = env.get(env::OPENSHIFT)?;
     Some(if value.eq_ignore_ascii_case("true") { Platform::OpenShift } else { Platform::Kubernetes })
 }
 
-async fn discovered(client: &Client) -> Result<Platform, RuntimeError> {
+async fn discover(client: &Client) -> Result<Platform, RuntimeError> {
     let (group, plural) = ROUTES;
     match client.list_api_group_resources(group).await {
         Ok(list) if list.resources.iter().any(|resource| resource.name == plural) => Ok(Platform::OpenShift),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_that_is_there_decides() {
+    fn the_variable_decides_if_it_is_set() {
         for (value, expected) in [
             (None, None),
             (Some("true"), Some(Platform::OpenShift)),
@@ -72,7 +72,7 @@ mod tests {
             (Some(""), Some(Platform::Kubernetes)),
         ] {
             let env = value.map(|value| (env::OPENSHIFT.to_owned(), value.to_owned())).into_iter().collect();
-            assert_eq!(told(&env), expected, "{value:?}");
+            assert_eq!(configured(&env), expected, "{value:?}");
         }
     }
 }

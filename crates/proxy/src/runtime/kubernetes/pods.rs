@@ -1,4 +1,4 @@
-//! The pods of a server, by watching them.
+//! The pods of a server, from a watch.
 
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Pod};
@@ -12,15 +12,15 @@ use tracing::warn;
 
 /// A pod of the server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Seen {
+pub(super) struct ServerPod {
     pub(super) name: String,
-    /// Pods of a StatefulSet come again under the same name.
+    /// New pods of a StatefulSet have the names of old ones.
     pub(super) uid: String,
     pub(super) ready: bool,
 }
 
-/// The pods of this StatefulSet that have not ended, by name, for as long as the stream is polled.
-pub(super) fn watched(api: Api<Pod>, owner: &StatefulSet) -> watch::Receiver<Vec<Seen>> {
+/// The pods of this StatefulSet that have not ended, by name, for as long as there is a receiver.
+pub(super) fn watch(api: Api<Pod>, owner: &StatefulSet) -> watch::Receiver<Vec<ServerPod>> {
     let (sender, receiver) = watch::channel(Vec::new());
     let owner = owner.clone();
     tokio::spawn(async move {
@@ -32,7 +32,7 @@ pub(super) fn watched(api: Api<Pod>, owner: &StatefulSet) -> watch::Receiver<Vec
     receiver
 }
 
-async fn follow(api: Api<Pod>, owner: &StatefulSet, sender: &watch::Sender<Vec<Seen>>) {
+async fn follow(api: Api<Pod>, owner: &StatefulSet, sender: &watch::Sender<Vec<ServerPod>>) {
     let name = owner.name_any();
     let (reader, writer) = reflector::store();
     let with_label = watcher::Config::default().labels(&format!("{}={name}", labels::APP));
@@ -40,10 +40,11 @@ async fn follow(api: Api<Pod>, owner: &StatefulSet, sender: &watch::Sender<Vec<S
     pin_mut!(events);
     while let Some(event) = events.next().await {
         if let Err(error) = event {
-            warn!(name, %error, "the server's pods cannot be watched: what was last seen stands");
+            warn!(name, %error, "failed to watch the server's pods; retrying");
             continue;
         }
-        let mut now: Vec<Seen> = reader.state().iter().filter_map(|pod| seen(pod, owner)).collect();
+        let mut now: Vec<ServerPod> =
+            reader.state().iter().filter_map(|pod| server_pod(pod, owner)).collect();
         now.sort();
         sender.send_if_modified(|before| {
             let changed = *before != now;
@@ -53,9 +54,9 @@ async fn follow(api: Api<Pod>, owner: &StatefulSet, sender: &watch::Sender<Vec<S
     }
 }
 
-/// The pod, if it is one of the StatefulSet's and has not ended. Others may have the label: it is the proxy's own when the
-/// server is called like the kind.
-fn seen(pod: &Pod, owner: &StatefulSet) -> Option<Seen> {
+/// The pod, if it is one of the StatefulSet's and has not ended. Others may have the label: the proxy's own pod does, if
+/// the server has the name of the kind.
+fn server_pod(pod: &Pod, owner: &StatefulSet) -> Option<ServerPod> {
     let owned = pod
         .owner_references()
         .iter()
@@ -68,7 +69,7 @@ fn seen(pod: &Pod, owner: &StatefulSet) -> Option<Seen> {
     let conditions = status.and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let ready = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let ending = pod.metadata.deletion_timestamp.is_some();
-    Some(Seen { name: pod.name_any(), uid: pod.uid()?, ready: ready && !ending })
+    Some(ServerPod { name: pod.name_any(), uid: pod.uid()?, ready: ready && !ending })
 }
 
 #[cfg(test)]
@@ -84,7 +85,7 @@ mod tests {
             "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]},
         });
         pod["metadata"].as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
-        seen(&serde_json::from_value(pod).unwrap(), &owner).map(|seen| seen.ready)
+        server_pod(&serde_json::from_value(pod).unwrap(), &owner).map(|pod| pod.ready)
     }
 
     #[test]

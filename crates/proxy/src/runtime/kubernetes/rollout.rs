@@ -1,4 +1,4 @@
-//! How far a server's pods are, by watching its StatefulSet.
+//! The readiness of a server's pods, from a watch of its StatefulSet.
 
 use futures::{StreamExt, pin_mut};
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -9,30 +9,30 @@ use kube::{
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-/// How far a server is.
+/// The phase of a server's rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No pod is ready. It is not the end: there may be pods again.
+    /// No pod is ready. There may be pods again.
     Waiting,
     /// Some pods are ready, but not all, or they are not all of the newest template.
     Serving,
     /// As many pods are ready as are wanted, and all are of the newest template.
     Ready,
     /// The StatefulSet was deleted. There will be no pods of it any more.
-    Gone,
+    Deleted,
 }
 
-/// How far a server is, now and from now on.
+/// The phase of a server's rollout, now and in the future.
 #[derive(Clone, Debug)]
 pub struct Readiness(watch::Receiver<Phase>);
 
 impl Readiness {
-    /// What another follows.
-    pub(super) fn seen(phase: watch::Receiver<Phase>) -> Self {
+    /// The readiness that another task watches.
+    pub(super) fn from_phase(phase: watch::Receiver<Phase>) -> Self {
         Self(phase)
     }
 
-    /// How far the server is now.
+    /// The current phase.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }
@@ -43,26 +43,26 @@ impl Readiness {
     }
 
     /// Waits until a pod is available, or the StatefulSet is deleted, and returns whether a pod is available.
-    pub async fn serving(&mut self) -> bool {
-        let there = self.0.wait_for(|phase| *phase != Phase::Waiting).await;
-        there.is_ok_and(|phase| *phase != Phase::Gone)
+    pub async fn wait_until_serving(&mut self) -> bool {
+        let serving = self.0.wait_for(|phase| *phase != Phase::Waiting).await;
+        serving.is_ok_and(|phase| *phase != Phase::Deleted)
     }
 
     /// Waits until all pods are ready, or the StatefulSet is deleted, and returns whether they are ready.
-    pub async fn settled(&mut self) -> bool {
-        let settled = self.0.wait_for(|phase| matches!(phase, Phase::Ready | Phase::Gone)).await;
-        settled.is_ok_and(|phase| *phase == Phase::Ready)
+    pub async fn wait_until_ready(&mut self) -> bool {
+        let ready = self.0.wait_for(|phase| matches!(phase, Phase::Ready | Phase::Deleted)).await;
+        ready.is_ok_and(|phase| *phase == Phase::Ready)
     }
 
     /// Waits for a change, and returns whether there can be one.
-    pub(super) async fn changed(&mut self) -> bool {
+    pub(super) async fn wait_for_change(&mut self) -> bool {
         self.0.changed().await.is_ok()
     }
 
-    /// Ends when the StatefulSet is deleted. There is nothing left to stand before then.
-    pub async fn gone(&mut self) {
+    /// Completes when the StatefulSet is deleted. The proxy then has no server any more.
+    pub async fn wait_until_deleted(&mut self) {
         // The watch only ends by itself after it has published that.
-        self.0.wait_for(|phase| *phase == Phase::Gone).await.ok();
+        self.0.wait_for(|phase| *phase == Phase::Deleted).await.ok();
     }
 
     /// Watches this StatefulSet until it is deleted, or there are no receivers any more.
@@ -85,31 +85,31 @@ async fn follow(api: Api<StatefulSet>, applied: &StatefulSet, sender: &watch::Se
     pin_mut!(events);
     while let Some(event) = events.next().await {
         let now = match event {
-            // One of the same name that was made after ours was deleted is not ours.
+            // One of the same name that was created after ours was deleted is not ours.
             Ok(Some(live)) if live.uid() == applied.uid() => phase(&live, applied.metadata.generation),
-            Ok(_) => Phase::Gone,
+            Ok(_) => Phase::Deleted,
             Err(error) => {
-                warn!(name, %error, "the StatefulSet cannot be watched: what was last seen stands");
+                warn!(name, %error, "failed to watch the StatefulSet; retrying");
                 continue;
             }
         };
         let before = sender.send_replace(now);
         if before != now {
-            info!(name, phase = ?now, "the server's pods");
+            info!(name, phase = ?now, "rollout of the server");
         }
-        if now == Phase::Gone {
+        if now == Phase::Deleted {
             return;
         }
     }
 }
 
-/// How far a StatefulSet is whose status is to be about this generation at least.
+/// The phase of a StatefulSet. For [`Phase::Ready`], its status must have observed this generation at least.
 fn phase(live: &StatefulSet, generation: Option<i64>) -> Phase {
     let wanted = live.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
     let Some(status) = &live.status else { return Phase::Waiting };
     let ready = status.ready_replicas.unwrap_or_default();
     let updated = status.updated_replicas.unwrap_or_default();
-    // The status may still be about the template before.
+    // The status may still be about the previous template.
     let current = status.observed_generation >= generation;
     match ready {
         ..=0 => Phase::Waiting,
@@ -141,7 +141,7 @@ mod tests {
             (json!(2), status(4, 2, 2), Phase::Ready),
             (json!(2), status(5, 2, 2), Phase::Ready),
             (json!(null), status(4, 1, 1), Phase::Ready),
-            // The status is about the template before.
+            // The status is about the previous template.
             (json!(2), status(3, 2, 2), Phase::Serving),
             (json!(2), status(4, 1, 2), Phase::Serving),
             (json!(2), status(4, 2, 1), Phase::Serving),

@@ -1,4 +1,4 @@
-//! A server that is going to be created: its proxy serves from the first moment.
+//! A server that is going to be created: its proxy serves before it exists.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub struct Starting {
     is_first: Arc<AtomicBool>,
 }
 
-/// The way to speak to a stdio server, once there is one.
+/// Attaches to a stdio server, once there is one.
 pub struct Later(watch::Receiver<Option<Arc<Attachment>>>);
 
 impl Starting {
@@ -42,9 +42,9 @@ impl Starting {
         objects::backend_service(&self.config.container_name)
     }
 
-    /// How far it is.
+    /// Its readiness.
     pub fn readiness(&self) -> Readiness {
-        Readiness::seen(self.phase.subscribe())
+        Readiness::from_phase(self.phase.subscribe())
     }
 
     /// Whether the server turns out to be a new one: then there is no other proxy in front of an older one.
@@ -52,12 +52,12 @@ impl Starting {
         self.is_first.clone()
     }
 
-    /// The way to speak to a stdio server.
+    /// Attaches to a stdio server.
     pub fn attachment(&self) -> Later {
         Later(self.attachment.subscribe())
     }
 
-    /// Creates the server in the namespace of the environment, and follows it until it is gone.
+    /// Creates the server in the namespace of the environment, and watches it until it is deleted.
     pub async fn run(self, env: &BTreeMap<String, String>) -> Result<(), RuntimeError> {
         let server = Kubernetes::connect(env).await?.run(&self.config).await?;
         self.is_first.store(matches!(server.outcome(), Outcome::Created(_)), Ordering::Relaxed);
@@ -68,7 +68,7 @@ impl Starting {
         loop {
             let phase = readiness.phase();
             self.phase.send_replace(phase);
-            if phase == Phase::Gone || !readiness.changed().await {
+            if phase == Phase::Deleted || !readiness.wait_for_change().await {
                 return Ok(());
             }
         }
@@ -78,10 +78,10 @@ impl Starting {
 impl Attach for Later {
     async fn attach(&self) -> io::Result<(BoxRead, BoxWrite)> {
         let mut later = self.0.clone();
-        let there = later.wait_for(Option::is_some).await.ok().and_then(|there| there.clone());
-        match there {
+        let attachment = later.wait_for(Option::is_some).await.ok().and_then(|attachment| attachment.clone());
+        match attachment {
             Some(attachment) => attachment.attach().await,
-            None => Err(io::Error::other("the server is not made any more")),
+            None => Err(io::Error::other("the server was not created")),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The connection to the server in a pod.
 //!
-//! At its other end is a kubelet, behind the API server. The tests have none: something that speaks their protocol stands
-//! in for both.
+//! At its other end is a kubelet, behind the API server. The tests have a fake of both, which speaks their protocol.
 
 use std::{future::Future, io};
 
@@ -19,7 +18,7 @@ use crate::{
     runtime::{BoxRead, BoxWrite},
 };
 
-/// The way to a pod.
+/// The connection to a pod.
 pub(super) trait Wire {
     /// Attaches to the server in this pod. The streams end when `lost` is done, if not before.
     fn open(
@@ -29,7 +28,7 @@ pub(super) trait Wire {
     ) -> impl Future<Output = io::Result<(BoxRead, BoxWrite)>> + Send;
 }
 
-/// The way through the API server, over a WebSocket.
+/// The connection through the API server, over a WebSocket.
 pub(super) struct ApiServer(pub(super) Api<Pod>);
 
 impl Wire for ApiServer {
@@ -48,7 +47,7 @@ impl Wire for ApiServer {
             .max_stdout_buf_size(limits::ATTACH_BUFFER);
         let mut process = self.0.attach(pod, &params).await.map_err(io::Error::other)?;
         let (Some(output), Some(input)) = (process.stdout(), process.stdin()) else {
-            return Err(io::Error::other("the streams of the pod are not there"));
+            return Err(io::Error::other("the pod's streams are missing"));
         };
         let pod = pod.to_owned();
         Ok(attached::until(end(process, pod, lost), output, input))
@@ -57,14 +56,14 @@ impl Wire for ApiServer {
 
 /// Ends with the connection, or with the pod; dropping it ends the connection.
 async fn end(mut process: AttachedProcess, pod: String, lost: impl Future<Output = ()> + Send) {
-    // It comes when the connection ends, with a status or for want of one.
+    // It completes when the connection ends, with or without a status.
     let Some(status) = process.take_status() else { return };
     tokio::select! {
         status = status => {
             let message = status.and_then(|status| status.message).unwrap_or_default();
-            info!(pod, message, "the server's streams ended");
+            info!(pod, message, "detached from the server's pod");
         }
-        () = lost => info!(pod, "the pod is gone"),
+        () = lost => info!(pod, "the server's pod was deleted"),
     }
 }
 
@@ -89,8 +88,8 @@ mod tests {
 
     use super::*;
 
-    /// The way to something that stands in for the API server and the kubelet, which does this with the connection.
-    async fn standin<F>(
+    /// A connection to a fake of the API server and the kubelet, which handles it like this.
+    async fn fake<F>(
         serve: impl FnOnce(String, WebSocketStream<TcpStream>) -> F + Send + 'static,
     ) -> ApiServer
     where
@@ -100,16 +99,16 @@ mod tests {
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            let asked = Mutex::new(String::new());
+            let requested = Mutex::new(String::new());
             #[allow(clippy::result_large_err)]
             let agree = |request: &Request, mut response: Response| {
-                *asked.lock().unwrap() = request.uri().to_string();
+                *requested.lock().unwrap() = request.uri().to_string();
                 let protocol = "v5.channel.k8s.io".parse().unwrap();
                 response.headers_mut().insert("sec-websocket-protocol", protocol);
                 Ok(response)
             };
             let socket = accept_hdr_async(stream, agree).await.unwrap();
-            serve(asked.into_inner().unwrap(), socket).await;
+            serve(requested.into_inner().unwrap(), socket).await;
         });
         let config = Config::new(format!("http://{address}").parse().unwrap());
         ApiServer(Api::namespaced(Client::try_from(config).unwrap(), "ns"))
@@ -120,11 +119,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_go_in_and_out_and_the_end_of_the_server_is_the_end_of_its_output() {
-        let (tell, told) = oneshot::channel();
-        let wire = standin(|asked, mut socket| async move {
+    async fn input_and_output_are_forwarded_and_the_output_ends_with_the_server() {
+        let (sender, received) = oneshot::channel();
+        let wire = fake(|requested, mut socket| async move {
             let Some(Ok(Message::Binary(frame))) = socket.next().await else { panic!("no input") };
-            tell.send((asked, frame)).unwrap();
+            sender.send((requested, frame)).unwrap();
             // Not ours to read: standard error.
             socket.send(Message::binary(b"\x02oops\n".to_vec())).await.unwrap();
             socket.send(output("pong\n")).await.unwrap();
@@ -133,18 +132,21 @@ mod tests {
         });
         let (mut read, mut write) = wire.await.open("files-0", pending()).await.unwrap();
         write.write_all(b"ping\n").await.unwrap();
-        let (asked, frame) = told.await.unwrap();
-        assert_eq!(asked, "/api/v1/namespaces/ns/pods/files-0/attach?&stdin=true&stdout=true&container=mcp");
+        let (requested, frame) = received.await.unwrap();
+        assert_eq!(
+            requested,
+            "/api/v1/namespaces/ns/pods/files-0/attach?&stdin=true&stdout=true&container=mcp"
+        );
         assert_eq!(&frame[..], b"\0ping\n");
         let mut all = String::new();
         read.read_to_string(&mut all).await.unwrap();
         assert_eq!(all, "pong\n");
-        assert_eq!(write.write_all(b"anybody?").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(write.write_all(b"more").await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[tokio::test]
-    async fn a_connection_that_breaks_is_an_end_and_not_a_silence() {
-        let wire = standin(|_, mut socket| async move {
+    async fn a_broken_connection_ends_the_output() {
+        let wire = fake(|_, mut socket| async move {
             socket.send(output("half a li")).await.unwrap();
         });
         let (mut read, _write) = wire.await.open("files-0", pending()).await.unwrap();
@@ -154,19 +156,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_dropped_both_ends_has_hung_up() {
-        let (tell, told) = oneshot::channel();
-        let wire = standin(|_, mut socket| async move {
+    async fn dropping_both_streams_closes_the_connection() {
+        let (sender, received) = oneshot::channel();
+        let wire = fake(|_, mut socket| async move {
             while let Some(Ok(_)) = socket.next().await {}
-            tell.send(()).unwrap();
+            sender.send(()).unwrap();
         });
         drop(wire.await.open("files-0", pending()).await.unwrap());
-        told.await.unwrap();
+        received.await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_pod_that_is_lost_ends_a_connection_that_is_silent() {
-        let wire = standin(|_, socket| async move {
+    async fn the_deletion_of_the_pod_ends_an_idle_connection() {
+        let wire = fake(|_, socket| async move {
             let _held = socket;
             pending::<()>().await;
         });

@@ -1,4 +1,4 @@
-//! Servers that answer what nobody asked for, or in a way that nobody looks into. What a caller may not use is not shown.
+//! Unsolicited and malformed responses of servers. Items that a caller may not use are never shown.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn answer(how: &str, id: &Value) -> Response<Bytes> {
 }
 
 #[tokio::test]
-async fn a_list_is_looked_into_wherever_it_comes_and_what_cannot_be_is_not_shown() {
+async fn a_list_is_filtered_in_every_response_and_a_malformed_one_is_not_forwarded() {
     for (what, expected, has_list) in [
         ("plain", 200, true),
         ("status", 500, true),
@@ -97,19 +97,19 @@ async fn a_list_is_looked_into_wherever_it_comes_and_what_cannot_be_is_not_shown
         ("cased", 500, false),
         ("unended", 200, false),
     ] {
-        let server = Server::start(move |got| answer(what, &got.json()["id"])).await;
+        let server = Server::start(move |request| answer(what, &request.json()["id"])).await;
         let fixture = Fixture::new(&server, policies(&[PERMIT])).await;
         let answer = fixture.post(&[("accept-encoding", "gzip, br")], &call("tools/list", json!({}))).await;
         let text = String::from_utf8(answer.body.to_vec()).unwrap();
         assert_eq!(answer.status.as_u16(), expected, "{what}: {text}");
         assert!(!text.contains("SECRET"), "{what}: {text}");
         assert_eq!(text.contains(r#""read""#), has_list, "{what}: {text}");
-        assert_eq!(server.got()[0].header("accept-encoding"), Some("identity"), "{what}");
+        assert_eq!(server.requests()[0].header("accept-encoding"), Some("identity"), "{what}");
     }
 }
 
 #[tokio::test]
-async fn errors_and_receipts_in_other_words_come_through() {
+async fn http_errors_and_202_bodies_are_forwarded() {
     for (status, type_, body) in [
         (500, "text/plain", "out of order"),
         (404, "application/json", r#"{"error":"not found"}"#),
@@ -126,21 +126,21 @@ async fn errors_and_receipts_in_other_words_come_through() {
 }
 
 #[tokio::test]
-async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
-    let fake = Fake::new(|heard| match heard.json.get("id") {
-        Some(_) if heard.method() == "ping" => {
-            let asks = json!({"jsonrpc": "2.0", "id": "s", "method": "roots/list"});
-            let unasked = json!({"jsonrpc": "2.0", "id": 12_345, "result": tools()});
-            vec![Act::Say(unasked.to_string()), Act::Say(asks.to_string()), heard.result(tools())]
+async fn lists_of_a_stdio_server_contain_only_permitted_items() {
+    let fake = Fake::new(|received| match received.json.get("id") {
+        Some(_) if received.method() == "ping" => {
+            let request = json!({"jsonrpc": "2.0", "id": "s", "method": "roots/list"});
+            let unsolicited = json!({"jsonrpc": "2.0", "id": 12_345, "result": tools()});
+            vec![Act::Send(unsolicited.to_string()), Act::Send(request.to_string()), received.result(tools())]
         }
-        Some(_) => vec![heard.result(tools())],
+        Some(_) => vec![received.result(tools())],
         None => Vec::new(),
     });
     let allowed = [r#"permit(principal, action, resource == Tool::"read");"#];
     let config = json!({"middleware_configs": policies(&allowed)});
     let fixture = fake.configured(config, Duration::from_secs(20)).await;
     let client = Client::new(&fixture).await;
-    let mut listens = client.listen().await;
+    let mut session_stream = client.listen().await;
     let seen = json!({"tools": [{"name": "read"}], "prompts": [], "resources": []});
     for method in ["tools/list", "prompts/list", "resources/list", "completion/complete"] {
         assert_eq!(client.call(method, json!({})).await["result"], seen, "{method}");
@@ -149,7 +149,7 @@ async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
     assert_eq!(
         stream.next().await.unwrap()["method"],
         "roots/list",
-        "what the server asks is its client's to answer"
+        "a request of the server is for its client"
     );
     assert_eq!(stream.next().await.unwrap()["result"], seen);
     assert_eq!(stream.next().await, None);
@@ -157,16 +157,16 @@ async fn a_stdio_server_shows_a_caller_no_more_than_they_may_use() {
         assert_eq!(client.post(&call(denied, json!({}))).await.status, StatusCode::FORBIDDEN, "{denied}");
     }
     assert!(!fake.methods().iter().any(|method| method == "wait" || method.contains("other")));
-    // Unasked, on the stream of those who listen.
+    // Unsolicited, on the streams of sessions.
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"n": 1}});
-    fake.say(json!({"jsonrpc": "2.0", "id": 54_321, "result": tools()}));
-    fake.say(changed.clone());
-    listens.expect(changed).await;
+    fake.send(json!({"jsonrpc": "2.0", "id": 54_321, "result": tools()}));
+    fake.send(changed.clone());
+    session_stream.expect(changed).await;
 }
 
 #[tokio::test]
-async fn what_a_server_says_unasked_on_a_stream_is_looked_into() {
-    let server = Server::start(|got| match got.method {
+async fn unsolicited_lists_on_a_stream_are_filtered() {
+    let server = Server::start(|request| match request.method {
         Method::GET => {
             let events = format!(
                 "id: 1\ndata: {}\n\nevent: message\ndata: {}\n\n: note\n\ndata: {}\n\n",
@@ -176,7 +176,7 @@ async fn what_a_server_says_unasked_on_a_stream_is_looked_into() {
             );
             typed(200, "text/event-stream", events)
         }
-        _ => result(got, json!({})),
+        _ => result(request, json!({})),
     })
     .await;
     let fixture = Fixture::new(&server, policies(&[PERMIT])).await;
@@ -189,8 +189,8 @@ async fn what_a_server_says_unasked_on_a_stream_is_looked_into() {
 }
 
 #[tokio::test]
-async fn a_redirect_takes_nothing_to_another_host() {
-    let elsewhere = Server::start(|got| result(got, json!({}))).await;
+async fn a_redirect_to_another_host_is_not_followed() {
+    let elsewhere = Server::start(|request| result(request, json!({}))).await;
     let other = elsewhere.address;
     for location in [
         format!("http://{other}/mcp"),
@@ -207,7 +207,9 @@ async fn a_redirect_takes_nothing_to_another_host() {
         let fixture = Fixture::new(&server, json!([])).await;
         let answer = fixture.post(&[("authorization", "Bearer secret")], &call("ping", json!({}))).await;
         assert_eq!(answer.status, StatusCode::TEMPORARY_REDIRECT, "{location}");
-        assert!(server.got().iter().all(|got| got.header("authorization") == Some("Bearer secret")));
+        assert!(
+            server.requests().iter().all(|request| request.header("authorization") == Some("Bearer secret"))
+        );
     }
-    assert!(elsewhere.got().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }

@@ -1,4 +1,4 @@
-//! Headers that say something else than the body, or that take away what the proxy sets.
+//! Headers that do not match the body, or that would strip what the proxy sets.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ fn modern_call(name: &str) -> String {
 }
 
 #[tokio::test]
-async fn headers_that_mirror_the_body_say_the_same_or_nobody_sees_the_request() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_request_whose_headers_do_not_match_its_body_is_rejected() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fake = Fake::echo();
     let (version, method) = (("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"));
     let name = |value| ("mcp-name", value);
-    for fixture in [Fixture::new(&server, json!([])).await, fake.proxied().await] {
+    for fixture in [Fixture::new(&server, json!([])).await, fake.proxy().await] {
         for headers in [
             vec![version, method],
             vec![version, name("safe")],
@@ -54,7 +54,7 @@ async fn headers_that_mirror_the_body_say_the_same_or_nobody_sees_the_request() 
             );
         }
     }
-    assert!(server.got().is_empty() && fake.heard().is_empty());
+    assert!(server.requests().is_empty() && fake.received().is_empty());
     let fixture = Fixture::new(&server, json!([])).await;
     for same in ["safe", " safe\t", "=?base64?c2FmZQ==?="] {
         assert_eq!(
@@ -73,8 +73,8 @@ fn forwarding(headers: Value) -> Value {
 }
 
 #[tokio::test]
-async fn what_a_client_says_of_its_connection_takes_nothing_away_that_is_set_here() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_connection_header_cannot_strip_headers_that_the_proxy_sets() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture =
         Fixture::new(&server, forwarding(json!({"Authorization": "Bearer ours", "X-Key": "k"}))).await;
     let ping = call("ping", json!({}));
@@ -96,23 +96,24 @@ async fn what_a_client_says_of_its_connection_takes_nothing_away_that_is_set_her
             ("proxy-authorization", "Basic YTpi"),
         ];
         assert_eq!(fixture.post(&headers, &ping).await.status, StatusCode::OK, "{connection}");
-        let got = server.got().pop().unwrap();
-        let seen =
-            |name| got.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+        let request = server.requests().pop().unwrap();
+        let seen = |name| {
+            request.headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>()
+        };
         assert_eq!(seen("authorization"), ["Bearer ours"], "{connection}");
         assert_eq!(seen("x-key"), ["k"], "{connection}");
         assert_eq!(seen("x-forwarded-for"), ["127.0.0.1"], "{connection}");
         assert_eq!(seen("x-request-id").len(), 1, "{connection}");
         assert_eq!(seen("content-length"), [ping.len().to_string()], "{connection}");
-        for gone in ["connection", "te", "upgrade", "proxy-authorization", "x-real-ip", "forwarded"] {
-            assert_eq!(seen(gone), [""; 0], "{gone}");
+        for stripped in ["connection", "te", "upgrade", "proxy-authorization", "x-real-ip", "forwarded"] {
+            assert_eq!(seen(stripped), [""; 0], "{stripped}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_is_refused_in_every_spelling() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_page_of_another_origin_is_rejected_in_every_spelling() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let origins = json!([{"type": "origin", "parameters": {"allowed_origins": ["https://app.example"]}}]);
     let fixture = Fixture::new(&server, origins).await;
     let good = ("origin", "https://app.example");
@@ -138,5 +139,5 @@ async fn a_page_of_another_origin_is_refused_in_every_spelling() {
         let answer = fixture.post(&headers, &call("ping", json!({}))).await;
         assert_eq!((answer.status, answer.json().get("id")), (StatusCode::FORBIDDEN, None), "{headers:?}");
     }
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }

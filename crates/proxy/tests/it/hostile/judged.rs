@@ -1,4 +1,4 @@
-//! Requests that say one thing to a policy and another to the server.
+//! Requests that a policy and the server could read differently.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ pub(super) fn policies(policies: &[&str]) -> Value {
     ])
 }
 
-/// Only what is read below `/data` may be read.
+/// Only paths below `/data` may be read.
 const PERMIT: &str = r#"permit(principal, action == Action::"call_tool", resource == Tool::"read")
     when { context has arg_path && context.arg_path like "/data/*" };"#;
 
 #[tokio::test]
-async fn arguments_are_the_same_for_the_policy_and_for_the_server_or_nobody_gets_them() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn ambiguous_arguments_are_rejected() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fake = Fake::echo();
     let stdio = fake
         .configured(json!({"middleware_configs": policies(&[PERMIT])}), std::time::Duration::from_secs(20));
@@ -33,7 +33,7 @@ async fn arguments_are_the_same_for_the_policy_and_for_the_server_or_nobody_gets
         for (what, params, expected) in [
             ("twice", r#"{"name":"read","arguments":{"path":"/data/a","path":"/etc/passwd"}}"#, 400),
             (
-                "twice, the other way",
+                "twice, in the other order",
                 r#"{"name":"read","arguments":{"path":"/etc/passwd","path":"/data/a"}}"#,
                 400,
             ),
@@ -55,7 +55,7 @@ async fn arguments_are_the_same_for_the_policy_and_for_the_server_or_nobody_gets
             ),
             ("half a surrogate pair", r#"{"name":"read","arguments":{"path":"/data/\ud800"}}"#, 400),
             ("arguments that are a list", r#"{"name":"read","arguments":["/data/a"]}"#, 403),
-            ("a path that is no text", r#"{"name":"read","arguments":{"path":["/data/a"]}}"#, 403),
+            ("a path that is not a string", r#"{"name":"read","arguments":{"path":["/data/a"]}}"#, 403),
             ("another tool", r#"{"name":"write","arguments":{"path":"/data/a"}}"#, 403),
             ("the tool in another case", r#"{"name":"Read","arguments":{"path":"/data/a"}}"#, 403),
             ("the tool with a space", r#"{"name":"read ","arguments":{"path":"/data/a"}}"#, 403),
@@ -67,14 +67,18 @@ async fn arguments_are_the_same_for_the_policy_and_for_the_server_or_nobody_gets
             assert_eq!(answer.json()["id"], 7, "{what}");
         }
         let good = calls(r#"{"name":"re\u0061d","arguments":{"p\u0061th":"/data/a"}}"#);
-        assert_eq!(fixture.post(&[], &good).await.status, StatusCode::OK, "an escape is no other name");
+        assert_eq!(
+            fixture.post(&[], &good).await.status,
+            StatusCode::OK,
+            "an escape does not change the name"
+        );
     }
-    assert_eq!((server.got().len(), fake.heard().len()), (1, 1));
+    assert_eq!((server.requests().len(), fake.received().len()), (1, 1));
 }
 
 #[tokio::test]
-async fn a_call_is_judged_whatever_it_is_wrapped_in() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_call_is_authorized_whatever_its_method_path_and_headers_are() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, policies(&[PERMIT])).await;
     let denied = call("tools/call", json!({"name": "write", "arguments": {"path": "/data/a"}}));
     let json = ("content-type", "application/json");
@@ -95,7 +99,7 @@ async fn a_call_is_judged_whatever_it_is_wrapped_in() {
         let answer = fixture.send(method.clone(), path, &headers, denied.as_bytes()).await;
         assert_eq!(answer.status.as_u16(), expected, "{method} {path} {headers:?}");
     }
-    // What UTF-7 makes of it is a call of `write`.
+    // In UTF-7 it is a call of `write`.
     let hidden = call(
         "tools/call",
         json!({"name": "read", "arguments": {"path": "/data/a+ACIAfQ-,+ACI-name+ACI-:+ACI-write"}}),
@@ -107,5 +111,5 @@ async fn a_call_is_judged_whatever_it_is_wrapped_in() {
         hidden.as_bytes(),
     );
     assert_eq!(answer.await.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }

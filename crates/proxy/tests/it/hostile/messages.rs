@@ -1,4 +1,4 @@
-//! Bodies that are no messages, or that two readers could read in two ways. Neither kind of server sees anything of them.
+//! Bodies that are not messages, or that are ambiguous. No server receives them.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::{
     stdio::{client::Client, fake::Fake},
 };
 
-/// What is sent, and the code of the answer. Each is answered with 400.
-fn refused() -> Vec<(&'static str, Vec<u8>, i64)> {
+/// The bodies, and the code of each error. The status is always 400.
+fn invalid_bodies() -> Vec<(&'static str, Vec<u8>, i64)> {
     let deep = |open: &str, close: &str, levels: usize| {
         let (open, close) = (open.repeat(levels), close.repeat(levels));
         format!(
@@ -82,9 +82,9 @@ fn refused() -> Vec<(&'static str, Vec<u8>, i64)> {
         ("a comment", text(r#"{"jsonrpc":"2.0","id":7,"method":"ping"/**/}"#), -32700),
         ("nested too deep", deep("[", "]", 100).into(), -32700),
         ("nested a hundred thousand deep", deep(r#"{"a":"#, "}", 100_000).into(), -32700),
-        ("an answer without an id", text(r#"{"jsonrpc":"2.0","result":{}}"#), -32600),
+        ("a response without an id", text(r#"{"jsonrpc":"2.0","result":{}}"#), -32600),
         (
-            "an answer and a request in one",
+            "a response and a request in one",
             text(r#"{"jsonrpc":"2.0","id":7,"method":"ping","result":{}}"#),
             -32600,
         ),
@@ -94,11 +94,11 @@ fn refused() -> Vec<(&'static str, Vec<u8>, i64)> {
 }
 
 #[tokio::test]
-async fn what_is_no_single_clear_message_reaches_neither_kind_of_server() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_body_that_is_not_one_unambiguous_message_is_rejected() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fake = Fake::echo();
-    for fixture in [Fixture::new(&server, json!([])).await, fake.proxied().await] {
-        for (what, body, code) in refused() {
+    for fixture in [Fixture::new(&server, json!([])).await, fake.proxy().await] {
+        for (what, body, code) in invalid_bodies() {
             let json = [("content-type", "application/json")];
             let answer = fixture.send(Method::POST, "/mcp", &json, &body).await;
             assert_eq!(
@@ -109,16 +109,16 @@ async fn what_is_no_single_clear_message_reaches_neither_kind_of_server() {
             );
         }
     }
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
     assert_eq!(fake.methods(), Vec::<String>::new());
 }
 
 #[tokio::test]
-async fn a_message_that_others_would_read_in_another_spelling_is_refused() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn a_message_in_another_encoding_is_rejected() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fake = Fake::echo();
     let ping = call("ping", json!({}));
-    for fixture in [Fixture::new(&server, json!([])).await, fake.proxied().await] {
+    for fixture in [Fixture::new(&server, json!([])).await, fake.proxy().await] {
         for headers in [
             &[("content-type", "application/json; charset=utf-7")][..],
             &[("content-type", "application/json; charset=\"UTF-16\"")],
@@ -132,22 +132,22 @@ async fn a_message_that_others_would_read_in_another_spelling_is_refused() {
             assert_eq!(answer.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{headers:?}");
         }
     }
-    assert!(server.got().is_empty() && fake.heard().is_empty());
+    assert!(server.requests().is_empty() && fake.received().is_empty());
 }
 
 #[tokio::test]
-async fn ids_come_back_as_they_were_spelt_however_large_or_odd() {
-    let server = Server::start(|got| {
-        let body = String::from_utf8(got.body.to_vec()).unwrap();
+async fn ids_of_responses_are_spelled_as_in_the_request() {
+    let server = Server::start(|request| {
+        let body = String::from_utf8(request.body.to_vec()).unwrap();
         let (_, rest) = body.split_once("\"id\":").unwrap();
         let id = rest.split_once(",\"method\"").unwrap().0;
-        let mut answer = result(got, json!({}));
+        let mut answer = result(request, json!({}));
         *answer.body_mut() = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#).into();
         answer
     })
     .await;
     let fake = Fake::echo();
-    for fixture in [Fixture::new(&server, json!([])).await, fake.proxied().await] {
+    for fixture in [Fixture::new(&server, json!([])).await, fake.proxy().await] {
         for id in
             ["18446744073709551616", "-99999999999999999999999999", "-0", r#""""#, r#""\u0000""#, r#""\"}{""#]
         {
@@ -161,11 +161,11 @@ async fn ids_come_back_as_they_were_spelt_however_large_or_odd() {
 }
 
 #[tokio::test]
-async fn an_answer_that_nobody_asked_for_does_not_reach_a_stdio_server() {
+async fn an_unsolicited_response_does_not_reach_a_stdio_server() {
     let fake = Fake::echo();
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let client = Client::new(&fixture).await;
-    let before = fake.heard().len();
+    let before = fake.received().len();
     for message in [
         json!({"jsonrpc": "2.0", "id": 1, "result": {"role": "assistant"}}),
         json!({"jsonrpc": "2.0", "id": "1", "error": {"code": 1, "message": "m"}}),
@@ -175,6 +175,7 @@ async fn an_answer_that_nobody_asked_for_does_not_reach_a_stdio_server() {
         assert_eq!(client.post(&message.to_string()).await.status, StatusCode::ACCEPTED, "{message}");
     }
     assert_eq!(client.call("ping", json!({})).await["id"], 7);
-    let after: Vec<Value> = fake.heard()[before..].iter().map(|heard| heard.json["method"].clone()).collect();
+    let after: Vec<Value> =
+        fake.received()[before..].iter().map(|received| received.json["method"].clone()).collect();
     assert_eq!(after, [json!("ping")]);
 }

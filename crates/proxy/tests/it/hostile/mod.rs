@@ -1,5 +1,4 @@
-//! What a stranger can send, row by row: what they are answered, and what the server sees of it. docs/security.md is the
-//! table of these tables.
+//! Hostile input: the response to it, and what the server receives of it. docs/security.md lists these tests.
 
 mod answers;
 mod headers;

@@ -1,4 +1,4 @@
-//! Targets of requests that lead elsewhere, or around what protects.
+//! Request targets that could lead to another server, or bypass a middleware.
 
 use serde_json::json;
 use skep_testkit::IdentityProvider;
@@ -8,15 +8,15 @@ use crate::fixture::{Fixture, Server, result};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
 
-fn asked(method: &str, target: &str, body: &str) -> String {
+fn request(method: &str, target: &str, body: &str) -> String {
     let length = body.len();
     format!("{method} {target} HTTP/1.1\r\nHost: files\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
 #[tokio::test]
-async fn a_target_leads_to_the_server_as_it_is_spelt_and_nowhere_else() {
-    let server = Server::start(|got| result(got, json!({}))).await;
-    let elsewhere = Server::start(|got| result(got, json!({}))).await;
+async fn a_request_target_is_forwarded_as_it_is_spelled_and_only_to_the_server() {
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let elsewhere = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, json!([])).await;
     let other = elsewhere.address;
     let rows = [
@@ -31,16 +31,16 @@ async fn a_target_leads_to_the_server_as_it_is_spelt_and_nowhere_else() {
         (format!("/mcp?u=http://{other}"), "/mcp?u=http://"),
     ];
     for (target, seen) in &rows {
-        assert_eq!(status(fixture.address, asked("POST", target, PING)).await, Some(200), "{target}");
-        let path = server.got().pop().unwrap().path;
+        assert_eq!(status(fixture.address, request("POST", target, PING)).await, Some(200), "{target}");
+        let path = server.requests().pop().unwrap().path;
         assert!(path.starts_with(seen), "{target} became {path}");
     }
-    assert_eq!((server.got().len(), elsewhere.got().len()), (rows.len(), 0));
+    assert_eq!((server.requests().len(), elsewhere.requests().len()), (rows.len(), 0));
 }
 
 #[tokio::test]
-async fn what_is_no_method_of_mcp_or_no_path_of_the_server_ends_here() {
-    let server = Server::start(|got| result(got, json!({}))).await;
+async fn an_unsupported_method_or_target_is_rejected() {
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, json!([])).await;
     for (method, target, body, expected) in [
         ("CONNECT", "evil.example:443", "", 400),
@@ -60,16 +60,16 @@ async fn what_is_no_method_of_mcp_or_no_path_of_the_server_ends_here() {
         ("GET", "/.well-known/../mcp", "", 404),
         ("POST", "/.well-known/../mcp", PING, 404),
     ] {
-        let answer = status(fixture.address, asked(method, target, body)).await;
+        let answer = status(fixture.address, request(method, target, body)).await;
         assert_eq!(answer, Some(expected), "{method} {target}");
     }
-    assert!(server.got().is_empty(), "{:?}", server.got());
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
 }
 
 #[tokio::test]
-async fn no_path_and_no_method_leads_around_authentication() {
+async fn no_path_and_no_method_bypasses_authentication() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let auth = json!([{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}]);
     let fixture = Fixture::new(&server, auth).await;
     for target in [
@@ -89,11 +89,11 @@ async fn no_path_and_no_method_leads_around_authentication() {
     ] {
         for (method, body) in [("POST", PING), ("GET", ""), ("DELETE", ""), ("OPTIONS", ""), ("HEAD", "")] {
             let mut raw = Raw::new(fixture.address).await;
-            raw.send(asked(method, target, body)).await;
-            // The answer to HEAD has the length of a body that does not come.
+            raw.send(request(method, target, body)).await;
+            // The response to HEAD has the length of a body that is not sent.
             let answer = raw.status().await;
             assert_eq!(answer, 401, "{method} {target}");
         }
     }
-    assert!(server.got().is_empty(), "{:?}", server.got());
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
 }

@@ -7,7 +7,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// How long what must come may take.
+/// How long a response may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A connection of such a client.
@@ -16,11 +16,11 @@ pub(crate) struct Raw {
     read: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
-    /// In small letters.
+    /// In lower case.
     pub(crate) head: String,
 }
 
@@ -33,12 +33,12 @@ impl Raw {
         self.stream.write_all(bytes.as_ref()).await.unwrap();
     }
 
-    /// Sends, and says whether the connection is still there.
-    pub(crate) async fn sends(&mut self, bytes: &str) -> bool {
+    /// Sends, and returns whether the connection is still open.
+    pub(crate) async fn try_send(&mut self, bytes: &str) -> bool {
         self.stream.write_all(bytes.as_bytes()).await.is_ok()
     }
 
-    /// The next answer, or nothing if the connection ends without one.
+    /// The next response, or nothing if the connection ends without one.
     pub(crate) async fn reply(&mut self) -> Option<Reply> {
         let end = loop {
             if let Some(end) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -52,35 +52,35 @@ impl Raw {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().unwrap());
         while self.read.len() < end + length {
-            assert!(self.more().await, "half an answer: {head}");
+            assert!(self.more().await, "half a response: {head}");
         }
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap();
         self.read.drain(..end + length);
         Some(Reply { status, head })
     }
 
-    /// The status of the next answer, whatever its body.
+    /// The status of the next response, whatever its body.
     pub(crate) async fn status(&mut self) -> u16 {
         while !self.read.windows(2).any(|window| window == b"\r\n") {
-            assert!(self.more().await, "no answer");
+            assert!(self.more().await, "no response");
         }
         String::from_utf8_lossy(&self.read).split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap()
     }
 
-    /// Whether the proxy has ended the connection, and said nothing more before. It is waited for.
-    pub(crate) async fn is_over(&mut self) -> bool {
+    /// Waits until the proxy ends the connection, and returns whether it sent nothing more before.
+    pub(crate) async fn ends(&mut self) -> bool {
         self.read.is_empty() && !self.more().await
     }
 
     async fn more(&mut self) -> bool {
         let read = self.stream.read_buf(&mut self.read);
-        let read = tokio::time::timeout(PATIENCE, read).await.expect("nothing comes");
-        // A connection that is reset is over as well.
+        let read = tokio::time::timeout(PATIENCE, read).await.expect("nothing is received");
+        // A connection that is reset has ended as well.
         read.is_ok_and(|count| count > 0)
     }
 }
 
-/// The status of the answer to these bytes.
+/// The status of the response to these bytes.
 pub(crate) async fn status(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Option<u16> {
     let mut raw = Raw::new(address).await;
     raw.send(bytes).await;

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use crate::{
     audit::{Log, middleware as audited},
-    fixture::{Fixture, Server, answered, begun, call, initialize, result, session_id, status},
+    fixture::{
+        Fixture, Server, call, initialize, initialize_response, json_response, result, session_id, status,
+    },
 };
 
 /// An id that carries this message.
@@ -24,31 +26,31 @@ fn initialize_as(client: &str) -> String {
 /// A server that knows the sessions that it started.
 async fn server() -> Server {
     let known = Mutex::new(Vec::new());
-    Server::start(move |got| {
+    Server::start(move |request| {
         let mut known = known.lock().unwrap();
-        let id = got.header("mcp-session-id").unwrap_or_default().to_owned();
-        match got.json()["method"].as_str() {
+        let id = request.header("mcp-session-id").unwrap_or_default().to_owned();
+        match request.json()["method"].as_str() {
             Some("initialize") => {
                 let id = format!("s-{}", known.len());
                 known.push(id.clone());
-                begun(got, &id)
+                initialize_response(request, &id)
             }
             _ if !known.contains(&id) => status(404),
-            _ => result(got, json!({})),
+            _ => result(request, json!({})),
         }
     })
     .await
 }
 
 fn starts(server: &Server) -> usize {
-    server.got().iter().filter(|got| got.json()["method"] == "initialize").count()
+    server.requests().iter().filter(|request| request.json()["method"] == "initialize").count()
 }
 
-/// A webhook that lets every client pass but one.
+/// A webhook that allows every client but one.
 async fn webhook() -> (Server, Value) {
-    let hook = Server::start(|got| {
-        let client = &got.json()["mcp_request"]["params"]["clientInfo"]["name"];
-        answered(json!({"allowed": client != "evil"}))
+    let hook = Server::start(|request| {
+        let client = &request.json()["mcp_request"]["params"]["clientInfo"]["name"];
+        json_response(json!({"allowed": client != "evil"}))
     })
     .await;
     let config = json!({
@@ -73,21 +75,21 @@ async fn a_carried_initialize_cannot_pass_a_webhook_that_denies_it() {
         assert_eq!((answer.status.as_u16(), &answer.json()["error"]["code"]), (404, &json!(-32001)));
         assert_eq!(starts(&server), 0, "{kind}");
 
-        let before = hook.got().len();
+        let before = hook.requests().len();
         let id = forged(&initialize_as("good"));
         assert_eq!(fixture.post(&[("mcp-session-id", &id)], &list).await.status, StatusCode::OK);
-        assert_eq!((hook.got().len(), starts(&server)), (before + 2, 1), "it was asked about both: {kind}");
+        assert_eq!((hook.requests().len(), starts(&server)), (before + 2, 1), "it reviewed both: {kind}");
     }
 }
 
 #[tokio::test]
-async fn a_carried_initialize_is_changed_by_a_webhook_as_a_sent_one() {
-    let hook = Server::start(|got| {
+async fn a_webhook_changes_a_carried_initialize_like_a_received_one() {
+    let hook = Server::start(|request| {
         let patch =
             json!([{"op": "replace", "path": "/mcp_request/params/clientInfo/name", "value": "safe"}]);
-        let starts = got.json()["mcp_request"]["method"] == "initialize";
+        let starts = request.json()["mcp_request"]["method"] == "initialize";
         let patch = if starts { patch } else { json!([]) };
-        answered(json!({"allowed": true, "patch_type": "json_patch", "patch": patch}))
+        json_response(json!({"allowed": true, "patch_type": "json_patch", "patch": patch}))
     })
     .await;
     let config = json!({
@@ -99,12 +101,12 @@ async fn a_carried_initialize_is_changed_by_a_webhook_as_a_sent_one() {
     let chain = json!([{"type": "auth"}, {"type": "mutating-webhook", "parameters": parameters}]);
     let fixture = Fixture::new(&server, chain).await;
     let id = session_id(&fixture.post(&[], &initialize_as("one")).await);
-    assert_eq!(id, "s-0", "a client does not see what the webhook wrote");
+    assert_eq!(id, "s-0", "a client does not see the changes of the webhook");
     let id = forged(&initialize_as("two"));
     let answer = fixture.post(&[("mcp-session-id", &id)], &call("tools/list", json!({}))).await;
     assert_eq!(answer.status, StatusCode::OK);
-    let names = server.got().into_iter().filter(|got| got.json()["method"] == "initialize");
-    let names: Vec<_> = names.map(|got| got.json()["params"]["clientInfo"]["name"].clone()).collect();
+    let names = server.requests().into_iter().filter(|request| request.json()["method"] == "initialize");
+    let names: Vec<_> = names.map(|request| request.json()["params"]["clientInfo"]["name"].clone()).collect();
     assert_eq!(names, ["safe", "safe"]);
 }
 
@@ -113,7 +115,7 @@ async fn a_carried_initialize_is_in_the_audit_log() {
     let log = Log::new("restored");
     let server = server().await;
     let fixture = Fixture::new(&server, audited(&log, json!({"includeRequestData": true}))).await;
-    let id = forged(&initialize_as("somebody"));
+    let id = forged(&initialize_as("client-1"));
     assert_eq!(
         fixture.post(&[("mcp-session-id", &id)], &call("tools/list", json!({}))).await.status,
         StatusCode::OK
@@ -122,7 +124,7 @@ async fn a_carried_initialize_is_in_the_audit_log() {
     let types: Vec<_> = entries.iter().map(|entry| entry["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["mcp_initialize", "mcp_tools_list"]);
     assert_eq!(entries[0]["outcome"], "success");
-    assert_eq!(entries[0]["data"]["request"]["params"]["clientInfo"]["name"], "somebody");
+    assert_eq!(entries[0]["data"]["request"]["params"]["clientInfo"]["name"], "client-1");
 }
 
 #[tokio::test]
@@ -140,7 +142,7 @@ async fn an_id_carries_an_initialize_and_nothing_else() {
             assert_eq!(answer.status, StatusCode::NOT_FOUND, "{message}");
         }
     }
-    let methods: Vec<_> = server.got().iter().map(|got| got.json()["method"].clone()).collect();
+    let methods: Vec<_> = server.requests().iter().map(|request| request.json()["method"].clone()).collect();
     assert!(methods.iter().all(|method| method == "tools/list"), "{methods:?}");
 }
 
@@ -156,9 +158,9 @@ async fn ending_a_session_that_was_never_started_starts_none() {
     assert_eq!(starts(&server), 0);
 }
 
-/// A session of a caller with a name is known to the proxy that started it, and to no other.
+/// A session of an authenticated caller is known only to the proxy that started it.
 #[tokio::test]
-async fn an_id_of_a_caller_with_a_name_carries_nothing() {
+async fn an_id_of_an_authenticated_caller_carries_nothing() {
     let provider = skep_testkit::IdentityProvider::start().await;
     let server = server().await;
     let auth = json!([{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}]);
@@ -166,10 +168,10 @@ async fn an_id_of_a_caller_with_a_name_carries_nothing() {
     let bearer = format!("Bearer {}", provider.token(json!({"sub": "alice"})));
     let bearer = ("authorization", bearer.as_str());
     assert_eq!(session_id(&fixture.post(&[bearer], &initialize()).await), "s-0");
-    let before = server.got().len();
+    let before = server.requests().len();
     for id in [forged(&initialize()), format!("s-0{}", &forged(&initialize())["forged".len()..])] {
         let answer = fixture.post(&[bearer, ("mcp-session-id", &id)], &call("tools/list", json!({}))).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND);
     }
-    assert_eq!(server.got().len(), before);
+    assert_eq!(server.requests().len(), before);
 }

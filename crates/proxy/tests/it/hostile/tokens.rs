@@ -1,5 +1,5 @@
-//! Tokens and metadata that lead the proxy elsewhere. What a token itself must be is in `authentication.rs`, and row by row
-//! in the tests of `skep-auth`.
+//! Tokens and metadata that refer to other hosts. The validation of tokens is tested in `authentication.rs` and in
+//! `skep-auth`.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -18,9 +18,9 @@ async fn status(fixture: &Fixture, token: &str) -> u16 {
 }
 
 #[tokio::test]
-async fn a_token_cannot_say_where_its_key_is() {
+async fn a_token_cannot_name_the_location_of_its_key() {
     let (provider, evil) = (IdentityProvider::start().await, IdentityProvider::start().await);
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
     assert_eq!(status(&fixture, &provider.token(json!({}))).await, 200);
     let key = Signing::ecdsa("evil");
@@ -49,19 +49,19 @@ async fn a_token_cannot_say_where_its_key_is() {
         header.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         assert_eq!(status(&fixture, &key.token(&header, &claims)).await, 401, "{changes}");
     }
-    // The other one is an issuer too, but not ours.
+    // The other one is an issuer, too, but not the configured one.
     assert_eq!(status(&fixture, &evil.token(json!({}))).await, 401);
     assert_eq!(status(&fixture, &evil.token(json!({"iss": provider.issuer}))).await, 401);
     for path in ["/keys", "/.well-known/openid-configuration"] {
-        assert!(evil.asked(path).is_empty(), "{path}");
+        assert!(evil.requests(path).is_empty(), "{path}");
     }
-    assert_eq!(server.got().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
-async fn an_issuer_that_points_elsewhere_is_followed_as_far_as_its_configuration_allows() {
+async fn metadata_with_another_host_is_followed_only_if_that_is_allowed() {
     let (provider, victim) = (IdentityProvider::start().await, IdentityProvider::start().await);
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let configuration = "/.well-known/openid-configuration";
     let keys = format!("{}/keys", victim.issuer);
     for (what, answer) in [
@@ -79,28 +79,28 @@ async fn an_issuer_that_points_elsewhere_is_followed_as_far_as_its_configuration
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
     assert_eq!(status(&fixture, &provider.token(json!({}))).await, 503, "keys elsewhere");
     for path in ["/keys", configuration] {
-        assert!(victim.asked(path).is_empty(), "{path}");
+        assert!(victim.requests(path).is_empty(), "{path}");
     }
     // An issuer that is trusted may keep its keys at another host, as several do; a private one only if that is allowed.
     provider.answer(configuration, json!({"issuer": provider.issuer, "jwks_uri": keys}));
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
     assert_eq!(status(&fixture, &provider.token(json!({}))).await, 401, "its keys are not the victim's");
-    assert_eq!(victim.asked("/keys").len(), 1);
+    assert_eq!(victim.requests("/keys").len(), 1);
     let private = json!({"AllowPrivateIP": false});
     let fixture = Fixture::new(&server, middleware(provider.oidc(private))).await;
     assert_eq!(status(&fixture, &provider.token(json!({}))).await, 503, "a private address");
-    assert_eq!(victim.asked("/keys").len(), 1);
-    assert!(server.got().is_empty());
+    assert_eq!(victim.requests("/keys").len(), 1);
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn what_a_client_calls_the_proxy_is_in_no_challenge_and_no_description() {
+async fn host_headers_do_not_change_the_challenge_or_the_metadata() {
     let provider = IdentityProvider::start().await;
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
     let fixture = Fixture::new(&server, middleware(provider.oidc(json!({})))).await;
     let plain = fixture.post(&[], &call("ping", json!({}))).await.headers["www-authenticate"].clone();
     let page = "/.well-known/oauth-protected-resource";
-    let described = fixture.send(Method::GET, page, &[], b"").await.json();
+    let metadata = fixture.send(Method::GET, page, &[], b"").await.json();
     for headers in [
         vec![("host", "evil.example")],
         vec![("host", "evil.example\", error=\"x")],
@@ -111,7 +111,7 @@ async fn what_a_client_calls_the_proxy_is_in_no_challenge_and_no_description() {
         let answer = fixture.post(&headers, &call("ping", json!({}))).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{headers:?}");
         assert_eq!(answer.headers["www-authenticate"], plain, "{headers:?}");
-        assert_eq!(fixture.send(Method::GET, page, &headers, b"").await.json(), described, "{headers:?}");
+        assert_eq!(fixture.send(Method::GET, page, &headers, b"").await.json(), metadata, "{headers:?}");
     }
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }

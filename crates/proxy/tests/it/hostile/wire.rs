@@ -1,4 +1,4 @@
-//! Bytes that two readers could read in two ways, and such as never end.
+//! Ambiguous and endless HTTP requests.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::fixture::{Fixture, Server, call, result};
 const PING: &str = r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#;
 
 async fn server() -> Server {
-    Server::start(|got| result(got, json!({}))).await
+    Server::start(|request| result(request, json!({}))).await
 }
 
 fn chunked(body: &str) -> String {
@@ -19,7 +19,7 @@ fn chunked(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_not_http_or_ends_in_two_places_does_not_reach_the_server() {
+async fn invalid_and_ambiguously_framed_requests_are_rejected() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let length = format!("Content-Length: {}", PING.len());
@@ -62,35 +62,35 @@ async fn what_is_not_http_or_ends_in_two_places_does_not_reach_the_server() {
     for (what, bytes, expected) in rows {
         let mut raw = Raw::new(fixture.address).await;
         raw.send(bytes).await;
-        let reply = raw.reply().await.unwrap_or_else(|| panic!("{what}: no answer"));
+        let reply = raw.reply().await.unwrap_or_else(|| panic!("{what}: no response"));
         assert_eq!(reply.status, expected, "{what}: {}", reply.head);
-        assert!(raw.is_over().await, "{what}: nothing may follow on the connection");
+        assert!(raw.ends().await, "{what}: nothing may follow on the connection");
     }
-    assert!(server.got().is_empty(), "{:?}", server.got());
-    assert_eq!(status(fixture.address, with(&[&length])).await, Some(200), "the proxy is well");
+    assert!(server.requests().is_empty(), "{:?}", server.requests());
+    assert_eq!(status(fixture.address, with(&[&length])).await, Some(200), "the proxy still serves");
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_long_is_not_read_to_its_end() {
+async fn headers_that_are_too_long_are_rejected() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let mut raw = Raw::new(fixture.address).await;
     let line = format!("X-Long: {}\r\n", "x".repeat(1000));
     let mut sent = 0;
-    // As much as is taken: it ends with the connection, and the answer may be lost with that.
-    while sent < 64 << 20 && raw.sends(if sent == 0 { "POST /mcp HTTP/1.1\r\n" } else { &line }).await {
+    // Until the connection ends, and the response may be lost with it.
+    while sent < 64 << 20 && raw.try_send(if sent == 0 { "POST /mcp HTTP/1.1\r\n" } else { &line }).await {
         sent += line.len();
     }
-    assert!(sent < 64 << 20, "it was held back");
+    assert!(sent < 64 << 20, "the proxy did not read all of it");
     assert!(matches!(raw.reply().await.map(|reply| reply.status), None | Some(431)));
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
     let fits = format!("X-Long: {}", "x".repeat(limits::HEAD / 2));
     let ping = post(&[&fits, &format!("Content-Length: {}", PING.len())], PING);
     assert_eq!(status(fixture.address, ping).await, Some(200), "a long token has room");
 }
 
 #[tokio::test]
-async fn what_is_read_leniently_is_passed_on_as_one_clean_message() {
+async fn a_request_that_is_parsed_leniently_is_forwarded_with_clean_framing() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let length = format!("Content-Length: {}", PING.len());
@@ -114,23 +114,23 @@ async fn what_is_read_leniently_is_passed_on_as_one_clean_message() {
         let ends = bytes.contains("chunked");
         let mut raw = Raw::new(fixture.address).await;
         raw.send(bytes).await;
-        let reply = raw.reply().await.unwrap_or_else(|| panic!("{what}: no answer"));
+        let reply = raw.reply().await.unwrap_or_else(|| panic!("{what}: no response"));
         assert_eq!(reply.status, 200, "{what}");
         if ends {
             assert!(reply.head.contains("connection: close"), "{what}");
-            assert!(raw.is_over().await, "{what}: what follows is no request");
+            assert!(raw.ends().await, "{what}: what follows is no request");
         }
     }
-    let got = server.got();
-    assert_eq!(got.len(), count);
-    for got in got {
-        assert_eq!((&*got.body, got.header("transfer-encoding")), (PING.as_bytes(), None));
-        assert_eq!(got.headers.get_all("content-length").iter().count(), 1);
+    let requests = server.requests();
+    assert_eq!(requests.len(), count);
+    for request in requests {
+        assert_eq!((&*request.body, request.header("transfer-encoding")), (PING.as_bytes(), None));
+        assert_eq!(request.headers.get_all("content-length").iter().count(), 1);
     }
 }
 
 #[tokio::test]
-async fn a_body_that_is_too_large_is_refused_by_what_it_says_or_as_soon_as_it_is() {
+async fn a_body_that_is_too_large_is_rejected_by_its_length_or_once_it_exceeds_the_limit() {
     let server = server().await;
     let fixture =
         Fixture::new(&server, json!([{"type": "bodylimit", "parameters": {"max_bytes": 100}}])).await;
@@ -149,13 +149,13 @@ async fn a_body_that_is_too_large_is_refused_by_what_it_says_or_as_soon_as_it_is
         let mut raw = Raw::new(fixture.address).await;
         raw.send(bytes).await;
         assert_eq!(raw.reply().await.unwrap().status, 413, "{what}");
-        assert!(raw.is_over().await, "{what}");
+        assert!(raw.ends().await, "{what}");
     }
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_head_or_a_body_that_trickles_is_given_up() {
+async fn slow_headers_and_a_slow_body_time_out() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let (mut head, mut body) = (Raw::new(fixture.address).await, Raw::new(fixture.address).await);
@@ -166,10 +166,10 @@ async fn a_head_or_a_body_that_trickles_is_given_up() {
     tokio::time::sleep(Duration::from_millis(300)).await;
     tokio::time::pause();
     assert_eq!(body.reply().await.unwrap().status, 408);
-    assert!(body.is_over().await);
-    assert!(head.is_over().await, "nobody is told anything who has not asked");
+    assert!(body.ends().await);
+    assert!(head.ends().await, "there is no response without a request");
     tokio::time::resume();
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
     let ping = call("ping", json!({}));
     assert_eq!(fixture.post(&[], &ping).await.status, 200);
 }

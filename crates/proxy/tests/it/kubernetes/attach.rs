@@ -1,4 +1,4 @@
-//! Attaching to a pod, as far as an API server without a kubelet goes: which pod, which request, and that it is allowed.
+//! Attaching to a pod, as far as an API server without a kubelet supports it: which pod, which request, and that it is allowed.
 //! The streams themselves need a kubelet, and are not tested here.
 
 use k8s_openapi::api::core::v1::Pod;
@@ -21,11 +21,11 @@ async fn pod(fixture: &Fixture, server: &Server, name: &str, owned: bool) {
 }
 
 #[tokio::test]
-async fn the_server_s_pod_that_is_ready_is_attached_to_with_what_a_proxy_may_do() {
+async fn the_ready_pod_of_the_server_is_attached_to_with_the_proxy_s_permissions() {
     let fixture = Fixture::new().await;
     let server = fixture.run(&config(json!({"transport": "stdio"}))).await;
     let kubelet = fixture.test.kubelet();
-    // The first by name has the label and is somebody else's; the second is not ready.
+    // The first by name has the label and belongs to another owner; the second is not ready.
     pod(&fixture, &server, "another", false).await;
     kubelet.pod_running("another").await;
     pod(&fixture, &server, "files-0", true).await;

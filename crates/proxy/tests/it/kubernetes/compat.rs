@@ -1,4 +1,4 @@
-//! The objects that ToolHive's proxy applied for the same inputs, read where they stand: `SKEP_COMPAT` names the folder.
+//! The objects that ToolHive's proxy applied for the same inputs, read from the folder that `SKEP_COMPAT` names.
 
 use std::{
     collections::BTreeMap,
@@ -29,13 +29,13 @@ fn folders() -> Vec<PathBuf> {
     all
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, folders: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, found);
+            collect(&path, folders);
         } else if path.ends_with(APPLIED) {
-            found.push(path.parent().unwrap().into());
+            folders.push(path.parent().unwrap().into());
         }
     }
 }
@@ -75,7 +75,7 @@ async fn run(fixture: &Fixture, folder: &Path) {
     }
 }
 
-/// What is not for the proxy to say: identities, times, what the cluster assigns, and whose the StatefulSet is.
+/// Removes what the proxy does not determine: identities, times, what the cluster assigns, and the StatefulSet's owner.
 fn comparable(mut object: Value) -> Value {
     let kind = object["kind"].clone();
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -84,7 +84,7 @@ fn comparable(mut object: Value) -> Value {
     }
     if kind == "StatefulSet" {
         metadata.remove("ownerReferences");
-        // Ours is Parallel: docs/compatibility.md says why.
+        // Ours is Parallel: see docs/compatibility.md.
         object["spec"].as_object_mut().unwrap().remove("podManagementPolicy");
     }
     let metadata = object["metadata"].as_object_mut().unwrap();
@@ -106,13 +106,13 @@ async fn live(fixture: &Fixture, object: &Value) -> Option<Value> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     let api: Api<DynamicObject> = Api::namespaced_with(fixture.test.client(), fixture.test.name(), &resource);
-    let found = api.get_opt(object["metadata"]["name"].as_str().unwrap()).await.unwrap();
-    found.map(|object| serde_json::to_value(object).unwrap())
+    let live = api.get_opt(object["metadata"]["name"].as_str().unwrap()).await.unwrap();
+    live.map(|object| serde_json::to_value(object).unwrap())
 }
 
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-async fn what_is_applied_for_every_golden_server_is_theirs() {
+async fn the_objects_of_every_golden_server_equal_toolhive_s() {
     for folder in folders() {
         let fixture = Fixture::new().await;
         run(&fixture, &folder).await;

@@ -21,7 +21,7 @@ type Rule = (&'static str, &'static str, &'static [&'static str]);
 const READ: &[&str] = &["get", "list", "watch"];
 const WRITE: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-/// What the operator lets the proxy of an MCPServer do: the rules of its Role, and nothing more.
+/// The permissions of an MCPServer's proxy: the rules of its Role.
 const ALLOWED: [Rule; 6] = [
     ("apps", "statefulsets", WRITE),
     ("", "services", WRITE),
@@ -40,7 +40,7 @@ fn policy((group, resource, verbs): Rule) -> PolicyRule {
     }
 }
 
-/// A namespace with a user who may do what a proxy may.
+/// A namespace with a user that has the permissions of a proxy.
 pub(crate) struct Fixture {
     pub(crate) test: Namespace,
     pub(crate) proxy: User,
@@ -54,7 +54,7 @@ impl Fixture {
         Self { test, proxy }
     }
 
-    /// What a proxy runs servers with.
+    /// The runtime of a proxy.
     pub(crate) fn kubernetes(&self) -> Kubernetes {
         self.through(self.proxy.client())
     }
@@ -64,7 +64,7 @@ impl Fixture {
         Kubernetes::new(client, self.test.name(), Platform::Kubernetes)
     }
 
-    /// Runs a server as a proxy does that was just started.
+    /// Runs a server like a proxy that has just started.
     pub(crate) async fn run(&self, config: &RunConfig) -> Server {
         self.kubernetes().run(config).await.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -82,7 +82,7 @@ impl Fixture {
         self.test.api().get(name).await.unwrap()
     }
 
-    /// Changes the StatefulSet as somebody else does.
+    /// Changes the StatefulSet as another field manager.
     pub(crate) async fn patch_as(&self, manager: &str, patch: Value) {
         let params = PatchParams { field_manager: Some(manager.into()), ..PatchParams::default() };
         let api = self.test.api::<StatefulSet>();
@@ -90,7 +90,7 @@ impl Fixture {
     }
 }
 
-/// The RunConfig of a server, with this laid over it.
+/// The RunConfig of a server, with these changes.
 pub(crate) fn config(changes: Value) -> RunConfig {
     let mut config = json!({
         "name": "files", "container_name": "files", "transport": "streamable-http", "image": "files:1",

@@ -9,7 +9,7 @@ use skep_proxy::{Overrides, load};
 
 use super::fixture::{Fixture, config, image, is_held_back, of_generation};
 
-/// The RunConfig of a pod that was made for this generation and image, whatever the file says by now.
+/// The RunConfig of a pod that was created for this generation and image, whatever the file contains now.
 fn in_pod(file: &std::path::Path, generation: i64, image: &str) -> RunConfig {
     let env = BTreeMap::from([(env::MCPSERVER_GENERATION.to_owned(), generation.to_string())]);
     let overrides = Overrides { image: image.into(), env, ..Overrides::default() };
@@ -50,8 +50,8 @@ async fn proxies_of_one_generation_overwrite_each_other_which_is_why_it_is_froze
 }
 
 #[tokio::test]
-async fn what_is_not_a_greater_generation_is_applied_over() {
-    let mark = annotations::MCPSERVER_GENERATION;
+async fn only_a_greater_generation_is_not_overwritten() {
+    let generation = annotations::MCPSERVER_GENERATION;
     for (live, ours, applied) in [
         (Some("5"), 4, false),
         (Some("10"), 9, false),
@@ -64,7 +64,7 @@ async fn what_is_not_a_greater_generation_is_applied_over() {
     ] {
         let fixture = Fixture::new().await;
         fixture.run(&config(json!({"image": "files:live"}))).await;
-        let annotations = json!({mark: live});
+        let annotations = json!({generation: live});
         fixture
             .patch_as("test", json!({"spec": {"template": {"metadata": {"annotations": annotations}}}}))
             .await;
@@ -76,7 +76,7 @@ async fn what_is_not_a_greater_generation_is_applied_over() {
 }
 
 #[tokio::test]
-async fn the_mark_is_on_the_pod_template_and_only_the_proxy_sets_it() {
+async fn the_annotation_is_on_the_pod_template_and_only_the_proxy_sets_it() {
     let fixture = Fixture::new().await;
     let patch = json!({"metadata": {"annotations": {annotations::MCPSERVER_GENERATION: "99", "a": "b"}}});
     let marked = async |generation: i64| {
@@ -96,7 +96,7 @@ async fn the_mark_is_on_the_pod_template_and_only_the_proxy_sets_it() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_is_held_back_touches_no_service() {
+async fn a_proxy_that_is_held_back_changes_no_service() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(2)).await;
     let before: Vec<Service> = fixture.test.api().list(&Default::default()).await.unwrap().items;
@@ -108,7 +108,7 @@ async fn a_proxy_that_is_held_back_touches_no_service() {
 }
 
 #[tokio::test]
-async fn the_same_again_writes_nothing() {
+async fn applying_the_same_again_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(2)).await;
     let before: StatefulSet = fixture.stateful_set().await;

@@ -1,4 +1,4 @@
-//! What is computed from a RunConfig, and that an API server takes it.
+//! The objects of a RunConfig, and that an API server accepts them.
 
 use serde_json::{Value, json};
 use skep_config::{RunConfig, annotations};
@@ -62,7 +62,7 @@ fn a_server_without_a_patch_is_all_defaults() {
 }
 
 #[test]
-fn a_patch_gives_the_rest_and_what_makes_the_pods_the_server_s_wins() {
+fn a_patch_sets_other_fields_and_those_that_the_server_needs_override_it() {
     let patch = json!({
         "metadata": {"name": "ignored", "labels": {"app": "mine", "tier": "gold"}, "annotations": {"a": "b"}},
         "spec": {
@@ -136,7 +136,7 @@ fn openshift_chooses_all_ids_itself() {
 }
 
 #[tokio::test]
-async fn a_variable_that_the_patch_has_too_is_there_once_with_the_run_config_s_value() {
+async fn a_variable_of_the_run_config_overrides_the_patch_s() {
     let variables = json!([
         {"name": "TOKEN", "value": "first"},
         {"name": "KEPT", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
@@ -161,7 +161,7 @@ async fn a_variable_that_the_patch_has_too_is_there_once_with_the_run_config_s_v
 }
 
 #[tokio::test]
-async fn a_port_that_the_patch_declares_too_is_there_once() {
+async fn a_port_that_the_patch_declares_is_not_duplicated() {
     let patch =
         json!({"spec": {"containers": [{"name": "mcp", "ports": [{"name": "web", "containerPort": 8080}]}]}});
     let fixture = Fixture::new().await;
@@ -180,12 +180,12 @@ async fn a_port_is_opened_on_nodes_if_it_is_published_there_and_only_then() {
     let fixture = Fixture::new().await;
     fixture.run(&config(json!({"target_port": 31111}))).await;
     assert_eq!(fixture.service("mcp-files").await.spec.unwrap().type_.unwrap(), "ClusterIP");
-    // Other tests' Services, on the same API server, get ports of its choice: it leaves the lowest of the range to those
-    // who ask for one by its number.
+    // Services of other tests, on the same API server, get ports that it chooses: it reserves the lowest of the range for
+    // explicit requests.
     fixture.run(&config(json!({"target_port": 31111, "publish": ["30042:9090"]}))).await;
-    let reached = fixture.service("mcp-files").await.spec.unwrap();
-    assert_eq!(reached.type_.unwrap(), "NodePort");
-    let ports = reached.ports.unwrap();
+    let backend = fixture.service("mcp-files").await.spec.unwrap();
+    assert_eq!(backend.type_.unwrap(), "NodePort");
+    let ports = backend.ports.unwrap();
     assert_eq!((ports[0].port, ports[0].node_port), (9090, Some(30042)));
     let headless = fixture.service("mcp-files-headless").await.spec.unwrap();
     assert_eq!(headless.type_.unwrap(), "ClusterIP");
@@ -193,7 +193,7 @@ async fn a_port_is_opened_on_nodes_if_it_is_published_there_and_only_then() {
 }
 
 #[tokio::test]
-async fn the_services_go_with_the_stateful_set() {
+async fn the_services_are_owned_by_the_stateful_set() {
     for (platform, holds_back) in [(Platform::Kubernetes, true), (Platform::OpenShift, false)] {
         let fixture = Fixture::new().await;
         let cluster = Kubernetes::new(fixture.proxy.client(), fixture.test.name(), platform);
@@ -213,7 +213,7 @@ async fn the_services_go_with_the_stateful_set() {
 }
 
 #[test]
-fn what_is_wrong_with_a_run_config_is_named_and_no_value_of_it_is_shown() {
+fn an_error_names_the_field_and_shows_no_value() {
     let fault = |patch: &str| {
         let mut config = config(json!({}));
         config.k8s_pod_template_patch = patch.into();
@@ -232,7 +232,7 @@ fn what_is_wrong_with_a_run_config_is_named_and_no_value_of_it_is_shown() {
 }
 
 #[tokio::test]
-async fn what_the_api_server_refuses_is_told_at_once_with_the_object() {
+async fn an_object_that_the_api_server_rejects_is_an_error_that_names_it() {
     let fixture = Fixture::new().await;
     let config = config(json!({"image": ""}));
     let recording = fixture.proxy.record();

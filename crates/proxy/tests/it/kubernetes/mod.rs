@@ -1,4 +1,4 @@
-//! The server of a proxy, on a real API server. There are no pods: what a kubelet would report is reported for it.
+//! The server of a proxy, on a real API server. There are no pods: a fake of the kubelet reports their status.
 
 mod attach;
 mod compat;

@@ -1,4 +1,4 @@
-//! What others write is theirs.
+//! Fields of other managers are kept.
 
 use k8s_openapi::api::{apps::v1::StatefulSet, core::v1::Service};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -30,15 +30,15 @@ async fn an_autoscaler_s_replicas_a_restart_and_an_injector_s_labels_survive() {
     assert_eq!(spec.replicas, Some(3));
     let metadata = spec.template.metadata.unwrap();
     assert_eq!(metadata.labels.unwrap()["injected"], "yes");
-    let notes = metadata.annotations.unwrap();
-    assert_eq!(notes[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
-    assert_eq!(notes[annotations::MCPSERVER_GENERATION], "2");
+    let pod_annotations = metadata.annotations.unwrap();
+    assert_eq!(pod_annotations[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
+    assert_eq!(pod_annotations[annotations::MCPSERVER_GENERATION], "2");
     assert_eq!(fixture.service("mcp-files").await.metadata.annotations.unwrap()["cloud"], "yes");
 }
 
-/// It cannot be changed, so it stays; a StatefulSet of ours makes its pods in any order.
+/// It is immutable, so it stays; a StatefulSet that skep creates has Parallel.
 #[tokio::test]
-async fn the_order_in_which_a_stateful_set_makes_its_pods_stays_as_it_was_made() {
+async fn the_pod_management_policy_of_an_existing_stateful_set_is_kept() {
     let policy = async |fixture: &Fixture| {
         fixture.run(&of_generation(2)).await;
         fixture.stateful_set().await.spec.unwrap().pod_management_policy.unwrap()
@@ -71,7 +71,7 @@ fn collect(fields: &Value, path: &str, paths: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_restart_is_not_copied() {
+async fn the_annotation_of_a_restart_is_not_copied() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(1)).await;
     let restarted = json!({annotations::KUBECTL_RESTARTED_AT: "2026-01-01T00:00:00Z"});
@@ -84,26 +84,27 @@ async fn a_restart_is_not_copied() {
 }
 
 #[tokio::test]
-async fn a_restart_that_toolhive_s_proxy_has_copied_stays_its_user_s() {
+async fn the_annotation_of_a_restart_that_toolhive_s_proxy_copied_is_kept() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(1)).await;
     let restarted = json!({annotations::KUBECTL_RESTARTED_AT: "2026-01-01T00:00:00Z"});
     let patch = json!({"spec": {"template": {"metadata": {"annotations": restarted}}}});
     fixture.patch_as("kubectl-rollout", patch).await;
-    // What ToolHive's proxy applies, with the annotation that it found.
+    // What ToolHive's proxy applies, with the annotation of the live object.
     let mut applied = json!(stateful_set(&of_generation(1), Platform::Kubernetes).unwrap());
-    let notes = &mut applied["spec"]["template"]["metadata"]["annotations"];
-    notes[annotations::KUBECTL_RESTARTED_AT] = json!("2026-01-01T00:00:00Z");
+    let pod_annotations = &mut applied["spec"]["template"]["metadata"]["annotations"];
+    pod_annotations[annotations::KUBECTL_RESTARTED_AT] = json!("2026-01-01T00:00:00Z");
     let theirs = PatchParams::apply(PROXY_FIELD_MANAGER).force();
     fixture.test.api::<StatefulSet>().patch("files", &theirs, &Patch::Apply(applied)).await.unwrap();
 
     fixture.run(&of_generation(2)).await;
-    let notes = fixture.stateful_set().await.spec.unwrap().template.metadata.unwrap().annotations.unwrap();
-    assert_eq!(notes[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
+    let pod_annotations =
+        fixture.stateful_set().await.spec.unwrap().template.metadata.unwrap().annotations.unwrap();
+    assert_eq!(pod_annotations[annotations::KUBECTL_RESTARTED_AT], "2026-01-01T00:00:00Z");
 }
 
 #[tokio::test]
-async fn replicas_are_owned_only_where_the_run_config_has_them_and_zero_is_a_number() {
+async fn replicas_are_owned_only_if_the_run_config_sets_them_also_to_zero() {
     let fixture = Fixture::new().await;
     fixture.run(&config(json!({}))).await;
     assert!(!owned(&fixture).await.contains(&"/spec/replicas".to_owned()));
@@ -115,7 +116,7 @@ async fn replicas_are_owned_only_where_the_run_config_has_them_and_zero_is_a_num
 }
 
 #[tokio::test]
-async fn what_the_patch_no_longer_has_goes() {
+async fn fields_that_are_removed_from_the_patch_are_removed() {
     let fixture = Fixture::new().await;
     let patch = json!({"metadata": {"labels": {"tier": "gold"}}, "spec": {
         "nodeSelector": {"disk": "ssd"}, "containers": [{"name": "side", "image": "side:1"}],

@@ -1,4 +1,4 @@
-//! What kind of cluster it is, asked by a user who may do no more than a proxy.
+//! Detection of the platform, with the permissions of a proxy.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use tokio::time::{sleep, timeout};
 use super::fixture::{Fixture, PATIENCE};
 
 #[tokio::test]
-async fn a_cluster_without_routes_is_no_openshift_unless_the_environment_says_so() {
+async fn a_cluster_without_routes_is_not_openshift_unless_the_environment_sets_it() {
     let fixture = Fixture::new().await;
     let client = fixture.proxy.client();
     let recording = fixture.proxy.record();
-    let told = BTreeMap::from([("OPERATOR_OPENSHIFT".to_owned(), "True".to_owned())]);
-    assert_eq!(Platform::of(&client, &told).await.unwrap(), Platform::OpenShift);
+    let env = BTreeMap::from([("OPERATOR_OPENSHIFT".to_owned(), "True".to_owned())]);
+    assert_eq!(Platform::of(&client, &env).await.unwrap(), Platform::OpenShift);
     assert_eq!(recording.requests().await, []);
     assert_eq!(Platform::of(&client, &BTreeMap::new()).await.unwrap(), Platform::Kubernetes);
 }
@@ -39,10 +39,10 @@ async fn a_cluster_with_routes_is_an_openshift() {
     .unwrap();
     Api::all(plane.admin().client()).create(&PostParams::default(), &routes).await.unwrap();
     let client = plane.namespace().await.user("proxy").client();
-    let found = async {
+    let detected = async {
         while Platform::of(&client, &BTreeMap::new()).await.unwrap() != Platform::OpenShift {
             sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, found).await.unwrap();
+    timeout(PATIENCE, detected).await.unwrap();
 }

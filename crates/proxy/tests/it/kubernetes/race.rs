@@ -1,4 +1,4 @@
-//! Two proxies at the same time: between what one reads and what it applies, the other may do everything.
+//! Two proxies at the same time: between the reads and the writes of one, the other may do everything.
 
 use std::{
     sync::{
@@ -26,8 +26,8 @@ use tower::{
 
 use super::fixture::{Fixture, config, image, is_held_back, of_generation};
 
-/// A client whose requests go through this.
-fn filtered<U>(user: &User, layer: AsyncFilterLayer<U>) -> Client
+/// A client whose requests pass through this layer.
+fn client_with<U>(user: &User, layer: AsyncFilterLayer<U>) -> Client
 where
     U: AsyncPredicate<Request<Body>, Request = Request<Body>> + Clone + Send + Sync + 'static,
     U::Future: Send,
@@ -36,7 +36,7 @@ where
     client.with_layer(&BufferLayer::new(8)).with_layer(&layer).build()
 }
 
-/// A client whose writes wait until they may go: this long, at the least, after the reads that they are decided by.
+/// A client whose writes are delayed by this time after its reads.
 fn slow_to_write(user: &User, delay: Duration) -> Client {
     let wait = move |request: Request<Body>| async move {
         if request.method() == Method::PATCH {
@@ -44,10 +44,10 @@ fn slow_to_write(user: &User, delay: Duration) -> Client {
         }
         Ok::<_, BoxError>(request)
     };
-    filtered(user, AsyncFilterLayer::new(wait))
+    client_with(user, AsyncFilterLayer::new(wait))
 }
 
-/// A client whose request with this number, counted from 1, says that it is about to go and waits to be let go.
+/// A client whose request with this number, counted from 1, notifies `reached` and waits for `go` before it is sent.
 fn held_at(user: &User, number: usize, reached: Arc<Notify>, go: Arc<Notify>) -> Client {
     let count = Arc::new(AtomicUsize::new(0));
     let wait = move |request: Request<Body>| {
@@ -60,17 +60,17 @@ fn held_at(user: &User, number: usize, reached: Arc<Notify>, go: Arc<Notify>) ->
             Ok::<_, BoxError>(request)
         }
     };
-    filtered(user, AsyncFilterLayer::new(wait))
+    client_with(user, AsyncFilterLayer::new(wait))
 }
 
 #[tokio::test]
-async fn two_at_once_never_end_with_the_older_one_on_top() {
+async fn of_two_concurrent_proxies_the_newer_one_always_wins() {
     let fixture = Fixture::new().await;
     let slow = fixture.through(slow_to_write(&fixture.proxy, Duration::from_millis(15)));
     let quick = fixture.kubernetes();
     for round in 0..40 {
         let (older, newer) = (2 * round + 1, 2 * round + 2);
-        // Which one is the slow one changes, and so does whether the objects are there already.
+        // Either one is the slow one, with and without existing objects.
         let (first, second) = if round % 2 == 0 { (&slow, &quick) } else { (&quick, &slow) };
         let (older_config, newer_config) = (of_generation(older), of_generation(newer));
         let (old, new) = tokio::join!(first.run(&older_config), second.run(&newer_config));
@@ -87,7 +87,7 @@ async fn two_at_once_never_end_with_the_older_one_on_top() {
 /// How many requests a proxy needs: it reads a StatefulSet and two Services, and applies them.
 const REQUESTS: usize = 6;
 
-/// The old proxy is stopped at one of its requests: the new one does all that it does, and then the old one goes on.
+/// The old proxy is suspended at one of its requests, the new one runs, and then the old one continues.
 async fn overtaken_at(fixture: &Fixture, request: usize) {
     let (reached, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let old = fixture.through(held_at(&fixture.proxy, request, reached.clone(), go.clone()));
@@ -108,11 +108,11 @@ async fn overtaken_at(fixture: &Fixture, request: usize) {
 }
 
 #[tokio::test]
-async fn an_old_proxy_that_is_overtaken_between_any_two_requests_lets_the_new_one_be() {
+async fn an_old_proxy_that_is_overtaken_at_any_request_does_not_overwrite_the_new_one() {
     for request in 1..=REQUESTS {
-        // Nothing is there yet: it is a race to create.
+        // Nothing exists yet: it is a race to create.
         overtaken_at(&Fixture::new().await, request).await;
-        // All is there already.
+        // All objects exist already.
         let fixture = Fixture::new().await;
         fixture.run(&config(json!({"image": "files:0"}))).await;
         overtaken_at(&fixture, request).await;
@@ -120,7 +120,7 @@ async fn an_old_proxy_that_is_overtaken_between_any_two_requests_lets_the_new_on
 }
 
 #[tokio::test]
-async fn a_server_that_is_deleted_meanwhile_is_decided_about_again() {
+async fn a_conflict_because_of_a_deletion_is_retried() {
     let fixture = Fixture::new().await;
     fixture.run(&of_generation(1)).await;
     let (reached, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -135,7 +135,7 @@ async fn a_server_that_is_deleted_meanwhile_is_decided_about_again() {
     let server = running.await.unwrap().unwrap();
     assert_ne!(server.stateful_set().metadata.uid, deleted);
     assert_eq!(image(server.stateful_set()), "files:1");
-    // The first one is refused: what it was decided by is gone.
+    // The first one is a conflict: the object that was read has been deleted.
     let writes = recording.writes().await;
     assert_eq!(writes.len(), 4, "{writes:?}");
 }

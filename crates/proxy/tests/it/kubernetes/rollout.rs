@@ -1,4 +1,4 @@
-//! How far the pods are is watched, and only a deleted StatefulSet is the end.
+//! The readiness of pods is watched until the StatefulSet is deleted.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -31,25 +31,28 @@ async fn a_server_becomes_ready_loses_its_pods_and_gets_them_back() {
     assert_eq!(readiness.phase(), Phase::Waiting);
     assert!(!readiness.serves());
     fixture.test.kubelet().stateful_set_ready("files").await;
-    assert!(timeout(PATIENCE, readiness.settled()).await.unwrap());
+    assert!(timeout(PATIENCE, readiness.wait_until_ready()).await.unwrap());
     assert!(readiness.serves());
 
     report(&fixture, json!({"readyReplicas": 0, "availableReplicas": 0})).await;
     until(&readiness, Phase::Waiting).await;
     let mut end = server.readiness();
-    assert!(timeout(std::time::Duration::from_millis(300), end.gone()).await.is_err(), "it is not the end");
+    assert!(
+        timeout(std::time::Duration::from_millis(300), end.wait_until_deleted()).await.is_err(),
+        "it is not deleted"
+    );
     fixture.test.kubelet().stateful_set_ready("files").await;
     until(&readiness, Phase::Ready).await;
 }
 
 #[tokio::test]
-async fn pods_of_the_template_before_serve_but_the_server_is_not_ready() {
+async fn pods_of_the_previous_template_serve_but_the_server_is_not_ready() {
     let fixture = Fixture::new().await;
     let scaled = |image: &str| config(json!({"image": image, "scaling_config": {"backend_replicas": 2}}));
     fixture.run(&scaled("files:1")).await;
     fixture.test.kubelet().stateful_set_ready("files").await;
 
-    // The status says that all are ready, and is about the generation before.
+    // By the status all are ready, but it is about the previous generation.
     let readiness = fixture.run(&scaled("files:2")).await.readiness();
     assert_eq!(readiness.phase(), Phase::Serving);
     let generation = fixture.stateful_set().await.metadata.generation;
@@ -61,26 +64,26 @@ async fn pods_of_the_template_before_serve_but_the_server_is_not_ready() {
 }
 
 #[tokio::test]
-async fn a_deleted_stateful_set_is_the_end() {
+async fn the_watch_ends_with_the_stateful_set() {
     let fixture = Fixture::new().await;
     let server = fixture.run(&of_generation(1)).await;
     let mut end = server.readiness();
-    let ended = tokio::spawn(async move { end.gone().await });
+    let ended = tokio::spawn(async move { end.wait_until_deleted().await });
     sleep(std::time::Duration::from_millis(200)).await;
     assert!(!ended.is_finished());
     fixture.test.api::<StatefulSet>().delete("files", &DeleteParams::default()).await.unwrap();
     timeout(PATIENCE, ended).await.unwrap().unwrap();
-    assert_eq!(server.readiness().phase(), Phase::Gone);
-    assert!(!server.readiness().settled().await);
+    assert_eq!(server.readiness().phase(), Phase::Deleted);
+    assert!(!server.readiness().wait_until_ready().await);
 
     // Another of the same name is another server, and its proxy another process.
     fixture.run(&of_generation(2)).await;
     fixture.test.kubelet().stateful_set_ready("files").await;
-    assert_eq!(server.readiness().phase(), Phase::Gone);
+    assert_eq!(server.readiness().phase(), Phase::Deleted);
 }
 
 #[tokio::test]
-async fn waiting_is_one_watch_and_no_request_more() {
+async fn waiting_is_one_watch_and_no_further_request() {
     let fixture = Fixture::new().await;
     let recording = fixture.proxy.record();
     let server = fixture.run(&of_generation(1)).await;
@@ -93,7 +96,7 @@ async fn waiting_is_one_watch_and_no_request_more() {
     fixture.test.kubelet().stateful_set_ready("files").await;
     until(&server.readiness(), Phase::Ready).await;
     sleep(std::time::Duration::from_secs(3)).await;
-    let asked: Vec<String> = recording.requests().await.iter().map(ToString::to_string).collect();
+    let requests: Vec<String> = recording.requests().await.iter().map(ToString::to_string).collect();
     let expected = [
         "get services mcp-files-headless",
         "get services mcp-files",
@@ -104,5 +107,5 @@ async fn waiting_is_one_watch_and_no_request_more() {
         "list statefulsets files",
         "watch statefulsets files",
     ];
-    assert_eq!(asked, expected);
+    assert_eq!(requests, expected);
 }

@@ -1,4 +1,4 @@
-//! A server of streamable HTTP that counts what it has.
+//! A server of streamable HTTP that counts its connections and streams.
 
 use std::{
     collections::HashSet,
@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// What it counts.
+/// The counters.
 #[derive(Default)]
 pub(super) struct Counts {
     connections: AtomicUsize,
@@ -64,7 +64,7 @@ impl Drop for Counted {
     }
 }
 
-/// The same piece again and again, as often as it is taken.
+/// The same piece again and again, as often as it is polled.
 struct Pieces {
     piece: Bytes,
     left: usize,
@@ -117,12 +117,12 @@ impl Backend {
         self.counts.connections.load(Ordering::SeqCst)
     }
 
-    /// The answers that have not ended.
+    /// The responses that have not ended.
     pub(super) fn streams(&self) -> usize {
         self.counts.streams.load(Ordering::SeqCst)
     }
 
-    /// The bytes of answers that were taken from it.
+    /// The bytes of responses that were read from it.
     pub(super) fn written(&self) -> usize {
         self.counts.written.load(Ordering::SeqCst)
     }
@@ -132,7 +132,7 @@ impl Backend {
     }
 }
 
-/// `initialize` begins a session, `hang` never answers, `large` and GET answer as much as their path says.
+/// `initialize` starts a session, `hang` gets no response, `large` and GET get one that depends on the path.
 async fn answer(
     request: Request<Incoming>,
     counts: Arc<Counts>,

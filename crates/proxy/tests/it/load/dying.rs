@@ -1,4 +1,4 @@
-//! Servers and clients that die in the middle of something.
+//! Servers and clients that fail during a request.
 
 use std::net::SocketAddr;
 
@@ -21,23 +21,23 @@ use crate::{
     },
 };
 
-/// How many die of each kind.
+/// How many fail in each manner.
 const EACH: usize = 50;
 
-/// A server that reads a request, and then does what the request's method says.
-async fn dying() -> SocketAddr {
+/// A server that reads a request, and then fails as the request's method names it.
+async fn failing_server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            tokio::spawn(dies(stream));
+            tokio::spawn(fail(stream));
         }
     });
     address
 }
 
-async fn dies(mut stream: TcpStream) {
+async fn fail(mut stream: TcpStream) {
     const EVENTS: &str =
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut read = Vec::new();
@@ -67,7 +67,7 @@ async fn dies(mut stream: TcpStream) {
         "nothing" => return,
         _ => {
             let body = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
-            // It ends the connection, and says so: who does not makes others lose what they send meanwhile.
+            // It announces that it closes the connection: otherwise the next request on it would be lost.
             format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
                 body.len()
@@ -77,11 +77,11 @@ async fn dies(mut stream: TcpStream) {
     stream.write_all(answer.as_bytes()).await.ok();
 }
 
-/// How the request ends for its client.
+/// The result of a request for its client.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     Answered(StatusCode),
-    /// An answer begins and breaks off, or the connection does before it.
+    /// The response breaks off, or the connection does before it.
     Broken,
 }
 
@@ -94,11 +94,11 @@ async fn end(fixture: &Fixture, method: &str) -> End {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_dies_is_an_error_to_those_it_was_answering_and_to_nobody_else() {
-    let address = dying().await;
+async fn a_failing_server_affects_only_its_requests_in_flight() {
+    let address = failing_server().await;
     let filter = json!([{"type": "tool-filter", "parameters": {"filter_tools": ["read"]}}]);
     let whole_or_nothing = End::Answered(StatusCode::INTERNAL_SERVER_ERROR);
-    // Where messages are looked into, an answer that breaks off is an error before any of it is told.
+    // Where responses are filtered, one that breaks off is an error before any of it is forwarded.
     for (middleware, half) in [(json!([]), End::Broken), (filter, whole_or_nothing)] {
         let proxy = Fixture::before(address, middleware).await;
         let fixture = &proxy;
@@ -115,8 +115,8 @@ async fn a_server_that_dies_is_an_error_to_those_it_was_answering_and_to_nobody_
             ("half a stream", &End::Broken),
             ("a wrong chunk", &End::Broken),
         ];
-        let asked = kinds.into_iter().flat_map(|kind| std::iter::repeat_n(kind, EACH));
-        join_all(asked.map(|(kind, expected)| async move {
+        let requests = kinds.into_iter().flat_map(|kind| std::iter::repeat_n(kind, EACH));
+        join_all(requests.map(|(kind, expected)| async move {
             assert_eq!(end(fixture, kind).await, *expected, "{kind}");
             assert_eq!(end(fixture, "echo").await, End::Answered(StatusCode::OK), "after {kind}");
         }))
@@ -130,8 +130,8 @@ async fn a_server_that_dies_is_an_error_to_those_it_was_answering_and_to_nobody_
     }
 }
 
-/// Connects, sends this, waits for as much of an answer as is wanted, and vanishes.
-async fn vanishes(address: SocketAddr, request: &str, wanted: usize) {
+/// Connects, sends this, waits for so many bytes of a response, and disconnects.
+async fn connect_and_disconnect(address: SocketAddr, request: &str, wanted: usize) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut read = vec![0; wanted];
@@ -139,7 +139,7 @@ async fn vanishes(address: SocketAddr, request: &str, wanted: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_kept_of_clients_that_vanish_in_the_middle() {
+async fn clients_that_disconnect_leave_nothing() {
     let backend = Backend::start().await;
     let fixture = Fixture::before(backend.address, json!([])).await;
     assert_eq!(fixture.post(&[], &call("echo", json!({}))).await.status, StatusCode::OK);
@@ -156,12 +156,11 @@ async fn nothing_is_kept_of_clients_that_vanish_in_the_middle() {
         ("GET /mcp HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".into(), 50),
         ("GET /flood HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".into(), 100_000),
     ];
-    join_all(
-        rows.iter()
-            .flat_map(|(request, wanted)| (0..EACH).map(|_| vanishes(fixture.address, request, *wanted))),
-    )
+    join_all(rows.iter().flat_map(|(request, wanted)| {
+        (0..EACH).map(|_| connect_and_disconnect(fixture.address, request, *wanted))
+    }))
     .await;
-    // Those who wait for an answer that does not come, and go while they wait.
+    // Clients that wait for a response that is not sent, and disconnect.
     let mut waiting = Vec::new();
     for _ in 0..EACH {
         let mut stream = TcpStream::connect(fixture.address).await.unwrap();
@@ -171,7 +170,7 @@ async fn nothing_is_kept_of_clients_that_vanish_in_the_middle() {
     until("they wait at the server", || backend.streams() >= EACH).await;
     assert_eq!(fixture.post(&[], &call("echo", json!({}))).await.status, StatusCode::OK);
     drop(waiting);
-    until("the server still works for who is gone", || backend.streams() == 0).await;
+    until("the server still serves a client that has disconnected", || backend.streams() == 0).await;
     assert_eq!(fixture.post(&[], &call("echo", json!({}))).await.status, StatusCode::OK);
     let address = fixture.address;
     let fixture = fixture.without_client();
@@ -180,8 +179,8 @@ async fn nothing_is_kept_of_clients_that_vanish_in_the_middle() {
     fixture.end().await;
 }
 
-/// Sends a request that is not answered, in a session or by itself.
-async fn waits(address: SocketAddr, headers: &str, params: Value) -> TcpStream {
+/// Sends a request that gets no response, with or without a session.
+async fn send_hanging(address: SocketAddr, headers: &str, params: Value) -> TcpStream {
     let hang = call("hang", params);
     let mut stream = TcpStream::connect(address).await.unwrap();
     let length = hang.len();
@@ -191,27 +190,27 @@ async fn waits(address: SocketAddr, headers: &str, params: Value) -> TcpStream {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stdio_server_goes_on_with_others_when_clients_vanish_and_is_told_where_that_means_something() {
-    let fake = Fake::new(|heard| match (heard.method(), heard.json.get("id")) {
+async fn a_disconnect_does_not_affect_other_clients_and_cancels_requests_since_2026() {
+    let fake = Fake::new(|received| match (received.method(), received.json.get("id")) {
         ("hang", _) | (_, None) => Vec::new(),
-        _ => vec![heard.result(json!({}))],
+        _ => vec![received.result(json!({}))],
     });
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let client = Client::new(&fixture).await;
     let before = tasks();
-    let count = |method: &str| fake.methods().iter().filter(|heard| *heard == method).count();
+    let count = |method: &str| fake.methods().iter().filter(|received| *received == method).count();
     let session = format!("Mcp-Session-Id: {}\r\n", client.session);
     // More in one session than it may have at once.
-    let mut heard = 0;
-    while heard <= limits::SESSION_REQUESTS {
-        let accept = if heard == 0 { "" } else { "Accept: text/event-stream\r\n" };
+    let mut received = 0;
+    while received <= limits::SESSION_REQUESTS {
+        let accept = if received == 0 { "" } else { "Accept: text/event-stream\r\n" };
         let headers = format!("{session}{accept}");
-        let waiting = join_all((0..EACH).map(|_| waits(fixture.address, &headers, json!({})))).await;
-        heard += EACH;
-        until("the server hears them", || count("hang") == heard).await;
+        let waiting = join_all((0..EACH).map(|_| send_hanging(fixture.address, &headers, json!({})))).await;
+        received += EACH;
+        until("the server receives them", || count("hang") == received).await;
         assert_eq!(client.call("ping", json!({})).await["id"], 7);
         drop(waiting);
-        until("they are let go", || sockets(fixture.address) <= 1).await;
+        until("their connections are closed", || sockets(fixture.address) <= 1).await;
     }
     assert_eq!(client.call("ping", json!({})).await["id"], 7);
     assert_eq!(count("notifications/cancelled"), 0, "until 2025-11-25, a connection that ends means nothing");
@@ -220,10 +219,10 @@ async fn a_stdio_server_goes_on_with_others_when_clients_vanish_and_is_told_wher
         "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
     }});
     let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: hang\r\n";
-    let waiting = join_all((0..EACH).map(|_| waits(fixture.address, headers, meta.clone()))).await;
-    until("the server hears them", || count("hang") == heard + EACH).await;
+    let waiting = join_all((0..EACH).map(|_| send_hanging(fixture.address, headers, meta.clone()))).await;
+    until("the server receives them", || count("hang") == received + EACH).await;
     drop(waiting);
-    until("it is told that nobody waits", || count("notifications/cancelled") == EACH).await;
+    until("the requests are cancelled", || count("notifications/cancelled") == EACH).await;
     assert_eq!(client.call("ping", json!({})).await["id"], 7);
     let address = fixture.address;
     drop(client);

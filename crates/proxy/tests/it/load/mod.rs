@@ -1,7 +1,7 @@
-//! Many at once, slow ones, and such as vanish: the others are answered, and nothing of the dead is kept.
+//! Many clients, slow ones, and failing ones: the others are served, and nothing is left of those that have ended.
 //!
-//! What is kept is counted: tasks of the test's own runtime, sockets at the proxy's and the server's ports, streams that
-//! the server still feeds. Times are bounds for what hangs, and are not measured.
+//! What is left is counted: tasks of the test's own runtime, sockets at the proxy's and the server's ports, streams that
+//! the server still writes to. Times are bounds for what hangs, and are not measured.
 
 mod backend;
 mod crowd;
@@ -12,7 +12,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use tokio::runtime::Handle;
 
-/// How long anything may take before it hangs.
+/// How long anything may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is true.
@@ -36,7 +36,7 @@ fn sockets(address: SocketAddr) -> usize {
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
     let open = table.lines().skip(1).filter(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
-        // The last is the inode: a socket that nobody has open has none.
+        // The last is the inode: a socket without an owner has none.
         fields[1].ends_with(&port) && fields[3] != LISTENS && fields[9] != "0"
     });
     open.count()

@@ -1,4 +1,4 @@
-//! Readers that do not read. What is held for one of them is bound: the server is held back long before its answer ends.
+//! Clients that do not read. The buffer for each is bounded: backpressure stops the server long before its response ends.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -12,12 +12,12 @@ use tokio::{
 use super::{backend::Backend, sockets, until};
 use crate::fixture::{Fixture, call};
 
-/// The buffers of four sockets and the proxy's own: far less than the answer.
+/// The buffers of four sockets and the proxy's own: far less than the response.
 const HELD: usize = 48 << 20;
-/// The least that a server would have written if it were not held back.
+/// The least that a server would have written without backpressure.
 const WHOLE: usize = 256 << 20;
 
-/// A client that reads how the answer begins, and no further.
+/// A client that reads the start of the response only.
 async fn reader(address: SocketAddr, request: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(16 << 10).unwrap();
@@ -29,7 +29,7 @@ async fn reader(address: SocketAddr, request: &str) -> TcpStream {
     stream
 }
 
-/// What the server has written when it does not write any more.
+/// What the server has written when it has stopped writing.
 async fn written(backend: &Backend) -> usize {
     let mut before = 0;
     loop {
@@ -47,7 +47,7 @@ fn requests() -> [(&'static str, String); 2] {
     let length = large.len();
     [
         (
-            "a large answer",
+            "a large response",
             format!("POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{large}"),
         ),
         ("a stream", "GET /flood HTTP/1.1\r\nHost: a\r\nAccept: text/event-stream\r\n\r\n".into()),
@@ -59,15 +59,15 @@ fn filter() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slow_reader_holds_back_the_server_and_nobody_else() {
-    // With a filter, an answer in one piece is read whole before it goes on: that has a bound of its own.
+async fn a_slow_reader_causes_backpressure_and_affects_no_other_client() {
+    // With a filter, a response that is not a stream is read completely first, which has its own bound.
     for (middleware, requests) in [(json!([]), &requests()[..]), (filter(), &requests()[1..])] {
         for (what, request) in requests {
             let backend = Backend::start().await;
             let fixture = Fixture::before(backend.address, middleware.clone()).await;
             let slow = reader(fixture.address, request).await;
             let held = written(&backend).await;
-            assert!(held < HELD, "{what}: {held} of {WHOLE} bytes were taken for one who does not read");
+            assert!(held < HELD, "{what}: {held} of {WHOLE} bytes were read for a client that does not read");
             for _ in 0..20 {
                 assert_eq!(
                     fixture.post(&[], &call("echo", json!({}))).await.status,
@@ -76,7 +76,8 @@ async fn a_slow_reader_holds_back_the_server_and_nobody_else() {
                 );
             }
             drop(slow);
-            until("the server still feeds a reader that is gone", || backend.streams() == 0).await;
+            until("the server still writes to a client that has disconnected", || backend.streams() == 0)
+                .await;
             assert!(backend.written() < WHOLE, "{what}");
             let address = fixture.address;
             let fixture = fixture.without_client();
@@ -87,7 +88,7 @@ async fn a_slow_reader_holds_back_the_server_and_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_must_be_read_whole_is_given_up_at_its_bound() {
+async fn a_filtered_response_beyond_the_limit_is_an_error() {
     let backend = Backend::start().await;
     let fixture = Fixture::before(backend.address, filter()).await;
     let answer = fixture.post(&[], &call("large", json!({}))).await;

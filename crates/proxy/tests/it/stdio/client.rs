@@ -13,7 +13,7 @@ use crate::fixture::{Answer, Fixture, call};
 
 pub(crate) const STREAM: (&str, &str) = ("accept", "application/json, text/event-stream");
 
-/// How long a test waits for what must come.
+/// How long a test waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) fn initialize(version: &str, capabilities: Value) -> String {
@@ -32,10 +32,10 @@ pub(crate) struct Client<'a> {
 
 impl<'a> Client<'a> {
     pub(crate) async fn new(fixture: &'a Fixture) -> Self {
-        Self::able(fixture, json!({"sampling": {}, "roots": {}, "elicitation": {}})).await
+        Self::with_capabilities(fixture, json!({"sampling": {}, "roots": {}, "elicitation": {}})).await
     }
 
-    pub(crate) async fn able(fixture: &'a Fixture, capabilities: Value) -> Self {
+    pub(crate) async fn with_capabilities(fixture: &'a Fixture, capabilities: Value) -> Self {
         let answer = fixture.post(&[], &initialize("2025-11-25", capabilities)).await;
         assert_eq!(answer.status, StatusCode::OK, "{:?}", answer.body);
         let session = answer.headers["mcp-session-id"].to_str().unwrap().to_owned();
@@ -45,7 +45,7 @@ impl<'a> Client<'a> {
         client
     }
 
-    /// Sends a message, and takes the whole answer.
+    /// Sends a message, and reads the whole response.
     pub(crate) async fn post(&self, body: &str) -> Answer {
         self.fixture.post(&[("mcp-session-id", &self.session)], body).await
     }
@@ -54,12 +54,12 @@ impl<'a> Client<'a> {
         self.post(&call(method, params)).await.json()
     }
 
-    /// Sends a request, and takes its answer as it comes.
+    /// Sends a request, and returns the stream of the response.
     pub(crate) async fn stream(&self, body: &str) -> Events {
         Events::new(send(self.fixture, Method::POST, "/mcp", &[STREAM, self.header()], body).await)
     }
 
-    /// Listens.
+    /// Opens the stream of the session.
     pub(crate) async fn listen(&self) -> Events {
         Events::new(send(self.fixture, Method::GET, "/mcp", &[STREAM, self.header()], "").await)
     }
@@ -81,7 +81,7 @@ pub(crate) async fn send(
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(Bytes::copy_from_slice(body.as_bytes()))).unwrap();
-    tokio::time::timeout(PATIENCE, fixture.client.request(request)).await.expect("no answer").unwrap()
+    tokio::time::timeout(PATIENCE, fixture.client.request(request)).await.expect("no response").unwrap()
 }
 
 /// A stream of events.
@@ -108,12 +108,12 @@ impl Events {
                 }
                 continue;
             }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("nothing comes")?;
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("no event")?;
             self.decoder.feed(&frame.ok()?.into_data().unwrap());
         }
     }
 
-    /// The next message, as it is spelt.
+    /// The next message, as it is spelled.
     pub(crate) async fn text(&mut self) -> Option<String> {
         self.event().await.map(|(_, data)| data)
     }
@@ -122,7 +122,7 @@ impl Events {
         self.text().await.map(|text| serde_json::from_str(&text).unwrap())
     }
 
-    /// Nothing has come that was not taken: a message that is sent now is the next.
+    /// Checks that this is the next message: no other has been sent before.
     pub(crate) async fn expect(&mut self, expected: Value) {
         assert_eq!(self.next().await, Some(expected));
     }

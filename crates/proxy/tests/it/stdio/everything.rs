@@ -12,10 +12,10 @@ use crate::fixture::{Fixture, call};
 /// The command line of the server, which is installed once.
 fn command() -> [String; 2] {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
-    let got = Command::new(&script).arg("server-everything").output().unwrap();
-    let complaint = String::from_utf8_lossy(&got.stderr);
-    assert!(got.status.success(), "this test needs the reference server of MCP: {complaint}");
-    [String::from_utf8(got.stdout).unwrap().trim().to_owned(), "stdio".to_owned()]
+    let output = Command::new(&script).arg("server-everything").output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "this test needs the reference server of MCP: {error}");
+    [String::from_utf8(output.stdout).unwrap().trim().to_owned(), "stdio".to_owned()]
 }
 
 async fn everything(more: Value) -> Fixture {
@@ -30,8 +30,8 @@ fn tool(name: &str, arguments: Value, meta: Value) -> String {
     call("tools/call", json!({"name": name, "arguments": arguments, "_meta": meta}))
 }
 
-/// The answer of a stream, after whatever the server says of its lists.
-async fn told(events: &mut Events) -> Value {
+/// The next message of a stream that is not about changed lists.
+async fn next_message(events: &mut Events) -> Value {
     loop {
         let message = events.next().await.expect("the stream has ended");
         let changed = message["method"].as_str().is_some_and(|method| method.ends_with("list_changed"));
@@ -42,7 +42,7 @@ async fn told(events: &mut Events) -> Value {
 }
 
 #[tokio::test]
-async fn many_clients_share_a_real_server_and_each_gets_its_own() {
+async fn many_clients_share_a_real_server_and_each_gets_its_own_responses() {
     let fixture = everything(json!({})).await;
     let mut clients = Vec::new();
     for _ in 0..8 {
@@ -73,37 +73,38 @@ async fn a_real_server_reports_progress_under_the_clients_token() {
     let (mut first, mut second) = (one.stream(&body(json!("t"))).await, two.stream(&body(json!(4.5))).await);
     for (stream, token) in [(&mut first, json!("t")), (&mut second, json!(4.5))] {
         for step in 1..=3 {
-            let params = told(stream).await["params"].clone();
+            let params = next_message(stream).await["params"].clone();
             assert_eq!(params, json!({"progress": step, "total": 3, "progressToken": token}));
         }
-        assert_eq!(told(stream).await["id"], 7);
+        assert_eq!(next_message(stream).await["id"], 7);
     }
 }
 
 #[tokio::test]
-async fn a_real_server_can_ask_its_client() {
+async fn a_real_server_can_send_a_request_to_its_client() {
     let fixture = everything(json!({})).await;
     let client = Client::new(&fixture).await;
-    // The server asks for roots as soon as it has a client, and offers more tools once it knows what that can.
+    // The server requests roots as soon as it has a client, and offers more tools once it knows its capabilities.
     loop {
         let tools = client.call("tools/list", json!({})).await["result"]["tools"].to_string();
         if tools.contains("trigger-sampling-request") {
             break;
         }
     }
-    let mut asked = client.stream(&tool("trigger-sampling-request", json!({"prompt": "p"}), json!({}))).await;
-    let question = told(&mut asked).await;
-    assert_eq!(question["method"], "sampling/createMessage");
+    let mut stream =
+        client.stream(&tool("trigger-sampling-request", json!({"prompt": "p"}), json!({}))).await;
+    let request = next_message(&mut stream).await;
+    assert_eq!(request["method"], "sampling/createMessage");
     let result =
         json!({"model": "m", "role": "assistant", "content": {"type": "text", "text": "from the client"}});
-    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result}).to_string();
+    let answer = json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string();
     assert_eq!(client.post(&answer).await.status, StatusCode::ACCEPTED);
-    let done = told(&mut asked).await;
+    let done = next_message(&mut stream).await;
     assert!(done["result"].to_string().contains("from the client"), "{done}");
 }
 
 #[tokio::test]
-async fn policies_hold_for_a_real_server() {
+async fn policies_are_enforced_for_a_real_server() {
     let permit = r#"permit(principal, action, resource == Tool::"echo");"#;
     let document =
         json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": [permit], "entities_json": "[]"}});
@@ -115,7 +116,7 @@ async fn policies_hold_for_a_real_server() {
     let client = Client::new(&fixture).await;
     for listed in [
         client.call("tools/list", json!({})).await,
-        told(&mut client.stream(&call("tools/list", json!({}))).await).await,
+        next_message(&mut client.stream(&call("tools/list", json!({}))).await).await,
     ] {
         let names: Vec<_> =
             listed["result"]["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
@@ -126,7 +127,7 @@ async fn policies_hold_for_a_real_server() {
 }
 
 #[tokio::test]
-async fn a_client_of_2024_speaks_to_a_real_server() {
+async fn a_client_of_2024_can_use_a_real_server() {
     let fixture = everything(json!({"proxy_mode": "sse"})).await;
     let mut events = Events::new(send(&fixture, Method::GET, "/sse", &[STREAM], "").await);
     let (kind, address) = events.event().await.unwrap();
@@ -135,9 +136,9 @@ async fn a_client_of_2024_speaks_to_a_real_server() {
     let json = [("content-type", "application/json")];
     let post = async |body: &str| fixture.send(Method::POST, &path, &json, body.as_bytes()).await.status;
     assert_eq!(post(&initialize("2024-11-05", json!({}))).await, StatusCode::ACCEPTED);
-    assert_eq!(told(&mut events).await["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(next_message(&mut events).await["result"]["protocolVersion"], "2024-11-05");
     assert_eq!(post(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await, StatusCode::ACCEPTED);
     assert_eq!(post(&tool("echo", json!({"message": "m"}), json!({}))).await, StatusCode::ACCEPTED);
-    let answer = told(&mut events).await;
+    let answer = next_message(&mut events).await;
     assert_eq!(answer["result"]["content"][0]["text"], "Echo: m");
 }

@@ -26,7 +26,7 @@ use crate::fixture::Fixture;
 #[derive(Clone)]
 pub(crate) enum Act {
     /// Writes a line.
-    Say(String),
+    Send(String),
     /// Writes these bytes as they are.
     Write(Vec<u8>),
     /// Ends.
@@ -35,104 +35,107 @@ pub(crate) enum Act {
 
 /// A line that the fake has read.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedMessage {
     pub(crate) line: String,
     pub(crate) json: Value,
     /// Which process has read it: 0 for the first.
     pub(crate) run: usize,
 }
 
-impl Heard {
+impl ReceivedMessage {
     pub(crate) fn method(&self) -> &str {
         self.json["method"].as_str().unwrap_or_default()
     }
 
-    /// An answer with this result.
+    /// A response with this result.
     pub(crate) fn result(&self, result: impl std::fmt::Display) -> Act {
-        Act::Say(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.json["id"]))
+        Act::Send(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, self.json["id"]))
     }
 }
 
-type Script = Arc<dyn Fn(&Heard) -> Vec<Act> + Send + Sync>;
+type Script = Arc<dyn Fn(&ReceivedMessage) -> Vec<Act> + Send + Sync>;
 
-/// Answers `initialize` and does for the rest what a test tells it. It remembers what it has read.
+/// Responds to `initialize`, and to the rest as scripted by a test. It records what it has read.
 #[derive(Clone)]
 pub(crate) struct Fake {
     script: Script,
-    heard: Arc<Mutex<Vec<Heard>>>,
-    says: Arc<Mutex<Option<mpsc::UnboundedSender<Act>>>>,
+    received: Arc<Mutex<Vec<ReceivedMessage>>>,
+    acts: Arc<Mutex<Option<mpsc::UnboundedSender<Act>>>>,
     runs: Arc<AtomicUsize>,
 }
 
 impl Fake {
-    pub(crate) fn new(script: impl Fn(&Heard) -> Vec<Act> + Send + Sync + 'static) -> Self {
-        let script: Script = Arc::new(move |heard| match heard.method() {
+    pub(crate) fn new(script: impl Fn(&ReceivedMessage) -> Vec<Act> + Send + Sync + 'static) -> Self {
+        let script: Script = Arc::new(move |received| match received.method() {
             "initialize" => {
-                let version = &heard.json["params"]["protocolVersion"];
-                vec![heard.result(json!({"protocolVersion": version, "serverInfo": {"name": "fake"}}))]
+                let version = &received.json["params"]["protocolVersion"];
+                vec![received.result(json!({"protocolVersion": version, "serverInfo": {"name": "fake"}}))]
             }
-            _ => script(heard),
+            _ => script(received),
         });
-        Self { script, heard: Arc::default(), says: Arc::default(), runs: Arc::default() }
+        Self { script, received: Arc::default(), acts: Arc::default(), runs: Arc::default() }
     }
 
-    /// One whose every answer is made by the test.
-    pub(crate) fn raw(script: impl Fn(&Heard) -> Vec<Act> + Send + Sync + 'static) -> Self {
+    /// One whose responses are all scripted by the test.
+    pub(crate) fn raw(script: impl Fn(&ReceivedMessage) -> Vec<Act> + Send + Sync + 'static) -> Self {
         Self { script: Arc::new(script), ..Self::new(|_| Vec::new()) }
     }
 
-    /// One that answers everything with its parameters.
+    /// One that responds to every request with its parameters.
     pub(crate) fn echo() -> Self {
-        Self::new(|heard| match heard.json.get("id") {
-            Some(_) => vec![heard.result(json!({"echo": heard.json["params"]}))],
+        Self::new(|received| match received.json.get("id") {
+            Some(_) => vec![received.result(json!({"echo": received.json["params"]}))],
             None => Vec::new(),
         })
     }
 
     /// A proxy in front of it.
-    pub(crate) async fn proxied(&self) -> Fixture {
+    pub(crate) async fn proxy(&self) -> Fixture {
         self.configured(json!({}), Duration::from_secs(20)).await
     }
 
-    /// A proxy with more in its RunConfig, and another patience.
+    /// A proxy with more in its RunConfig, and another timeout.
     pub(crate) async fn configured(&self, more: Value, patience: Duration) -> Fixture {
         let mut config = json!({"name": "files", "transport": "stdio"});
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let config = RunConfig::parse(&config.to_string()).unwrap();
-        Fixture::around(Proxy::attached(&config, self.clone(), patience).unwrap()).await
+        Fixture::around(Proxy::with_attached(&config, self.clone(), patience).unwrap()).await
     }
 
-    pub(crate) fn heard(&self) -> Vec<Heard> {
-        self.heard.lock().unwrap().clone()
+    pub(crate) fn received(&self) -> Vec<ReceivedMessage> {
+        self.received.lock().unwrap().clone()
     }
 
     /// The names of the methods that it has read.
     pub(crate) fn methods(&self) -> Vec<String> {
-        self.heard().iter().map(|heard| heard.method().to_owned()).collect()
+        self.received().iter().map(|received| received.method().to_owned()).collect()
     }
 
-    /// Does something unasked.
+    /// Does something unsolicited.
     pub(crate) fn act(&self, act: Act) {
-        self.says.lock().unwrap().as_ref().unwrap().send(act).unwrap();
+        self.acts.lock().unwrap().as_ref().unwrap().send(act).unwrap();
     }
 
-    pub(crate) fn say(&self, message: Value) {
-        self.act(Act::Say(message.to_string()));
+    pub(crate) fn send(&self, message: Value) {
+        self.act(Act::Send(message.to_string()));
     }
 
     /// Waits until it has read a line of which this is true.
-    pub(crate) async fn heard_where(&self, wanted: impl Fn(&Heard) -> bool) -> Heard {
+    pub(crate) async fn received_where(
+        &self,
+        is_wanted: impl Fn(&ReceivedMessage) -> bool,
+    ) -> ReceivedMessage {
         for _ in 0..2_000 {
-            if let Some(heard) = self.heard().into_iter().find(&wanted) {
-                return heard;
+            if let Some(received) = self.received().into_iter().find(&is_wanted) {
+                return received;
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        panic!("the server has not read it, but {:?}", self.heard());
+        panic!("the server has not read it, but {:?}", self.received());
     }
 
-    pub(crate) async fn heard_method(&self, method: &str) -> Heard {
-        self.heard_where(|heard| heard.method() == method).await
+    pub(crate) async fn received_method(&self, method: &str) -> ReceivedMessage {
+        self.received_where(|received| received.method() == method).await
     }
 
     async fn run(
@@ -147,15 +150,15 @@ impl Fake {
             let acts = tokio::select! {
                 line = lines.next_line() => {
                     let Ok(Some(line)) = line else { return };
-                    let heard = Heard { json: serde_json::from_str(&line).unwrap(), line, run };
-                    self.heard.lock().unwrap().push(heard.clone());
-                    (self.script)(&heard)
+                    let received = ReceivedMessage { json: serde_json::from_str(&line).unwrap(), line, run };
+                    self.received.lock().unwrap().push(received.clone());
+                    (self.script)(&received)
                 }
                 act = acts.recv() => act.into_iter().collect(),
             };
             for act in acts {
                 let bytes = match act {
-                    Act::Say(line) => format!("{line}\n").into_bytes(),
+                    Act::Send(line) => format!("{line}\n").into_bytes(),
                     Act::Write(bytes) => bytes,
                     Act::Die => return,
                 };
@@ -172,7 +175,7 @@ impl Attach for Fake {
         let (input, to_input) = tokio::io::duplex(1 << 16);
         let (from_output, output) = tokio::io::duplex(1 << 16);
         let (sender, acts) = mpsc::unbounded_channel();
-        *self.says.lock().unwrap() = Some(sender);
+        *self.acts.lock().unwrap() = Some(sender);
         tokio::spawn(self.clone().run(input, output, acts));
         Ok((Box::new(from_output), Box::new(to_input)))
     }

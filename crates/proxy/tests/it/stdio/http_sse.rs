@@ -11,7 +11,7 @@ use super::{
 };
 use crate::fixture::{Answer, Fixture, call};
 
-/// A client that listens, and knows where to send.
+/// A client with a stream and an endpoint.
 struct Client<'a> {
     fixture: &'a Fixture,
     events: Events,
@@ -44,14 +44,14 @@ impl<'a> Client<'a> {
     }
 }
 
-async fn proxied(fake: &Fake, patience: Duration) -> Fixture {
+async fn proxy(fake: &Fake, patience: Duration) -> Fixture {
     fake.configured(json!({"proxy_mode": "sse"}), patience).await
 }
 
 #[tokio::test]
-async fn each_client_gets_its_own_answers_by_its_own_stream() {
+async fn each_client_gets_its_own_responses_on_its_own_stream() {
     let fake = Fake::echo();
-    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let fixture = proxy(&fake, Duration::from_secs(20)).await;
     let (mut one, mut two) = (Client::new(&fixture).await, Client::new(&fixture).await);
     for turn in 0..10 {
         for (client, name) in [(&one, "one"), (&two, "two")] {
@@ -71,14 +71,14 @@ async fn each_client_gets_its_own_answers_by_its_own_stream() {
 #[tokio::test]
 async fn a_session_ends_with_its_stream() {
     let fake = Fake::echo();
-    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let fixture = proxy(&fake, Duration::from_secs(20)).await;
     let (one, two) = (Client::new(&fixture).await, Client::new(&fixture).await);
     one.send(&call("resources/subscribe", json!({"uri": "file:///a"}))).await;
     let Client { events, path, .. } = one;
     drop(events);
-    fake.heard_method("resources/unsubscribe").await;
-    let gone = Client { fixture: &fixture, path, events: two.events };
-    let answer = gone.post(&call("ping", json!({}))).await;
+    fake.received_method("resources/unsubscribe").await;
+    let ended = Client { fixture: &fixture, path, events: two.events };
+    let answer = ended.post(&call("ping", json!({}))).await;
     assert_eq!(
         (answer.status, answer.json()["error"]["code"].clone()),
         (StatusCode::NOT_FOUND, json!(-32001))
@@ -94,24 +94,24 @@ async fn a_session_ends_with_its_stream() {
 }
 
 #[tokio::test]
-async fn what_goes_wrong_is_told_by_the_stream() {
-    let fake = Fake::new(|heard| match heard.method() {
+async fn errors_are_sent_on_the_stream() {
+    let fake = Fake::new(|received| match received.method() {
         "die" => vec![Act::Die],
         _ => Vec::new(),
     });
-    let fixture = proxied(&fake, Duration::from_millis(300)).await;
+    let fixture = proxy(&fake, Duration::from_millis(300)).await;
     let mut client = Client::new(&fixture).await;
     for (method, code) in [("wait", -32000), ("die", -32603)] {
         client.send(&call(method, json!({}))).await;
-        let refused: Value = client.events.next().await.unwrap();
-        assert_eq!((refused["id"].clone(), refused["error"]["code"].clone()), (json!(7), json!(code)));
+        let error: Value = client.events.next().await.unwrap();
+        assert_eq!((error["id"].clone(), error["error"]["code"].clone()), (json!(7), json!(code)));
     }
     let report = fixture.send(Method::GET, "/health", &[], b"").await;
     assert_eq!(report.json()["transport"], "stdio");
 }
 
 #[tokio::test]
-async fn the_endpoint_is_where_the_client_can_reach_it() {
+async fn the_endpoint_is_the_address_that_the_client_can_reach() {
     let fake = Fake::echo();
     let config = json!({"proxy_mode": "sse", "trust_proxy_headers": true});
     let fixture = fake.configured(config, Duration::from_secs(20)).await;
@@ -126,18 +126,18 @@ async fn the_endpoint_is_where_the_client_can_reach_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_tries_the_newest_revision_first_is_answered_by_its_stream() {
-    let fake = Fake::new(|heard| {
+async fn a_client_that_tries_the_newest_revision_first_gets_an_error_on_its_stream() {
+    let fake = Fake::new(|received| {
         let error = json!({"code": -32601, "message": "no such method"});
-        vec![Act::Say(json!({"jsonrpc": "2.0", "id": heard.json["id"], "error": error}).to_string())]
+        vec![Act::Send(json!({"jsonrpc": "2.0", "id": received.json["id"], "error": error}).to_string())]
     });
-    let fixture = proxied(&fake, Duration::from_secs(20)).await;
+    let fixture = proxy(&fake, Duration::from_secs(20)).await;
     let mut client = Client::new(&fixture).await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    // The transport has no headers that could say the same.
+    // The transport has no headers that could mirror it.
     client.send(&call("server/discover", json!({"_meta": meta}))).await;
     assert_eq!(client.events.next().await.unwrap()["error"]["code"], -32601);
 }

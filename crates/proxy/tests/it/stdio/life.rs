@@ -1,4 +1,4 @@
-//! The server's process: it starts, dies, starts again and ends.
+//! The server's process: it starts, crashes, restarts and ends.
 
 use std::time::{Duration, Instant};
 
@@ -19,11 +19,11 @@ async fn health(fixture: &Fixture) -> (StatusCode, Value) {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_fails_what_is_on_its_way_and_is_begun_again_as_it_was() {
-    let fake = Fake::new(|heard| match heard.method() {
+async fn a_crashed_server_fails_requests_in_flight_and_is_initialized_again() {
+    let fake = Fake::new(|received| match received.method() {
         "die" => vec![Act::Die],
         "wait" => Vec::new(),
-        _ if heard.json.get("id").is_some() => vec![heard.result(json!({"run": heard.run}))],
+        _ if received.json.get("id").is_some() => vec![received.result(json!({"run": received.run}))],
         _ => Vec::new(),
     });
     let fixture = fake.configured(json!({}), Duration::from_secs(20)).await;
@@ -31,7 +31,7 @@ async fn a_server_that_dies_fails_what_is_on_its_way_and_is_begun_again_as_it_wa
     client.call("resources/subscribe", json!({"uri": "file:///a"})).await;
     client.call("logging/setLevel", json!({"level": "warning"})).await;
     let mut waiting = client.stream(&call("wait", json!({}))).await;
-    fake.heard_method("wait").await;
+    fake.received_method("wait").await;
     let start = Instant::now();
     let dead = client.post(&call("die", json!({}))).await;
     assert_eq!((dead.status, dead.json()["id"].clone()), (StatusCode::BAD_GATEWAY, json!(7)));
@@ -39,32 +39,32 @@ async fn a_server_that_dies_fails_what_is_on_its_way_and_is_begun_again_as_it_wa
     assert!(start.elapsed() < Duration::from_secs(5), "at once");
 
     let answer = client.call("tools/list", json!({})).await;
-    assert_eq!(answer["result"]["run"], 1, "the session goes on with the new one");
-    let heard: Vec<_> = fake.heard().into_iter().filter(|heard| heard.run == 1).collect();
-    let methods: Vec<_> = heard.iter().map(|heard| heard.method()).collect();
+    assert_eq!(answer["result"]["run"], 1, "the session continues with the new process");
+    let received: Vec<_> = fake.received().into_iter().filter(|received| received.run == 1).collect();
+    let methods: Vec<_> = received.iter().map(|received| received.method()).collect();
     let expected =
         ["initialize", "notifications/initialized", "resources/subscribe", "logging/setLevel", "tools/list"];
     assert_eq!(methods, expected);
-    let first = &fake.heard()[0].json;
-    assert_eq!(heard[0].json["params"], first["params"], "it is begun as the first was");
-    assert_eq!(heard[2].json["params"], json!({"uri": "file:///a"}));
-    assert_eq!(heard[3].json["params"], json!({"level": "warning"}));
+    let first = &fake.received()[0].json;
+    assert_eq!(received[0].json["params"], first["params"], "it is initialized like the first");
+    assert_eq!(received[2].json["params"], json!({"uri": "file:///a"}));
+    assert_eq!(received[3].json["params"], json!({"level": "warning"}));
 }
 
 #[tokio::test]
-async fn health_tells_how_the_server_is_and_asks_it_nothing() {
+async fn health_reports_the_state_of_the_server_without_a_request_to_it() {
     let fake = Fake::echo();
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     Client::new(&fixture).await;
-    let before = fake.heard().len();
+    let before = fake.received().len();
     let (status, report) = health(&fixture).await;
     assert_eq!(
         (status, &report["status"], &report["transport"], &report["mcp"]["available"]),
         (StatusCode::OK, &json!("healthy"), &json!("streamable-http"), &json!(true))
     );
-    assert_eq!(fake.heard().len(), before);
+    assert_eq!(fake.received().len(), before);
 
-    let fixture = local(&["/nowhere/to/be/found"]).await;
+    let fixture = local(&["/does/not/exist"]).await;
     for _ in 0..500 {
         if health(&fixture).await.1["mcp"]["error"] == "the server cannot be started" {
             break;
@@ -72,7 +72,7 @@ async fn health_tells_how_the_server_is_and_asks_it_nothing() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let (status, report) = health(&fixture).await;
-    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "it has never been there");
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "it has never been available");
     assert_eq!((&report["status"], &report["mcp"]["available"]), (&json!("starting"), &json!(false)));
     let answer = fixture.post(&[], &call("ping", json!({}))).await;
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
@@ -85,7 +85,7 @@ async fn local(command: &[&str]) -> Fixture {
     Fixture::of(&RunConfig::parse(&config.to_string()).unwrap()).await
 }
 
-/// Answers each line with what `$body` prints.
+/// Responds to each line with what `$body` prints.
 fn script(body: &str) -> String {
     format!(
         r#"while read -r line; do
@@ -96,9 +96,9 @@ fn script(body: &str) -> String {
 
 #[tokio::test]
 async fn a_process_has_the_environment_of_the_run_config_and_none_of_the_proxys_secrets() {
-    // Cargo sets this for tests, and stands for whatever the proxy has.
+    // Cargo sets this for tests; it represents the proxy's own variables.
     assert!(std::env::var("CARGO_MANIFEST_DIR").is_ok());
-    let answer = r#"echo "complaints are logged" >&2
+    let answer = r#"echo "standard error is logged" >&2
         printf '{"jsonrpc":"2.0","id":%s,"result":{"own":"%s","transport":"%s","other":"%s","path":"%s"}}\n' \
             "$id" "$OWN" "$MCP_TRANSPORT" "$CARGO_MANIFEST_DIR" "$PATH""#;
     let fixture = local(&["sh", "-c", &script(answer)]).await;
@@ -108,7 +108,7 @@ async fn a_process_has_the_environment_of_the_run_config_and_none_of_the_proxys_
 }
 
 #[tokio::test]
-async fn a_process_that_ignores_every_request_to_end_ends_with_the_proxy_and_with_what_it_started() {
+async fn a_process_that_ignores_signals_is_killed_with_its_children() {
     let stubborn = format!(
         "trap '' TERM; sleep 1000 & child=$!; {}\nwhile :; do sleep 1; done",
         script(r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"pids":[%s,%s]}}\n' "$id" $$ $child"#)
@@ -135,7 +135,7 @@ fn is_running(pid: u64) -> bool {
 }
 
 #[tokio::test]
-async fn a_process_that_ends_is_started_again() {
+async fn a_process_that_ends_is_restarted() {
     let once = script(r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"pid":%s}}\n' "$id" $$; exit 0"#);
     let fixture = local(&["sh", "-c", &once]).await;
     let mut pids = std::collections::BTreeSet::new();
@@ -152,14 +152,14 @@ async fn a_process_that_ends_is_started_again() {
 
 #[test]
 fn a_stdio_server_needs_a_command_line_or_a_cluster() {
-    let refused = |config: Value| {
+    let error = |config: Value| {
         let config = RunConfig::parse(&config.to_string()).unwrap();
         Proxy::new(&config).err().unwrap().to_string()
     };
-    let message = refused(json!({"name": "a", "transport": "stdio"}));
+    let message = error(json!({"name": "a", "transport": "stdio"}));
     assert!(message.starts_with("cmd_args: "), "{message}");
-    let message = refused(json!({"name": "a", "transport": "stdio", "image": "i", "cmd_args": ["x"]}));
+    let message = error(json!({"name": "a", "transport": "stdio", "image": "i", "cmd_args": ["x"]}));
     assert!(message.starts_with("image: "), "{message}");
-    let message = refused(json!({"name": "a", "transport": "stdio", "cmd_args": ["x"], "stateless": true}));
+    let message = error(json!({"name": "a", "transport": "stdio", "cmd_args": ["x"], "stateless": true}));
     assert!(message.starts_with("stateless: "), "{message}");
 }

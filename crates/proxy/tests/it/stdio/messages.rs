@@ -1,4 +1,4 @@
-//! What of a message is changed: nothing that its reader could see.
+//! Changes of messages: none that the reader could notice.
 
 use http::StatusCode;
 use serde_json::json;
@@ -10,15 +10,15 @@ use super::{
 use crate::fixture::call;
 
 #[tokio::test]
-async fn only_the_id_and_the_token_are_other_for_the_server_and_they_come_back_as_they_were() {
-    let fake = Fake::new(|heard| match heard.method() {
-        "tools/call" => vec![Act::Say(format!(
+async fn only_the_id_and_the_progress_token_are_replaced_and_then_restored() {
+    let fake = Fake::new(|received| match received.method() {
+        "tools/call" => vec![Act::Send(format!(
             r#" {{ "result" : {{"n":1.0e+2,"big":123456789012345678901234567890,"nbsp":"{}\u200d<>&","_meta":{{"x":[]}}}} , "id": {},"jsonrpc":"2.0", "new" : null}} "#,
-            '\u{a0}', heard.json["id"]
+            '\u{a0}', received.json["id"]
         ))],
         _ => Vec::new(),
     });
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let client = Client::new(&fixture).await;
     let sent = "{\"jsonrpc\":\"2.0\" ,\r\n \"params\":{\"name\":\"a\",\"_meta\":{ \"z\":1e+40,\"progressToken\" : 1.50 ,\"a\":\"\u{200d}\"},\"x\":-0}, \"method\":\"tools/call\", \"id\" : \"\\u0041|7\" ,\"later\":{}}";
     let answer = client.post(sent).await;
@@ -27,26 +27,26 @@ async fn only_the_id_and_the_token_are_other_for_the_server_and_they_come_back_a
         '\u{a0}'
     );
     assert_eq!((answer.status, String::from_utf8(answer.body.to_vec()).unwrap()), (StatusCode::OK, expected));
-    let heard = fake.heard_method("tools/call").await;
-    let number = heard.line.split("\"id\" : ").nth(1).unwrap().split(' ').next().unwrap();
+    let received = fake.received_method("tools/call").await;
+    let number = received.line.split("\"id\" : ").nth(1).unwrap().split(' ').next().unwrap();
     let expected = sent.replace("\r\n", "  ").replace("1.50", number).replace("\"\\u0041|7\"", number);
-    assert_eq!(heard.line, expected);
+    assert_eq!(received.line, expected);
 }
 
 #[tokio::test]
-async fn every_answer_reaches_its_asker_byte_for_byte_in_whatever_order() {
+async fn every_response_reaches_its_client_byte_for_byte_in_any_order() {
     use std::sync::Mutex;
-    // Holds answers back, and gives them in the opposite order.
+    // Delays responses, and sends them in reverse order.
     let held: Mutex<Vec<Act>> = Mutex::default();
-    let fake = Fake::new(move |heard| {
-        let Some(params) = heard.line.split(r#""params":"#).nth(1) else { return Vec::new() };
+    let fake = Fake::new(move |received| {
+        let Some(params) = received.line.split(r#""params":"#).nth(1) else { return Vec::new() };
         let params = params.strip_suffix('}').unwrap();
         let mut held = held.lock().unwrap();
-        held.push(heard.result(params));
-        // As many as are asked at once.
+        held.push(received.result(params));
+        // The number of concurrent requests.
         if held.len() < 16 { Vec::new() } else { held.drain(..).rev().collect() }
     });
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let mut clients = Vec::new();
     for _ in 0..16 {
         clients.push(Client::new(&fixture).await);
@@ -70,9 +70,9 @@ async fn every_answer_reaches_its_asker_byte_for_byte_in_whatever_order() {
 }
 
 #[tokio::test]
-async fn each_client_gets_an_answer_to_its_own_initialize_and_the_server_sees_one() {
+async fn each_client_gets_a_response_to_its_initialize_and_the_server_receives_one() {
     let fake = Fake::echo();
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let first = fixture.post(&[], &initialize("2025-06-18", json!({"roots": {}}))).await;
     assert_eq!(first.json()["result"]["protocolVersion"], "2025-06-18");
     let other = initialize("2025-11-25", json!({})).replace("\"id\":7", "\"id\":\"other\"");
@@ -85,7 +85,7 @@ async fn each_client_gets_an_answer_to_its_own_initialize_and_the_server_sees_on
     let older = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
     let expected = json!({"supported": ["2025-06-18"], "requested": "2024-11-05"});
     assert_eq!((older.json()["error"]["data"].clone(), older.json()["id"].clone()), (expected, json!(7)));
-    assert!(!older.headers.contains_key("mcp-session-id"), "no session without agreement");
+    assert!(!older.headers.contains_key("mcp-session-id"), "no session after an error");
 
     for session in [&first, &second] {
         let header = [("mcp-session-id", session.headers["mcp-session-id"].to_str().unwrap())];
@@ -97,41 +97,44 @@ async fn each_client_gets_an_answer_to_its_own_initialize_and_the_server_sees_on
 }
 
 #[tokio::test]
-async fn an_initialize_that_the_server_refuses_can_be_tried_again() {
-    let fake = Fake::raw(|heard| match (heard.method(), heard.json["params"]["protocolVersion"].as_str()) {
-        ("initialize", Some("2024-11-05")) => {
-            let id = &heard.json["id"];
-            vec![Act::Say(
-                json!({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "too old"}}).to_string(),
-            )]
+async fn initialize_can_be_retried_after_an_error() {
+    let fake = Fake::raw(|received| {
+        match (received.method(), received.json["params"]["protocolVersion"].as_str()) {
+            ("initialize", Some("2024-11-05")) => {
+                let id = &received.json["id"];
+                vec![Act::Send(
+                    json!({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "too old"}})
+                        .to_string(),
+                )]
+            }
+            ("initialize", _) => vec![received.result(json!({"protocolVersion": "2025-11-25"}))],
+            _ => Vec::new(),
         }
-        ("initialize", _) => vec![heard.result(json!({"protocolVersion": "2025-11-25"}))],
-        _ => Vec::new(),
     });
-    let fixture = fake.proxied().await;
-    let refused = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
-    assert_eq!(refused.json()["error"]["message"], "too old");
-    assert!(!refused.headers.contains_key("mcp-session-id"));
+    let fixture = fake.proxy().await;
+    let error = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
+    assert_eq!(error.json()["error"]["message"], "too old");
+    assert!(!error.headers.contains_key("mcp-session-id"));
     Client::new(&fixture).await;
 }
 
 #[tokio::test]
 async fn requests_of_2026_have_no_session_and_a_subscription_has_the_id_of_its_client() {
-    let fake = Fake::new(|heard| {
-        let id = &heard.json["id"];
+    let fake = Fake::new(|received| {
+        let id = &received.json["id"];
         let tagged = |method: &str| {
             let meta = json!({"io.modelcontextprotocol/subscriptionId": id});
-            Act::Say(json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}}).to_string())
+            Act::Send(json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}}).to_string())
         };
-        match heard.method() {
+        match received.method() {
             "subscriptions/listen" => vec![
                 tagged("notifications/subscriptions/acknowledged"),
                 tagged("notifications/tools/list_changed"),
             ],
-            _ => vec![heard.result("{}")],
+            _ => vec![received.result("{}")],
         }
     });
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -152,27 +155,27 @@ async fn requests_of_2026_have_no_session_and_a_subscription_has_the_id_of_its_c
         let meta = json!({"io.modelcontextprotocol/subscriptionId": "mine"});
         events.expect(json!({"jsonrpc": "2.0", "method": method, "params": {"_meta": meta}})).await;
     }
-    let number = fake.heard_method("subscriptions/listen").await.json["id"].clone();
+    let number = fake.received_method("subscriptions/listen").await.json["id"].clone();
     drop(events);
-    let cancelled = fake.heard_method("notifications/cancelled").await;
-    assert_eq!(cancelled.json["params"]["requestId"], number, "to leave is to cancel");
+    let cancelled = fake.received_method("notifications/cancelled").await;
+    assert_eq!(cancelled.json["params"]["requestId"], number, "disconnecting cancels it");
     assert!(!fake.methods().contains(&"initialize".to_owned()));
 }
 
 #[tokio::test]
-async fn errors_of_2026_have_a_status_and_what_was_about_sessions_is_gone() {
-    let fake = Fake::new(|heard| {
+async fn errors_of_2026_have_a_status_and_methods_about_sessions_do_not_exist() {
+    let fake = Fake::new(|received| {
         let error = |code: i32| {
             let error = json!({"code": code, "message": "m"});
-            vec![Act::Say(json!({"jsonrpc": "2.0", "id": heard.json["id"], "error": error}).to_string())]
+            vec![Act::Send(json!({"jsonrpc": "2.0", "id": received.json["id"], "error": error}).to_string())]
         };
-        match heard.method() {
+        match received.method() {
             "tools/list" => error(-32021),
             "prompts/list" => error(-32603),
             _ => error(-32601),
         }
     });
-    let fixture = fake.proxied().await;
+    let fixture = fake.proxy().await;
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -191,7 +194,7 @@ async fn errors_of_2026_have_a_status_and_what_was_about_sessions_is_gone() {
             assert_eq!(answer.status, status, "{method}");
             assert!(String::from_utf8_lossy(&answer.body).contains("\"id\":7"), "{method}");
         }
-        let known = fake.methods().iter().any(|heard| heard == method);
+        let known = fake.methods().iter().any(|received| received == method);
         assert_eq!(known, method.ends_with("/list"), "{method}");
     }
 }

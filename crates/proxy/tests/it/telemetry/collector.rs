@@ -1,4 +1,4 @@
-//! Stands in for an OpenTelemetry collector: it takes what it is sent, and reads it as one.
+//! A fake of an OpenTelemetry collector, which decodes what it receives.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -14,13 +14,13 @@ use prost::Message;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, rustls};
 
-use crate::fixture::{Got, Server, status};
+use crate::fixture::{ReceivedRequest, Server, status};
 
 pub(crate) type Attributes = BTreeMap<String, String>;
 
 pub(crate) struct Collector(pub(crate) Server);
 
-/// A value of a metric, with what it is a value of.
+/// A value of a metric, with its attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Point {
     pub(crate) attributes: Attributes,
@@ -31,10 +31,12 @@ pub(crate) struct Point {
 
 impl Collector {
     pub(crate) async fn start() -> Self {
-        Self::answering(|_| status(200)).await
+        Self::with_script(|_| status(200)).await
     }
 
-    pub(crate) async fn answering(script: impl Fn(&Got) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    pub(crate) async fn with_script(
+        script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
         Self(Server::start(script).await)
     }
 
@@ -43,7 +45,12 @@ impl Collector {
     }
 
     fn bodies(&self, path: &str) -> Vec<Bytes> {
-        self.0.got().into_iter().filter(|got| got.path.ends_with(path)).map(|got| got.body).collect()
+        self.0
+            .requests()
+            .into_iter()
+            .filter(|request| request.path.ends_with(path))
+            .map(|request| request.body)
+            .collect()
     }
 
     fn traces(&self) -> Vec<ExportTraceServiceRequest> {
@@ -62,7 +69,7 @@ impl Collector {
         resources.flat_map(|resource| resource.scope_spans).flat_map(|scope| scope.spans).collect()
     }
 
-    /// Who sent them.
+    /// The resource that sent them.
     pub(crate) fn resource(&self) -> Attributes {
         let request = self.traces().into_iter().next().unwrap();
         attributes(&request.resource_spans[0].resource.as_ref().unwrap().attributes)
@@ -100,10 +107,13 @@ impl Collector {
         }
     }
 
-    /// All that it was sent, heads and bodies, as far as it is text.
+    /// All that it received, headers and bodies, as far as it is text.
     pub(crate) fn text(&self) -> String {
-        let got = self.0.got();
-        got.iter().map(|got| format!("{:?} {}", got.headers, String::from_utf8_lossy(&got.body))).collect()
+        let requests = self.0.requests();
+        requests
+            .iter()
+            .map(|request| format!("{:?} {}", request.headers, String::from_utf8_lossy(&request.body)))
+            .collect()
     }
 }
 
@@ -120,7 +130,7 @@ pub(crate) fn attributes(list: &[KeyValue]) -> Attributes {
     list.iter().map(pair).collect()
 }
 
-/// TLS before a server, with a certificate that nobody but the file vouches for.
+/// TLS in front of a server, with a self-signed certificate.
 pub(crate) async fn with_tls(server: SocketAddr) -> (SocketAddr, String) {
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();

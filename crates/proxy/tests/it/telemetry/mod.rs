@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
 
-use crate::fixture::{Fixture, Got, Server, answered, call, result, status};
+use crate::fixture::{Fixture, ReceivedRequest, Server, call, json_response, result, status};
 pub(crate) use collector::{Attributes, Collector, attributes, with_tls};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -42,24 +42,26 @@ fn middleware(telemetry: Value) -> Value {
     ])
 }
 
-/// A server that fails when it is told to.
+/// A server that fails depending on the tool.
 async fn server() -> Server {
-    Server::start(|got| match got.json()["params"]["name"].as_str() {
+    Server::start(|request| match request.json()["params"]["name"].as_str() {
         Some("crash") => status(500),
-        Some("unknown") => {
-            answered(json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no such tool"}}))
+        Some("unknown") => json_response(
+            json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no such tool"}}),
+        ),
+        Some("fails") => result(request, json!({"content": [], "isError": true})),
+        Some("streams") => stream_response(request),
+        _ if request.method == Method::GET => {
+            events("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n".into())
         }
-        Some("fails") => result(got, json!({"content": [], "isError": true})),
-        Some("streams") => streamed(got),
-        _ if got.method == Method::GET => events("data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n".into()),
-        _ => result(got, json!({"content": []})),
+        _ => result(request, json!({"content": []})),
     })
     .await
 }
 
-fn streamed(got: &Got) -> Response<Bytes> {
+fn stream_response(request: &ReceivedRequest) -> Response<Bytes> {
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
-    let answer = json!({"jsonrpc": "2.0", "id": got.json()["id"], "result": {"content": []}});
+    let answer = json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": {"content": []}});
     events(format!("data: {progress}\n\ndata: {answer}\n\n"))
 }
 
@@ -145,7 +147,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn spans_and_metrics_say_how_each_request_ended() {
+async fn spans_and_metrics_have_the_outcome_of_each_request() {
     let (server, collector) = (server().await, Collector::start().await);
     let fixture = Fixture::new(&server, middleware(telemetry(&collector, json!({})))).await;
     for name in ["read", "forbidden", "unknown", "fails", "crash", "streams"] {
@@ -157,7 +159,7 @@ async fn spans_and_metrics_say_how_each_request_ended() {
     fixture.end().await;
 
     let spans = collector.spans();
-    let said: Vec<_> = [
+    let actual: Vec<_> = [
         "tools/call read",
         "tools/call forbidden",
         "tools/call unknown",
@@ -189,7 +191,7 @@ async fn spans_and_metrics_say_how_each_request_ended() {
         ("200", ok, ""),
         ("200", ok, ""),
     ];
-    assert_eq!(said, expected.map(|(status, code, error)| (status.to_owned(), code, error.to_owned())));
+    assert_eq!(actual, expected.map(|(status, code, error)| (status.to_owned(), code, error.to_owned())));
     assert_eq!(spans.len(), expected.len());
 
     let mut calls: Vec<_> = collector
@@ -198,7 +200,7 @@ async fn spans_and_metrics_say_how_each_request_ended() {
         .map(|point| (point.attributes["tool"].clone(), point.attributes["status"].clone(), point.count))
         .collect();
     calls.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    // The two that nobody answers to may be made up.
+    // The two that were not confirmed by a response may be made up.
     let expected = [
         ("_OTHER", "error", 2.0),
         ("crash", "error", 1.0),
@@ -243,7 +245,7 @@ async fn spans_and_metrics_say_how_each_request_ended() {
 }
 
 #[tokio::test]
-async fn a_trace_in_the_message_goes_over_one_in_its_head_and_both_reach_the_server() {
+async fn the_trace_of_the_message_overrides_that_of_the_header_and_both_are_forwarded() {
     let (server, collector) = (server().await, Collector::start().await);
     let fixture = Fixture::new(&server, middleware(telemetry(&collector, json!({})))).await;
     let body = call("tools/call", json!({"name": "read", "_meta": {"traceparent": OTHER_PARENT}}));
@@ -254,8 +256,8 @@ async fn a_trace_in_the_message_goes_over_one_in_its_head_and_both_reach_the_ser
     let span = of(&spans, "tools/call read");
     assert_eq!((hex(&span.trace_id), hex(&span.parent_span_id)), ("1".repeat(32), "2".repeat(16)));
     assert!(of(&spans, "tools/call fails").parent_span_id.is_empty());
-    let got = server.got();
-    assert_eq!((got[0].header("traceparent"), &got[0].body[..]), (Some(PARENT), body.as_bytes()));
+    let requests = server.requests();
+    assert_eq!((requests[0].header("traceparent"), &requests[0].body[..]), (Some(PARENT), body.as_bytes()));
 }
 
 #[tokio::test]
@@ -275,7 +277,7 @@ async fn with_a_sampling_rate_of_zero_only_what_the_caller_traces_is_traced() {
 }
 
 #[tokio::test]
-async fn older_names_of_attributes_are_there_where_they_are_asked_for() {
+async fn legacy_attributes_are_set_if_configured() {
     let (server, collector) = (server().await, Collector::start().await);
     let changes = json!({"useLegacyAttributes": true});
     let fixture = Fixture::new(&server, middleware(telemetry(&collector, changes))).await;
@@ -299,7 +301,7 @@ async fn older_names_of_attributes_are_there_where_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_listened_to_is_told_when_it_begins() {
+async fn the_span_of_a_session_stream_ends_when_the_stream_starts() {
     let (server, collector) = (server().await, Collector::start().await);
     let fixture = Fixture::new(&server, middleware(telemetry(&collector, json!({})))).await;
     fixture.send(Method::GET, "/mcp", &[("accept", "text/event-stream")], b"").await;
@@ -308,13 +310,16 @@ async fn a_stream_that_is_listened_to_is_told_when_it_begins() {
     let names: Vec<_> = spans.iter().map(|span| span.name.as_str()).collect();
     assert_eq!(names, ["sse.connection_established"]);
     assert_eq!(collector.points("toolhive_mcp_requests")[0].count, 1.0);
-    assert!(collector.points("toolhive_mcp_request_duration").is_empty(), "it is no time that one waits");
+    assert!(
+        collector.points("toolhive_mcp_request_duration").is_empty(),
+        "the duration of a stream is not measured"
+    );
     let active = collector.points("toolhive_mcp_active_connections");
     assert_eq!(active[0].attributes["connection_type"], "sse");
 }
 
 #[tokio::test]
-async fn a_caller_who_does_not_wait_is_told_of() {
+async fn a_request_whose_client_disconnects_is_measured() {
     let collector = Collector::start().await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = json!({
@@ -325,9 +330,9 @@ async fn a_caller_who_does_not_wait_is_told_of() {
     let fixture = Fixture::of(&RunConfig::parse(&config.to_string()).unwrap()).await;
     let body = tool("read");
     let waiting = fixture.post(&[], &body);
-    // The server takes the request, and the caller goes.
+    // The server accepts the connection, and the client disconnects.
     tokio::select! {
-        _ = waiting => panic!("nobody answers"),
+        _ = waiting => panic!("the server does not respond"),
         accepted = listener.accept() => { accepted.unwrap(); }
     }
     fixture.end().await;
@@ -351,35 +356,37 @@ async fn a_collector_has_tls_its_own_authority_and_headers() {
     fs::remove_file(&file).unwrap();
     fixture.post(&[], &tool("read")).await;
     fixture.end().await;
-    let got = collector.0.got();
-    let mut paths: Vec<_> = got.iter().map(|got| got.path.as_str()).collect();
+    let requests = collector.0.requests();
+    let mut paths: Vec<_> = requests.iter().map(|request| request.path.as_str()).collect();
     paths.sort_unstable();
     assert_eq!(paths, ["/base/v1/metrics", "/base/v1/traces"]);
-    assert!(got.iter().all(|got| got.header("x-team") == Some("a")));
+    assert!(requests.iter().all(|request| request.header("x-team") == Some("a")));
     assert_eq!(collector.spans().len(), 1);
 }
 
-/// Nothing is lost but what would have been sent: requests are answered, and the proxy ends.
+/// Only telemetry is lost: requests are served, and the proxy ends.
 #[tokio::test]
-async fn a_collector_that_is_away_or_never_answers_holds_nobody_up() {
+async fn an_unavailable_collector_delays_no_request() {
     let server = server().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let gone = Server::gone();
-    for endpoint in [gone.address, silent.local_addr().unwrap()] {
-        let collector = Collector(Server::gone());
+    let stopped = Server::stopped();
+    for endpoint in [stopped.address, silent.local_addr().unwrap()] {
+        let collector = Collector(Server::stopped());
         let changes = json!({"endpoint": endpoint.to_string()});
         let fixture = Fixture::new(&server, middleware(telemetry(&collector, changes))).await;
         for _ in 0..50 {
             assert_eq!(fixture.post(&[], &tool("read")).await.status, 200);
         }
-        tokio::time::timeout(Duration::from_secs(60), fixture.end()).await.expect("it does not end");
+        tokio::time::timeout(Duration::from_secs(60), fixture.end())
+            .await
+            .expect("timeout stopping the proxy");
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_done_is_refused_with_its_name() {
-    let collector = Collector(Server::gone());
-    let server = Server::gone();
+async fn an_invalid_configuration_is_an_error_that_names_the_field() {
+    let collector = Collector(Server::stopped());
+    let server = Server::stopped();
     for (changes, expected) in [
         (json!({"serviceName": ""}), "telemetry: serviceName is missing"),
         (json!({"tracingEnabled": false, "metricsEnabled": false}), "telemetry: endpoint: nothing is sent"),

@@ -1,4 +1,4 @@
-//! What is told of rate limits, to a collector and to Prometheus.
+//! Metrics of rate limits, for a collector and for Prometheus.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use skep_testkit::Redis;
 
 use super::{
     Collector, middleware,
-    scraping::{free_port, scraped},
+    scraping::{free_port, scrape},
     server, telemetry, tool,
 };
 use crate::fixture::{Fixture, Server, call};
 
 /// A proxy with a bucket for all calls, and a smaller one for those of one tool.
-async fn limited(server: &Server, redis: &Redis, collector: &Collector) -> Fixture {
+async fn limited_proxy(server: &Server, redis: &Redis, collector: &Collector) -> Fixture {
     let bucket = |tokens: u32| json!({"maxTokens": tokens, "refillPeriod": "1h"});
     let tools = json!([{"name": "read", "shared": bucket(1)}]);
     let limit = json!({
@@ -39,24 +39,24 @@ fn latency(times: u32) -> String {
     format!("toolhive_rate_limit_check_latency_seconds_count{} {times}", labels(""))
 }
 
-/// What Prometheus is told of rate limits, apart from how long it took.
-async fn told(fixture: &Fixture) -> BTreeSet<String> {
-    let page = scraped(fixture).await;
+/// The metrics of rate limits that Prometheus scrapes, without durations.
+async fn metrics(fixture: &Fixture) -> BTreeSet<String> {
+    let page = scrape(fixture).await;
     let lines = page.lines().filter(|line| line.starts_with("toolhive_rate_limit_"));
     lines.filter(|line| !line.contains("_bucket{") && !line.contains("_sum{")).map(Into::into).collect()
 }
 
 #[tokio::test]
-async fn buckets_are_told_by_what_they_said_and_so_is_a_redis_that_is_away() {
+async fn decisions_and_an_unavailable_redis_are_counted() {
     let (mut redis, server, collector) = (Redis::start().await, server().await, Collector::start().await);
-    let fixture = limited(&server, &redis, &collector).await;
+    let fixture = limited_proxy(&server, &redis, &collector).await;
     for (name, status) in [("read", 200), ("read", 429), ("write", 200)] {
         assert_eq!(fixture.post(&[], &tool(name)).await.status, status, "{name}");
     }
     fixture.post(&[], &call("tools/list", json!({}))).await;
     let decisions =
         [decided("allowed", "server", 2), decided("allowed", "tool", 1), decided("rejected", "tool", 1)];
-    assert_eq!(told(&fixture).await, decisions.iter().cloned().chain([latency(3)]).collect());
+    assert_eq!(metrics(&fixture).await, decisions.iter().cloned().chain([latency(3)]).collect());
 
     redis.kill();
     assert_eq!(fixture.post(&[], &tool("read")).await.status, 200, "without Redis nothing is limited");
@@ -64,7 +64,7 @@ async fn buckets_are_told_by_what_they_said_and_so_is_a_redis_that_is_away() {
         format!("toolhive_rate_limit_redis_errors_total{} 1", labels(",error_type=\"connection\"")),
         format!("toolhive_rate_limit_fail_open_total{} 1", labels("")),
     ];
-    assert_eq!(told(&fixture).await, decisions.into_iter().chain(failures).chain([latency(4)]).collect());
+    assert_eq!(metrics(&fixture).await, decisions.into_iter().chain(failures).chain([latency(4)]).collect());
 
     fixture.end().await;
     for (name, expected) in [

@@ -20,24 +20,24 @@ pub(super) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-pub(super) async fn scraped(fixture: &Fixture) -> String {
+pub(super) async fn scrape(fixture: &Fixture) -> String {
     let answer = fixture.send(Method::GET, "/metrics", &[], b"").await;
     assert_eq!(answer.status, 200);
     assert!(answer.headers["content-type"].to_str().unwrap().starts_with("application/openmetrics-text"));
     String::from_utf8(answer.body.to_vec()).unwrap()
 }
 
-/// The page, once it has this line. A request is told of when its answer has ended, which may be a moment after the
-/// client has all of it.
+/// The page, once it has this line. A request is measured when its response has ended, which may be a moment after
+/// the client has all of it.
 async fn with_line(fixture: &Fixture, line: &str) -> String {
     for _ in 0..500 {
-        let page = scraped(fixture).await;
+        let page = scrape(fixture).await;
         if page.lines().any(|seen| seen == line) {
             return page;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-    panic!("no {line} in {}", scraped(fixture).await)
+    panic!("no {line} in {}", scrape(fixture).await)
 }
 
 #[tokio::test]
@@ -102,24 +102,27 @@ async fn metrics_can_be_kept_off_the_port_of_clients() {
     let fixture = Fixture::new(&server, prometheus(changes)).await;
     fixture.post(&[], &tool("read")).await;
     let answer = fixture.send(Method::GET, "/metrics", &[], b"").await;
-    assert_eq!((answer.status.as_u16(), &answer.body[..]), (404, &b"metrics are not on this port\n"[..]));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.body[..]),
+        (404, &b"metrics are not served on this port\n"[..])
+    );
     let address = format!("http://127.0.0.1:{port}/metrics").parse().unwrap();
-    let mut scraped = fixture.client.get(address).await;
+    let mut scrape = fixture.client.get(address).await;
     for _ in 0..500 {
-        if scraped.is_ok() {
+        if scrape.is_ok() {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        scraped = fixture.client.get(format!("http://127.0.0.1:{port}/metrics").parse().unwrap()).await;
+        scrape = fixture.client.get(format!("http://127.0.0.1:{port}/metrics").parse().unwrap()).await;
     }
-    let body = http_body_util::BodyExt::collect(scraped.unwrap().into_body()).await.unwrap().to_bytes();
+    let body = http_body_util::BodyExt::collect(scrape.unwrap().into_body()).await.unwrap().to_bytes();
     assert!(String::from_utf8_lossy(&body).contains("toolhive_mcp_requests_total"));
 }
 
 #[tokio::test]
-async fn without_metrics_there_is_no_page_and_the_server_is_not_asked_for_one() {
+async fn without_metrics_the_path_is_not_found_and_not_forwarded() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([{"type": "auth", "parameters": {}}])).await;
     assert_eq!(fixture.send(Method::GET, "/metrics", &[], b"").await.status, 404);
-    assert!(server.got().is_empty());
+    assert!(server.requests().is_empty());
 }

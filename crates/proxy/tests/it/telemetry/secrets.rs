@@ -1,4 +1,4 @@
-//! No token, secret or body is in a log, a trace or a metric, whatever is asked and however it is refused.
+//! No token, secret or body is in a log, a trace or a metric, whatever is requested and however it is rejected.
 
 use std::{
     fs,
@@ -18,11 +18,11 @@ use tracing_subscriber::{
 };
 
 use super::{Collector, telemetry};
-use crate::fixture::{Fixture, Server, answered, call, result, status};
+use crate::fixture::{Fixture, Server, call, json_response, result, status};
 
-/// Stands in everything that is secret.
+/// Part of everything that is secret.
 const MARK: &str = "s3cr3t-mark";
-/// Stands in what the audit log, and nobody else, is to name as it is: whoever looks for a leak needs all of it.
+/// Part of what only the audit log contains unchanged: an investigation needs all of it.
 const NAMED: &str = "n4m3d-mark";
 
 /// In place of the time, the request that a line is about.
@@ -68,8 +68,8 @@ impl Log {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Takes all that is logged in this thread, which is that of all tasks of a test.
-    fn taken(&self, level: &str) -> tracing::subscriber::DefaultGuard {
+    /// Captures all that is logged in this thread, which is that of all tasks of a test.
+    fn capture(&self, level: &str) -> tracing::subscriber::DefaultGuard {
         let logs = tracing_subscriber::fmt().json().with_timer(Request).with_writer(self.clone());
         tracing::subscriber::set_default(logs.with_env_filter(EnvFilter::new(level)).finish())
     }
@@ -98,21 +98,21 @@ fn chain(collector: &Collector, provider: &IdentityProvider, audit: &str) -> Val
 #[tokio::test]
 async fn marked_secrets_are_nowhere() {
     let log = Log::default();
-    let guard = log.taken("trace");
+    let guard = log.capture("trace");
     let (collector, provider) = (Collector::start().await, IdentityProvider::start().await);
-    let server = Server::start(|got| match got.json()["params"]["name"].as_str() {
+    let server = Server::start(|request| match request.json()["params"]["name"].as_str() {
         Some("crash") => status(500).map(|_| MARK.into()),
         Some("broken") => {
             let error = json!({"code": -32000, "message": MARK, "data": {"why": MARK}});
-            answered(json!({"jsonrpc": "2.0", "id": 7, "error": error}))
+            json_response(json!({"jsonrpc": "2.0", "id": 7, "error": error}))
         }
-        _ => result(got, json!({"content": [{"type": "text", "text": MARK}]})),
+        _ => result(request, json!({"content": [{"type": "text", "text": MARK}]})),
     })
     .await;
     let audit = std::env::temp_dir().join(format!("skep-secrets-{}.log", std::process::id()));
     let fixture = Fixture::new(&server, chain(&collector, &provider, audit.to_str().unwrap())).await;
 
-    let good = format!("Bearer {}", provider.token(json!({"sub": "somebody", "note": MARK})));
+    let good = format!("Bearer {}", provider.token(json!({"sub": "subject-1", "note": MARK})));
     let foreign = IdentityProvider::start().await;
     let bad = [
         format!("Bearer {MARK}"),
@@ -180,9 +180,9 @@ async fn marked_secrets_are_nowhere() {
     assert!(!log_text.contains("for-the-collector"));
     // It was really looked at: each request has its line, and some went all the way.
     let lines = log.lines();
-    let ended = lines.iter().filter(|line| line["fields"]["message"] == "answered").count();
+    let ended = lines.iter().filter(|line| line["fields"]["message"] == "request completed").count();
     assert!(ended > sent, "{ended} of {sent}");
-    assert!(server.got().iter().any(|got| got.header("x-forwarded-key") == Some(MARK)));
+    assert!(server.requests().iter().any(|request| request.header("x-forwarded-key") == Some(MARK)));
     assert!(!collector.spans().is_empty() && page.contains("toolhive_mcp_requests_total"));
     assert!(audit_text.lines().count() > 30, "{audit_text}");
 }
@@ -190,8 +190,8 @@ async fn marked_secrets_are_nowhere() {
 #[tokio::test]
 async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_client() {
     let log = Log::default();
-    let guard = log.taken("skep_gateway=debug,skep_proxy=debug");
-    let server = Server::start(|got| result(got, json!({}))).await;
+    let guard = log.capture("skep_gateway=debug,skep_proxy=debug");
+    let server = Server::start(|request| result(request, json!({}))).await;
     let policies = ["permit(principal, action, resource) unless { resource == Tool::\"forbidden\" };"];
     let document =
         json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
@@ -202,16 +202,17 @@ async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_cl
     let fixture = Fixture::new(&server, chain).await;
     let tool = |name: &str| call("tools/call", json!({"name": name}));
     let given = fixture.post(&[("x-request-id", "from-the-client")], &tool("read")).await;
-    let made = fixture.post(&[("x-request-id", "not one that can be taken")], &tool("read")).await;
-    let refused = fixture.post(&[("x-request-id", "to-be-refused")], &tool("forbidden")).await;
+    let made = fixture.post(&[("x-request-id", "not a valid id")], &tool("read")).await;
+    let denied = fixture.post(&[("x-request-id", "to-be-denied")], &tool("forbidden")).await;
     fixture.end().await;
     drop(guard);
 
     let id = |answer: &crate::fixture::Answer| answer.headers["x-request-id"].to_str().unwrap().to_owned();
     assert_eq!(id(&given), "from-the-client");
     assert!(regex::Regex::new("^[0-9a-f]{16}-[0-9a-f]+$").unwrap().is_match(&id(&made)), "{}", id(&made));
-    let got: Vec<_> = server.got().iter().map(|got| got.header("x-request-id").unwrap().to_owned()).collect();
-    assert_eq!(got, [id(&given), id(&made)]);
+    let forwarded: Vec<_> =
+        server.requests().iter().map(|request| request.header("x-request-id").unwrap().to_owned()).collect();
+    assert_eq!(forwarded, [id(&given), id(&made)]);
 
     let lines = log.lines();
     let about = |line: &Value| -> Vec<String> {
@@ -223,23 +224,23 @@ async fn every_line_about_a_request_has_its_id_and_so_have_the_server_and_the_cl
         });
         line.unwrap_or_else(|| panic!("no {message:?} of {id} in {lines:#?}")).clone()
     };
-    let line = of(&id(&given), "answered");
+    let line = of(&id(&given), "request completed");
     let fields = [&line["fields"]["method"], &line["fields"]["path"], &line["fields"]["status"]];
     assert_eq!(fields, [&json!("POST"), &json!("/mcp"), &json!(200)]);
     assert_eq!(about(&line)[1..], ["mcp_method=tools/call", "tool=read"]);
     assert!(line["fields"]["duration_ms"].is_u64());
     assert_eq!(line["level"], "DEBUG");
-    assert_eq!(of(&id(&refused), "answered")["fields"]["status"], 403);
-    assert_eq!(of(&id(&refused), "denied")["level"], "INFO");
+    assert_eq!(of(&id(&denied), "request completed")["fields"]["status"], 403);
+    assert_eq!(of(&id(&denied), "request denied")["level"], "INFO");
 }
 
 #[tokio::test]
-async fn a_collector_that_fails_is_told_once_and_when_it_is_back() {
+async fn a_failing_collector_is_logged_once_and_its_recovery_too() {
     let log = Log::default();
-    let guard = log.taken("skep_gateway=info,skep_proxy=info");
-    let asked = AtomicUsize::new(0);
-    let collector = Collector::answering(move |_| {
-        status(if asked.fetch_add(1, Ordering::Relaxed) < 2 { 503 } else { 200 })
+    let guard = log.capture("skep_gateway=info,skep_proxy=info");
+    let count = AtomicUsize::new(0);
+    let collector = Collector::with_script(move |_| {
+        status(if count.fetch_add(1, Ordering::Relaxed) < 2 { 503 } else { 200 })
     });
     let (server, collector) = (super::server().await, collector.await);
     let fixture = Fixture::new(&server, super::middleware(telemetry(&collector, json!({})))).await;
@@ -251,8 +252,8 @@ async fn a_collector_that_fails_is_told_once_and_when_it_is_back() {
     drop(guard);
     let lines = log.lines();
     let of = |level: &str| -> Vec<_> { lines.iter().filter(|line| line["level"] == level).collect() };
-    let (warned, told) = (of("WARN"), of("INFO"));
-    assert_eq!((warned.len(), told.len()), (1, 1), "{lines:#?}");
-    assert_eq!(warned[0]["fields"]["error"], "503 Service Unavailable");
-    assert_eq!(told[0]["fields"]["message"], "the collector takes traces and metrics again");
+    let (warnings, infos) = (of("WARN"), of("INFO"));
+    assert_eq!((warnings.len(), infos.len()), (1, 1), "{lines:#?}");
+    assert_eq!(warnings[0]["fields"]["error"], "503 Service Unavailable");
+    assert_eq!(infos[0]["fields"]["message"], "the collector is available again");
 }

@@ -56,7 +56,7 @@ stringData: {{secret: hunter2}}"
     provider.issue("opaque", provider.claims(json!({})));
     let known = Client::with_token(address, "opaque");
     assert_eq!(known.tools(), ["echo", "add", "time"]);
-    let asked = provider.asked("/introspect");
+    let asked = provider.requests("/introspect");
     let basic = asked[0].headers["authorization"].to_str().unwrap();
     // me:hunter2
     assert_eq!(basic, "Basic bWU6aHVudGVyMg==");

@@ -27,9 +27,9 @@ pub(super) fn container(
     }
     Ok(Container {
         image: Some(config.image.clone()),
-        args: filled(args.collect()),
+        args: non_empty(args.collect()),
         env: Some(given.env.into_iter().flatten().chain(variables(config)).collect()),
-        ports: filled(container_ports),
+        ports: non_empty(container_ports),
         stdin: Some(config.transport == Transport::Stdio),
         tty: Some(false),
         security_context: Some(security::container(given.security_context, platform)),
@@ -37,8 +37,8 @@ pub(super) fn container(
     })
 }
 
-/// The variables of the RunConfig and those that name the transport of the server, by their names: an order that never
-/// changes, or pods would roll for nothing.
+/// The variables of the RunConfig and those that name the transport of the server, by their names: in a stable order, or
+/// pods would roll without need.
 fn variables(config: &RunConfig) -> impl Iterator<Item = EnvVar> {
     let mut variables: BTreeMap<String, String> = config.env_vars.clone();
     variables.insert(env::MCP_TRANSPORT.into(), config.transport.as_str().into());
@@ -50,16 +50,16 @@ fn variables(config: &RunConfig) -> impl Iterator<Item = EnvVar> {
     variables.into_iter().map(|(name, value)| EnvVar { name, value: Some(value), value_from: None })
 }
 
-/// Leaves each variable once. The last one stays, for it is the one that a container sees; server-side apply knows
-/// variables by their names and refuses a list that has one twice. Ours come last, so they win over the patch's.
-pub(super) fn leave_last_of_each(variables: &mut Vec<EnvVar>) {
+/// Removes duplicate variables. The last one stays, as a container would see that one; server-side apply identifies
+/// variables by name and rejects a list with duplicates. The RunConfig's come last, so they override the patch's.
+pub(super) fn remove_duplicates(variables: &mut Vec<EnvVar>) {
     let mut seen = BTreeSet::new();
     variables.reverse();
     variables.retain(|variable| seen.insert(variable.name.clone()));
     variables.reverse();
 }
 
-/// Adds a port, unless the patch declares it already, with a name perhaps.
+/// Adds a port, unless the patch declares it already, maybe with a name.
 fn declare(declared: &mut Vec<ContainerPort>, port: Port) {
     let number = i32::from(port.number);
     let tcp = |port: &ContainerPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
@@ -69,6 +69,6 @@ fn declare(declared: &mut Vec<ContainerPort>, port: Port) {
     }
 }
 
-fn filled<T>(items: Vec<T>) -> Option<Vec<T>> {
+fn non_empty<T>(items: Vec<T>) -> Option<Vec<T>> {
     (!items.is_empty()).then_some(items)
 }

@@ -37,14 +37,14 @@ pub(super) fn name(config: &RunConfig) -> Result<&str, ManifestError> {
         .ok_or_else(|| ManifestError::new("container_name", "the server has no name"))
 }
 
-/// The labels of all objects: those of the RunConfig, and the two that objects are found by.
+/// The labels of all objects: those of the RunConfig, and the two by which objects are selected.
 fn all_labels(config: &RunConfig, name: &str) -> BTreeMap<String, String> {
     let ours = [(labels::APP, name), (labels::TOOLHIVE, labels::TRUE)];
     let ours = ours.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned()));
     config.container_labels.clone().into_iter().chain(ours).collect()
 }
 
-/// What finds the pods of the server.
+/// The selector of the server's pods.
 fn selector(name: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(labels::APP.to_owned(), name.to_owned())])
 }

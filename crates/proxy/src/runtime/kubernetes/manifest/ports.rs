@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_there_once_and_is_opened_on_nodes_only_where_that_is_asked_for() {
+    fn a_port_is_listed_once_and_opened_on_nodes_only_on_request() {
         let port = |number, node| Port { number, node };
         assert_eq!(of(8080, &["9000:8080", "9090"]), Ok(vec![port(8080, None), port(9090, None)]));
         assert_eq!(of(31000, &[]), Ok(vec![port(31000, None)]));
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_port_is_named() {
+    fn an_invalid_port_is_named() {
         for text in ["", ":", "80:", ":80", "0:80", "80:0", "80:65536", "127.0.0.1:80:80", "80/udp", "-1:80"]
         {
             let error = of(8080, &["1:1", text]).unwrap_err();

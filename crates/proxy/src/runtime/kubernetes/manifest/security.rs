@@ -7,7 +7,7 @@ use crate::runtime::kubernetes::Platform;
 /// The user and the group that servers run as.
 const ID: i64 = 1000;
 
-/// The pod's security context, with what is missing filled in.
+/// The pod's security context, with what is missing non_empty in.
 pub(super) fn pod(given: Option<PodSecurityContext>, platform: Platform) -> PodSecurityContext {
     let mut context = given.unwrap_or_default();
     context.run_as_non_root.get_or_insert(true);
@@ -18,7 +18,7 @@ pub(super) fn pod(given: Option<PodSecurityContext>, platform: Platform) -> PodS
     context
 }
 
-/// The container's security context, with what is missing filled in.
+/// The container's security context, with what is missing non_empty in.
 pub(super) fn container(given: Option<SecurityContext>, platform: Platform) -> SecurityContext {
     let mut context = given.unwrap_or_default();
     context.privileged.get_or_insert(false);
@@ -32,7 +32,7 @@ pub(super) fn container(given: Option<SecurityContext>, platform: Platform) -> S
     context
 }
 
-/// OpenShift gives each namespace ids of its own and rejects all others.
+/// OpenShift assigns each namespace its own ids and rejects all others.
 fn id(given: Option<i64>, platform: Platform) -> Option<i64> {
     match platform {
         Platform::Kubernetes => given.or(Some(ID)),

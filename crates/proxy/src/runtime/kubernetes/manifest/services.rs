@@ -12,7 +12,7 @@ use super::{
     selector,
 };
 
-/// How long a client is led to the same pod, in seconds.
+/// How long a client is routed to the same pod, in seconds.
 const AFFINITY: i32 = 1800;
 
 /// The Services of the server: one that gives each pod a name, and one that the proxy reaches them through. A stdio
@@ -40,7 +40,7 @@ pub fn services(config: &RunConfig) -> Result<Vec<Service>, ManifestError> {
     };
     let on_nodes = ports.iter().any(|port| port.node.is_some());
     let client_ip = Some(ClientIPConfig { timeout_seconds: Some(AFFINITY) });
-    let reached = ServiceSpec {
+    let backend = ServiceSpec {
         type_: Some(if on_nodes { "NodePort" } else { "ClusterIP" }.into()),
         session_affinity: Some("ClientIP".into()),
         session_affinity_config: Some(SessionAffinityConfig { client_ip }),
@@ -49,7 +49,7 @@ pub fn services(config: &RunConfig) -> Result<Vec<Service>, ManifestError> {
     };
     Ok(vec![
         service(objects::headless_service(name), headless),
-        service(objects::backend_service(name), reached),
+        service(objects::backend_service(name), backend),
     ])
 }
 

@@ -9,7 +9,7 @@ use skep_config::RunConfig;
 use super::{ManifestError, all_labels, name, selector, template::pod_template};
 use crate::runtime::kubernetes::Platform;
 
-/// The StatefulSet of the server, as it is applied: what is not set is left to others. So are the replicas, unless
+/// The StatefulSet of the server, as it is applied: fields that are not set may have other owners. So may the replicas, unless
 /// the RunConfig sets the number.
 pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSet, ManifestError> {
     let name = name(config)?;
@@ -21,7 +21,7 @@ pub fn stateful_set(config: &RunConfig, platform: Platform) -> Result<StatefulSe
     let spec = StatefulSetSpec {
         replicas: config.scaling_config.as_ref().and_then(|scaling| scaling.backend_replicas),
         selector: LabelSelector { match_labels: Some(selector(name)), match_expressions: None },
-        // In order, a pod that never gets ready would stay when what is wrong with it has been mended.
+        // With OrderedReady, a pod that never gets ready would stay after the template has been fixed.
         pod_management_policy: Some("Parallel".into()),
         // No Service of this name exists. It cannot be changed on an existing StatefulSet, so it stays.
         service_name: Some(name.into()),

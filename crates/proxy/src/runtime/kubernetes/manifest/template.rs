@@ -1,4 +1,4 @@
-//! The pod template of a server: the user's patch, and over it what makes the pods the server's.
+//! The pod template of a server: the user's patch, overridden by what the server needs.
 
 use k8s_openapi::{
     api::core::v1::{Container, PodSpec, PodTemplateSpec},
@@ -9,7 +9,7 @@ use skep_config::{RunConfig, annotations, objects::MCP_CONTAINER};
 
 use super::{
     ManifestError, all_labels,
-    container::{container, leave_last_of_each},
+    container::{container, remove_duplicates},
     security,
 };
 use crate::runtime::kubernetes::Platform;
@@ -25,15 +25,16 @@ pub(super) fn pod_template(
     let given = patch.metadata.unwrap_or_default();
     let mut labels = given.labels.unwrap_or_default();
     labels.extend(all_labels(config, name));
-    let mut notes = given.annotations.unwrap_or_default();
+    let mut pod_annotations = given.annotations.unwrap_or_default();
     // It is ours alone: one from elsewhere would keep the right proxy from applying.
-    notes.remove(annotations::MCPSERVER_GENERATION);
+    pod_annotations.remove(annotations::MCPSERVER_GENERATION);
     if config.mcpserver_generation > 0 {
-        notes.insert(annotations::MCPSERVER_GENERATION.into(), config.mcpserver_generation.to_string());
+        pod_annotations
+            .insert(annotations::MCPSERVER_GENERATION.into(), config.mcpserver_generation.to_string());
     }
     let metadata = ObjectMeta {
         labels: Some(labels),
-        annotations: (!notes.is_empty()).then_some(notes),
+        annotations: (!pod_annotations.is_empty()).then_some(pod_annotations),
         ..ObjectMeta::default()
     };
     let spec = pod_spec(patch.spec.unwrap_or_default(), config, platform)?;
@@ -50,7 +51,7 @@ fn pod_spec(mut spec: PodSpec, config: &RunConfig, platform: Platform) -> Result
         spec.containers.push(container(named, config, platform)?);
     }
     let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
-    containers.filter_map(|container| container.env.as_mut()).for_each(leave_last_of_each);
+    containers.filter_map(|container| container.env.as_mut()).for_each(remove_duplicates);
     Ok(spec)
 }
 

@@ -1,4 +1,4 @@
-// Says where a server listens that was told to take any port: NODE_OPTIONS="--import say_port.mjs"
+// Prints the address of a server that listens on any free port: NODE_OPTIONS="--import print_port.mjs"
 import { Server } from "node:net";
 
 const { listen } = Server.prototype;

@@ -3,14 +3,13 @@
 use bytes::Bytes;
 use http::HeaderMap;
 use skep_mcp::{
-    Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, era,
+    Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, check_mirrors, era,
     header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
-    mirrored,
 };
 
 /// The message of a request, parsed once. Its pieces are slices of the body.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ParsedMessage {
     /// Its method. A response has none.
     pub method: Option<Method>,
     /// The name of the method, also where the method is unknown.
@@ -27,7 +26,7 @@ pub struct Call {
     parsed: Box<OwnedEnvelope>,
 }
 
-impl Call {
+impl ParsedMessage {
     /// Parses a message, and checks the headers that mirror it.
     pub fn of(headers: &HeaderMap, body: &Bytes) -> Result<Self, Rejection> {
         Self::with_headers(headers, OwnedEnvelope::parse(body).map_err(Rejection::Message)?)
@@ -40,7 +39,7 @@ impl Call {
         let era =
             if is_request { era(&mirrors, &envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
         if era == Era::Modern {
-            mirrored(&mirrors, &envelope).map_err(Rejection::Revision)?;
+            check_mirrors(&mirrors, &envelope).map_err(Rejection::Revision)?;
         }
         Self::new(parsed, era, true)
     }
