@@ -15,7 +15,7 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Answers `/healthz` and `/readyz`, and `/metrics` if there are any, until the tasks are dropped.
+/// Serves `/healthz` and `/readyz`, and `/metrics` if there are any, until the tasks are dropped.
 pub(super) async fn serve(
     tasks: &mut JoinSet<()>,
     address: SocketAddr,

@@ -22,7 +22,7 @@ struct Foreign {
     subresource: &'static str,
     content: &'static str,
     patch: Value,
-    /// Where it then is in the object.
+    /// Its path in the object.
     stays: fn(&Value) -> bool,
 }
 
@@ -45,7 +45,7 @@ impl Foreign {
         let live = json!(fixture.object(self.kind, &self.name).await.unwrap());
         assert!(
             (self.stays)(&live),
-            "what {} wrote is gone from {} {}: {live:#}",
+            "what {} wrote is removed from {} {}: {live:#}",
             self.who,
             self.kind.kind,
             self.name
