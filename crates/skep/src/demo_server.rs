@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn it_speaks_the_revision_of_the_client() {
-        for (wanted, spoken) in [
+        for (requested_revision, expected) in [
             ("2024-11-05", "2024-11-05"),
             ("2025-06-18", "2025-06-18"),
             ("1999", NEWEST),
             ("2026-07-28", NEWEST),
         ] {
-            let answer = requested("initialize", json!({"protocolVersion": wanted}));
-            assert_eq!(answer["result"]["protocolVersion"], spoken, "{wanted}");
+            let answer = requested("initialize", json!({"protocolVersion": requested_revision}));
+            assert_eq!(answer["result"]["protocolVersion"], expected, "{requested_revision}");
         }
     }
 

@@ -107,14 +107,14 @@ async fn drain(shutdown: impl Future<Output = ()>, proxy: &Proxy, env: &BTreeMap
     }
 }
 
-/// Runs a server in the cluster, and completes some time after it is gone. Other servers do not end before the proxy.
+/// Runs a server in the cluster, and completes some time after it was deleted. Other servers do not end before the proxy.
 async fn run_server(server: Option<Starting>, env: &BTreeMap<String, String>) -> anyhow::Result<()> {
     match server {
         Some(server) => {
             server.run(env).await?;
             // Usually its object was deleted, and the proxy is deleted next. A proxy that exits is restarted, and would create a
             // server without an owner.
-            info!("the server is gone");
+            info!("the server was deleted");
             tokio::time::sleep(limits::GONE_TIME).await;
             Ok(())
         }

@@ -1,5 +1,5 @@
 //! While a proxy's Deployment rolls, an old and a new proxy run side by side. The old one must not undo the new one, even
-//! when it starts again and reads the file that is mounted live.
+//! when it restarts and reads the file that is mounted live.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
 use skep_testkit::{Namespace, User};
 
-/// A proxy in a process of its own, as in a pod: with a generation that is frozen, and a file that is not.
+/// A proxy as a process, as in a pod: with a frozen generation, and a file that changes.
 struct Pod {
     folder: PathBuf,
     port: u16,
@@ -43,7 +43,7 @@ impl Pod {
         fs::write(self.folder.join("runconfig.json"), config.to_string()).unwrap();
     }
 
-    /// Starts the proxy, or starts it again, and waits until it has decided about its server.
+    /// Starts or restarts the proxy, and waits until it has decided about its server.
     fn start(&mut self, test: &Namespace, user: &User) {
         self.stop();
         let mut process = Command::new(env!("CARGO_BIN_EXE_skep"))
@@ -61,7 +61,7 @@ impl Pod {
         let log = BufReader::new(process.stderr.take().unwrap());
         self.process = Some(process);
         let (decided, decision) = mpsc::channel();
-        // It is read to its end, so that the proxy can always write.
+        // Read to its end, so that the proxy can always write.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
                 if line.contains("the server is applied")
@@ -76,7 +76,7 @@ impl Pod {
         assert!(decided.is_ok(), "the proxy of {} does not decide", self.image);
     }
 
-    /// Whether it answers. There is no kubelet, so its server is never ready, and it says so.
+    /// Whether it responds. There is no kubelet, so its server is never ready, and the response reports it.
     fn answers(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
         let mut answer = String::new();
@@ -112,7 +112,7 @@ async fn live(test: &Namespace) -> (String, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
+async fn an_old_proxy_that_restarts_does_not_undo_a_new_one() {
     let test = skep_testkit::namespace().await;
     let user = test.admin("proxy");
     let mut old = Pod::new(&test, "old", "registry.example/mcp:1", "1");
@@ -121,7 +121,7 @@ async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
     let (image, generation, _) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:1", "1"));
 
-    // The spec changes: the file of both is new, and the new pod comes while the old one is still there.
+    // The spec changes: the file of both is new, and the new pod starts while the old one still runs.
     let mut new = Pod::new(&test, "new", "registry.example/mcp:2", "2");
     for pod in [&old, &new] {
         pod.mounted("registry.example/mcp:2", 2);
@@ -130,7 +130,7 @@ async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
     let (image, generation, version) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
 
-    // The old one starts again: its file is of generation 2 by now, its pod is not.
+    // The old one restarts: its file is of generation 2 by now, its pod is not.
     old.start(&test, &user);
     let (image, generation, now) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));

@@ -51,7 +51,7 @@ fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
 
 #[test]
 fn a_package_needs_no_file() {
-    // npx takes what is installed where it is called, and asks nobody.
+    // npx uses what is installed in the current folder, without the network.
     let program = everything();
     let installed = Path::new(&program).ancestors().nth(3).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));

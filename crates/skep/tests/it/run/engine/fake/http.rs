@@ -1,4 +1,4 @@
-//! Requests and answers on the engine's socket.
+//! Requests and responses on the engine's socket.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -51,7 +51,7 @@ pub(super) fn answer(mut stream: UnixStream, status: &str, body: &str) {
     .ok();
 }
 
-pub(super) fn refuse(stream: UnixStream, status: &str, message: &str) {
+pub(super) fn respond_error(stream: UnixStream, status: &str, message: &str) {
     answer(stream, status, &json!({"message": message}).to_string());
 }
 

@@ -1,4 +1,4 @@
-//! What runs in a container, with its input and output.
+//! The process of a container, with its input and output.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Inner,
-    http::{answer, refuse},
+    http::{answer, respond_error},
 };
 
 pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
@@ -30,10 +30,12 @@ pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         .spawn();
     let mut process = match spawned {
         Ok(process) => process,
-        Err(error) => return refuse(stream, "400 Bad Request", &format!("exec: {}: {error}", program[0])),
+        Err(error) => {
+            return respond_error(stream, "400 Bad Request", &format!("exec: {}: {error}", program[0]));
+        }
     };
     let container = inner.containers.get_mut(id).unwrap();
-    let attached = container.attached.as_ref().expect("nobody is attached").try_clone().unwrap();
+    let attached = container.attached.as_ref().expect("no client is attached").try_clone().unwrap();
     let attached = Arc::new(Mutex::new(attached));
     let mut input = process.stdin.take().unwrap();
     let mut from = attached.lock().unwrap().try_clone().unwrap();
