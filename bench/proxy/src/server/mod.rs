@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use tokio::net::TcpListener;
 
-/// A server, in a process of its own.
+/// A server, as a separate process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Server {
     /// One of the Rust SDK.
