@@ -163,9 +163,9 @@ async fn is_ready(address: SocketAddr) -> bool {
     let probe = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await?;
-        std::io::Result::Ok(answer.ends_with(b" 200"))
+        let mut response = [0; 12];
+        stream.read_exact(&mut response).await?;
+        std::io::Result::Ok(response.ends_with(b" 200"))
     };
     matches!(timeout(Duration::from_secs(5), probe).await, Ok(Ok(true)))
 }

@@ -30,7 +30,7 @@ fn first_response(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<
     cluster.kubectl.apply(&[manifests::server(name, transport)])?;
     let at = calling.response_time()?;
     println!(
-        "    {:5.1} s  from kubectl apply until the first answer",
+        "    {:5.1} s  from kubectl apply until the first response",
         at.duration_since(begin)?.as_secs_f64()
     );
     let live = server_ready(cluster, name)?;

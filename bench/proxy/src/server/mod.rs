@@ -23,7 +23,7 @@ impl Server {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Sdk => "A server of the Rust SDK of MCP",
-            Self::Bare => "A server that only answers",
+            Self::Bare => "A server that only responds",
         }
     }
 

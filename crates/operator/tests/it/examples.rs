@@ -56,8 +56,8 @@ impl Example {
         for object in &objects {
             let path = format!("{}?fieldValidation=Strict", path(object, &namespace));
             let request = http::Request::post(path).body(object.to_string().into_bytes()).unwrap();
-            let answer = namespace.client().request::<Value>(request).await;
-            answer.unwrap_or_else(|error| panic!("{}: {object}: {error}", file.display()));
+            let response = namespace.client().request::<Value>(request).await;
+            response.unwrap_or_else(|error| panic!("{}: {object}: {error}", file.display()));
         }
         Self { file, namespace, objects }
     }

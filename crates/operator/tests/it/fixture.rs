@@ -274,8 +274,8 @@ impl Fixture {
         });
         let request = http::Request::post(kind.path(Some(self.test.name())));
         let request = request.body(object.to_string().into_bytes()).unwrap();
-        let answer = self.test.client().request::<DynamicObject>(request).await;
-        answer.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+        let response = self.test.client().request::<DynamicObject>(request).await;
+        response.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
     }
 
     /// Deletes an object of any kind.

@@ -37,8 +37,8 @@ impl Foreign {
         }
         let request = http::Request::patch(path).header("content-type", *content);
         let request = request.body(patch.to_string().into_bytes()).unwrap();
-        let answer = fixture.test.client().request::<Value>(request).await;
-        answer.unwrap_or_else(|error| panic!("{who}: {error}"));
+        let response = fixture.test.client().request::<Value>(request).await;
+        response.unwrap_or_else(|error| panic!("{who}: {error}"));
     }
 
     async fn assert_untouched(&self, fixture: &Fixture) {

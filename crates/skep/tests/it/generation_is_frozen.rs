@@ -77,14 +77,14 @@ impl Pod {
     }
 
     /// Whether it responds. There is no kubelet, so its server is never ready, and the response reports it.
-    fn answers(&self) -> bool {
+    fn is_serving(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let mut answer = String::new();
+        let mut response = String::new();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.write_all(b"GET /health HTTP/1.1\r\nhost: proxy\r\nconnection: close\r\n\r\n").unwrap();
-        stream.read_to_string(&mut answer).is_ok()
-            && answer.starts_with("HTTP/1.1 503")
-            && answer.contains("starting")
+        stream.read_to_string(&mut response).is_ok()
+            && response.starts_with("HTTP/1.1 503")
+            && response.contains("starting")
     }
 
     fn stop(&mut self) {
@@ -135,7 +135,7 @@ async fn an_old_proxy_that_restarts_does_not_undo_a_new_one() {
     let (image, generation, now) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
     assert_eq!(now, version, "it wrote nothing");
-    assert!(new.answers() && old.answers(), "both go on to serve");
+    assert!(new.is_serving() && old.is_serving(), "both still serve");
 }
 
 /// Why the generation is frozen: two pods of one generation overwrite each other.

@@ -34,7 +34,7 @@ fn in_a_pod_a_proxy_serves_for_a_while_without_keep_alive() {
     assert!(!proxy.health().unwrap().contains("connection: close"));
     proxy.terminate();
     let start = Instant::now();
-    let answered = loop {
+    let responded = loop {
         let response = proxy.health().expect("it still serves");
         assert!(response.starts_with("HTTP/1.1 200"), "{response}");
         if response.contains("connection: close") {
@@ -43,7 +43,7 @@ fn in_a_pod_a_proxy_serves_for_a_while_without_keep_alive() {
         assert!(start.elapsed() < PATIENCE, "it has not heard that it is to end");
     };
     assert!(proxy.process.wait().unwrap().success());
-    assert!(start.elapsed() - answered > Duration::from_secs(3), "it ended after {:?}", start.elapsed());
+    assert!(start.elapsed() - responded > Duration::from_secs(3), "it ended after {:?}", start.elapsed());
 }
 
 #[test]

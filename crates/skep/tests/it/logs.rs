@@ -24,9 +24,9 @@ impl Proxy {
             "POST /mcp?key=s3cr3t HTTP/1.1\r\nhost: proxy\r\nx-request-id: mine\r\n{head}content-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     }
 
     /// The line with this message, once it is written.
@@ -47,8 +47,11 @@ impl Proxy {
 #[test]
 fn lines_are_json_with_the_id_of_the_request_and_nothing_secret() {
     let proxy = Proxy::start("json", &[("TOOLHIVE_DEBUG", "true"), ("UNSTRUCTURED_LOGS", "false")]);
-    let answer = proxy.call();
-    assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("x-request-id: mine\r\n"), "{answer}");
+    let response = proxy.call();
+    assert!(
+        response.starts_with("HTTP/1.1 502") && response.contains("x-request-id: mine\r\n"),
+        "{response}"
+    );
     let mut line = proxy.line("answered");
     let line = line.as_object_mut().unwrap();
     assert!(line.remove("time").unwrap().as_str().unwrap().ends_with('Z'));

@@ -80,7 +80,7 @@ async fn until(what: &str, is: impl AsyncFn() -> bool) {
 
 async fn until_observed(test: &Namespace, generation: i64) {
     let servers = test.api::<MCPServer>();
-    until("the server is worked on", async || {
+    until("the server is reconciled", async || {
         let status = servers.get("fetch").await.unwrap().status.unwrap_or_default();
         status.observed_generation == Some(generation)
     })

@@ -40,7 +40,7 @@ impl Proxy {
         let proxy = Self { folder, port, process };
         let start = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not answer: {}", proxy.log());
+            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not respond: {}", proxy.log());
             std::thread::sleep(Duration::from_millis(20));
         }
         proxy

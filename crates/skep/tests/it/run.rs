@@ -190,9 +190,9 @@ impl Client {
         let mut client = Self { address, session: String::new(), token: token.into() };
         let who = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
-        let (head, answer) =
+        let (head, response) =
             client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
-        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{head}{answer}");
+        assert_eq!(response["result"]["protocolVersion"], "2025-06-18", "{head}{response}");
         let session = head.lines().find_map(|line| {
             line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(|_| line[16..].to_owned())
         });
@@ -211,8 +211,8 @@ impl Client {
     }
 
     fn tools(&self) -> Vec<String> {
-        let answer = self.call("tools/list", json!({}));
-        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let response = self.call("tools/list", json!({}));
+        let tools = response["result"]["tools"].as_array().unwrap_or_else(|| panic!("{response}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -234,9 +234,9 @@ impl Client {
              content-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         // Alone in the body, or after other messages in a stream.
         let lines = body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
         let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -154,13 +154,13 @@ async fn a_client_continues_when_its_proxy_is_killed() {
     let started = one.call("initialize", "");
     assert!(started.starts_with("http/1.1 200") && started.contains(ID), "{started}\n{}", one.log());
     let within = format!("mcp-session-id: {ID}\r\n");
-    let answer = one.call("tools/call", &within);
-    assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", one.log());
+    let response = one.call("tools/call", &within);
+    assert!(response.starts_with("http/1.1 200"), "{response}\n{}", one.log());
     let logged = one.log();
     // Like SIGKILL: it cannot notify its clients.
     drop(one);
-    let answer = two.call("tools/call", &within);
-    assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", two.log());
+    let response = two.call("tools/call", &within);
+    assert!(response.starts_with("http/1.1 200"), "{response}\n{}", two.log());
     for log in [logged, two.log()] {
         assert!(log.contains("connected to Redis"), "{log}");
         assert!(!log.contains(PASSWORD) && !log.contains(ID), "{log}");

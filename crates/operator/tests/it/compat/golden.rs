@@ -112,8 +112,8 @@ pub(super) fn api(test: &Namespace, object: &Value) -> Api<DynamicObject> {
 pub(super) async fn create_as(test: &Namespace, manager: &str, object: &Value) {
     let params = PostParams { field_manager: Some(manager.into()), ..PostParams::default() };
     let created: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    let answer = api(test, object).create(&params, &created).await;
-    answer.unwrap_or_else(|error| panic!("{object}: {error}"));
+    let response = api(test, object).create(&params, &created).await;
+    response.unwrap_or_else(|error| panic!("{object}: {error}"));
 }
 
 /// Creates the objects of a folder's input, and returns those that the operator reconciles, as kind and name.

@@ -254,7 +254,7 @@ async fn a_condition_of_another_writer_stays() {
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     let theirs = json!({
-        "type": "BackendHealthy", "status": "True", "reason": "Probed", "message": "it answers",
+        "type": "BackendHealthy", "status": "True", "reason": "Probed", "message": "it responds",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     let recording = fixture.record();

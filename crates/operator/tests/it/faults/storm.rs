@@ -65,11 +65,11 @@ impl Storm {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let front = front.clone();
-                let answer = service_fn(move |request| {
+                let response = service_fn(move |request| {
                     let front = front.clone();
-                    async move { front.answer(request).await }
+                    async move { front.response(request).await }
                 });
-                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), response));
             }
         });
         Self { address, writes, _serving: serving }
@@ -87,7 +87,7 @@ impl Storm {
 }
 
 impl Front {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
+    async fn response(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
         if *request.method() != Method::GET {
             let rejected = self.note(request.uri().path());
             if let Some(code) = rejected {

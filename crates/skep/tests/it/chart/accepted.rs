@@ -43,8 +43,8 @@ async fn its_pods_may_run_where_pod_security_is_restricted() {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     for snapshot in ["default", "autoscaled", "namespaced"] {
         let operator = pod(only(&objects(snapshot, &[]), "Deployment"));
-        let answer = test.api::<Pod>().create(&dry, &operator).await;
-        assert!(answer.is_ok(), "{snapshot}: {answer:?}");
+        let response = test.api::<Pod>().create(&dry, &operator).await;
+        assert!(response.is_ok(), "{snapshot}: {response:?}");
     }
     // The label of the namespace has an effect: a pod that is not restricted is rejected.
     let mut open = pod(only(&objects("default", &[]), "Deployment"));

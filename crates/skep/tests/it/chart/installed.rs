@@ -78,7 +78,7 @@ async fn the_charts_are_installed_upgraded_and_uninstalled_and_the_crds_stay() {
         left.get_opt("skep").await.unwrap().is_none()
             && left.get_opt("skep-migration").await.unwrap().is_none()
     );
-    assert_eq!(crds(&plane).await.len(), 14, "they stay, and with them everybody's objects");
+    assert_eq!(crds(&plane).await.len(), 14, "they stay, and with them all objects of users");
 }
 
 #[test]

@@ -57,14 +57,14 @@ async fn kubeconfig(system: &Namespace, folder: &Path) -> PathBuf {
         ..TokenRequest::default()
     };
     let accounts = system.api::<ServiceAccount>();
-    let answer = accounts.create_token_request(NAME, &PostParams::default(), &request).await.unwrap();
+    let response = accounts.create_token_request(NAME, &PostParams::default(), &request).await.unwrap();
     let server = fs::read_to_string(system.folder().join("server")).unwrap();
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "clusters": [{"name": "test", "cluster": {
             "server": server, "certificate-authority": system.folder().join("ca.crt"),
         }}],
-        "users": [{"name": "test", "user": {"token": answer.status.unwrap().token}}],
+        "users": [{"name": "test", "user": {"token": response.status.unwrap().token}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     });
     let file = folder.join("kubeconfig");

@@ -37,8 +37,8 @@ async fn every_manifest_in_the_documentation_is_accepted() {
                     "/apis/{api_version}/namespaces/{namespace}/{plural}?dryRun=All&fieldValidation=Strict"
                 );
                 let request = http::Request::post(path).body(document.to_string().into_bytes()).unwrap();
-                let answer = test.client().request::<Value>(request).await;
-                answer.unwrap_or_else(|error| panic!("{page}: {document}: {error}"));
+                let response = test.client().request::<Value>(request).await;
+                response.unwrap_or_else(|error| panic!("{page}: {document}: {error}"));
                 accepted += 1;
             }
         }

@@ -40,20 +40,20 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn answered(port: u16, request: &str) -> Option<String> {
+fn response_to(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    Some(response)
 }
 
 /// The metrics page, once one of its lines starts with this.
 fn scraped(port: u16, until: &str) -> String {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        let page = answered(port, "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+        let page = response_to(port, "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
         if let Some(page) = page.filter(|page| page.lines().any(|line| line.starts_with(until))) {
             // Without it, Prometheus rejects the page.
             assert!(page.to_lowercase().contains("content-type: application/openmetrics-text"), "{page}");
@@ -162,7 +162,7 @@ fn proxy() -> BTreeMap<String, BTreeSet<String>> {
         let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
                     accept: application/json, text/event-stream\r\n";
         let length = body.len();
-        answered(port, &format!("{head}{session}content-length: {length}\r\n\r\n{body}")).unwrap()
+        response_to(port, &format!("{head}{session}content-length: {length}\r\n\r\n{body}")).unwrap()
     };
     let greeting = post(
         "",

@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::http::{Request, answer, parameter, respond_error};
+use self::http::{Request, parameter, respond, respond_error};
 
 pub(super) struct FakeEngine {
     folder: PathBuf,
@@ -129,7 +129,7 @@ fn served(stream: UnixStream, inner: &Mutex<Inner>) {
     let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), steps.as_slice()) {
-        ("GET", ["_ping"]) => answer(stream, "200 OK", "OK"),
+        ("GET", ["_ping"]) => respond(stream, "200 OK", "OK"),
         ("GET", ["images", .., "json"]) => {
             images::looked_up(stream, inner, path.trim_start_matches("/images/").trim_end_matches("/json"))
         }
@@ -141,7 +141,7 @@ fn served(stream: UnixStream, inner: &Mutex<Inner>) {
         ("POST", ["containers", id, "attach"]) => containers::attached(stream, inner, id),
         ("POST", ["containers", id, "start"]) => processes::started(stream, inner, id),
         ("POST", ["containers", id, "wait"]) => match processes::ended(inner, id) {
-            Some(status) => answer(stream, "200 OK", &json!({"StatusCode": status}).to_string()),
+            Some(status) => respond(stream, "200 OK", &json!({"StatusCode": status}).to_string()),
             None => respond_error(stream, "404 Not Found", "No such container"),
         },
         ("POST", ["containers", id, "stop"]) => processes::stopped(stream, inner, id),

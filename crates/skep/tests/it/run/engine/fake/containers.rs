@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Container, Inner,
-    http::{answer, respond_error},
+    http::{respond, respond_error},
 };
 
 pub(super) fn created(stream: UnixStream, inner: &Mutex<Inner>, body: Value) {
@@ -17,7 +17,7 @@ pub(super) fn created(stream: UnixStream, inner: &Mutex<Inner>, body: Value) {
     let id = format!("c{}", inner.made.len());
     inner.made.push(body.clone());
     inner.containers.insert(id.clone(), Container { body, attached: None, process: None, status: None });
-    answer(stream, "201 Created", &json!({"Id": id, "Warnings": []}).to_string());
+    respond(stream, "201 Created", &json!({"Id": id, "Warnings": []}).to_string());
 }
 
 pub(super) fn listed(stream: UnixStream, inner: &Mutex<Inner>, filters: &str) {
@@ -27,7 +27,7 @@ pub(super) fn listed(stream: UnixStream, inner: &Mutex<Inner>, filters: &str) {
     let matching = inner.containers.iter().filter(|(_, container)| container.body["Labels"][label] == value);
     let list: Vec<Value> =
         matching.map(|(id, container)| json!({"Id": id, "Labels": container.body["Labels"]})).collect();
-    answer(stream, "200 OK", &Value::Array(list).to_string());
+    respond(stream, "200 OK", &Value::Array(list).to_string());
 }
 
 pub(super) fn attached(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
@@ -55,7 +55,7 @@ pub(super) fn removed(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
                 process.kill().ok();
                 process.wait().unwrap();
             }
-            answer(stream, "204 No Content", "");
+            respond(stream, "204 No Content", "");
         }
         None => respond_error(stream, "404 Not Found", "No such container"),
     }

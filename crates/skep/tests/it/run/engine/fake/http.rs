@@ -42,7 +42,7 @@ impl Request {
     }
 }
 
-pub(super) fn answer(mut stream: UnixStream, status: &str, body: &str) {
+pub(super) fn respond(mut stream: UnixStream, status: &str, body: &str) {
     let length = body.len();
     write!(
         stream,
@@ -52,7 +52,7 @@ pub(super) fn answer(mut stream: UnixStream, status: &str, body: &str) {
 }
 
 pub(super) fn respond_error(stream: UnixStream, status: &str, message: &str) {
-    answer(stream, status, &json!({"message": message}).to_string());
+    respond(stream, status, &json!({"message": message}).to_string());
 }
 
 /// A parameter of a query, decoded.

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::{
     Inner,
-    http::{answer, respond_error},
+    http::{respond, respond_error},
 };
 
 /// Reports whether an image exists.
 pub(super) fn looked_up(stream: UnixStream, inner: &Mutex<Inner>, image: &str) {
     let known = inner.lock().unwrap().present.contains(image);
     if known {
-        answer(stream, "200 OK", "{}")
+        respond(stream, "200 OK", "{}")
     } else {
         respond_error(stream, "404 Not Found", "No such image")
     }

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Inner,
-    http::{answer, respond_error},
+    http::{respond, respond_error},
 };
 
 pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
@@ -54,7 +54,7 @@ pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         attached.lock().unwrap().shutdown(std::net::Shutdown::Both).ok();
     });
     container.process = Some(process);
-    answer(stream, "204 No Content", "");
+    respond(stream, "204 No Content", "");
 }
 
 /// Copies what a process writes into frames of this kind.
@@ -80,7 +80,7 @@ pub(super) fn stopped(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         Command::new("kill").arg(process.to_string()).status().unwrap();
     }
     ended(inner, id);
-    answer(stream, "204 No Content", "");
+    respond(stream, "204 No Content", "");
 }
 
 /// Waits until the process of a container has ended.
