@@ -217,8 +217,8 @@ mod tests {
         assert_eq!(
             text,
             [
-                r#"data.removed: - "(a secret)""#,
                 r#"data.other: "(a secret)" -> "(another secret)""#,
+                r#"data.removed: - "(a secret)""#,
                 "metadata.annotations: - {}",
                 r#"stringData: + {"x":"(another secret)"}"#,
             ]

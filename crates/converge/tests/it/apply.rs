@@ -157,7 +157,9 @@ async fn an_object_is_deleted_only_if_it_has_not_changed() {
     assert!(error.is_stale(), "{error}");
     let seen = Meta::of(&fixture.live().await.metadata);
     prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap();
-    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.expect("deleting a deleted object is no error");
+    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen)
+        .await
+        .expect("deleting a deleted object is no error");
 }
 
 #[tokio::test]
