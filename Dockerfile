@@ -1,10 +1,10 @@
 # The image of skep, from its source: docker build -t skep .
-# `make image` makes the same without a container engine, and is what the end-to-end cases run.
+# `make image` builds the same image without a container engine, which the end-to-end cases use.
 FROM rust:1.95-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY . .
-# It is what it is called.
+# The program behaves according to its name.
 RUN cargo build --profile image --locked -p skep && mkdir /image && cp target/image/skep /image/ \
     && ln -s skep /image/thv-proxyrunner && ln -s skep /image/vmcp
 

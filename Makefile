@@ -16,7 +16,7 @@ rbac := charts/skep/files/rbac
 # The folder that the compatibility tests compare with. It is not part of this repository.
 SKEP_COMPAT ?= $(wildcard ../shared/compat)
 
-say = @printf '==> %s\n'
+progress = @printf '==> %s\n'
 
 .PHONY: help
 help: ## Show this list
@@ -26,21 +26,21 @@ FILE ?= examples/quickstart.yaml
 .PHONY: run
 run: ## Build skep, and run the servers of FILE=examples/quickstart.yaml on this machine until Ctrl-C
 	@command -v cargo >/dev/null || { echo 'error: skep is built with Rust: install it from https://rustup.rs, and try again' >&2; exit 1; }
-	$(say) 'Building skep, which takes some minutes the first time'
+	$(progress) 'Building skep, which takes some minutes the first time'
 	@cargo build -p skep $(locked)
-	$(say) 'Running $(FILE)'
+	$(progress) 'Running $(FILE)'
 	@exec $(built)/skep run -f '$(FILE)'
 
 .PHONY: build
 build: ## Build the release binary, target/release/skep
-	$(say) 'Building the release binary'
+	$(progress) 'Building the release binary'
 	cargo build --release -p skep $(locked)
 
 .PHONY: image
 image: ## Build the image, target/images/skep.tar, without a container engine
-	$(say) 'Building the binary of the image, which takes some ten minutes'
+	$(progress) 'Building the binary of the image, which takes some ten minutes'
 	cargo build --profile image -p skep $(locked)
-	$(say) 'Building the image'
+	$(progress) 'Building the image'
 	@hack/image skep $(dir $(released))image/skep
 
 .PHONY: test
@@ -48,38 +48,38 @@ test: programs ## Run all tests, on a real control plane
 	@hack/tools cargo-nextest >/dev/null
 	@hack/redis >/dev/null
 	@hack/helm >/dev/null
-	$(say) 'Building the tests'
+	$(progress) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)
-	$(say) 'Testing the examples in the documentation'
+	$(progress) 'Testing the examples in the documentation'
 	cargo test --workspace --doc --quiet $(locked)
-	$(say) 'Starting a control plane for all tests'
+	$(progress) 'Starting a control plane for all tests'
 	@KUBEBUILDER_ASSETS=$$(hack/programs) $(built)/skep-testkit $(MAKE) --no-print-directory tests compat
 
 # The next two are parts of `make test`, which runs them with that control plane.
 .PHONY: tests
 tests:
-	$(say) 'Running the tests'
+	$(progress) 'Running the tests'
 	cargo nextest run --workspace $(locked)
 
 .PHONY: compat
 compat:
 ifneq ($(SKEP_COMPAT),)
-	$(say) 'Running the compatibility tests'
+	$(progress) 'Running the compatibility tests'
 	SKEP_COMPAT='$(abspath $(SKEP_COMPAT))' cargo nextest run --workspace \
 		--run-ignored only --no-tests fail -E 'test(/compat::/)' $(locked)
 else
-	$(say) 'The compatibility tests were not run: SKEP_COMPAT is not set'
+	$(progress) 'The compatibility tests were not run: SKEP_COMPAT is not set'
 endif
 
 CASE ?=
 .PHONY: e2e
 e2e: for-node ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
-	$(say) 'Running the cases'
+	$(progress) 'Running the cases'
 	@$(node) $(CASE)
 
 .PHONY: node
 node: for-node ## Start a node with the operator in it, and a shell with kubectl, helm and skep beside it (as root)
-	$(say) 'Starting the node, and installing the charts'
+	$(progress) 'Starting the node, and installing the charts'
 	@$(node) --shell
 
 node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
@@ -89,52 +89,52 @@ node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$
 # Prerequisites of the two targets above.
 .PHONY: for-node
 for-node:
-	$(say) 'Checking the prerequisites of a node'
+	$(progress) 'Checking the prerequisites of a node'
 	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null
-	$(say) 'Building skep and the cases'
+	$(progress) 'Building skep and the cases'
 	cargo build -p skep -p skep-e2e $(locked)
-	$(say) 'Building the images'
+	$(progress) 'Building the images'
 	@hack/image skep $(built)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)
-	$(say) 'Fuzzing'
+	$(progress) 'Fuzzing'
 	@fuzz/run
 
 .PHONY: conformance
 conformance: ## Run the official conformance suite, and third-party clients and servers, through the proxy
 	@hack/tools cargo-nextest >/dev/null
-	$(say) 'Testing the proxy with third-party clients and servers'
+	$(progress) 'Testing the proxy with third-party clients and servers'
 	cargo nextest run -p skep-interop $(locked)
 
 N ?= 200
 OPERATOR ?=
 .PHONY: bench-operator
 bench-operator: build programs ## Measure the operator for N=200 servers; OPERATOR="command line" adds another
-	$(say) 'Building the benchmark'
+	$(progress) 'Building the benchmark'
 	cargo build --release -p skep-bench-operator $(locked)
-	$(say) 'Measuring, which takes about two minutes for 200 servers'
+	$(progress) 'Measuring, which takes about two minutes for 200 servers'
 	@KUBEBUILDER_ASSETS=$$(hack/programs) $(released)/skep-bench-operator --servers '$(N)' \
 		--skep $(released)/skep --operator '$(OPERATOR)'
 
 OTHER ?=
 .PHONY: bench-proxy
 bench-proxy: build ## Compare the proxy with direct calls to the server; OTHER="NAME=command line" adds another
-	$(say) 'Building the benchmark'
+	$(progress) 'Building the benchmark'
 	cargo build --release -p skep-bench-proxy $(locked)
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
 		$(if $(OTHER),--other '$(OTHER)')
 
 .PHONY: lint
 lint: ## Check format, lints, dependencies and generated files
-	$(say) 'Checking the format'
+	$(progress) 'Checking the format'
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	$(say) 'Checking with clippy'
+	$(progress) 'Checking with clippy'
 	cargo clippy --workspace --all-targets $(locked) -- -D warnings
-	$(say) 'Checking the dependencies'
+	$(progress) 'Checking the dependencies'
 	@hack/tools cargo-deny cargo-machete >/dev/null
 	cargo deny check bans licenses sources
 	@if cargo deny fetch db 2>/dev/null; then \
@@ -143,7 +143,7 @@ lint: ## Check format, lints, dependencies and generated files
 		echo '==> Advisories were not checked: their database, https://github.com/rustsec/advisory-db, is unreachable'; \
 	fi
 	cargo machete
-	$(say) 'Checking that the generated files are up to date'
+	$(progress) 'Checking that the generated files are up to date'
 	@$(MAKE) --no-print-directory target/crds target/rbac
 	@diff -ru $(crds) target/crds || { echo 'error: $(crds) is not up to date: run make crds, and commit it' >&2; exit 1; }
 	@diff -ru $(rbac) target/rbac || { echo 'error: $(rbac) is not up to date: run make rbac, and commit it' >&2; exit 1; }
@@ -151,21 +151,21 @@ lint: ## Check format, lints, dependencies and generated files
 
 .PHONY: charts
 charts: ## Check the charts: helm lint, and snapshots of rendered manifests (hack/charts --renew after a change)
-	$(say) 'Checking the charts'
+	$(progress) 'Checking the charts'
 	@hack/charts
 
 .PHONY: crds rbac
 crds: target/crds ## Write the CRDs that the charts install
 rbac: target/rbac ## Write the RBAC rules that the charts install
 crds rbac:
-	$(say) 'Writing $($@)'
+	$(progress) 'Writing $($@)'
 	@rm -rf $($@)
 	@mkdir -p $(dir $($@))
 	@cp -r $< $($@)
 
 .PHONY: docs
 docs: ## Write the generated tables of docs/troubleshooting.md
-	$(say) 'Writing docs/troubleshooting.md'
+	$(progress) 'Writing docs/troubleshooting.md'
 	@SKEP_RENEW_DOCS=1 cargo test --quiet -p skep-api --test it $(locked) documented::
 
 .PHONY: target/crds target/rbac
@@ -181,10 +181,10 @@ target/rbac:
 
 .PHONY: programs
 programs: ## Install etcd, kube-apiserver and kube-controller-manager for the tests, into the cache
-	$(say) 'Checking the programs of the control plane'
+	$(progress) 'Checking the programs of the control plane'
 	@hack/programs
 
 .PHONY: clean
 clean: ## Remove build outputs; programs and tools in the cache stay
-	$(say) 'Removing build outputs'
+	$(progress) 'Removing build outputs'
 	cargo clean

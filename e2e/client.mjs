@@ -1,22 +1,22 @@
-// A client of MCP as its official SDK makes it.
+// An MCP client with the official SDK.
 //
 //   node client.mjs SDK '{"url": URL, "transport": TRANSPORT, "act": ACT, …}'
 //
-// It prints one line of JSON with what came of it. The acts:
-//   echo   has a message of `size` bytes echoed; a `patient` one says when it begins, and comes again until it is answered,
-//          as people do whose server is just being made
+// It prints one line of JSON with the result. The acts:
+//   echo   calls the echo tool with a message of `size` bytes; a `patient` client prints when it starts, and retries until
+//          it gets a response
 //   tools  lists the tools
-//   load   calls until its standard input ends, with a session for each call and with one that is kept for all
+//   load   calls until its standard input ends, with a session for each call and with one session for all calls
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const [sdk, said] = process.argv.slice(2);
-const { url, transport, act, size = 16, patient = false, token } = JSON.parse(said);
+const [sdk, options] = process.argv.slice(2);
+const { url, transport, act, size = 16, patient = false, token } = JSON.parse(options);
 const part = (name) => import(`${sdk}/@modelcontextprotocol/sdk/dist/esm/client/${name}.js`);
 const { Client } = await part('index');
 const { SSEClientTransport } = await part('sse');
 const { StreamableHTTPClientTransport } = await part('streamableHttp');
 
-// An error says which step failed.
+// An error names the step that failed.
 async function step(name, work) {
   try {
     return await work();
@@ -47,16 +47,16 @@ async function withClient(work) {
 async function echoed(client) {
   const message = 'x'.repeat(size);
   const call = () => client.callTool({ name: 'echo', arguments: { message } });
-  const answer = await step('tools/call', call);
-  const text = answer.content[0].text;
-  if (text !== `Echo: ${message}`) throw new Error(`it was answered ${text.slice(0, 200)}`);
+  const result = await step('tools/call', call);
+  const text = result.content[0].text;
+  if (text !== `Echo: ${message}`) throw new Error(`the response is ${text.slice(0, 200)}`);
   return { at: Date.now() };
 }
 
-// The SDK has the status of HTTP, or the number of JSON-RPC, beside the message.
+// The SDK has the HTTP status, or the JSON-RPC error code, beside the message.
 const words = (error) => [error.code, error.message, error.cause?.message].filter(Boolean).join(': ');
 
-// Two people: one begins a session for each call, one keeps a session until it is lost.
+// Two clients: one starts a session for each call, one keeps a session until it is lost.
 async function load() {
   let ended = false;
   process.stdin.on('end', () => (ended = true)).resume();

@@ -19,18 +19,18 @@ pub(crate) struct Caller<'a> {
     pub(crate) from: Vec<String>,
 }
 
-/// A client at work.
+/// A running client.
 pub(crate) struct Calling {
     client: Child,
-    says: BufReader<ChildStdout>,
+    stdout: BufReader<ChildStdout>,
 }
 
-/// What came of many calls.
+/// The results of many calls.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Load {
-    /// Those with a session of their own each.
+    /// Calls with a new session each.
     pub(crate) fresh: Calls,
-    /// Calls in one session, which is started again only when it is lost.
+    /// Calls in one session, which is replaced only when it is lost.
     pub(crate) kept: Calls,
 }
 
@@ -44,32 +44,32 @@ pub(crate) struct Calls {
 impl Caller<'_> {
     /// Calls the echo tool once, and checks its result.
     pub(crate) fn echo(&self, url: &str, transport: &str) -> Result<()> {
-        self.start(&json!({"act": "echo", "url": url, "transport": transport}))?.answered().map(drop)
+        self.start(&json!({"act": "echo", "url": url, "transport": transport}))?.response_time().map(drop)
     }
 
-    /// The same with a message of a megabyte, which comes in many pieces.
+    /// The same with a message of a megabyte, which arrives in many pieces.
     pub(crate) fn echo_long(&self, url: &str, transport: &str) -> Result<()> {
         let act = json!({"act": "echo", "url": url, "transport": transport, "size": 1 << 20});
-        self.start(&act)?.answered().map(drop)
+        self.start(&act)?.response_time().map(drop)
     }
 
     /// The same until there is a response, with a client that has already started.
-    pub(crate) fn echo_until_answered(&self, url: &str, transport: &str) -> Result<Calling> {
+    pub(crate) fn echo_until_response(&self, url: &str, transport: &str) -> Result<Calling> {
         let mut calling =
             self.start(&json!({"act": "echo", "url": url, "transport": transport, "patient": true}))?;
-        calling.says.read_line(&mut String::new())?;
+        calling.stdout.read_line(&mut String::new())?;
         Ok(calling)
     }
 
     /// The same with a token, or without.
     pub(crate) fn echo_as(&self, url: &str, token: Option<&str>) -> Result<()> {
-        self.start(&json!({"act": "echo", "url": url, "token": token}))?.answered().map(drop)
+        self.start(&json!({"act": "echo", "url": url, "token": token}))?.response_time().map(drop)
     }
 
     /// The names of the tools that a caller sees.
     pub(crate) fn tools_as(&self, url: &str, token: &str) -> Result<Vec<String>> {
-        let mut said = self.start(&json!({"act": "tools", "url": url, "token": token}))?.output()?;
-        Ok(serde_json::from_value(said["tools"].take())?)
+        let mut report = self.start(&json!({"act": "tools", "url": url, "token": token}))?.output()?;
+        Ok(serde_json::from_value(report["tools"].take())?)
     }
 
     /// Calls repeatedly until it is stopped.
@@ -89,14 +89,14 @@ impl Caller<'_> {
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot start node")?;
-        let says = BufReader::new(client.stdout.take().context("node has no output")?);
-        Ok(Calling { client, says })
+        let stdout = BufReader::new(client.stdout.take().context("node has no output")?);
+        Ok(Calling { client, stdout })
     }
 }
 
 impl Calling {
     /// When the response arrived.
-    pub(crate) fn answered(self) -> Result<SystemTime> {
+    pub(crate) fn response_time(self) -> Result<SystemTime> {
         let at = self.output()?["at"].as_u64().context("the client reports no time of the response")?;
         Ok(UNIX_EPOCH + Duration::from_millis(at))
     }
@@ -109,12 +109,12 @@ impl Calling {
     /// Its final report. Its input is closed now.
     fn output(mut self) -> Result<Value> {
         drop(self.client.stdin.take());
-        let mut said = String::new();
-        self.says.read_to_string(&mut said)?;
+        let mut report = String::new();
+        self.stdout.read_to_string(&mut report)?;
         let output = self.client.wait_with_output()?;
         if !output.status.success() {
             bail!("the client got no response: {}", String::from_utf8_lossy(&output.stderr).trim());
         }
-        Ok(serde_json::from_str(&said)?)
+        Ok(serde_json::from_str(&report)?)
     }
 }

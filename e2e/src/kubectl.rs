@@ -18,7 +18,7 @@ pub(crate) struct Kubectl {
 }
 
 impl Kubectl {
-    /// Runs it and gives what it printed.
+    /// Runs it, and returns its output.
     pub(crate) fn run(&self, args: &[&str]) -> Result<String> {
         self.with_input(args, b"")
     }
@@ -42,12 +42,12 @@ impl Kubectl {
         }
     }
 
-    /// Waits until an object is as wanted.
-    pub(crate) fn wait(&self, args: &[&str], wanted: impl Fn(&Value) -> bool) -> Result<Value> {
+    /// Waits until an object meets the predicate.
+    pub(crate) fn wait(&self, args: &[&str], predicate: impl Fn(&Value) -> bool) -> Result<Value> {
         let mut last = Value::Null;
         let seen = until(&format!("kubectl get {}", args.join(" ")), || {
             last = self.get(args)?;
-            Ok(wanted(&last).then(|| last.clone()))
+            Ok(predicate(&last).then(|| last.clone()))
         });
         seen.with_context(|| format!("its status was {}", last["status"]))
     }

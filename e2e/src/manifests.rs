@@ -1,4 +1,4 @@
-//! What a user applies.
+//! The manifests that a user applies.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ pub(crate) fn service_accounts(name: &str) -> Value {
     })
 }
 
-/// An autoscaler of a proxy. Nothing here measures load, so that it keeps to the least.
+/// An autoscaler of a proxy. Nothing here measures load, so it sets the minimum.
 pub(crate) fn autoscaler(name: &str, least: i32) -> Value {
     json!({
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",

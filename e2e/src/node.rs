@@ -30,7 +30,7 @@ const API_SERVICE: &str = "10.252.0.1";
 const IMAGES: [&str; 3] = ["pause", "skep", "server-everything"];
 const SOCKET: &str = "/run/containerd/containerd.sock";
 
-/// A node that runs.
+/// A running node.
 pub(crate) struct Node<'a> {
     args: &'a Args,
     folder: &'a Path,
@@ -76,8 +76,8 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// What programs write to places of the machine that nobody can tell them to leave goes to the node's folder. The
-    /// mounts are seen in here alone.
+    /// Some paths of programs cannot be configured, so folders of the node are mounted there. The mounts are visible
+    /// only in the namespace of the node.
     fn own_folders(&self) -> Result<()> {
         for place in ["lib", "log"] {
             let own = self.folder.join(place);
@@ -153,7 +153,7 @@ impl<'a> Node<'a> {
             file("client-ca-file", "ca.crt"),
             file("tls-cert-file", "apiserver.crt"),
             file("tls-private-key-file", "apiserver.key"),
-            // To attach to containers it speaks to the kubelet.
+            // It connects to the kubelet to attach to containers.
             file("kubelet-certificate-authority", "ca.crt"),
             file("kubelet-client-certificate", "admin.crt"),
             file("kubelet-client-key", "admin.key"),
@@ -255,7 +255,7 @@ SystemdCgroup = false
         self.ctr(&["images".as_ref(), "import".as_ref(), archive.as_os_str()])
     }
 
-    /// Tells containerd something that Kubernetes would not.
+    /// Runs a command of containerd that Kubernetes does not have.
     pub(crate) fn ctr<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<()> {
         let to = ["--address", SOCKET, "--namespace", "k8s.io"].into_iter().map(OsStr::new);
         tool(self.args.node_programs.join("ctr"), to.chain(args.iter().map(AsRef::as_ref)))

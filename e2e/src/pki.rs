@@ -8,7 +8,7 @@ use rcgen::{
     KeyUsagePurpose,
 };
 
-/// An authority that all of the node trusts, as files in a folder.
+/// A certificate authority that all programs of the node trust, as files in a folder.
 pub(crate) struct Authority<'a> {
     folder: &'a Path,
     issuer: Issuer<'static, KeyPair>,

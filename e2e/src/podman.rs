@@ -1,4 +1,4 @@
-//! Podman, in namespaces of its own: its networks and rules, what it mounts, and its control groups are neither the machine's
+//! Podman, in its own namespaces: its networks and rules, what it mounts, and its control groups are neither the machine's
 //! nor the node's.
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
     stopwatch::until,
 };
 
-/// Goes to a control group of its own, in the one hierarchy or in that of each controller. The namespace that is made then
+/// Moves to its own control group, in the one hierarchy or in that of each controller. The namespace that is made then
 /// takes it for the root.
 const ENTER: &str = r#"
 set -e
@@ -60,7 +60,7 @@ ip link set lo up
 exec "$1" system service --time=0 unix:///run/podman/podman.sock
 "#;
 
-/// A Podman that serves at its usual socket, for those who are within its namespaces.
+/// A Podman that serves at its usual socket, for programs within its namespaces.
 pub(crate) struct Podman<'a> {
     pub(crate) args: &'a Args,
     /// Values that must live as long as it does.
@@ -98,7 +98,7 @@ impl<'a> Podman<'a> {
         Ok(podman)
     }
 
-    /// Runs podman to its end, and gives what it printed.
+    /// Runs podman, and returns its output.
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Result<String> {
         let podman = self.args.podman.join("podman");
         let output = configured(self.within(podman), self.args, &self.folder)?.args(args).output()?;

@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::{manifests, podman::Podman, programs, stopwatch::until};
 
 /// With a umask that hides files from other users.
-const CAREFUL: &str = r#"umask 077; exec "$@""#;
+const STRICT_UMASK: &str = r#"umask 077; exec "$@""#;
 
-/// One that runs.
+/// A running process.
 pub(crate) struct SkepRun {
     process: Child,
     log: PathBuf,
-    /// Where it and those before it put their files.
+    /// The folder for the files of this and earlier processes.
     files: PathBuf,
 }
 
@@ -29,13 +29,13 @@ impl SkepRun {
         let file = podman.folder.join("servers.yaml");
         fs::write(&file, manifests::file(objects))?;
         let log = podman.args.logs.join("skep-run.log");
-        let says = programs::log(&log)?;
+        let output = programs::log(&log)?;
         let files = podman.folder.join("files");
         fs::create_dir_all(&files)?;
         let process = podman
             .within("sh")
-            .args(["-c", CAREFUL, "careful"])
-            // This build's, which is beside this program.
+            .args(["-c", STRICT_UMASK, "sh"])
+            // The one of this build, beside this program.
             .arg(env::current_exe()?.with_file_name("skep"))
             .args(["run", "-f"])
             .arg(file)
@@ -44,14 +44,14 @@ impl SkepRun {
             .env("HOME", &podman.folder)
             .env("TMPDIR", &files)
             .stdin(Stdio::null())
-            .stdout(says.try_clone()?)
-            .stderr(says)
+            .stdout(output.try_clone()?)
+            .stderr(output)
             .spawn()
             .context("cannot start skep run")?;
         Ok(Self { process, log, files })
     }
 
-    /// Where a server is, once it is ready.
+    /// The URL of a server, once it is ready.
     pub(crate) fn url(&mut self, server: &str) -> Result<String> {
         self.line(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -64,22 +64,22 @@ impl SkepRun {
     }
 
     /// Waits until it prints this.
-    pub(crate) fn says(&mut self, what: &str) -> Result<()> {
+    pub(crate) fn expect_line(&mut self, what: &str) -> Result<()> {
         self.line(|line| line.contains(what).then_some(()))
             .with_context(|| format!("it does not print {what:?}"))
     }
 
-    fn line<T>(&mut self, wanted: impl Fn(&str) -> Option<T>) -> Result<T> {
-        let found = until("a line of skep run", || {
-            let said = self.output();
-            match said.lines().find_map(&wanted) {
+    fn line<T>(&mut self, matching: impl Fn(&str) -> Option<T>) -> Result<T> {
+        let line = until("a line of skep run", || {
+            let output = self.output();
+            match output.lines().find_map(&matching) {
                 None if self.process.try_wait()?.is_some() => Ok(Some(None)),
                 None => Ok(None),
-                found => Ok(Some(found)),
+                line => Ok(Some(line)),
             }
         });
-        match found {
-            Ok(Some(found)) => Ok(found),
+        match line {
+            Ok(Some(line)) => Ok(line),
             Ok(None) => bail!("skep run exited:\n{}", self.output()),
             Err(error) => Err(error.context(self.output())),
         }
@@ -90,15 +90,15 @@ impl SkepRun {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// What there is of files, of whichever run.
+    /// The files of all processes.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
         fs::read_dir(&self.files)?.map(|entry| Ok(entry?.path())).collect()
     }
 
-    /// Sends it a signal, and waits for its end.
+    /// Sends it a signal, and waits until it exits.
     pub(crate) fn end(&mut self, signal: Signal) -> Result<ExitStatus> {
         let id = i32::try_from(self.process.id())?;
-        kill_process(Pid::from_raw(id).context("it has no number")?, signal)?;
+        kill_process(Pid::from_raw(id).context("it has no process id")?, signal)?;
         until("the end of skep run", || Ok(self.process.try_wait()?))
     }
 }

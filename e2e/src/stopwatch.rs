@@ -1,4 +1,4 @@
-//! Waiting, with a limit, and telling how long it took.
+//! Waiting with a timeout, and printing how long it took.
 
 use std::{
     thread,
@@ -7,16 +7,16 @@ use std::{
 
 use anyhow::{Result, bail};
 
-/// How long anything may take. A loaded machine gets more than it needs.
+/// The timeout of everything, long enough for a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Polls until there is a result.
-pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     let begin = Instant::now();
     let mut last = None;
     while begin.elapsed() < PATIENCE {
-        match ask() {
-            Ok(Some(answer)) => return Ok(answer),
+        match poll() {
+            Ok(Some(result)) => return Ok(result),
             Ok(None) => {}
             Err(error) => last = Some(error),
         }
@@ -29,6 +29,6 @@ pub(crate) fn until<T>(what: &str, mut ask: impl FnMut() -> Result<Option<T>>) -
 }
 
 /// Prints a line with the elapsed time.
-pub(crate) fn say(begin: Instant, what: &str) {
+pub(crate) fn print_elapsed(begin: Instant, what: &str) {
     println!("    {:5.1} s  {what}", begin.elapsed().as_secs_f64());
 }

@@ -1,4 +1,4 @@
-//! A message: whatever it is, reading it does not panic, and what is read is what any other reader finds in it.
+//! A message: parsing any bytes does not panic, and gives the same result as any other parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(again.params(), envelope.params());
     assert_eq!(again.arguments(), envelope.arguments());
     assert_eq!(again.target().map(|target| target.raw), envelope.target().map(|target| target.raw));
-    // Numbers that serde_json cannot hold are the server's to judge.
+    // Numbers that serde_json cannot represent are left to the server.
     let Ok(read) = serde_json::from_slice::<Value>(bytes) else { return };
     let id = envelope.id().and_then(|id| serde_json::from_str::<Value>(id.raw().as_str()).ok());
     assert_eq!(read.get("id").filter(|id| !id.is_null()), id.as_ref());

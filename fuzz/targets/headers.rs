@@ -1,4 +1,4 @@
-//! Headers beside a message: a policy that goes by the body and a server that goes by the headers see the same.
+//! Headers of a message: a policy that evaluates the body and a server that reads the headers see the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     if era(&headers, &envelope) != Ok(Era::Modern) || check_mirrors(&headers, &envelope).is_err() {
         return;
     }
-    // A request must say it; what else says it says the same.
+    // A request must have the header; wherever it is present, it equals the body.
     let request = matches!(envelope.message(), Message::Request { .. });
     if request || !method.is_empty() {
         assert_eq!(Some(method.trim_ascii()), envelope.method_name().as_deref().map(str::as_bytes));
@@ -29,9 +29,9 @@ fuzz_target!(|bytes: &[u8]| {
     let named = envelope.method().is_some_and(Method::requires_name_header);
     let decided = envelope.target().is_none_or(|target| target.kind.is_decided_on());
     if decided && (named && request || !name.is_empty()) {
-        let said = header::decoded_name(name.trim_ascii());
+        let in_header = header::decoded_name(name.trim_ascii());
         match envelope.target() {
-            Some(target) => assert_eq!(said.as_deref(), Some(&*target.name())),
+            Some(target) => assert_eq!(in_header.as_deref(), Some(&*target.name())),
             None => assert!(!named || name.is_empty()),
         }
     }

@@ -1,4 +1,4 @@
-//! A stream of events: however it is cut into pieces, the same events come out, and not a byte is lost.
+//! A stream of events: however it is split, the same events are parsed, and no byte is lost.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -26,7 +26,7 @@ impl fmt::Display for Figures {
     }
 }
 
-/// Creates servers and everything that belongs to them, in a namespace of their own.
+/// Creates servers and everything that belongs to them, in a separate namespace.
 pub(crate) async fn measure(plane: &ControlPlane, count: usize) -> Result<Figures> {
     fill(&plane.namespace().await, count).await
 }
@@ -83,7 +83,7 @@ mod tests {
             settings: Settings::from_env(&env::vars().collect()),
         };
         let operator = tokio::spawn(run::run(user.config(), options, stopped));
-        // Long enough to list everything and to look at three servers.
+        // Long enough to list everything and to reconcile three servers.
         tokio::time::sleep(Duration::from_secs(5)).await;
         stop.send_replace(true);
         operator.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Measures an operator against a bare client that writes the same objects, on a control plane of its own.
+//! Measures an operator against a bare client that writes the same objects, on a separate control plane.
 
 mod bare;
 mod operator;
@@ -24,7 +24,7 @@ const WARM_UP: usize = 20;
 
 /// Measure `skep operator` against a bare client that writes the same objects.
 ///
-/// It starts a control plane of its own, which only this machine can reach, and ends it. For each operator it takes
+/// It starts a separate control plane, which only this machine can reach, and ends it. For each operator it takes
 /// about 70 seconds and the time to create all servers twice, which may be 60 seconds and half a second per server at
 /// most. It measures and does not judge: it fails only if something does not run.
 #[derive(Parser)]
@@ -58,31 +58,31 @@ async fn run(args: Args) -> Result<()> {
     ensure!(args.skep.is_file(), "{} does not exist: run `make build`", args.skep.display());
     let servers = usize::try_from(args.servers)?;
     let busy = usage::busy(Duration::from_secs(2)).await?;
-    say("Starting a control plane");
+    print_progress("Starting a control plane");
     let plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
     bare::measure(&plane, WARM_UP.min(servers)).await?;
 
     // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.
-    say(&format!("The bare client creates {servers} servers"));
+    print_progress(&format!("The bare client creates {servers} servers"));
     let before = bare::measure(&plane, servers).await?;
-    say(&before.to_string());
+    print_progress(&before.to_string());
     let mut operators = vec![Operator::new("skep", format!("{} operator", args.skep.display()))];
     if !args.operator.trim().is_empty() {
         operators.push(Operator::new("other", args.operator));
     }
     let mut results = Vec::new();
     for operator in &operators {
-        say(&format!("{} reconciles {servers} servers", operator.name));
+        print_progress(&format!("{} reconciles {servers} servers", operator.name));
         let result = operator.measure(&plane, servers).await;
         // A long run that is interrupted has printed its results so far.
         if let Ok(figures) = &result {
-            say(&figures.to_string());
+            print_progress(&figures.to_string());
         }
         results.push((operator.name, result));
     }
-    say(&format!("The bare client creates {servers} servers again"));
+    print_progress(&format!("The bare client creates {servers} servers again"));
     let after = bare::measure(&plane, servers).await?;
-    say(&after.to_string());
+    print_progress(&after.to_string());
 
     let mut failure = None;
     let mut measured = Vec::new();
@@ -97,7 +97,7 @@ async fn run(args: Args) -> Result<()> {
 }
 
 /// Prints the progress.
-fn say(text: &str) {
+fn print_progress(text: &str) {
     eprintln!("==> {text}");
 }
 

@@ -1,4 +1,4 @@
-//! An operator as a program of its own, and what it does to the API server and the machine.
+//! An operator as a process, and its load on the API server and the machine.
 
 use std::{
     fmt, fs,
@@ -15,7 +15,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{patience, say, servers, usage::Usage};
+use crate::{patience, print_progress, servers, usage::Usage};
 
 /// How long nothing changes while writes are counted.
 pub(crate) const STEADY: Duration = Duration::from_secs(30);
@@ -87,13 +87,13 @@ impl Operator {
         let writes: Vec<Request> = recording.requests().await.into_iter().filter(Request::is_write).collect();
         let cpu = Usage::of(process.pid())?.cpu;
 
-        say(&format!("{} is left idle for {STEADY:?}", self.name));
+        print_progress(&format!("{} is left idle for {STEADY:?}", self.name));
         let recording = user.record();
         sleep(STEADY).await;
         let steady = recording.writes().await.len();
         let usage = Usage::of(process.pid())?;
 
-        say(&format!("{} is restarted", self.name));
+        print_progress(&format!("{} is restarted", self.name));
         process.stop()?;
         let recording = user.record();
         let process = self.start(&test, &user).await?;
@@ -158,14 +158,14 @@ fn free_addresses() -> Result<[SocketAddr; 2]> {
     Ok([held[0].local_addr()?, held[1].local_addr()?])
 }
 
-/// Asks as the kubelet does.
+/// Probes as the kubelet does.
 async fn is_ready(address: SocketAddr) -> bool {
-    let ask = async {
+    let probe = async {
         let mut stream = TcpStream::connect(address).await?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).await?;
-        std::io::Result::Ok(answer.ends_with(b" 200"))
+        let mut response = [0; 12];
+        stream.read_exact(&mut response).await?;
+        std::io::Result::Ok(response.ends_with(b" 200"))
     };
-    matches!(timeout(Duration::from_secs(5), ask).await, Ok(Ok(true)))
+    matches!(timeout(Duration::from_secs(5), probe).await, Ok(Ok(true)))
 }

@@ -109,14 +109,14 @@ impl fmt::Display for Report {
     }
 }
 
-/// How often each resource was written, and how often in vain.
+/// How often each resource was written, and how often the write was rejected.
 fn by_resource(figures: &operator::Figures) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for request in &figures.writes {
         let slash = if request.subresource.is_empty() { "" } else { "/" };
-        let refused =
-            if request.code >= 400 { format!(", refused with {}", request.code) } else { String::new() };
-        let what = format!("{} {}{slash}{}{refused}", request.verb, request.resource, request.subresource);
+        let rejected =
+            if request.code >= 400 { format!(", rejected with {}", request.code) } else { String::new() };
+        let what = format!("{} {}{slash}{}{rejected}", request.verb, request.resource, request.subresource);
         *counts.entry(what).or_default() += 1;
     }
     counts

@@ -37,13 +37,13 @@ fn resource() -> ApiResource {
     ApiResource::erase::<MCPServer>(&())
 }
 
-/// A plain server: an image that speaks over stdio, and nothing else.
+/// A plain server: an image with the transport stdio, and nothing else.
 fn plain(name: &str) -> DynamicObject {
     let spec = json!({"spec": {"image": "registry.example/mcp:1", "transport": "stdio"}});
     DynamicObject::new(name, &resource()).data(spec)
 }
 
-/// Creates a server, and returns it as the API server keeps it.
+/// Creates a server, and returns it as the API server stores it.
 pub(crate) async fn create(api: &Api<DynamicObject>, name: &str) -> Result<DynamicObject> {
     let created = api.create(&PostParams::default(), &plain(name)).await;
     created.with_context(|| format!("cannot create the MCPServer {name}"))
@@ -68,7 +68,7 @@ pub(crate) async fn for_each<T>(items: &[T], work: impl AsyncFn(&T) -> Result<()
     try_join_all((0..AT_ONCE).map(|_| worker())).await.map(drop)
 }
 
-/// Waits until each server's status is about its spec, and each has its Deployment and its Service. Says since when.
+/// Waits until each server's status is about its spec, and each has its Deployment and its Service. Returns since when.
 ///
 /// The statuses come from a watch, which is cheap for the API server, and the rest is checked once all have a status.
 pub(crate) async fn complete(client: Client, namespace: &str, count: usize) -> Result<Instant> {

@@ -58,7 +58,7 @@ fn machine() -> Result<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").context("/proc is missing: this needs Linux")?;
     let line = text.lines().next().unwrap_or_default();
     let ticks = line.split_whitespace().skip(1).map_while(|ticks| ticks.parse().ok());
-    // The eight ways in which time is spent; the fourth and the fifth are idle, the latter waiting for a disk.
+    // The first eight counters; the fourth is idle time, and the fifth is time that waits for a disk.
     let ticks: Vec<u64> = ticks.take(8).collect();
     Ok((ticks.iter().skip(3).take(2).sum(), ticks.iter().sum()))
 }

@@ -1,4 +1,4 @@
-//! Callers, each with a connection of its own, one request after another.
+//! Clients, each with its own connection, one request after another.
 
 use std::{
     net::SocketAddr,
@@ -24,7 +24,7 @@ pub(crate) struct Load {
     pub(crate) time: Duration,
 }
 
-/// What came of it.
+/// The results.
 pub(crate) struct Measured {
     pub(crate) elapsed: Duration,
     /// How long each request took, sorted.
@@ -78,7 +78,7 @@ impl Load {
     }
 }
 
-/// Begins this many sessions, and leaves them open.
+/// Starts this many sessions, and leaves them open.
 pub(crate) async fn sessions(address: SocketAddr, count: usize, connections: usize) -> Result<()> {
     let mut callers = JoinSet::new();
     for _ in 0..connections {

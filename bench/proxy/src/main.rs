@@ -28,7 +28,7 @@ struct Args {
     /// How many connections call at once.
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// How many turns each has. The one in the middle counts, for what else the machine does comes and goes.
+    /// How many turns each has. The median counts, because the load of the machine varies.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=99))]
     turns: u32,
     /// How long a turn is, in seconds.
@@ -74,7 +74,7 @@ struct Proxy {
     turns: Vec<Turn>,
 }
 
-/// Everybody's turns before one server.
+/// The turns of all contenders in front of one server.
 async fn measured(args: &Args, server: Server, commands: &[(&str, &str)]) -> Result<Vec<Row>> {
     let server = Running::server(server).await?;
     let load = Load { connections: args.connections, time: Duration::from_secs(args.seconds) };

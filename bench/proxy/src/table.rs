@@ -1,10 +1,10 @@
-//! The numbers, for people.
+//! The numbers as text.
 
 use std::{fmt::Write, time::Duration};
 
 use crate::load::Measured;
 
-/// What came of one turn.
+/// The result of one turn.
 #[derive(Clone, Copy)]
 pub(crate) struct Turn {
     rate: f64,

@@ -53,11 +53,11 @@ macro_rules! events {
 }
 
 events! {
-    ProxyUpdated Normal "UpdateDeployment" [MCPServer, MCPRemoteProxy] "the proxy's pods are replaced; the message says why";
-    DeploymentUpdated Normal "UpdateDeployment" [VirtualMCPServer, MCPRegistry] "the pods are replaced; the message says why";
-    StatefulSetUpdated Normal "UpdateStatefulSet" [EmbeddingServer] "the pods may be replaced; the message says why";
+    ProxyUpdated Normal "UpdateDeployment" [MCPServer, MCPRemoteProxy] "the proxy's pods are replaced; the message states why";
+    DeploymentUpdated Normal "UpdateDeployment" [VirtualMCPServer, MCPRegistry] "the pods are replaced; the message states why";
+    StatefulSetUpdated Normal "UpdateStatefulSet" [EmbeddingServer] "the pods may be replaced; the message states why";
     NotApplied Warning "Reconcile" [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry]
-        "the spec cannot be applied; the message says why";
+        "the spec cannot be applied; the message states why";
     ValidationFailed Warning "ValidateSpec" [EmbeddingServer, MCPRegistry] "the spec is invalid; the message names the field";
     ConfigInvalid Warning "Validate"
         [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig, MCPServerEntry]
@@ -85,5 +85,5 @@ events! {
         "`config.optimizer.embeddingService` has no effect together with `embeddingServerRef`";
     MCPRegistryDeprecated Warning "Reconcile" [MCPRegistry] "the kind is deprecated: use the registry server's own chart";
     StorageVersionMigrationSucceeded Normal "Migrate" [CustomResourceDefinition] "all stored objects have the storage version";
-    StorageVersionMigrationFailed Warning "Migrate" [CustomResourceDefinition] "some stored objects have another version; the message says why";
+    StorageVersionMigrationFailed Warning "Migrate" [CustomResourceDefinition] "some stored objects have another version; the message states why";
 }

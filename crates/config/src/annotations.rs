@@ -29,7 +29,7 @@ pub const PURPOSE: &str = "toolhive.stacklok.dev/purpose";
 pub const RESTARTED_AT: &str = "mcpserver.toolhive.stacklok.dev/restarted-at";
 /// On an MCPServer: how to restart, [`ROLLING`] or [`IMMEDIATE`].
 pub const RESTART_STRATEGY: &str = "mcpserver.toolhive.stacklok.dev/restart-strategy";
-/// On an MCPServer: the value of [`RESTARTED_AT`] that the operator has acted upon.
+/// On an MCPServer: the value of [`RESTARTED_AT`] that the operator has processed.
 pub const LAST_PROCESSED_RESTART: &str = "mcpserver.toolhive.stacklok.dev/last-processed-restart";
 /// A restart strategy: a rolling update. Unknown values mean the same.
 pub const ROLLING: &str = "rolling";

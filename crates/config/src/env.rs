@@ -40,7 +40,7 @@ pub const OTEL_HEADER_PREFIX: &str = "TOOLHIVE_OTEL_HEADER_";
 pub const RUNTIME: &str = "TOOLHIVE_RUNTIME";
 /// The [`RUNTIME`] that is the cluster the proxy itself runs in.
 pub const KUBERNETES: &str = "kubernetes";
-/// Whether the cluster is an OpenShift, which assigns users and groups itself. Without it, the API server is queried.
+/// Whether the cluster is OpenShift, which assigns users and groups itself. Without it, the API server is queried.
 pub const OPENSHIFT: &str = "OPERATOR_OPENSHIFT";
 /// The namespace of the pod.
 pub const POD_NAMESPACE: &str = "POD_NAMESPACE";

@@ -1,11 +1,11 @@
 //! The interface between the operator and the proxy: files, names and paths.
 //!
-//! The operator writes files, annotations and environment variables; the proxy, in a pod of its own, reads them. Both
+//! The operator writes files, annotations and environment variables; the proxy, in another pod, reads them. Both
 //! use the definitions here, so that neither can deviate from the other. They are ToolHive's: either side works
 //! together with ToolHive's own. Nothing here does I/O.
 //!
 //! Files omit fields that are not set, and reading them ignores unknown keys. An empty string, zero and an empty list
-//! count as not set; where zero is a value of its own, the field is an `Option`. The configuration of a virtual MCP server
+//! count as not set; where zero is a distinct value, the field is an `Option`. The configuration of a virtual MCP server
 //! is part of the API: `skep_api::vmcp`.
 
 pub mod annotations;

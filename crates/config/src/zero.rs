@@ -1,7 +1,7 @@
 //! Files omit fields that are not set.
 //!
 //! An empty string, zero and an empty list count as not set, whether they are in the file or not. Where zero is a
-//! value of its own, the field is an `Option`.
+//! distinct value, the field is an `Option`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -30,53 +30,53 @@ const KEYS: [&str; 3] = ["name", "type", "mountPath"];
 
 /// How the states differ, in the order of their fields.
 pub(crate) fn changes(before: &Value, after: &Value) -> Vec<Change> {
-    let mut found = Vec::new();
-    compare("", Some(before), Some(after), &mut found);
-    found
+    let mut changes = Vec::new();
+    compare("", Some(before), Some(after), &mut changes);
+    changes
 }
 
-fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, found: &mut Vec<Change>) {
+fn compare(path: &str, before: Option<&Value>, after: Option<&Value>, changes: &mut Vec<Change>) {
     match (before, after) {
         _ if before == after => {}
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
             let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
             for name in names {
-                compare(&member(path, name), one.get(name), other.get(name), found);
+                compare(&member(path, name), one.get(name), other.get(name), changes);
             }
         }
         (Some(Value::Array(one)), Some(Value::Array(other))) => {
             if let Some(key) =
                 KEYS.into_iter().find(|key| names(one, key).is_some() && names(other, key).is_some())
             {
-                compare_items(path, key, one, other, found);
+                compare_items(path, key, one, other, changes);
             } else {
-                compare_positions(path, one, other, found);
+                compare_positions(path, one, other, changes);
             }
         }
-        _ => found.push(Change { path: path.into(), before: before.cloned(), after: after.cloned() }),
+        _ => changes.push(Change { path: path.into(), before: before.cloned(), after: after.cloned() }),
     }
 }
 
 /// Compares items by position, without the common prefix and suffix.
-fn compare_positions(path: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
+fn compare_positions(path: &str, one: &[Value], other: &[Value], changes: &mut Vec<Change>) {
     let start = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     let (one, other) = (&one[start..], &other[start..]);
     let end = one.iter().rev().zip(other.iter().rev()).take_while(|(a, b)| a == b).count();
     let (one, other) = (&one[..one.len() - end], &other[..other.len() - end]);
     for index in 0..one.len().max(other.len()) {
-        compare(&format!("{path}[{}]", start + index), one.get(index), other.get(index), found);
+        compare(&format!("{path}[{}]", start + index), one.get(index), other.get(index), changes);
     }
 }
 
 /// Compares items by name: an item inserted at the front does not make all others differ. Their order counts as well.
-fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], found: &mut Vec<Change>) {
+fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], changes: &mut Vec<Change>) {
     let named = |items: &[Value]| names(items, key).unwrap_or_default();
     let (before, after) = (named(one), named(other));
     let kept = |names: &[String], among: &[String]| -> Vec<String> {
         names.iter().filter(|name| among.contains(name)).cloned().collect()
     };
     if kept(&before, &after) != kept(&after, &before) {
-        found.push(Change {
+        changes.push(Change {
             path: format!("{path}{ORDER}"),
             before: Some(json!(before)),
             after: Some(json!(after)),
@@ -85,7 +85,7 @@ fn compare_items(path: &str, key: &str, one: &[Value], other: &[Value], found: &
     let added = after.iter().filter(|name| !before.contains(name));
     for name in before.iter().chain(added) {
         let item = |items: &[Value]| items.iter().find(|item| item[key] == name.as_str()).cloned();
-        compare(&format!("{path}[{name}]"), item(one).as_ref(), item(other).as_ref(), found);
+        compare(&format!("{path}[{name}]"), item(one).as_ref(), item(other).as_ref(), changes);
     }
 }
 
@@ -209,16 +209,16 @@ mod tests {
     fn only_the_keys_of_secrets_are_shown() {
         let mut before = json!({
             "metadata": {"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "s3cr3t"}},
-            "data": {"same": "s3cr3t", "other": "s3cr3t", "gone": "s3cr3t"},
+            "data": {"same": "s3cr3t", "other": "s3cr3t", "removed": "s3cr3t"},
         });
         let mut after = json!({"metadata": {}, "data": {"same": "s3cr3t", "other": "0ther"}, "stringData": {"x": "s3cr3t"}});
         hide_secrets(&mut before, &mut after);
-        let told = described(before, after);
+        let text = described(before, after);
         assert_eq!(
-            told,
+            text,
             [
-                r#"data.gone: - "(a secret)""#,
                 r#"data.other: "(a secret)" -> "(another secret)""#,
+                r#"data.removed: - "(a secret)""#,
                 "metadata.annotations: - {}",
                 r#"stringData: + {"x":"(another secret)"}"#,
             ]

@@ -18,7 +18,7 @@ use crate::{
     observed::controller,
     random,
     reclaim::reclaim,
-    request::{JSON_PATCH, Patch, refused},
+    request::{JSON_PATCH, Patch, request_error},
     takeover::{after_takeover, status_after_takeover},
 };
 
@@ -136,13 +136,13 @@ impl Writer {
     async fn create_random(&self, child: &Child, key: &str) -> Result<Applied> {
         let mut body = child.body().clone();
         body["stringData"][key] = random::text().map_err(Error::NoRandomness)?.into();
-        let refused = |source| refused("create", child.kind, &child.namespace, &child.name, source);
+        let failed = |source| request_error("create", child.kind, &child.namespace, &child.name, source);
         let path = format!("{}?fieldManager={}", child.kind.path(Some(&child.namespace)), self.manager);
         match self.request(Method::POST, &path, "application/json", &body).await {
             Ok(_) if self.mode == Mode::Plan => Ok(Planned::creation(child)),
             Ok(created) => Ok(Applied::Written(Box::new(created))),
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Applied::Unchanged),
-            Err(error) => Err(refused(error)),
+            Err(error) => Err(failed(error)),
         }
     }
 
@@ -151,9 +151,9 @@ impl Writer {
         &self,
         child: &Child,
         seen: Option<&Meta>,
-        refused: Error,
+        error: Error,
     ) -> Result<DynamicObject> {
-        self.send_reclaim(child, seen, refused).await?;
+        self.send_reclaim(child, seen, error).await?;
         self.send(child, None).await
     }
 
@@ -162,9 +162,9 @@ impl Writer {
         &self,
         child: &Child,
         seen: Option<&Meta>,
-        refused: Error,
+        error: Error,
     ) -> Result<DynamicObject> {
-        let Some(patch) = seen.and_then(|seen| reclaim(child, seen)) else { return Err(refused) };
+        let Some(patch) = seen.and_then(|seen| reclaim(child, seen)) else { return Err(error) };
         let query = format!("fieldManager={}", self.manager);
         let request = Patch { content: JSON_PATCH, query: &query, body: &patch, subresource: None };
         request.send(self, "reclaim", child.kind, &child.namespace, &child.name).await
@@ -198,24 +198,24 @@ impl Writer {
         }
     }
 
-    fn settled(&self, uid: &str, part: &str, wanted: Digest, live: Option<Digest>) -> bool {
-        if live == Some(wanted) {
+    fn settled(&self, uid: &str, part: &str, desired: Digest, live: Option<Digest>) -> bool {
+        if live == Some(desired) {
             return true;
         }
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        live.is_some_and(|live| accepted.get(&key(uid, part)) == Some(&(wanted, live)))
+        live.is_some_and(|live| accepted.get(&key(uid, part)) == Some(&(desired, live)))
     }
 
-    fn remember(&self, metadata: &ObjectMeta, part: &str, wanted: Digest, got: Option<Digest>) {
+    fn remember(&self, metadata: &ObjectMeta, part: &str, desired: Digest, got: Option<Digest>) {
         let key = key(metadata.uid.as_deref().unwrap_or_default(), part);
         let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         match got {
-            Some(got) if got != wanted => {
+            Some(got) if got != desired => {
                 // Entries outlive their objects. Clearing all of them costs one apply per live object.
                 if accepted.len() >= ACCEPTED {
                     accepted.clear();
                 }
-                accepted.insert(key, (wanted, got))
+                accepted.insert(key, (desired, got))
             }
             _ => accepted.remove(&key),
         };
@@ -264,7 +264,7 @@ impl Writer {
     /// The live object, unless it has been deleted.
     async fn live_if_any(&self, child: &Child) -> Result<Option<DynamicObject>> {
         match self.live(child.kind, &child.namespace, &child.name).await {
-            Err(error) if error.is_gone() => Ok(None),
+            Err(error) if error.is_not_found() => Ok(None),
             live => live.map(Some),
         }
     }
@@ -272,9 +272,9 @@ impl Writer {
     /// The whole live object.
     pub(crate) async fn live(&self, kind: Kind, namespace: &str, name: &str) -> Result<DynamicObject> {
         let path = format!("{}/{name}", kind.path(Some(namespace)));
-        let refused = |source| refused("read", kind, namespace, name, source);
-        let request = Request::get(path).body(Vec::new()).map_err(|e| refused(kube::Error::HttpError(e)))?;
-        self.client.request(request).await.map_err(refused)
+        let failed = |source| request_error("read", kind, namespace, name, source);
+        let request = Request::get(path).body(Vec::new()).map_err(|e| failed(kube::Error::HttpError(e)))?;
+        self.client.request(request).await.map_err(failed)
     }
 }
 

@@ -88,7 +88,7 @@ fn with_plain_numbers(value: Value) -> Value {
 }
 
 fn plain(number: Number) -> Number {
-    /// Every smaller integer has a floating-point number of its own.
+    /// Every smaller integer has its own floating-point number.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
         #[allow(clippy::cast_possible_truncation, reason = "it has no fraction and is small enough")]

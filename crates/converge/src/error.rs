@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The request failed.
     #[error("cannot {verb} {kind} {object}: {}", error_chain(source))]
-    Refused {
+    Request {
         /// The attempted operation.
         verb: &'static str,
         /// The kind of the object.
@@ -40,32 +40,32 @@ impl Error {
     /// The kind of the object that could not be written.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
-            Self::Refused { kind, .. } | Self::Foreign { kind, .. } | Self::Malformed(kind, _) => Some(kind),
+            Self::Request { kind, .. } | Self::Foreign { kind, .. } | Self::Malformed(kind, _) => Some(kind),
             Self::NoRandomness(_) => None,
         }
     }
 
     /// Whether the object had changed, or was deleted, by the time of the write: reconciling again resolves it.
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Refused { source, .. }
+        matches!(self, Self::Request { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
     }
 
     /// Whether the object was deleted by the time of the write.
-    pub fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused { source, .. }
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Request { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_not_found()))
     }
 
     /// Whether the API server denied the write.
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Refused { source, .. }
+        matches!(self, Self::Request { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
     }
 
     /// Whether the API server rejected the request as invalid, so that a retry is useless until the spec changes.
     pub fn is_invalid(&self) -> bool {
-        matches!(self, Self::Refused { source, .. }
+        matches!(self, Self::Request { source, .. }
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_invalid()))
     }
 }

@@ -68,8 +68,8 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
                 fields.iter().filter_map(|(key, inner)| Some((Selector::parse(key)?, inner))).collect();
             // Each item is located before its fields are removed, because they identify it.
             items.retain_mut(|item| {
-                let found = selectors.iter().find(|(selector, _)| selector.matches(item));
-                !found.is_some_and(|(_, inner)| strip(item, inner))
+                let selected = selectors.iter().find(|(selector, _)| selector.matches(item));
+                !selected.is_some_and(|(_, inner)| strip(item, inner))
             });
         }
         _ => {}
@@ -95,7 +95,7 @@ mod tests {
             "f:args": {},
             "f:env": {
                 ".": {},
-                r#"k:{"name":"GONE"}"#: {".": {}, "f:name": {}, "f:value": {}},
+                r#"k:{"name":"REMOVED"}"#: {".": {}, "f:name": {}, "f:value": {}},
                 r#"k:{"name":"KEPT"}"#: {".": {}, "f:name": {}, "f:value": {}},
             },
         });
@@ -103,14 +103,14 @@ mod tests {
             "f:labels": {"f:kept": {}},
             "f:env": {r#"k:{"name":"KEPT"}"#: {".": {}, "f:name": {}, "f:value": {}}},
         });
-        let gone = without(&theirs, Some(&ours)).unwrap();
+        let removed = without(&theirs, Some(&ours)).unwrap();
         let mut object = json!({
             "labels": {"old": "1", "kept": "2", "foreign": "3"},
             "annotations": {"only": "1"},
             "args": ["a", "b"],
-            "env": [{"name": "GONE", "value": "1"}, {"name": "KEPT", "value": "2"}],
+            "env": [{"name": "REMOVED", "value": "1"}, {"name": "KEPT", "value": "2"}],
         });
-        assert!(!strip(&mut object, &gone));
+        assert!(!strip(&mut object, &removed));
         let left = json!({"labels": {"kept": "2", "foreign": "3"}, "env": [{"name": "KEPT", "value": "2"}]});
         assert_eq!(object, left);
         assert_eq!(without(&ours, Some(&theirs)), None);

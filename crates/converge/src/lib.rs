@@ -1,6 +1,6 @@
 //! Converges live objects to their desired state.
 //!
-//! A controller describes the objects it wants as [`Child`] values. [`Observed`] derives, from the live object alone,
+//! A controller describes the desired objects as [`Child`] values. [`Observed`] derives, from the live object alone,
 //! what a field manager owns in it. When the two are equal, nothing is sent; when they differ, one server-side apply
 //! corrects it. So no field is ever compared by name, no field of others is ever read or written, and a new field
 //! needs no code here.

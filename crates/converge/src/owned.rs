@@ -106,7 +106,7 @@ mod tests {
                 "f:containers": {"k:{\"name\":\"main\"}": {".": {}, "f:name": {}, "f:image": {}}},
                 "f:args": {},
                 "f:finalizers": {"v:\"b\"": {}},
-                "f:gone": {},
+                "f:removed": {},
             },
         });
         let expected = json!({

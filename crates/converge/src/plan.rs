@@ -110,7 +110,7 @@ impl Writer {
         let Child { kind, namespace, name, .. } = child;
         let before = match self.live(*kind, namespace, name).await {
             Ok(before) => before,
-            Err(error) if error.is_gone() => return self.planned_creation(child).await,
+            Err(error) if error.is_not_found() => return self.planned_creation(child).await,
             Err(error) => return Err(error),
         };
         let child = &child.with_live_layout(&before);
@@ -142,7 +142,7 @@ impl Writer {
     async fn planned_creation(&self, child: &Child) -> Result<Applied> {
         match self.send(child, None).await {
             // It may refer to an object of the same plan: a binding can be created as soon as its role exists.
-            Err(error) if !error.is_gone() => Err(error),
+            Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(Planned::creation(child)),
         }
     }

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::{Kind, Meta, Mode, Planned, Result, Write, Writer, request::refused};
+use crate::{Kind, Meta, Mode, Planned, Result, Write, Writer, request::request_error};
 
 /// Deletes an object, if its uid and resourceVersion are still the observed ones. A writer that plans only reports
 /// it.
@@ -23,7 +23,7 @@ pub async fn prune(
     let path = format!("{}/{name}", kind.path(Some(namespace)));
     match writer.request::<Value>(Method::DELETE, &path, "application/json", &options).await {
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
-        Err(source) => Err(refused("delete", kind, namespace, name, source)),
+        Err(source) => Err(request_error("delete", kind, namespace, name, source)),
         Ok(_) => Ok((writer.mode() == Mode::Plan).then(|| Planned {
             write: Write::Delete,
             kind,

@@ -67,17 +67,17 @@ impl Patch<'_> {
     ) -> Result<DynamicObject> {
         let subresource = self.subresource.map(|name| format!("/{name}")).unwrap_or_default();
         let path = format!("{}/{name}{subresource}?{}", kind.path(Some(namespace)), self.query);
-        let answer = writer.request(Method::PATCH, &path, self.content, self.body).await;
-        answer.map_err(|source| refused(verb, kind, namespace, name, source))
+        let response = writer.request(Method::PATCH, &path, self.content, self.body).await;
+        response.map_err(|source| request_error(verb, kind, namespace, name, source))
     }
 }
 
-pub(crate) fn refused(
+pub(crate) fn request_error(
     verb: &'static str,
     kind: Kind,
     namespace: &str,
     name: &str,
     source: kube::Error,
 ) -> Error {
-    Error::Refused { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
+    Error::Request { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
 }

@@ -42,12 +42,12 @@ pub(crate) fn is_status_update(entry: &ManagedFieldsEntry) -> bool {
 /// before. Programs that report other fields keep them. `None` if there was no such program.
 pub(crate) fn status_after_takeover(
     entries: &[ManagedFieldsEntry],
-    wanted: &Value,
+    desired: &Value,
     manager: &str,
 ) -> Option<Value> {
     let fields = |entry: &ManagedFieldsEntry| entry.fields_v1.clone().unwrap_or_default().0;
     let concerns = |entry: &&ManagedFieldsEntry| {
-        is_status_update(entry) && owned(wanted, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
+        is_status_update(entry) && owned(desired, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
     };
     let (theirs, mut rest): (Vec<_>, Vec<_>) = entries.iter().partition(concerns);
     // It may have reported in several versions of the API, and a manager has one entry for what it applied.
@@ -87,7 +87,7 @@ mod tests {
     fn entries_of_a_reporter_of_the_same_fields_are_taken_over_in_all_versions() {
         let ready = r#"k:{"type":"Ready"}"#;
         let entries = [
-            entry("old", "v1alpha1", json!({"f:phase": {}, "f:gone": {}})),
+            entry("old", "v1alpha1", json!({"f:phase": {}, "f:dropped": {}})),
             entry("old", "v1beta1", json!({"f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}})),
             entry(
                 "health",
@@ -95,14 +95,14 @@ mod tests {
                 json!({"f:conditions": {r#"k:{"type":"Healthy"}"#: {".": {}, "f:type": {}}}}),
             ),
         ];
-        let wanted = json!({"status": {"phase": "Ready", "conditions": [{"type": "Ready", "reason": "a"}]}});
+        let desired = json!({"status": {"phase": "Ready", "conditions": [{"type": "Ready", "reason": "a"}]}});
         let mut ours = entry(
             "new",
             "v1beta1",
-            json!({"f:phase": {}, "f:gone": {}, "f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}}),
+            json!({"f:phase": {}, "f:dropped": {}, "f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}}),
         );
         ours.operation = Some("Apply".into());
-        assert_eq!(status_after_takeover(&entries, &wanted, "new"), Some(json!([entries[2], ours])));
-        assert_eq!(status_after_takeover(&entries[2..], &wanted, "new"), None);
+        assert_eq!(status_after_takeover(&entries, &desired, "new"), Some(json!([entries[2], ours])));
+        assert_eq!(status_after_takeover(&entries[2..], &desired, "new"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Durations in the format of Go's `time` package: `30s`, `1m30s`, `1h0m0s`.
 //!
-//! Needed for good: fields of the API and of configuration files have this format.
+//! Needed permanently: fields of the API and of configuration files have this format.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_refused() {
+    fn other_texts_are_rejected() {
         for text in [
             "",
             "30",

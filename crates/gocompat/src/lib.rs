@@ -1,15 +1,15 @@
 //! The formats of Go programs that skep has to read and write.
 //!
 //! ToolHive and Kubernetes are written in Go. Where skep shares a file, a hash or a value with them, it follows the
-//! rules of Go's libraries, and these rules are all here. Each module says why it exists and for how long it is
-//! needed. Nothing here does I/O, and nothing knows a Kubernetes client.
+//! rules of Go's libraries, and these rules are all here. Each module states why it exists and for how long it is
+//! needed. Nothing here does I/O, and nothing depends on a Kubernetes client.
 //!
 //! | module | follows | needed |
 //! | --- | --- | --- |
-//! | [`duration`] | `time.ParseDuration` and `Duration.String` | for good: the API has such fields |
-//! | [`quantity`] | `resource.Quantity` of Kubernetes | for good: the API server rewrites them |
-//! | [`template`] | `text/template` | for good: workflows have such fields |
-//! | [`structs`] | `encoding/json` with the types of pods | zeros: for good; encoding: for takeovers |
+//! | [`duration`] | `time.ParseDuration` and `Duration.String` | permanently: the API has such fields |
+//! | [`quantity`] | `resource.Quantity` of Kubernetes | permanently: the API server rewrites them |
+//! | [`template`] | `text/template` | permanently: workflows have such fields |
+//! | [`structs`] | `encoding/json` with the types of pods | zeros: permanently; encoding: for takeovers |
 //! | [`json`] | `encoding/json` | for takeovers |
 //! | [`dump`], [`fnv`] | `DeepHashObject` of Kubernetes | for takeovers |
 //!

@@ -31,7 +31,7 @@ const LARGEST: u128 = i64::MAX as u128;
 
 /// The quantity as Kubernetes stores it, or `None` if the text is not a quantity.
 ///
-/// Kubernetes accepts two forms that are refused here because no user means them: numbers that do not fit into 128
+/// Kubernetes accepts two forms that are rejected here because no user means them: numbers that do not fit into 128
 /// bits, and some units without a number.
 pub fn canonical(text: &str) -> Option<String> {
     let text = text.trim();

@@ -46,16 +46,16 @@ fn serve() -> anyhow::Result<()> {
         }
         // An invalid message has no id to respond to.
         if let Ok(message) = Envelope::parse(&line)
-            && let Some(answer) = answer(&message)
+            && let Some(response) = response(&message)
         {
-            writeln!(output, "{answer}")?;
+            writeln!(output, "{response}")?;
             output.flush()?;
         }
     }
 }
 
 /// The response to a request. Notifications have none.
-fn answer(message: &Envelope<'_>) -> Option<String> {
+fn response(message: &Envelope<'_>) -> Option<String> {
     let id = message.id().filter(|_| message.method().is_some())?;
     let outcome = match message.method()? {
         Method::Initialize => Ok(initialize_result(message)),
@@ -139,22 +139,22 @@ mod tests {
 
     fn requested(method: &str, params: Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": "a", "method": method, "params": params}).to_string();
-        let answer = answer(&Envelope::parse(request.as_bytes()).unwrap()).unwrap();
-        let answer: Value = serde_json::from_str(&answer).unwrap();
-        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!("a")));
-        answer
+        let response = response(&Envelope::parse(request.as_bytes()).unwrap()).unwrap();
+        let response: Value = serde_json::from_str(&response).unwrap();
+        assert_eq!((&response["jsonrpc"], &response["id"]), (&json!("2.0"), &json!("a")));
+        response
     }
 
     #[test]
-    fn it_speaks_the_revision_of_the_client() {
-        for (wanted, spoken) in [
+    fn it_uses_the_revision_of_the_client() {
+        for (requested_revision, expected) in [
             ("2024-11-05", "2024-11-05"),
             ("2025-06-18", "2025-06-18"),
             ("1999", NEWEST),
             ("2026-07-28", NEWEST),
         ] {
-            let answer = requested("initialize", json!({"protocolVersion": wanted}));
-            assert_eq!(answer["result"]["protocolVersion"], spoken, "{wanted}");
+            let response = requested("initialize", json!({"protocolVersion": requested_revision}));
+            assert_eq!(response["result"]["protocolVersion"], expected, "{requested_revision}");
         }
     }
 

@@ -23,7 +23,7 @@ const PROXY_RUNNER: &str = "thv-proxyrunner";
 /// The first argument of a VirtualMCPServer's container, which sets no command.
 const VIRTUAL_SERVER: &str = "serve";
 
-/// Runs MCP servers on Kubernetes.
+/// Run MCP servers on Kubernetes, or on this machine.
 #[derive(Parser)]
 #[command(
     name = "skep",
@@ -49,8 +49,8 @@ enum Command {
     Run(run::Args),
 }
 
-/// The command line. Called by the name of ToolHive's proxy, skep is that program. The same holds for the first argument of
-/// that program in a container of the operator's, which sets no command and so runs the image's own.
+/// The command line. A program with the name of ToolHive's proxy is `skep proxy`. So is one in a container of the operator
+/// with the first argument of that proxy: the container sets no command, and the image's entrypoint is skep.
 fn normalize_args(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
     let called = words.first().and_then(|path| Path::new(path).file_name());
     let runs = in_container && words.get(1).is_some_and(|word| word == "run");

@@ -46,7 +46,7 @@ Environment:
   RUST_LOG                                  the log filter, default info
 ";
 
-/// Run the operator: reconcile custom resources into running MCP servers.
+/// Run the operator, which creates and updates MCP servers according to their custom resources.
 ///
 /// It connects to the cluster that it runs in, or to the one of your kubeconfig. Settings for all objects come from
 /// environment variables, with the names of ToolHive's chart where they exist; --help lists them.

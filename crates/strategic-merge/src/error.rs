@@ -30,17 +30,17 @@ pub(crate) enum Problem {
     NoKey { key: &'static str, list: String },
     #[error("{key} is missing in item {index} of the template, and {list} are merged by it")]
     NoKeyInTemplate { key: &'static str, list: String, index: usize },
-    #[error("{found} where {expected} belongs")]
-    WrongType { found: &'static str, expected: &'static str },
-    #[error("{found} that cannot be merged with {template} of the template")]
-    Mismatch { found: &'static str, template: &'static str },
+    #[error("{actual} instead of {expected}")]
+    WrongType { actual: &'static str, expected: &'static str },
+    #[error("{actual} that cannot be merged with {template} of the template")]
+    Mismatch { actual: &'static str, template: &'static str },
     #[error("{0} is not a known directive: write delete or replace")]
     UnknownDirective(Value),
     #[error("{0} is not among the $retainKeys, and the patch sets it")]
     NotRetained(String),
     #[error("lists its items in another order than the patch does, or not all of them")]
     OtherOrder,
-    #[error("the list is replaced as a whole, so its items have no order of their own")]
+    #[error("the list is replaced as a whole, so the order of its items cannot be set")]
     NotMerged,
     #[error("the items of the list are objects: delete them with `$patch: delete`")]
     NotScalars,
@@ -59,6 +59,6 @@ pub(crate) fn kind(value: &Value) -> &'static str {
 }
 
 /// A value does not have the expected type.
-pub(crate) fn not(expected: &'static str, found: &Value) -> Problem {
-    Problem::WrongType { found: kind(found), expected }
+pub(crate) fn not(expected: &'static str, actual: &Value) -> Problem {
+    Problem::WrongType { actual: kind(actual), expected }
 }

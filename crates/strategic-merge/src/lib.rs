@@ -48,14 +48,14 @@ pub fn merge_pod_template(base: Value, patch: &Value) -> Result<Value, Error> {
         Value::Object(fields) => fields,
         Value::Null => Map::new(),
         other => {
-            return Err(Path::Root.error(Problem::Mismatch { found: "an object", template: kind(&other) }));
+            return Err(Path::Root.error(Problem::Mismatch { actual: "an object", template: kind(&other) }));
         }
     };
     merge::object(&mut template, object(patch)?, &table::POD_TEMPLATE_SPEC, &Path::Root)?;
     Ok(Value::Object(template))
 }
 
-/// Whether every field of the patch that Kubernetes knows has the right type.
+/// Whether every field of the patch that Kubernetes defines has the right type.
 ///
 /// A patch has only the fields that it changes: required fields may be missing, nulls and directives may be anywhere,
 /// and a field of a newer Kubernetes is left to the API server.

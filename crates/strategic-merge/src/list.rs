@@ -185,7 +185,7 @@ impl Identity {
                     Self::Key(key) if item.is_object() => {
                         Problem::NoKeyInTemplate { key, list: at.name().to_owned(), index }
                     }
-                    Self::Key(_) => Problem::Mismatch { found: "an object", template: kind(item) },
+                    Self::Key(_) => Problem::Mismatch { actual: "an object", template: kind(item) },
                     Self::Itself => Problem::NotMerged,
                 })
             })

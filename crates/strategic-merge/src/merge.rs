@@ -70,7 +70,7 @@ fn field(
             *base = list::merge(std::mem::take(base), patch, of, at)?;
         }
         (Some(base), _) if is_nested(base) || is_nested(value) => {
-            return Err(at.error(Problem::Mismatch { found: kind(value), template: kind(base) }));
+            return Err(at.error(Problem::Mismatch { actual: kind(value), template: kind(base) }));
         }
         (Some(base), _) => *base = value.clone(),
     }
@@ -92,14 +92,14 @@ fn ordered(
     let template = match base.remove(name) {
         None | Some(Value::Null) => None,
         Some(Value::Array(items)) => Some(items),
-        Some(other) => return Err(at.error(Problem::Mismatch { found: "a list", template: kind(&other) })),
+        Some(other) => return Err(at.error(Problem::Mismatch { actual: "a list", template: kind(&other) })),
     };
     let merged = list::merge_in_order(template, patch, of, order, at, order_at)?;
     base.extend(merged.map(|items| (name.to_owned(), Value::Array(items))));
     Ok(())
 }
 
-/// Leaves in the template only the keys that the patch retains.
+/// Keeps in the template only the keys that the patch retains.
 fn retain(
     base: &mut Map<String, Value>,
     patch: &Map<String, Value>,

@@ -57,11 +57,11 @@ impl Contents {
         }
         let Some(client) = client else { return Ok(None) };
         let path = format!("{}/{name}", W::kind().path(Some(namespace)));
-        let answer = match http::Request::get(path).body(Vec::new()) {
+        let response = match http::Request::get(path).body(Vec::new()) {
             Ok(request) => client.request(request).await,
             Err(error) => Err(kube::Error::HttpError(error)),
         };
-        match answer {
+        match response {
             Ok(object) => Ok(Some(self.insert::<W>(object))),
             Err(kube::Error::Api(status)) if status.is_not_found() => Ok(None),
             Err(error) => Err(ReadError::reading(W::kind(), name, error)),

@@ -24,12 +24,12 @@ pub(crate) struct Store<W: Watched> {
     index: HashMap<Name, BTreeSet<Box<str>>>,
     /// The revision at which the last object of a namespace was deleted. A watch delivers events in order, so an
     /// object with an older revision is known, or deleted as well.
-    gone: HashMap<Box<str>, u64>,
+    deleted: HashMap<Box<str>, u64>,
 }
 
 impl<W: Watched> Default for Store<W> {
     fn default() -> Self {
-        Self { entries: HashMap::new(), index: HashMap::new(), gone: HashMap::new() }
+        Self { entries: HashMap::new(), index: HashMap::new(), deleted: HashMap::new() }
     }
 }
 
@@ -69,10 +69,10 @@ impl<W: Watched> Store<W> {
 
     /// Whether the watch has already reported that an object is deleted. Lists and responses to writes can lag behind
     /// it.
-    pub(crate) fn is_gone(&self, object: &DynamicObject) -> bool {
+    pub(crate) fn is_deleted(&self, object: &DynamicObject) -> bool {
         let (name, meta) = (name_of(object), Meta::of(&object.metadata));
         let known = self.entries.get(&name).is_some_and(|entry| entry.meta.uid == meta.uid);
-        !known && self.gone.get(&name.0).is_some_and(|gone| meta.revision() <= *gone)
+        !known && self.deleted.get(&name.0).is_some_and(|last| meta.revision() <= *last)
     }
 
     /// Records the state of an object, with `cached` as its cached part, and returns the topics whose readers are
@@ -114,11 +114,11 @@ impl<W: Watched> Store<W> {
     /// Records that an object is deleted.
     pub(crate) fn forget(&mut self, object: &DynamicObject) -> Vec<Topic> {
         let name = name_of(object);
-        let gone = Meta::of(&object.metadata);
-        self.mark_gone(&name, &gone);
+        let deleted = Meta::of(&object.metadata);
+        self.mark_deleted(&name, &deleted);
         match self.entries.get(&name) {
             // The object was recreated under that name.
-            Some(entry) if entry.meta.uid != gone.uid => Vec::new(),
+            Some(entry) if entry.meta.uid != deleted.uid => Vec::new(),
             _ => self.remove(&name),
         }
     }
@@ -126,14 +126,14 @@ impl<W: Watched> Store<W> {
     /// After a full list: removes objects that were not in it.
     pub(crate) fn retain(&mut self, scope: Option<&str>, listed: &HashSet<Name>) -> Vec<Topic> {
         let in_scope = |name: &&Name| scope.is_none_or(|scope| *name.0 == *scope);
-        let gone: Vec<Name> =
+        let deleted: Vec<Name> =
             self.names().filter(in_scope).filter(|name| !listed.contains(*name)).cloned().collect();
-        gone.iter().flat_map(|name| self.remove(name)).collect()
+        deleted.iter().flat_map(|name| self.remove(name)).collect()
     }
 
     fn remove(&mut self, name: &Name) -> Vec<Topic> {
         let Some(entry) = self.entries.remove(name) else { return Vec::new() };
-        self.mark_gone(name, &entry.meta);
+        self.mark_deleted(name, &entry.meta);
         let mut topics = vec![Topic::name(W::kind(), &name.0, &name.1)];
         for key in W::index(&entry.cached) {
             self.unindex(name, &key, &mut topics);
@@ -141,9 +141,9 @@ impl<W: Watched> Store<W> {
         topics
     }
 
-    fn mark_gone(&mut self, name: &Name, gone: &Meta) {
-        let last = self.gone.entry(name.0.clone()).or_default();
-        *last = gone.revision().max(*last);
+    fn mark_deleted(&mut self, name: &Name, deleted: &Meta) {
+        let last = self.deleted.entry(name.0.clone()).or_default();
+        *last = deleted.revision().max(*last);
     }
 
     fn unindex(&mut self, name: &Name, key: &str, topics: &mut Vec<Topic>) {

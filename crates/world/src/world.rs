@@ -59,7 +59,7 @@ type Delivered = fn(&World, &DynamicObject, Change) -> bool;
 pub enum Change {
     /// It exists in this state.
     Stored,
-    /// It is gone.
+    /// It does not exist any more.
     Deleted,
 }
 
@@ -190,7 +190,7 @@ impl World {
     /// list. An object that the watch has reported as deleted stays deleted: no later event would correct it.
     pub fn record_write<W: Watched>(&self, object: &DynamicObject) {
         let Some(cached) = self.cached::<W>() else { return };
-        self.record::<W>(cached, object, |store| store.is_gone(object));
+        self.record::<W>(cached, object, |store| store.is_deleted(object));
     }
 
     /// Records the state of an object from its watch.
@@ -203,7 +203,7 @@ impl World {
         &self,
         cached: &Cached<W>,
         object: &DynamicObject,
-        refused: impl Fn(&Store<W>) -> bool,
+        is_outdated: impl Fn(&Store<W>) -> bool,
     ) {
         // Most events bring nothing new, and projecting an object is the most expensive step.
         if cached.store.read().unwrap_or_else(PoisonError::into_inner).knows(object) {
@@ -211,7 +211,7 @@ impl World {
         }
         let news = W::project(object);
         let mut store = cached.store.write().unwrap_or_else(PoisonError::into_inner);
-        if refused(&store) {
+        if is_outdated(&store) {
             return;
         }
         let topics = store.observe(object, news);

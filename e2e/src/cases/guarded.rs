@@ -1,4 +1,4 @@
-//! Who may call, and what.
+//! Which callers may call which tools.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -12,14 +12,14 @@ use crate::{
 const TRANSPORT: &str = "streamable-http";
 
 /// The cluster's own API server issues the tokens, and the proxy fetches its keys.
-pub(super) fn only_a_token_for_the_server_opens_it(cluster: &Cluster<'_>) -> Result<()> {
+pub(super) fn only_a_token_for_the_server_is_accepted(cluster: &Cluster<'_>) -> Result<()> {
     let url = guarded(cluster, "guarded", json!({}))?;
     let token = token(cluster, "guarded")?;
-    until("a token is taken", || cluster.caller.echo_as(&url, Some(&token)).map(Some))?;
-    refused(cluster.caller.echo_as(&url, None), "401")?;
-    refused(cluster.caller.echo_as(&url, Some("no.such.token")), "401")?;
+    until("a token is accepted", || cluster.caller.echo_as(&url, Some(&token)).map(Some))?;
+    rejected(cluster.caller.echo_as(&url, None), "401")?;
+    rejected(cluster.caller.echo_as(&url, Some("no.such.token")), "401")?;
     let for_another = self::token(cluster, "another")?;
-    refused(cluster.caller.echo_as(&url, Some(&for_another)), "401")
+    rejected(cluster.caller.echo_as(&url, Some(&for_another)), "401")
 }
 
 pub(super) fn a_policy_denies_what_it_does_not_permit(cluster: &Cluster<'_>) -> Result<()> {
@@ -30,10 +30,10 @@ pub(super) fn a_policy_denies_what_it_does_not_permit(cluster: &Cluster<'_>) -> 
     let token = token(cluster, "policed")?;
     let tools = until("its tools", || cluster.caller.tools_as(&url, &token).map(Some))?;
     ensure!(tools == ["get-sum"], "it lists {tools:?}");
-    refused(cluster.caller.echo_as(&url, Some(&token)), "403")
+    rejected(cluster.caller.echo_as(&url, Some(&token)), "403")
 }
 
-/// Makes a server that takes tokens of the cluster's service accounts, and gives its address.
+/// Creates a server that accepts tokens of the cluster's service accounts, and returns its URL.
 fn guarded(cluster: &Cluster<'_>, name: &str, more: Value) -> Result<String> {
     let mut server = manifests::server(name, TRANSPORT);
     server["spec"]["oidcConfigRef"] = json!({"name": "cluster", "audience": name});
@@ -52,8 +52,8 @@ fn token(cluster: &Cluster<'_>, audience: &str) -> Result<String> {
     Ok(token.trim().to_owned())
 }
 
-fn refused(result: Result<()>, code: &str) -> Result<()> {
+fn rejected(result: Result<()>, code: &str) -> Result<()> {
     let error = result.err().context("it was not rejected")?;
-    ensure!(format!("{error:#}").contains(code), "it was refused, but not with {code}: {error:#}");
+    ensure!(format!("{error:#}").contains(code), "it was rejected, but not with {code}: {error:#}");
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! The operator itself: another version, and its end.
+//! The operator itself: its upgrade, and its removal.
 
 use std::{thread, time::Duration};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::{Cluster, everything, made, url};
+use super::{Cluster, create_server, everything, url};
 use crate::{
     call::Load,
     manifests::{SYSTEM, USERS},
@@ -13,9 +13,9 @@ use crate::{
 };
 
 /// Another operator takes over under load: no pod of a server changes, and no call is lost, in any session.
-pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result<()> {
+pub(super) fn an_operator_upgrade_interrupts_nothing(cluster: &Cluster<'_>) -> Result<()> {
     let transport = "streamable-http";
-    made(cluster, "kept", transport)?;
+    create_server(cluster, "kept", transport)?;
     let pods = || -> Result<Vec<Value>> {
         let pods = cluster.kubectl.list(&["pods", "-n", USERS, "-l", "toolhive=true"])?;
         Ok(pods.into_iter().map(|pod| pod["metadata"]["uid"].clone()).collect())
@@ -34,7 +34,7 @@ pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result
         operator.iter().any(|pod| pod["spec"]["containers"][0]["image"] == next),
         "the operator is the old one"
     );
-    // Long enough for it to look at everything.
+    // Long enough for it to reconcile everything.
     thread::sleep(Duration::from_secs(3));
     let Load { fresh, kept } = load.ended()?;
     ensure!(fresh.failures.is_empty() && kept.failures.is_empty(), "calls were lost: {fresh:?}, {kept:?}");
@@ -44,9 +44,9 @@ pub(super) fn an_operator_is_upgraded_unnoticed(cluster: &Cluster<'_>) -> Result
 
 /// Objects of users are deleted first, then the operator, then the CRDs.
 pub(super) fn an_uninstall_leaves_nothing(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "last", "stdio")?;
+    create_server(cluster, "last", "stdio")?;
     cluster.kubectl.run(&["delete", "mcpservers,mcpremoteproxies", "--all", "-n", USERS, "--wait"])?;
-    until("the servers are gone", || {
+    until("the servers are deleted", || {
         let pods = cluster.kubectl.list(&["pods", "-n", USERS])?;
         Ok(pods.is_empty().then_some(()))
     })?;

@@ -1,13 +1,13 @@
-//! What users are promised, one function each.
+//! The promises to users, one function each.
 
-mod answers;
-mod gone;
+mod deletion;
 mod guarded;
 mod installed;
 mod recovery;
 mod rollout;
 mod run;
 mod scale;
+mod transports;
 
 use std::{path::Path, process::ExitCode, time::Instant};
 
@@ -22,16 +22,16 @@ use crate::{
     manifests::{self, SYSTEM, USERS},
     node::Node,
     podman::Podman,
-    stopwatch::say,
+    stopwatch::print_elapsed,
 };
 
-/// What a case works with.
+/// What a case uses.
 struct Cluster<'a> {
     kubectl: &'a Kubectl,
     caller: Caller<'a>,
     node: &'a Node<'a>,
     helm: Helm<'a>,
-    /// What was there for users before anything was installed.
+    /// The objects of the namespace for users before anything was installed.
     before: Vec<String>,
 }
 
@@ -52,21 +52,21 @@ macro_rules! cases {
 
 /// In this order. The last removes what the others need.
 const CASES: [(&str, Case); 17] = cases! { Case;
-    answers: a_stdio_server_answers, an_sse_server_answers, a_streamable_http_server_answers, a_remote_server_answers;
-    guarded: only_a_token_for_the_server_opens_it, a_policy_denies_what_it_does_not_permit;
-    recovery: a_proxy_that_is_killed_comes_back, a_stdio_server_that_is_killed_is_attached_to_again,
-        a_stdio_server_that_crashes_is_attached_to_again, a_drained_node_loses_nothing;
+    transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds;
+    guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
+    recovery: a_killed_proxy_is_replaced, the_proxy_attaches_to_a_recreated_stdio_server,
+        the_proxy_attaches_to_a_restarted_stdio_server, a_drained_node_loses_nothing;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
-    scale: kubectl_scale_scales, an_autoscaler_scales;
-    gone: what_is_deleted_leaves_nothing;
-    installed: an_operator_is_upgraded_unnoticed, an_uninstall_leaves_nothing;
+    scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
+    deletion: a_deleted_server_leaves_nothing;
+    installed: an_operator_upgrade_interrupts_nothing, an_uninstall_leaves_nothing;
 };
 
 type PodmanCase = fn(&Podman<'_>) -> Result<()>;
 
 /// Those that need Podman, and no cluster.
 const PODMAN_CASES: [(&str, PodmanCase); 2] = cases! { PodmanCase;
-    run: skep_run_runs_images_by_podman, podman_keeps_nothing_of_a_skep_run_that_was_killed;
+    run: skep_run_runs_images_with_podman, podman_keeps_nothing_of_a_killed_skep_run;
 };
 
 /// Runs the cases one after the other, and starts what they need.
@@ -84,11 +84,11 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     if !cluster.is_empty() {
         passed += with_cluster(args, folder, &cluster)?;
     }
-    say(begin, &format!("{passed} of {all} cases passed"));
+    print_elapsed(begin, &format!("{passed} of {all} cases passed"));
     Ok(if passed == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Says how a case ended, and whether it did well.
+/// Prints how a case ended, and returns whether it passed.
 fn print_result(name: &str, begin: Instant, result: &Result<()>) -> bool {
     let seconds = begin.elapsed().as_secs_f64();
     match result {
@@ -102,7 +102,7 @@ fn print_result(name: &str, begin: Instant, result: &Result<()>) -> bool {
 fn with_podman(args: &Args, folder: &Path, chosen: &[(&str, PodmanCase)]) -> Result<usize> {
     let begin = Instant::now();
     let podman = Podman::start(args, folder, "server-everything")?;
-    say(begin, "Podman is ready, with its image");
+    print_elapsed(begin, "Podman is ready, with its image");
     let passes = |(name, case): &&(&str, PodmanCase)| {
         let begin = Instant::now();
         print_result(name, begin, &case(&podman))
@@ -120,7 +120,7 @@ fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
 fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<usize> {
     let begin = Instant::now();
     let node = Node::start(args, folder)?;
-    say(begin, "the node is ready, with its images");
+    print_elapsed(begin, "the node is ready, with its images");
     let kubectl = &node.kubectl;
     // Both are created a moment after their namespace, and pods are rejected before.
     for what in ["serviceaccount/default", "configmap/kube-root-ca.crt"] {
@@ -135,10 +135,10 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
     };
     cluster.before = everything(&cluster)?;
     if let Err(error) = install(&cluster) {
-        tell(kubectl);
+        print_diagnosis(kubectl);
         return Err(error);
     }
-    say(begin, "the operator is ready");
+    print_elapsed(begin, "the operator is ready");
     let mut passed = 0;
     for (name, case) in chosen {
         let begin = Instant::now();
@@ -146,7 +146,7 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
         if print_result(name, begin, &result) {
             passed += 1;
         } else {
-            tell(kubectl);
+            print_diagnosis(kubectl);
         }
         // The next case starts with an empty cluster. After the last one, the kind no longer exists.
         let kinds = "mcpservers,mcpremoteproxies,mcpoidcconfigs";
@@ -157,12 +157,12 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
     Ok(passed)
 }
 
-/// Installs the charts as they are, and measures what any pod takes here.
+/// Installs the charts as they are, and measures how long any pod takes here.
 fn install(cluster: &Cluster<'_>) -> Result<()> {
     let begin = Instant::now();
     cluster.kubectl.apply(&[manifests::empty_pod()])?;
     cluster.kubectl.wait(&["pod", "empty", "-n", USERS], ready)?;
-    say(begin, "from kubectl apply until an empty pod is ready");
+    print_elapsed(begin, "from kubectl apply until an empty pod is ready");
     cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
     cluster.helm.upgrade("skep-crds", &["crds.keep=false"])?;
     cluster.helm.upgrade("skep", &[])?;
@@ -170,7 +170,7 @@ fn install(cluster: &Cluster<'_>) -> Result<()> {
     cluster.kubectl.run(&["get", "mcpservers", "-A"]).map(drop)
 }
 
-/// What there is for users, by kind and name.
+/// The objects of the namespace for users, by kind and name.
 fn everything(cluster: &Cluster<'_>) -> Result<Vec<String>> {
     let kinds = "deployments,statefulsets,replicasets,pods,services,configmaps,secrets,serviceaccounts,roles,rolebindings";
     let name = |one: Value| format!("{} {}", one["kind"], one["metadata"]["name"]);
@@ -180,10 +180,10 @@ fn everything(cluster: &Cluster<'_>) -> Result<Vec<String>> {
 }
 
 /// Creates a server and waits until it responds.
-fn made(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<Value> {
+fn create_server(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<Value> {
     cluster.kubectl.apply(&[manifests::server(name, transport)])?;
     let live = server_ready(cluster, name)?;
-    cluster.caller.echo_until_answered(&url(name, transport), transport)?.answered()?;
+    cluster.caller.echo_until_response(&url(name, transport), transport)?.response_time()?;
     Ok(live)
 }
 
@@ -201,7 +201,7 @@ fn uid(cluster: &Cluster<'_>, pod: &str) -> Result<Value> {
     Ok(cluster.kubectl.get(&["pod", pod, "-n", USERS])?["metadata"]["uid"].take())
 }
 
-/// The pods of the proxy before a server: those that come of a Deployment.
+/// The pods of the proxy in front of a server: those of a Deployment.
 fn proxy_pods(cluster: &Cluster<'_>, name: &str) -> Result<Vec<Value>> {
     let prefix = format!("{name}-");
     let is = |pod: &Value| {
@@ -221,8 +221,8 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {
     object.pointer(pointer).and_then(Value::as_str).with_context(|| format!("{pointer} is missing"))
 }
 
-/// What helps to find out why.
-fn tell(kubectl: &Kubectl) {
+/// Prints what helps to find the cause of a failure.
+fn print_diagnosis(kubectl: &Kubectl) {
     for args in [
         &["get", "mcpservers,mcpremoteproxies,mcpoidcconfigs,all", "-A", "-o", "wide"][..],
         &["get", "events", "-A", "--sort-by=.lastTimestamp"],

@@ -1,38 +1,38 @@
-//! What is killed comes back.
+//! Killed pods and containers are replaced.
 
 use anyhow::{Result, ensure};
 
-use super::{Cluster, made, only, proxy_pods, text, uid, url};
+use super::{Cluster, create_server, only, proxy_pods, text, uid, url};
 use crate::manifests::USERS;
 
-pub(super) fn a_proxy_that_is_killed_comes_back(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "killed", "stdio")?;
+pub(super) fn a_killed_proxy_is_replaced(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "killed", "stdio")?;
     let before = uid(cluster, "killed-0")?;
     let proxy = only(proxy_pods(cluster, "killed")?)?;
     let name = text(&proxy, "/metadata/name")?;
     cluster.kubectl.run(&["delete", "pod", name, "-n", USERS, "--grace-period=0", "--force"])?;
-    cluster.caller.echo_until_answered(&url("killed", "stdio"), "stdio")?.answered()?;
+    cluster.caller.echo_until_response(&url("killed", "stdio"), "stdio")?.response_time()?;
     ensure!(uid(cluster, "killed-0")? == before, "the server was recreated with its proxy");
     Ok(())
 }
 
-pub(super) fn a_stdio_server_that_is_killed_is_attached_to_again(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "again", "stdio")?;
+pub(super) fn the_proxy_attaches_to_a_recreated_stdio_server(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "again", "stdio")?;
     let url = url("again", "stdio");
     let before = uid(cluster, "again-0")?;
     cluster.kubectl.run(&["delete", "pod", "again-0", "-n", USERS, "--grace-period=0", "--force"])?;
-    cluster.caller.echo_until_answered(&url, "stdio")?.answered()?;
+    cluster.caller.echo_until_response(&url, "stdio")?.response_time()?;
     ensure!(uid(cluster, "again-0")? != before, "the pod is the same");
     cluster.caller.echo(&url, "stdio")
 }
 
 /// The pod stays, and its container is started again.
-pub(super) fn a_stdio_server_that_crashes_is_attached_to_again(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "crashes", "stdio")?;
+pub(super) fn the_proxy_attaches_to_a_restarted_stdio_server(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "crashes", "stdio")?;
     let url = url("crashes", "stdio");
     let before = uid(cluster, "crashes-0")?;
     cluster.crash("crashes-0")?;
-    cluster.caller.echo_until_answered(&url, "stdio")?.answered()?;
+    cluster.caller.echo_until_response(&url, "stdio")?.response_time()?;
     let pod = cluster.kubectl.get(&["pod", "crashes-0", "-n", USERS])?;
     ensure!(pod["metadata"]["uid"] == before, "the pod is another");
     let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
@@ -40,9 +40,9 @@ pub(super) fn a_stdio_server_that_crashes_is_attached_to_again(cluster: &Cluster
     cluster.caller.echo(&url, "stdio")
 }
 
-/// The node is emptied for maintenance, and filled again.
+/// The node is drained for maintenance, and uncordoned.
 pub(super) fn a_drained_node_loses_nothing(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "drained", "streamable-http")?;
+    create_server(cluster, "drained", "streamable-http")?;
     let before = uid(cluster, "drained-0")?;
     cluster.kubectl.run(&[
         "drain",
@@ -52,7 +52,10 @@ pub(super) fn a_drained_node_loses_nothing(cluster: &Cluster<'_>) -> Result<()> 
         "--timeout=120s",
     ])?;
     cluster.kubectl.run(&["uncordon", "node"])?;
-    cluster.caller.echo_until_answered(&url("drained", "streamable-http"), "streamable-http")?.answered()?;
+    cluster
+        .caller
+        .echo_until_response(&url("drained", "streamable-http"), "streamable-http")?
+        .response_time()?;
     ensure!(uid(cluster, "drained-0")? != before, "its pod stayed");
     Ok(())
 }

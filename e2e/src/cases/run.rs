@@ -9,10 +9,10 @@ use crate::{manifests, podman::Podman, skep_run::SkepRun, stopwatch::until};
 
 const STDIO: &str = "by-stdio";
 const HTTP: &str = "by-http";
-/// How both are spoken to.
+/// The transport of clients for both.
 const TRANSPORT: &str = "streamable-http";
 
-/// What a server finds in its container: who it is, a variable, a file, a folder to write to, and none beside.
+/// Prints what a server sees in its container: its user, a variable, a file, a writable folder, and no other.
 const LOOK: &str = r#"
 const fs = require('fs');
 const settings = fs.readFileSync('/etc/settings/a.toml', 'utf8');
@@ -22,7 +22,7 @@ try { fs.writeFileSync('/file', settings); } catch (error) { beside = error.code
 console.log(JSON.stringify([process.getuid(), process.env.PLAIN, settings, beside]));
 "#;
 
-/// A server of each kind, and before the second what the first finds in a file.
+/// A server of each transport, and the Secret with a file of the first.
 fn servers() -> [Value; 3] {
     let mut stdio = manifests::server(STDIO, "stdio");
     stdio["spec"]["env"] = json!([{"name": "PLAIN", "value": "seen"}]);
@@ -39,48 +39,48 @@ fn servers() -> [Value; 3] {
     [stdio, settings, manifests::server(HTTP, TRANSPORT)]
 }
 
-pub(super) fn skep_run_runs_images_by_podman(podman: &Podman<'_>) -> Result<()> {
+pub(super) fn skep_run_runs_images_with_podman(podman: &Podman<'_>) -> Result<()> {
     let mut run = SkepRun::start(podman, &servers())?;
     let caller = caller(podman.args, podman.entrance());
     for server in [STDIO, HTTP] {
         caller.echo_long(&run.url(server)?, TRANSPORT)?;
     }
-    let found = podman.run(["exec", &container(podman, STDIO)?, "/usr/bin/node", "-e", LOOK])?;
-    ensure!(found == r#"[1000,"seen","x = 1","EROFS"]"#, "it finds {found}");
+    let seen = podman.run(["exec", &container(podman, STDIO)?, "/usr/bin/node", "-e", LOOK])?;
+    ensure!(seen == r#"[1000,"seen","x = 1","EROFS"]"#, "it sees {seen}");
     let http = container(podman, HTTP)?;
-    let told = podman.run([
+    let address = podman.run([
         "exec",
         &http,
         "/usr/bin/node",
         "-p",
         "process.env.MCP_HOST + ':' + process.env.MCP_PORT",
     ])?;
-    ensure!(told == "0.0.0.0:3001", "it should listen on {told}");
+    ensure!(address == "0.0.0.0:3001", "it should listen on {address}");
     let published = podman.run(["port", &http])?;
     ensure!(published.starts_with("3001/tcp -> 127.0.0.1:"), "it is published as {published}");
-    // Who is killed comes back.
+    // A killed container is replaced.
     podman.run(["kill", &container(podman, STDIO)?, &http])?;
     for server in [STDIO, HTTP] {
-        caller.echo_until_answered(&run.url(server)?, TRANSPORT)?.answered()?;
+        caller.echo_until_response(&run.url(server)?, TRANSPORT)?.response_time()?;
     }
     ended(podman, run)
 }
 
-pub(super) fn podman_keeps_nothing_of_a_skep_run_that_was_killed(podman: &Podman<'_>) -> Result<()> {
+pub(super) fn podman_keeps_nothing_of_a_killed_skep_run(podman: &Podman<'_>) -> Result<()> {
     let [stdio, settings, http] = servers();
     let mut killed = SkepRun::start(podman, &[stdio.clone(), settings.clone(), http])?;
     killed.url(HTTP)?;
     let left = running(podman, &mut killed, 2)?;
     killed.end(Signal::KILL)?;
-    ensure!(podman.containers()?.len() == 2, "what it ran is gone");
+    ensure!(podman.containers()?.len() == 2, "its containers were removed");
     let mut next = SkepRun::start(podman, &[stdio, settings])?;
-    next.says("Removed containers of an earlier skep run: 2")?;
+    next.expect_line("Removed containers of an earlier skep run: 2")?;
     let now = running(podman, &mut next, 1)?;
     ensure!(!left.contains(&now[0]), "{} is left", now[0]);
     ended(podman, next)
 }
 
-/// All containers, once the stdio server has the one that is for clients. It had another one before, to list its tools.
+/// All containers, once the stdio server has the one for clients. It had another one before, for listing its tools.
 fn running(podman: &Podman<'_>, run: &mut SkepRun, count: usize) -> Result<Vec<String>> {
     run.url(STDIO)?;
     until("the containers", || {
@@ -91,7 +91,7 @@ fn running(podman: &Podman<'_>, run: &mut SkepRun, count: usize) -> Result<Vec<S
     })
 }
 
-/// Interrupts it, and looks for what it leaves.
+/// Interrupts it, and checks that it leaves nothing.
 fn ended(podman: &Podman<'_>, mut run: SkepRun) -> Result<()> {
     let status = run.end(Signal::INT)?;
     ensure!(status.success(), "it ended, {status}:\n{}", run.output());
@@ -102,7 +102,7 @@ fn ended(podman: &Podman<'_>, mut run: SkepRun) -> Result<()> {
     Ok(())
 }
 
-/// The container of a server that runs.
+/// The running container of a server.
 fn container(podman: &Podman<'_>, server: &str) -> Result<String> {
     let name = format!("name=skep-run-{server}-");
     let ids = podman.run(["ps", "--quiet", "--filter", &name])?;

@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Cluster, made, proxy_pods, ready, url};
+use super::{Cluster, create_server, proxy_pods, ready, url};
 use crate::{
     manifests::{self, USERS},
     stopwatch::until,
@@ -11,8 +11,8 @@ use crate::{
 
 const TRANSPORT: &str = "streamable-http";
 
-pub(super) fn kubectl_scale_scales(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "wide", TRANSPORT)?;
+pub(super) fn kubectl_scale_changes_the_replicas(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "wide", TRANSPORT)?;
     cluster.kubectl.run(&["scale", "mcpserver", "wide", "-n", USERS, "--replicas=2"])?;
     two_are_ready(cluster, "wide")?;
     let replicas = |live: &Value| live["status"]["replicas"] == 2 && live["status"]["readyReplicas"] == 2;
@@ -20,9 +20,9 @@ pub(super) fn kubectl_scale_scales(cluster: &Cluster<'_>) -> Result<()> {
     cluster.caller.echo(&url("wide", TRANSPORT), TRANSPORT)
 }
 
-/// What an autoscaler sets stays, also when the operator works on the server again.
-pub(super) fn an_autoscaler_scales(cluster: &Cluster<'_>) -> Result<()> {
-    made(cluster, "auto", TRANSPORT)?;
+/// What an autoscaler sets stays, also when the operator reconciles the server again.
+pub(super) fn an_autoscaler_changes_the_replicas(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "auto", TRANSPORT)?;
     cluster.kubectl.apply(&[manifests::autoscaler("auto", 2)])?;
     two_are_ready(cluster, "auto")?;
     let mut changed = manifests::server("auto", TRANSPORT);
@@ -31,8 +31,8 @@ pub(super) fn an_autoscaler_scales(cluster: &Cluster<'_>) -> Result<()> {
     cluster.kubectl.apply(&[changed])?;
     cluster.kubectl.run(&["rollout", "status", "deployment/auto", "-n", USERS, "--timeout=120s"])?;
     let live = cluster.kubectl.get(&["deployment", "auto", "-n", USERS])?;
-    ensure!(live["spec"]["replicas"] == 2, "there are {} wanted", live["spec"]["replicas"]);
-    ensure!(live["spec"]["template"]["metadata"]["labels"]["changed"] == "yes", "it was not worked on");
+    ensure!(live["spec"]["replicas"] == 2, "{} are desired", live["spec"]["replicas"]);
+    ensure!(live["spec"]["template"]["metadata"]["labels"]["changed"] == "yes", "it was not reconciled");
     cluster.kubectl.run(&["delete", "hpa", "auto", "-n", USERS]).map(drop)
 }
 

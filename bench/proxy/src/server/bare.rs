@@ -22,11 +22,11 @@ pub(super) async fn run(listener: TcpListener) -> Result<()> {
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
-        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(respond)));
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     static SESSIONS: AtomicU64 = AtomicU64::new(0);
     let body =
         request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();

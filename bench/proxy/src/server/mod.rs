@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use tokio::net::TcpListener;
 
-/// A server, in a process of its own.
+/// A server, as a separate process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Server {
     /// One of the Rust SDK.
@@ -23,7 +23,7 @@ impl Server {
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::Sdk => "A server of the Rust SDK of MCP",
-            Self::Bare => "A server that only answers",
+            Self::Bare => "A server that only responds",
         }
     }
 

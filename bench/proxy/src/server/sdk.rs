@@ -20,9 +20,9 @@ use rmcp::{
 use tokio::net::TcpListener;
 
 #[derive(Clone)]
-struct Asked;
+struct Answerer;
 
-impl ServerHandler for Asked {
+impl ServerHandler for Answerer {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
     }
@@ -39,8 +39,8 @@ impl ServerHandler for Asked {
 /// Serves until the process ends.
 pub(super) async fn run(listener: TcpListener) -> Result<()> {
     let config = StreamableHttpServerConfig::default();
-    let service: StreamableHttpService<Asked, LocalSessionManager> =
-        StreamableHttpService::new(|| Ok(Asked), Arc::default(), config);
+    let service: StreamableHttpService<Answerer, LocalSessionManager> =
+        StreamableHttpService::new(|| Ok(Answerer), Arc::default(), config);
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;

@@ -15,7 +15,7 @@ conditions! {
         DeploymentFailed unmet [VirtualMCPServer, MCPRegistry]
             "pods fail or cannot be created, or a child object cannot be written" => "see the message";
         NotApplied unmet [VirtualMCPServer]
-            "a problem without a condition of its own, such as an MCPToolConfig or a group without members"
+            "a problem without its own condition, such as an MCPToolConfig or a group without members"
             => "see the message";
         BackendsDegraded unmet [VirtualMCPServer] "it serves requests, and some backends are unreachable (phase `Degraded`)"
             => "see `status.discoveredBackends`";
@@ -231,7 +231,7 @@ conditions! {
     StdioReplicaCapped ("ValidateSpec") {
         StdioReplicaCapNotActive unmet [MCPServer] "`replicas` is applied as specified";
         StdioTransportCapAt1 met [MCPServer] "`replicas` is limited to 1: a stdio server is one process"
-            => "remove `replicas`, or use a server that speaks HTTP";
+            => "remove `replicas`, or use an HTTP server";
     }
 
     /// Whether the rate limits can be enforced. A VirtualMCPServer has it only while it is False.
@@ -296,7 +296,7 @@ conditions! {
             => "name one in `authServerConfig.primaryUpstreamProvider`";
     }
 
-    /// How a VirtualMCPServer authenticates to backends that have no configuration of their own.
+    /// How a VirtualMCPServer authenticates to backends without their own configuration.
     DefaultAuthConfig ("ResolveReferences") {
         ConversionSucceeded met [VirtualMCPServer] "the message names the method";
         ConversionFailed unmet [VirtualMCPServer] "something is missing, or the type is not supported" => "see the message";

@@ -1,4 +1,4 @@
-//! Objects that the API server accepts and refuses, for every kind and every demand of its schema.
+//! Objects that the API server accepts and rejects, for every kind and every constraint of its schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,8 +39,8 @@ macro_rules! kinds {
             }
 
             #[tokio::test]
-            async fn what_breaks_a_rule_is_refused_with_the_rules_message() {
-                refuse_rule_breakers(&Kind::named(stringify!($kind))).await;
+            async fn what_violates_a_rule_is_rejected_with_its_message() {
+                reject_violations(&Kind::named(stringify!($kind))).await;
             }
         }
     )+ };
@@ -147,25 +147,25 @@ impl Admission {
 /// The API server's verdict on an object.
 #[derive(Debug)]
 struct Verdict {
-    refusal: Option<Box<Status>>,
+    error: Option<Box<Status>>,
 }
 
 impl Verdict {
     fn of(answer: kube::Result<Value>) -> Self {
         match answer {
-            Ok(_) => Self { refusal: None },
-            Err(kube::Error::Api(status)) => Self { refusal: Some(status) },
+            Ok(_) => Self { error: None },
+            Err(kube::Error::Api(status)) => Self { error: Some(status) },
             Err(error) => panic!("no answer: {error}"),
         }
     }
 
     fn accepts(&self) -> bool {
-        self.refusal.is_none()
+        self.error.is_none()
     }
 
     /// The invalid fields, each with its message.
     fn causes(&self) -> Vec<(String, String)> {
-        let details = self.refusal.as_ref().and_then(|status| status.details.as_ref());
+        let details = self.error.as_ref().and_then(|status| status.details.as_ref());
         let causes = details.into_iter().flat_map(|details| &details.causes);
         causes.map(|cause| (cause.field.clone(), cause.message.clone())).collect()
     }
@@ -197,7 +197,7 @@ async fn accept_specimens(kind: &Kind) {
     let admission = Admission::new(kind).await;
     for Specimen { name, object } in specimens::of(kind.name) {
         let verdict = admission.verdict(&object).await;
-        assert!(verdict.accepts(), "{}/{name} is rejected: {:#?}", kind.name, verdict.refusal);
+        assert!(verdict.accepts(), "{}/{name} is rejected: {:#?}", kind.name, verdict.error);
     }
 }
 
@@ -206,8 +206,8 @@ async fn refuse_outsiders(kind: &Kind) {
     let specimens = specimens::of(kind.name);
     let mut trials = Vec::new();
     walk(&kind.schema(), &mut |path, schema| {
-        let found = specimens.iter().find_map(|s| Some((&s.object, specimens::locate(&s.object, path)?)));
-        let Some((object, pointer)) = found else { return };
+        let place = specimens.iter().find_map(|s| Some((&s.object, specimens::locate(&s.object, path)?)));
+        let Some((object, pointer)) = place else { return };
         let field = field_name(&pointer, path);
         for demand in constraints::demands(schema, object.pointer(&pointer).unwrap()) {
             let mut changed = object.clone();
@@ -225,17 +225,17 @@ async fn refuse_outsiders(kind: &Kind) {
         if inside {
             assert!(!verdict.blames(&field), "{keyword} of {field}: just inside, but {:?}", verdict.causes());
         } else {
-            assert!(verdict.blames(&field), "{keyword} of {field}: just outside, but {:?}", verdict.refusal);
+            assert!(verdict.blames(&field), "{keyword} of {field}: just outside, but {:?}", verdict.error);
         }
     }
 }
 
-/// How to break one rule, as described in the files under `rules/`.
+/// How to violate one rule, as described in the files under `rules/`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RuleBreaker {
+struct Violation {
     /// A piece of the rule's message.
-    says: String,
+    message: String,
     /// The field that the API server must name.
     field: String,
     /// The specimen to start from.
@@ -243,12 +243,12 @@ struct RuleBreaker {
     /// Values to put at JSON pointers.
     #[serde(default)]
     set: BTreeMap<String, Value>,
-    /// JSON pointers to what is taken out.
+    /// JSON pointers to the fields to remove.
     #[serde(default)]
     remove: Vec<String>,
 }
 
-impl RuleBreaker {
+impl Violation {
     fn object(&self, specimens: &[Specimen]) -> Value {
         let specimen = specimens.iter().find(|specimen| specimen.name == self.specimen);
         let mut object = specimen.unwrap_or_else(|| panic!("no specimen {}", self.specimen)).object.clone();
@@ -262,19 +262,19 @@ impl RuleBreaker {
         for pointer in &self.remove {
             let (parent, key) = self.parent(&mut object, pointer);
             let removed = parent.as_object_mut().and_then(|map| map.remove(&key));
-            assert!(removed.is_some(), "{}: nothing to remove at {pointer}", self.says);
+            assert!(removed.is_some(), "{}: nothing to remove at {pointer}", self.message);
         }
         object
     }
 
     fn parent<'a>(&self, object: &'a mut Value, pointer: &str) -> (&'a mut Value, String) {
         let (parent, key) = pointer.rsplit_once('/').unwrap();
-        let parent = object.pointer_mut(parent).unwrap_or_else(|| panic!("{}: no {parent}", self.says));
+        let parent = object.pointer_mut(parent).unwrap_or_else(|| panic!("{}: no {parent}", self.message));
         (parent, key.replace("~1", "/").replace("~0", "~"))
     }
 }
 
-async fn refuse_rule_breakers(kind: &Kind) {
+async fn reject_violations(kind: &Kind) {
     let mut untried = BTreeSet::new();
     walk(&kind.schema(), &mut |path, schema| {
         for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
@@ -283,23 +283,24 @@ async fn refuse_rule_breakers(kind: &Kind) {
     });
     let file = specimens::folder("rules").join(format!("{}.yaml", kind.name));
     if untried.is_empty() {
-        assert!(!file.exists(), "{} has no rules to break", kind.name);
+        assert!(!file.exists(), "{} has no rules to violate", kind.name);
         return;
     }
     let admission = Admission::new(kind).await;
     let specimens = specimens::of(kind.name);
-    for row in specimens::yaml::<Vec<RuleBreaker>>(&file) {
+    for row in specimens::yaml::<Vec<Violation>>(&file) {
         let verdict = admission.verdict(&row.object(&specimens)).await;
         let causes = verdict.causes();
-        let cause = causes.iter().find(|(field, message)| *field == row.field && message.contains(&row.says));
-        assert!(cause.is_some(), "{:?} at {}: {causes:?}", row.says, row.field);
+        let cause =
+            causes.iter().find(|(field, message)| *field == row.field && message.contains(&row.message));
+        assert!(cause.is_some(), "{:?} at {}: {causes:?}", row.message, row.field);
         let place = general(&row.field);
-        untried.retain(|(path, message)| *path != place || !message.contains(&row.says));
+        untried.retain(|(path, message)| *path != place || !message.contains(&row.message));
     }
-    assert!(untried.is_empty(), "no row breaks: {untried:#?}");
+    assert!(untried.is_empty(), "no row violates: {untried:#?}");
 }
 
-/// A field as the schema knows it: `tools[0].name` is `tools[].name`.
+/// A field as in the schema: `tools[0].name` is `tools[].name`.
 fn general(field: &str) -> String {
     regex::Regex::new(r"\[\d+\]").unwrap().replace_all(field, "[]").into()
 }

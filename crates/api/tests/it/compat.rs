@@ -1,4 +1,4 @@
-//! The incumbent's API and its manifests, read in place: `SKEP_COMPAT` names the folder.
+//! ToolHive's API and its manifests: `SKEP_COMPAT` names the folder.
 
 use std::{
     collections::BTreeMap,
@@ -17,7 +17,7 @@ use skep_api::{GROUP, crd, kinds, vmcp};
 use skep_config::{labels, paths};
 
 fn compat() -> PathBuf {
-    env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of the incumbent's API").into()
+    env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of ToolHive's API").into()
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn every_field_of_the_published_api_is_here_as_it_must_be() {
     assert!(report.ends_with("1513 of 1513 fields\n"), "{report}");
 }
 
-/// The manifests that the incumbent publishes or that were written for the comparison.
+/// The manifests that ToolHive publishes or that were written for the comparison.
 fn manifests() -> Vec<(PathBuf, Value)> {
     let objects = golden::<Value>("input.yaml").into_iter();
     objects.filter(|(_, object)| object.is_object()).collect()
@@ -75,7 +75,7 @@ fn is_ours(object: &Value) -> bool {
 async fn every_manifest_is_accepted_with_strict_validation() {
     let test = skep_testkit::namespace().await;
     for (file, mut object) in manifests() {
-        // The manifests name namespaces of their own; what counts is that the object is valid.
+        // The manifests name other namespaces; what counts is that the object is valid.
         object["metadata"]["namespace"] = json!(test.name());
         let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
         if kind == "Namespace" {

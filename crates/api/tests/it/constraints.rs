@@ -1,4 +1,4 @@
-//! What a schema demands, place by place, and values that fail it.
+//! The constraints of a schema, field by field, and values that violate them.
 
 use regex::Regex;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ fn descend(schema: &Value, path: &mut Vec<Step>, visit: &mut impl FnMut(&[Step],
     }
 }
 
-/// One demand of a schema, with a value just outside it and, where there is one, a value just inside.
+/// One constraint of a schema, with a value just outside it and, where there is one, a value just inside.
 pub(crate) struct Demand {
     pub(crate) keyword: &'static str,
     pub(crate) outside: Value,

@@ -49,7 +49,7 @@ fn every_field_is_explained() {
 }
 
 #[test]
-fn every_rule_has_a_message_that_tells_what_to_do() {
+fn every_rule_has_a_message_with_what_to_do() {
     for (kind, schema) in schemas() {
         walk(&schema, &mut |path, schema| {
             for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_of_our_own_server_never_goes_on() {
+    fn the_token_of_our_own_server_is_never_forwarded() {
         let second = |fields| middleware(&config(auth_server(fields))).unwrap().swap_remove(2);
         let swap = |name: &str| {
             let written = json!({"type": "upstreamswap", "parameters": {"config": {"provider_name": name}}});
@@ -254,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_comes_last() {
+    fn additional_middlewares_come_last() {
         let added = json!({"additional_middleware_configs": [{"type": "teleport", "parameters": {}}]});
         assert_eq!(types(added), ["bodylimit", "auth", "mcp-parser", "teleport", "recovery"]);
     }
 
     #[test]
-    fn policies_look_at_the_token_of_the_upstream_provider() {
+    fn policies_evaluate_the_token_of_the_upstream_provider() {
         let cedar = json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": ["p"], "new": 1}});
         let fields = joined(json!({"authz_config": cedar}), auth_server(json!({})));
         let chain = middleware(&config(fields)).unwrap();

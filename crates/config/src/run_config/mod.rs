@@ -58,7 +58,7 @@ pub struct RunConfig {
     #[serde_with(skip_apply)]
     #[serde(default)]
     pub image: String,
-    /// The address of a remote server. If it is set, the proxy runs no server of its own.
+    /// The address of a remote server. If it is set, the proxy starts no server.
     pub remote_url: String,
     /// The API address of the registry that lists the server. It has no effect.
     pub registry_api_url: String,
@@ -88,7 +88,7 @@ pub struct RunConfig {
     pub target_port: u16,
     /// The host that the server listens on. In a cluster, the proxy determines it.
     pub target_host: String,
-    /// The web origins that may call. Others are refused, unless the list is empty.
+    /// The web origins that may call. Others are rejected, unless the list is empty.
     pub allowed_origins: Vec<String>,
     /// Further ports of the server, as `host:container`.
     pub publish: Vec<String>,
@@ -139,7 +139,7 @@ pub struct RunConfig {
     pub allow_docker_gateway: bool,
     /// Whether the `X-Forwarded-*` headers of requests are trusted.
     pub trust_proxy_headers: bool,
-    /// Whether requests with unknown protocol revisions are refused.
+    /// Whether requests with unknown protocol revisions are rejected.
     pub strict_protocol_validation: bool,
     /// Whether the server has no sessions.
     pub stateless: bool,
@@ -162,7 +162,7 @@ pub struct RunConfig {
     pub middleware_configs: Vec<Middleware>,
     /// Further middlewares of a chain that the proxy derives.
     pub additional_middleware_configs: Vec<Middleware>,
-    /// Webhooks that may refuse a request.
+    /// Webhooks that may reject a request.
     pub validating_webhooks: Vec<Webhook>,
     /// Webhooks that may change a request.
     pub mutating_webhooks: Vec<Webhook>,

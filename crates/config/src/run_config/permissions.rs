@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_profiles_say_what_may_be_reached() {
+    fn the_built_in_profiles_define_what_may_be_reached() {
         assert_eq!(
             serde_json::to_value(PermissionProfile::network()).unwrap(),
             json!({"name": "network", "network": {"outbound": {"insecure_allow_all": true}, "inbound": {}}}),

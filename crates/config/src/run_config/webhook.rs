@@ -44,7 +44,7 @@ impl Webhook {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailurePolicy {
-    /// It is refused.
+    /// It is rejected.
     #[default]
     Fail,
     /// It passes.

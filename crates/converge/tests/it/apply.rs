@@ -96,7 +96,7 @@ async fn the_fields_of_others_are_left_alone() {
         let fixture = Fixture::new().await;
         let child = fixture.deployment(|_| {});
         fixture.create(&child).await;
-        fixture.patch_path(subresource, content, "somebody", &patch).await;
+        fixture.patch_path(subresource, content, "another-writer", &patch).await;
         let theirs = fixture.live().await;
         assert_eq!(fixture.converge(&child).await, Applied::Unchanged, "{who} is no drift");
         let changed = fixture
@@ -135,10 +135,10 @@ async fn an_object_that_another_controls_is_not_touched() {
     let live = fixture.live().await;
     let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
     let child = fixture.deployment(|body| body["metadata"]["labels"]["app"] = json!("mine"));
-    let refused = fixture.writer.apply(&child, Some((&meta, &observed)), "another-uid").await.unwrap_err();
-    assert!(matches!(refused, Error::Foreign { .. }));
+    let error = fixture.writer.apply(&child, Some((&meta, &observed)), "another-uid").await.unwrap_err();
+    assert!(matches!(error, Error::Foreign { .. }));
     assert_eq!(
-        refused.to_string(),
+        error.to_string(),
         "Deployment web is controlled by ConfigMap owner: rename one of the two, or delete that Deployment"
     );
     assert_eq!(fixture.live().await.metadata.resource_version, live.metadata.resource_version);
@@ -149,13 +149,17 @@ async fn an_object_is_deleted_only_if_it_has_not_changed() {
     let fixture = Fixture::new().await;
     fixture.create(&fixture.deployment(|_| {})).await;
     let seen = Meta::of(&fixture.live().await.metadata);
-    fixture.foreign_patch(STRATEGIC, "somebody", &json!({"metadata": {"annotations": {"a": "b"}}})).await;
+    fixture
+        .foreign_patch(STRATEGIC, "another-writer", &json!({"metadata": {"annotations": {"a": "b"}}}))
+        .await;
     let namespace = fixture.test.name();
-    let refused = prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap_err();
-    assert!(refused.is_stale(), "{refused}");
+    let error = prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap_err();
+    assert!(error.is_stale(), "{error}");
     let seen = Meta::of(&fixture.live().await.metadata);
     prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.unwrap();
-    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen).await.expect("what is gone is gone");
+    prune(&fixture.writer, DEPLOYMENTS, namespace, "web", &seen)
+        .await
+        .expect("deleting a deleted object is no error");
 }
 
 #[tokio::test]

@@ -108,7 +108,7 @@ async fn a_status_of_another_program_is_taken_over_once_and_fields_of_other_repo
     assert_eq!(apply(ours.clone()).await, Applied::Unchanged);
     let after = live(&test).await;
     let expected = json!({"phase": "Ready", "conditions": [condition("Ready", "True"), healthy]});
-    assert_eq!(after.data["status"], expected, "what is not wanted any more is gone");
+    assert_eq!(after.data["status"], expected, "fields that are no longer desired are removed");
     let entries = after.metadata.managed_fields.unwrap();
     let mut managers: Vec<_> = entries
         .iter()
@@ -161,6 +161,6 @@ async fn two_writers_share_a_status_and_its_conditions() {
         .filter_map(|c| c["type"].as_str())
         .collect();
     types.sort_unstable();
-    assert_eq!(types, ["BackendHealthy", "Ready"], "ours that is dropped is gone, theirs stays");
+    assert_eq!(types, ["BackendHealthy", "Ready"], "our dropped condition is removed, the other one stays");
     assert_eq!(recording.writes().await, ["patch mcpservers/status fetch", "patch mcpservers/status fetch"]);
 }

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_another_type_is_refused_with_its_path() {
+    fn a_value_of_another_type_is_rejected_with_its_path() {
         let template = json!({"spec": {"containers": [{"resources": {"limits": {"cpu": "lots"}}}]}});
         let error = encode(POD_TEMPLATE_SPEC, &template).unwrap_err().under("podTemplateSpec");
         assert_eq!(

@@ -45,7 +45,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
         let inner = trimmed(inner);
         let end = if inner.starts_with("/*") {
             let comment = inner.find("*/").map(|end| rest.len() - inner.len() + end + 2);
-            let comment = comment.ok_or_else(|| format!("a comment is never closed: {}", quoted(rest)))?;
+            let comment = comment.ok_or_else(|| format!("a comment is not closed: {}", quoted(rest)))?;
             let after = &rest[comment..];
             let after = after.trim_start().trim_start_matches('-');
             if !after.starts_with("}}") {
@@ -69,7 +69,7 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
     Ok(actions)
 }
 
-/// Without the trim marker.
+/// The action without the marker that trims the text before it.
 fn trimmed(inner: &str) -> &str {
     match inner.strip_prefix('-') {
         Some(rest) if rest.starts_with(char::is_whitespace) => rest,
@@ -85,12 +85,12 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Reads tokens up to the end of the action. Returns its position.
+    /// Reads tokens up to the end of the action, and returns its position.
     fn run(&mut self) -> Result<usize, TemplateError> {
         let mut spaced = false;
         loop {
             let Some(&(at, c)) = self.chars.peek() else {
-                return Err(format!("{{{{ is never closed: {}", quoted(self.all)).into());
+                return Err(format!("{{{{ is not closed: {}", quoted(self.all)).into());
             };
             let rest = &self.inner[at..];
             if rest.starts_with("}}") {
@@ -146,11 +146,11 @@ impl Lexer<'_> {
                 self.ends(&name)?;
                 Ok(Kind::Word(name))
             }
-            _ => Err(self.stray(c).into()),
+            _ => Err(self.unexpected(c).into()),
         }
     }
 
-    fn stray(&self, c: char) -> String {
+    fn unexpected(&self, c: char) -> String {
         format!("unexpected {c:?} in {}", quoted(self.text_so_far()))
     }
 
@@ -161,7 +161,7 @@ impl Lexer<'_> {
         word
     }
 
-    /// Checks that a name ends where Go's lexer ends it: `.my-step` is not a name.
+    /// A name must end where Go allows it: `.my-step` is not a name.
     fn ends(&mut self, name: &str) -> Result<(), TemplateError> {
         let Some(&(at, c)) = self.chars.peek() else { return Ok(()) };
         if c.is_whitespace()
@@ -170,11 +170,11 @@ impl Lexer<'_> {
         {
             return Ok(());
         }
-        let stray = self.stray(c);
+        let unexpected = self.unexpected(c);
         let fields =
             self.tokens.iter().rev().take_while(|token| matches!(token.kind, Kind::Field(_))).count();
         if c != '-' || fields == 0 {
-            return Err(stray.into());
+            return Err(unexpected.into());
         }
         let whole: String = self.inner[at..].chars().take_while(|c| is_word(*c) || *c == '-').collect();
         let path: Vec<_> = self.tokens[self.tokens.len() - fields..]
@@ -184,10 +184,10 @@ impl Lexer<'_> {
                 _ => String::new(),
             })
             .collect();
-        Err(format!("{stray}: write index {} \"{name}{whole}\"", path.join("")).into())
+        Err(format!("{unexpected}: write index {} \"{name}{whole}\"", path.join("")).into())
     }
 
-    /// A string in quotes. Its escapes stay, because only paths are used.
+    /// A string in quotes. Escapes are left unchanged, as nothing here depends on them.
     fn text(&mut self, quote: char) -> Result<Kind, TemplateError> {
         let mut text = String::new();
         loop {
@@ -197,16 +197,16 @@ impl Lexer<'_> {
                     text.push('\\');
                     text.extend(self.chars.next().map(|(_, c)| c));
                 }
-                Some((_, '\n')) if quote != '`' => return Err(self.open_text().into()),
+                Some((_, '\n')) if quote != '`' => return Err(self.unclosed_string().into()),
                 Some((_, c)) => text.push(c),
-                None => return Err(self.open_text().into()),
+                None => return Err(self.unclosed_string().into()),
             }
         }
         Ok(if quote == '\'' { Kind::Literal(format!("'{text}'")) } else { Kind::Text(text) })
     }
 
-    fn open_text(&self) -> String {
-        format!("a string is never closed: {}", quoted(self.all))
+    fn unclosed_string(&self) -> String {
+        format!("a string is not closed: {}", quoted(self.all))
     }
 
     fn number(&mut self, first: char) -> Result<Kind, TemplateError> {

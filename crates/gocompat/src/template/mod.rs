@@ -1,7 +1,7 @@
 //! The subset of Go's `text/template` that workflows use: the grammar, and the data that a template refers to.
 //!
-//! `define`, `block` and `template` are not supported: a template is self-contained. Needed for good: fields of the
-//! API are such templates.
+//! `define`, `block` and `template` are not supported: templates cannot include others. Needed permanently:
+//! fields of the API are such templates.
 
 mod error;
 mod lex;
@@ -65,44 +65,47 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_action() {
+    fn an_error_quotes_the_action() {
         for (text, message) in [
-            ("a {{.params.a", r#"{{ is never closed: "{{.params.a""#),
-            ("{{/* note }}", r#"a comment is never closed: "{{/* note }}""#),
+            ("a {{.params.a", r#"{{ is not closed: "{{.params.a""#),
+            ("{{/* note }}", r#"a comment is not closed: "{{/* note }}""#),
             ("{{}}", r#""{{}}" is empty"#),
             ("{{.steps.my-step}}", r#"unexpected '-' in "{{.steps.my-step}}": write index .steps "my-step""#),
-            ("{{\"open}}", r#"a string is never closed: "{{\"open}}""#),
+            ("{{\"open}}", r#"a string is not closed: "{{\"open}}""#),
             ("{{@}}", r#"unexpected '@' in "{{@}}""#),
             (
                 "{{lower .params.a}}",
-                r#"there is no function lower in "{{lower .params.a}}": there are json, quote, fromJson and those of Go's templates"#,
+                r#"there is no function lower in "{{lower .params.a}}": use json, quote, fromJson or a function of Go's templates"#,
             ),
             ("{{$x}}", r#"there is no variable $x in "{{$x}}""#),
             ("{{if .params.a}}x", "{{if}} has no {{end}}"),
-            ("x{{end}}", "{{end}} has no {{if}}, {{with}} or {{range}}"),
-            ("{{else}}", "{{else}} has no {{if}}"),
-            ("{{if .a}}{{else}}{{else}}{{end}}", "{{else}} occurs twice"),
-            ("{{if}}x{{end}}", r#"a value is missing in "{{if}}""#),
-            ("{{(.a}}", r#"( is never closed in "{{(.a}}""#),
-            ("{{.a)}}", r#") has no ( in "{{.a)}}""#),
-            ("{{.a |}}", r#"a value is missing in "{{.a |}}""#),
-            ("{{.a | 5}}", r#"5 is not a function in "{{.a | 5}}""#),
-            ("{{break}}", "{{break}} is not within {{range}}"),
-            ("{{define \"x\"}}y{{end}}", "define is not supported: a template is self-contained"),
+            ("x{{end}}", "{{end}} without a block"),
+            ("{{else}}", "{{else}} without {{if}}"),
+            ("{{if .a}}{{else}}{{else}}{{end}}", "a block has two {{else}}"),
+            ("{{if}}x{{end}}", r#""{{if}}" is incomplete"#),
+            ("{{(.a}}", r#"( is not closed in "{{(.a}}""#),
+            ("{{.a)}}", r#"unexpected ) in "{{.a)}}""#),
+            ("{{.a |}}", r#""{{.a |}}" is incomplete"#),
+            ("{{.a | 5}}", r#"5 cannot be called in "{{.a | 5}}""#),
+            ("{{break}}", "{{break}} outside of {{range}}"),
+            ("{{define \"x\"}}y{{end}}", "define is not supported: templates cannot include others"),
             (
                 "{{.a b}}",
-                r#"there is no function b in "{{.a b}}": there are json, quote, fromJson and those of Go's templates"#,
+                r#"there is no function b in "{{.a b}}": use json, quote, fromJson or a function of Go's templates"#,
             ),
             ("{{1x}}", r#"1x is not a number in "{{1x}}""#),
-            ("{{nil}}", r#"nil is not a function in "{{nil}}""#),
-            ("{{$x := }}", r#"a value is missing in "{{$x := }}""#),
+            ("{{nil}}", r#"nil cannot be called in "{{nil}}""#),
+            ("{{$x := }}", r#""{{$x := }}" is incomplete"#),
         ] {
             assert_eq!(references(text).unwrap_err().to_string(), message, "{text}");
         }
         let deep = format!("{{{{{}.a{}}}}}", "(".repeat(200), ")".repeat(200));
-        assert_eq!(references(&deep).unwrap_err().to_string(), "parentheses can be 50 levels deep");
+        assert_eq!(
+            references(&deep).unwrap_err().to_string(),
+            "parentheses are nested deeper than 50 levels"
+        );
         let deep = format!("{}{}", "{{if .a}}".repeat(200), "{{end}}".repeat(200));
-        assert_eq!(references(&deep).unwrap_err().to_string(), "blocks can be 50 levels deep");
+        assert_eq!(references(&deep).unwrap_err().to_string(), "blocks are nested deeper than 50 levels");
     }
 
     #[test]

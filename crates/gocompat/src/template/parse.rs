@@ -11,12 +11,12 @@ pub(super) fn references(actions: &[Action<'_>]) -> Result<Vec<Path>, TemplateEr
     let mut blocks = Blocks { actions: actions.iter(), paths: Vec::new() };
     match blocks.list(&mut Scope::root(), 0)? {
         Stop::Text => Ok(blocks.paths),
-        Stop::Else(_) => Err("{{else}} has no {{if}}".into()),
-        Stop::End => Err("{{end}} has no {{if}}, {{with}} or {{range}}".into()),
+        Stop::Else(_) => Err("{{else}} without {{if}}".into()),
+        Stop::End => Err("{{end}} without a block".into()),
     }
 }
 
-/// How a list of actions ends.
+/// The end of a list of actions.
 enum Stop<'a> {
     Text,
     Else(&'a Action<'a>),
@@ -31,7 +31,7 @@ struct Blocks<'a> {
 impl<'a> Blocks<'a> {
     fn list(&mut self, scope: &mut Scope, depth: usize) -> Result<Stop<'a>, TemplateError> {
         if depth > MAX_DEPTH {
-            return Err(format!("blocks can be {MAX_DEPTH} levels deep").into());
+            return Err(format!("blocks are nested deeper than {MAX_DEPTH} levels").into());
         }
         while let Some(action) = self.actions.next() {
             let word = match &action.tokens[0].kind {
@@ -44,10 +44,10 @@ impl<'a> Blocks<'a> {
                 "end" => return Ok(Stop::End),
                 "break" | "continue" if scope.in_range => {}
                 "break" | "continue" => {
-                    return Err(format!("{{{{{word}}}}} is not within {{{{range}}}}").into());
+                    return Err(format!("{{{{{word}}}}} outside of {{{{range}}}}").into());
                 }
                 "define" | "block" | "template" => {
-                    return Err(format!("{word} is not supported: a template is self-contained").into());
+                    return Err(format!("{word} is not supported: templates cannot include others").into());
                 }
                 _ => drop(self.pipeline(action, 0, scope)?),
             }
@@ -66,7 +66,7 @@ impl<'a> Blocks<'a> {
     ) -> Result<(), TemplateError> {
         let mut inner = outer.clone();
         let value = self.pipeline(action, from, &mut inner)?;
-        // The other branch has the variables, and the outer dot.
+        // The other branch sees the variables, but has the outer dot.
         let mut other = Scope { dot: outer.dot.clone(), in_range: outer.in_range, ..inner.clone() };
         match word {
             "with" => inner.dot = value,
@@ -79,13 +79,13 @@ impl<'a> Blocks<'a> {
             Stop::Else(action) => match action.tokens.get(1).map(|token| &token.kind) {
                 Some(Kind::Word(next)) if next == "if" || next == "with" && word == "with" => {
                     let next = next.clone();
-                    // The next {{end}} ends both.
+                    // The next `end` closes both.
                     self.block(&next, action, 2, &other, depth + 1)
                 }
-                Some(_) => Err(format!("else must be alone in {}", quoted(action.text)).into()),
+                Some(_) => Err(format!("unexpected words after else in {}", quoted(action.text)).into()),
                 None => match self.list(&mut other, depth + 1)? {
                     Stop::End => Ok(()),
-                    Stop::Else(_) => Err("{{else}} occurs twice".into()),
+                    Stop::Else(_) => Err("a block has two {{else}}".into()),
                     Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
                 },
             },
@@ -100,10 +100,10 @@ impl<'a> Blocks<'a> {
     ) -> Result<Option<Path>, TemplateError> {
         let mut pipeline =
             Pipeline { text: action.text, tokens: &action.tokens, at: from, paths: &mut self.paths };
-        let value = pipeline.declared(scope)?;
+        let value = pipeline.declaration(scope)?;
         match pipeline.tokens.get(pipeline.at) {
             None => Ok(value),
-            Some(_) => Err(format!(") has no ( in {}", quoted(action.text)).into()),
+            Some(_) => Err(format!("unexpected ) in {}", quoted(action.text)).into()),
         }
     }
 }
@@ -121,35 +121,35 @@ impl Pipeline<'_> {
         self.tokens.get(self.at)
     }
 
-    fn takes(&mut self, sign: &str) -> bool {
+    fn take(&mut self, sign: &str) -> bool {
         let is_next = matches!(self.peek(), Some(Token { kind: Kind::Sign(next), .. }) if *next == sign);
         self.at += usize::from(is_next);
         is_next
     }
 
-    fn missing(&self) -> String {
-        format!("a value is missing in {}", quoted(self.text))
+    fn incomplete(&self) -> String {
+        format!("{} is incomplete", quoted(self.text))
     }
 
-    /// A pipeline that may set variables: `$x := …`, `$i, $x := …` or `$x = …`.
-    fn declared(&mut self, scope: &mut Scope) -> Result<Option<Path>, TemplateError> {
+    /// A pipeline that may declare or set variables: `$x := …`, `$i, $x := …` or `$x = …`.
+    fn declaration(&mut self, scope: &mut Scope) -> Result<Option<Path>, TemplateError> {
         let mut names = Vec::new();
         let start = self.at;
         while let Some(Token { kind: Kind::Variable(name), .. }) = self.peek() {
             names.push(name.clone());
             self.at += 1;
-            if !self.takes(",") {
+            if !self.take(",") {
                 break;
             }
         }
-        if !names.is_empty() && self.takes(":=") {
+        if !names.is_empty() && self.take(":=") {
             let value = self.commands(scope, 0)?;
             // Two variables are the key and the item of a range, whose paths are unknown.
             let path = value.clone().filter(|_| names.len() == 1);
             names.into_iter().for_each(|name| scope.declare(name, path.clone()));
             return Ok(value);
         }
-        if !names.is_empty() && self.takes("=") {
+        if !names.is_empty() && self.take("=") {
             let value = self.commands(scope, 0)?;
             for name in &names {
                 self.variable(name, scope)?;
@@ -164,10 +164,10 @@ impl Pipeline<'_> {
     /// Commands separated by `|`. The path is known if there is only one command that only names a value.
     fn commands(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
         if depth > MAX_DEPTH {
-            return Err(format!("parentheses can be {MAX_DEPTH} levels deep").into());
+            return Err(format!("parentheses are nested deeper than {MAX_DEPTH} levels").into());
         }
         let mut value = self.command(scope, depth, true)?;
-        while self.takes("|") {
+        while self.take("|") {
             value = None;
             self.command(scope, depth, false)?;
         }
@@ -189,7 +189,7 @@ impl Pipeline<'_> {
             operands.push(self.operand(scope, depth)?);
         }
         match &self.tokens.get(start).map(|token| &token.kind) {
-            _ if operands.is_empty() => return Err(self.missing().into()),
+            _ if operands.is_empty() => return Err(self.incomplete().into()),
             Some(Kind::Literal(text)) if !first || operands.len() > 1 => {
                 return Err(self.not_callable(text).into());
             }
@@ -213,12 +213,12 @@ impl Pipeline<'_> {
     }
 
     fn not_callable(&self, what: &str) -> String {
-        format!("{what} is not a function in {}", quoted(self.text))
+        format!("{what} cannot be called in {}", quoted(self.text))
     }
 
     /// A value with its fields.
     fn operand(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
-        let Some(token) = self.peek().cloned() else { return Err(self.missing().into()) };
+        let Some(token) = self.peek().cloned() else { return Err(self.incomplete().into()) };
         self.at += 1;
         let mut path = match token.kind {
             Kind::Dot => scope.dot.clone(),
@@ -229,8 +229,8 @@ impl Pipeline<'_> {
             Kind::Variable(name) => self.variable(&name, scope)?,
             Kind::Sign("(") => {
                 let value = self.commands(scope, depth + 1)?;
-                if !self.takes(")") {
-                    return Err(format!("( is never closed in {}", quoted(self.text)).into());
+                if !self.take(")") {
+                    return Err(format!("( is not closed in {}", quoted(self.text)).into());
                 }
                 value
             }
@@ -238,7 +238,7 @@ impl Pipeline<'_> {
             Kind::Word(word) if is_function(&word) => None,
             Kind::Word(word) => {
                 return Err(format!(
-                    "there is no function {word} in {}: there are json, quote, fromJson and those of Go's templates",
+                    "there is no function {word} in {}: use json, quote, fromJson or a function of Go's templates",
                     quoted(self.text)
                 )
                 .into());

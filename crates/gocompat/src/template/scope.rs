@@ -12,7 +12,7 @@ pub(super) fn is_function(name: &str) -> bool {
     FUNCTIONS.contains(&name) || name == "ge"
 }
 
-/// The paths of the dot and the variables, as far as they are known.
+/// The paths of the dot and of the variables. A value of unknown origin has none.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) dot: Option<Path>,
@@ -31,7 +31,7 @@ impl Scope {
         self.variables.push((name, path));
     }
 
-    /// Forgets the path of a variable that is assigned again: the assignment may not be executed.
+    /// Forgets the path of a variable that is assigned again: the branch that assigns it may never run.
     pub(super) fn forget(&mut self, name: &str) {
         for (_, path) in self.variables.iter_mut().filter(|(other, _)| other == name) {
             *path = None;

@@ -43,7 +43,7 @@ impl EnvList {
         self.set_from(name.into(), EnvVarSource { field_ref: Some(field), ..EnvVarSource::default() });
     }
 
-    /// Sets the variables that a user gives.
+    /// Sets a user's variables.
     pub(crate) fn extend(&mut self, variables: &[workload::EnvVar]) {
         for variable in variables {
             self.set(&variable.name, &variable.value);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_html_would_misread_is_escaped() {
+    fn characters_that_are_special_in_html_are_escaped() {
         let template = json!({"metadata": {"annotations": {"<a>": "x & \"y\""}}});
         similar_asserts::assert_eq!(
             patch(template, &[]).unwrap(),
@@ -241,7 +241,7 @@ mod tests {
     }
 }
 
-/// The patches that the incumbent wrote, read in place: `SKEP_COMPAT` names the folder.
+/// The patches that ToolHive's operator wrote: `SKEP_COMPAT` names the folder.
 #[cfg(test)]
 mod compat {
     use std::{
@@ -257,9 +257,8 @@ mod compat {
 
     #[test]
     #[ignore = "reads the folder that SKEP_COMPAT names"]
-    fn every_patch_is_the_incumbents_byte_for_byte() {
-        let compat =
-            env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of the incumbent's files");
+    fn every_patch_equals_the_one_of_toolhive_byte_for_byte() {
+        let compat = env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of ToolHive's files");
         let mut folders = Vec::new();
         collect(&PathBuf::from(compat).join("golden"), &mut folders);
         folders.sort();

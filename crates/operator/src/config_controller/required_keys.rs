@@ -53,36 +53,36 @@ pub(super) async fn missing(spec: &Value, reader: &mut Reader) -> Result<Vec<Fie
 }
 
 fn key_refs(spec: &Value) -> Vec<KeyRef<'_>> {
-    let mut found = Vec::new();
-    collect(spec, &FieldPath::default(), &mut found);
-    found
+    let mut key_refs = Vec::new();
+    collect(spec, &FieldPath::default(), &mut key_refs);
+    key_refs
 }
 
-fn collect<'a>(value: &'a Value, path: &FieldPath, found: &mut Vec<KeyRef<'a>>) {
+fn collect<'a>(value: &'a Value, path: &FieldPath, key_refs: &mut Vec<KeyRef<'a>>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
                 let path = path.clone().join(name.clone());
                 match value {
                     Value::Object(reference) if name.ends_with("Ref") => {
-                        found.extend(key_ref(name, reference, &path));
+                        key_refs.extend(key_ref(name, reference, &path));
                     }
                     Value::Array(references) if name.ends_with("Refs") => {
                         for (index, reference) in references.iter().enumerate() {
                             let path = path.clone().index(index);
-                            found.extend(
+                            key_refs.extend(
                                 reference.as_object().and_then(|object| key_ref(name, object, &path)),
                             );
                         }
                     }
                     _ => {}
                 }
-                collect(value, &path, found);
+                collect(value, &path, key_refs);
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                collect(item, &path.clone().index(index), found);
+                collect(item, &path.clone().index(index), key_refs);
             }
         }
         _ => {}
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reference_to_a_key_is_found_with_its_path() {
+    fn every_reference_to_a_key_is_listed_with_its_path() {
         let spec = json!({
             "tokenExchange": {"clientSecretRef": {"name": "a", "key": "k"}},
             "embeddedAuthServer": {
@@ -120,11 +120,11 @@ mod tests {
             "groupRef": {"name": "no key"},
             "otherRef": {"name": "e", "key": "k", "optional": true},
         });
-        let mut found: Vec<String> = key_refs(&spec)
+        let mut paths: Vec<String> = key_refs(&spec)
             .iter()
             .map(|one| format!("{} {:?} {}/{}", one.field, one.kind, one.name, one.key))
             .collect();
-        found.sort();
+        paths.sort();
         let expected = [
             "caBundleRef.configMapRef ConfigMap d/ca.crt",
             "embeddedAuthServer.signingKeySecretRefs[0] Secret b/1",
@@ -132,6 +132,6 @@ mod tests {
             "embeddedAuthServer.upstreamProviders[0].oauth2Config.clientSecretRef Secret c/k",
             "tokenExchange.clientSecretRef Secret a/k",
         ];
-        assert_eq!(found, expected);
+        assert_eq!(paths, expected);
     }
 }

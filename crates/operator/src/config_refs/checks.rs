@@ -1,4 +1,4 @@
-//! Checks that several kinds of configuration share. Each quotes the value and says what to do.
+//! Checks that several kinds of configuration share. Each error quotes the value and states what to do.
 
 use std::net::IpAddr;
 

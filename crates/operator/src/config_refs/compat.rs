@@ -211,7 +211,7 @@ fn a_token_exchange_behind_tokens_of_the_cluster_is_the_same() {
 
 #[test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-fn a_remote_proxy_gets_the_same() {
+fn the_configuration_of_a_remote_proxy_is_the_same() {
     let golden = Golden::feature("remote_full");
     let config = golden.run_config();
     let workload = identity("NS", &config.name);

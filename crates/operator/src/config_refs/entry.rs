@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_have_a_folder_of_their_own() {
+    fn certificates_have_a_separate_folder() {
         assert_eq!(ca_path("ext", &entry()).unwrap(), "/etc/toolhive/ca-bundles/ext/root.pem");
         let mounted = ["ca-bundle-ext /etc/toolhive/ca-bundles/ext"];
         assert_eq!(mounts(|volumes| add_volumes("ext", &entry(), volumes)), mounted);

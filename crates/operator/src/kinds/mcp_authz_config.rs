@@ -23,7 +23,7 @@ impl Config for MCPAuthzConfig {
 
     fn further_conditions(spec: &MCPAuthzConfigSpec) -> Vec<Condition> {
         let document = config_refs::authz::document(spec).ok();
-        // The document has the settings of the type under a key of their own; the object has them in `config`.
+        // The document has the settings of the type under a key for that type; the object has them in `config`.
         document.and_then(|document| config_refs::authz::warning("config.", &document)).into_iter().collect()
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_until_it_works() {
+    fn the_back_off_grows_until_a_success() {
         let (mut schedule, now) = (Schedule::default(), Instant::now());
         let pauses: Vec<u64> = (0..9).map(|_| schedule.failed("a", now).as_secs()).collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 300, 300, 300]);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_other_versions_are_work_and_all_else_is_not() {
+    fn only_objects_of_other_versions_are_migrated() {
         let work = Work::of(&crd(|_| {})).unwrap();
         let ApiResource { api_version, plural, .. } = &work.resource;
         assert_eq!((api_version.as_str(), plural.as_str()), ("toolhive.stacklok.dev/v1beta1", "mcpgroups"));

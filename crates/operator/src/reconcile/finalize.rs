@@ -10,7 +10,7 @@ use super::{Computed, Controller, Outcome, Plan, ReconcileError, Reconciler};
 use crate::resources::{children, kind_of};
 
 impl<K: Controller> Reconciler<K> {
-    /// Removes the finalizer, unless something blocks the deletion. The object is queued again when that is gone.
+    /// Removes the finalizer, unless something blocks the deletion. The object is queued again when nothing blocks it any more.
     pub(super) async fn finalize(
         &self,
         reader: &mut Reader,

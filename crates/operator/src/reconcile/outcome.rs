@@ -8,7 +8,7 @@ use skep_world::ReadError;
 
 use super::Problem;
 
-/// The children of a valid object cannot be built. A validation should have found the cause.
+/// The children of a valid object cannot be built. A validation should have detected the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BuildError(pub FieldError);

@@ -33,7 +33,7 @@ impl<K: Controller> Reconciler<K> {
                 Ok(())
             }
             // It was deleted meanwhile.
-            Err(error) if error.is_gone() => {
+            Err(error) if error.is_not_found() => {
                 debug!(%error, "no status to write to");
                 Ok(())
             }

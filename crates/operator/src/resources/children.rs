@@ -98,8 +98,8 @@ fn get_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, name: &st
 }
 
 fn owned_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, key: &str) -> Vec<ChildEntry> {
-    let found = reader.by_index::<W>(key).into_iter();
-    found
+    let children = reader.by_index::<W>(key).into_iter();
+    children
         .map(|(name, entry)| ChildEntry { name, meta: entry.meta, observed: entry.cached.observed })
         .collect()
 }

@@ -15,7 +15,7 @@ const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// Answers `/healthz` and `/readyz`, and `/metrics` if there are any, until the tasks are dropped.
+/// Serves `/healthz` and `/readyz`, and `/metrics` if there are any, until the tasks are dropped.
 pub(super) async fn serve(
     tasks: &mut JoinSet<()>,
     address: SocketAddr,
@@ -28,17 +28,17 @@ pub(super) async fn serve(
             // A failed connection is the client's problem.
             let Ok((stream, _)) = listener.accept().await else { continue };
             let (world, metrics) = (world.clone(), metrics.clone());
-            let answer = service_fn(move |request: Request<Incoming>| {
-                let answer = answer(request.uri().path(), &world, metrics.as_deref());
-                async move { Ok::<_, Infallible>(answer) }
+            let response = service_fn(move |request: Request<Incoming>| {
+                let response = response(request.uri().path(), &world, metrics.as_deref());
+                async move { Ok::<_, Infallible>(response) }
             });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), response));
         }
     });
     Ok(())
 }
 
-fn answer(path: &str, world: &World, metrics: Option<&Metrics>) -> Response<String> {
+fn response(path: &str, world: &World, metrics: Option<&Metrics>) -> Response<String> {
     let text = |status, text: &str| (status, TEXT, text.to_owned());
     let (status, content_type, body) = match (path, metrics) {
         ("/healthz", _) => text(StatusCode::OK, "ok"),

@@ -64,7 +64,7 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The configuration of the client is invalid.
-    #[error("cannot talk to the cluster: {0}")]
+    #[error("cannot connect to the cluster: {0}")]
     Client(#[from] kube::Error),
     /// An address is not available.
     #[error("cannot listen on {0}: {1}")]
@@ -182,7 +182,7 @@ async fn resolve_settings(settings: &Settings, client: &Client) -> Settings {
         match platform::with_platform(settings, client).await {
             Ok(settings) => return settings,
             Err(error) => {
-                warn!(%error, "cannot detect whether the cluster is an OpenShift; retrying. OPERATOR_OPENSHIFT sets it");
+                warn!(%error, "cannot detect whether the cluster is OpenShift; retrying. Set OPERATOR_OPENSHIFT to skip the detection");
             }
         }
         tokio::time::sleep(PLATFORM_RETRY).await;

@@ -80,7 +80,7 @@ impl Observer {
             Ok(plan) => Some(Seen::of(plan, &text)),
             Err(_) => Some(Seen { verdict: UNKNOWN, writes: Vec::new(), rollouts: 0, text: hash(&text) }),
         };
-        let verdict = now.as_ref().map_or("gone", |now| now.verdict);
+        let verdict = now.as_ref().map_or("deleted", |now| now.verdict);
         let before = {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if seen.get(target) == now.as_ref() {

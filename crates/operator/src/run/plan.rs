@@ -23,7 +23,7 @@ const AT_ONCE: usize = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
     /// The configuration of the client is invalid.
-    #[error("cannot talk to the cluster: {0}")]
+    #[error("cannot connect to the cluster: {0}")]
     Client(#[from] kube::Error),
     /// The cluster does not serve a kind.
     #[error("{0}: the cluster does not serve this kind; install the CRDs first (skep crds)")]

@@ -1,10 +1,10 @@
-//! Whether the cluster is an OpenShift, detected from the APIs that it serves.
+//! Whether the cluster is OpenShift, detected from the APIs that it serves.
 
 use kube::{Client, Error};
 
 use crate::settings::{Platform, Settings};
 
-/// The API that only an OpenShift serves: its group, version and resource.
+/// The API that only OpenShift serves: its group, version and resource.
 const ROUTES: (&str, &str, &str) = ("route.openshift.io", "route.openshift.io/v1", "routes");
 
 /// The settings with the platform, which is detected unless it is set.

@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 const CHECKSUM: &str = "toolhive.stacklok.dev/runconfig-checksum";
 
 #[tokio::test]
-async fn operator_annotations_win_and_every_other_of_the_user_survives() {
+async fn annotations_of_the_operator_win_and_all_others_of_the_user_survive() {
     let fixture = Fixture::new().await;
     let server = MCPServer::test("fetch")
         .with_pod_annotation("vault.hashicorp.com/agent-inject", "true")

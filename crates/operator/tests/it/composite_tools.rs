@@ -1,4 +1,4 @@
-//! A VirtualMCPCompositeToolDefinition from its creation to its end.
+//! A VirtualMCPCompositeToolDefinition from its creation to its deletion.
 
 use crate::kinds::{CompositeTools, VirtualServers};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn workflow() -> Value {
         "description": "Looks outside.",
         "steps": [
             {"id": "now", "tool": "weather.now"},
-            {"id": "tell", "tool": "chat.post", "dependsOn": ["now"], "arguments": {"text": "{{.steps.now.output.sky}}"}},
+            {"id": "post", "tool": "chat.post", "dependsOn": ["now"], "arguments": {"text": "{{.steps.now.output.sky}}"}},
         ],
     })
 }
@@ -31,7 +31,7 @@ fn offering(definitions: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
+async fn a_workflow_is_validated_when_it_is_created_and_when_it_changes() {
     let fixture = Fixture::new().await;
     fixture.create(kind(), "look", workflow()).await;
     let object = fixture.settle_any(kind(), "look").await;
@@ -41,12 +41,12 @@ async fn a_workflow_is_judged_when_it_is_stored_and_when_it_changes() {
     assert_eq!(object.metadata.finalizers, None);
 
     let mut steps = workflow()["steps"].clone();
-    steps[0]["dependsOn"] = json!(["tell"]);
+    steps[0]["dependsOn"] = json!(["post"]);
     steps[1]["arguments"]["text"] = json!("{{.steps.then.output.sky}}");
     fixture.patch_any(kind(), "look", json!({"spec": {"steps": steps}})).await;
     let object = fixture.settle_any(kind(), "look").await;
     let errors = json!([
-        "steps[0].dependsOn: now → tell → now is a cycle, so none of these steps can ever start",
+        "steps[0].dependsOn: now → post → now is a cycle, so none of these steps can ever start",
         "steps[1].arguments[text]: {{.steps.then.output.sky}}: there is no step \"then\"",
     ]);
     assert_eq!(object.data["status"]["validationStatus"], "Invalid");
@@ -86,6 +86,6 @@ async fn it_lists_its_referrers_and_can_be_deleted_while_it_has_some() {
     assert_eq!(recording.count("patch", "virtualmcpcompositetooldefinitions", "status").await, 1);
     assert_eq!(recording.count("patch", "virtualmcpcompositetooldefinitions", "").await, 0);
     fixture.delete(kind(), "look").await;
-    fixture.until_any(kind(), "look", "gone", Value::is_null).await;
+    fixture.until_any(kind(), "look", "deleted", Value::is_null).await;
     fixture.operator.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What the API declares, the operator also reports: a reason that no code uses is documented for nothing.
+//! Every reason that the API declares is reported by the operator: an unused one would be documented in vain.
 
 use std::{fs, path::Path};
 

@@ -1,4 +1,4 @@
-//! An EmbeddingServer from its creation to its end.
+//! An EmbeddingServer from its creation to its deletion.
 
 use crate::kinds::EmbeddingServers;
 use k8s_openapi::api::{
@@ -131,7 +131,7 @@ async fn an_immutable_volume_is_reported_and_everything_else_is_changed() {
     fixture.create(kind(), "emb", json!({"modelCache": {"size": "10240Mi"}})).await;
     let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "VolumeReady"), Value::Null);
-    // Another way to write the same size is no change.
+    // Another notation of the same size is no change.
     fixture.patch_any(kind(), "emb", json!({"spec": {"modelCache": {"size": "10Gi"}}})).await;
     let object = fixture.settle_any(kind(), "emb").await;
     assert_eq!(condition(&object, "VolumeReady"), Value::Null);
@@ -160,9 +160,9 @@ async fn an_immutable_volume_is_reported_and_everything_else_is_changed() {
     let reported = fixture.events().await;
     let reported: Vec<_> = reported.iter().filter(|(reason, _)| reason == "ModelCacheImmutable").collect();
     assert_eq!(reported.len(), 1, "{reported:?}");
-    let refused: Vec<_> =
+    let rejected: Vec<_> =
         recording.requests().await.into_iter().filter(|request| request.code >= 400).collect();
-    assert_eq!(refused, []);
+    assert_eq!(rejected, []);
 
     fixture.delete(StatefulSets::kind(), "emb").await;
     let anew =
@@ -230,7 +230,7 @@ async fn it_waits_for_the_token_and_is_deleted_at_once() {
     let finalizer = json!({"metadata": {"finalizers": ["embeddingserver.toolhive.stacklok.dev/finalizer"]}});
     fixture.patch_any(kind(), "emb", finalizer).await;
     fixture.delete(kind(), "emb").await;
-    fixture.until_any(kind(), "emb", "gone", Value::is_null).await;
+    fixture.until_any(kind(), "emb", "deleted", Value::is_null).await;
     fixture.operator.stop().await;
 }
 
@@ -293,9 +293,9 @@ async fn a_restricted_namespace_accepts_the_pods_once_a_user_is_set() {
     };
     fixture.create(kind(), "emb", json!({"port": 80})).await;
     fixture.settle_any(kind(), "emb").await;
-    let refused = try_pod().await.unwrap_err();
-    assert!(refused.contains("runAsNonRoot"), "{refused}");
-    assert!(!refused.contains("capabilities") && !refused.contains("seccomp"), "{refused}");
+    let rejected = try_pod().await.unwrap_err();
+    assert!(rejected.contains("runAsNonRoot"), "{rejected}");
+    assert!(!rejected.contains("capabilities") && !rejected.contains("seccomp"), "{rejected}");
 
     let user =
         json!({"spec": {"securityContext": {"runAsNonRoot": true, "runAsUser": 1000, "fsGroup": 1000}}});

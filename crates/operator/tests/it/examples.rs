@@ -1,4 +1,4 @@
-//! Every file under examples/ does what it is an example of: it is accepted, runs, and is then left alone.
+//! Every file under examples/ works: it is accepted, runs, and causes no further writes.
 
 use std::{
     fs,
@@ -22,9 +22,9 @@ use tokio::time::timeout;
 
 use crate::fixture::Operator;
 
-/// How long anything may take before it counts as not happening.
+/// The timeout for everything.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long nothing may be written after that.
+/// How long no write may follow.
 const QUIET: Duration = Duration::from_secs(5);
 
 /// Conditions that report a problem: False is good.
@@ -41,7 +41,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// A file in a namespace of its own.
+/// A file in its own namespace.
 struct Example {
     file: PathBuf,
     namespace: Namespace,
@@ -56,8 +56,8 @@ impl Example {
         for object in &objects {
             let path = format!("{}?fieldValidation=Strict", path(object, &namespace));
             let request = http::Request::post(path).body(object.to_string().into_bytes()).unwrap();
-            let answer = namespace.client().request::<Value>(request).await;
-            answer.unwrap_or_else(|error| panic!("{}: {object}: {error}", file.display()));
+            let response = namespace.client().request::<Value>(request).await;
+            response.unwrap_or_else(|error| panic!("{}: {object}: {error}", file.display()));
         }
         Self { file, namespace, objects }
     }
@@ -78,7 +78,7 @@ impl Example {
         of_kind.map(|object| object["metadata"]["name"].as_str().unwrap())
     }
 
-    /// What a kubelet and the proxies do: the proxies make StatefulSets, and pods run.
+    /// What a kubelet and the proxies do: the proxies create StatefulSets, and pods run.
     async fn run_pods(&self) {
         let kubelet = self.namespace.kubelet();
         for server in self.names("EmbeddingServer") {
@@ -100,7 +100,7 @@ impl Example {
         }
     }
 
-    /// Pods of the Deployments that the operator has made, which have none yet.
+    /// Pods of the Deployments that the operator has created, which have none yet.
     async fn run_proxies(&self, done: &mut Vec<String>) {
         let kubelet = self.namespace.kubelet();
         let deployments = self.namespace.api::<Deployment>().list(&ListParams::default()).await.unwrap();
@@ -161,7 +161,7 @@ async fn all_are_reported(examples: &[Example]) -> bool {
 }
 
 #[tokio::test]
-async fn every_example_is_accepted_runs_and_is_then_left_alone() {
+async fn every_example_is_accepted_runs_and_causes_no_further_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let mut examples = Vec::new();
     for file in files(&folder) {
@@ -181,7 +181,7 @@ async fn every_example_is_accepted_runs_and_is_then_left_alone() {
         example.run_proxies(&mut running).await;
     }
     settle(&examples, &operator).await;
-    // What has waited for others has its Deployment by now.
+    // Objects that waited for others have their Deployments by now.
     for example in &examples {
         example.run_proxies(&mut running).await;
     }
@@ -209,8 +209,8 @@ fn check(file: &Path, object: &Value) {
     let conditions = status["conditions"].as_array().unwrap_or_else(|| panic!("{what}: {status:#}"));
     for condition in conditions {
         let text = |key: &str| condition[key].as_str().unwrap().to_owned();
-        let wanted = if WARNINGS.contains(&&*text("type")) { "False" } else { "True" };
-        assert_eq!(text("status"), wanted, "{what}: {condition}");
+        let expected = if WARNINGS.contains(&&*text("type")) { "False" } else { "True" };
+        assert_eq!(text("status"), expected, "{what}: {condition}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! An operator in the test's own process, with one namespace to work in.
+//! An operator in the test's own process, with one namespace.
 
 use crate::kinds::Servers;
 use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
@@ -36,7 +36,7 @@ use tokio::{
 /// A retry within this time is waited for.
 const SOON: Duration = Duration::from_millis(600);
 
-/// What workloads are made of.
+/// The parts of workloads.
 pub(crate) fn children() -> [Kind; 6] {
     [
         Deployments::kind(),
@@ -62,7 +62,7 @@ pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
     }
 }
 
-/// An operator that runs.
+/// A running operator.
 pub(crate) struct Operator {
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
@@ -125,9 +125,9 @@ impl Fixture {
         Self::on(skep_testkit::namespace().await, settings).await
     }
 
-    /// An operator for this namespace, on a control plane of its own perhaps.
+    /// An operator for this namespace, on the shared or on its own control plane.
     pub(crate) async fn on(test: Namespace, settings: Settings) -> Self {
-        // Allowed what the charts allow, and nothing more.
+        // With exactly the permissions that the charts grant.
         let user = test.user("operator");
         test.grant(&user, permissions::rules()).await;
         let config = user.config();
@@ -163,7 +163,7 @@ impl Fixture {
         self.user.record()
     }
 
-    /// Creates a server, and waits until the operator has nothing more to do.
+    /// Creates a server, and waits until the operator is idle.
     pub(crate) async fn settled(&self, server: &MCPServer) -> MCPServer {
         let created = self.test.create_object(server).await;
         self.settle(created.metadata.name.as_deref().unwrap()).await
@@ -190,7 +190,7 @@ impl Fixture {
         timeout(PATIENCE, settled).await.unwrap_or_else(|_| panic!("{name} does not settle"))
     }
 
-    /// Waits until nothing is left to be reconciled, for as long as the queue moves: there may be many objects, and a small
+    /// Waits until nothing is left to be reconciled, for as long as the queue makes progress: there may be many objects, and a small
     /// machine.
     pub(crate) async fn until_idle(&self) {
         let queue = self.operator.world.queue();
@@ -205,7 +205,7 @@ impl Fixture {
         }
     }
 
-    /// Waits until the server's status is as asked.
+    /// Waits until the server's status meets the predicate.
     pub(crate) async fn until(
         &self,
         name: &str,
@@ -274,8 +274,8 @@ impl Fixture {
         });
         let request = http::Request::post(kind.path(Some(self.test.name())));
         let request = request.body(object.to_string().into_bytes()).unwrap();
-        let answer = self.test.client().request::<DynamicObject>(request).await;
-        answer.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
+        let response = self.test.client().request::<DynamicObject>(request).await;
+        response.unwrap_or_else(|error| panic!("{} {name}: {error}", kind.kind));
     }
 
     /// Deletes an object of any kind.
@@ -334,7 +334,7 @@ impl Fixture {
 pub(crate) fn conditions(object: &DynamicObject) -> BTreeMap<String, (String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = object.data["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.map(|found| (text(&found["type"]), (text(&found["status"]), text(&found["reason"])))).collect()
+    conditions.map(|one| (text(&one["type"]), (text(&one["status"]), text(&one["reason"])))).collect()
 }
 
 /// The status and reason of a condition.

@@ -1,4 +1,4 @@
-//! Nothing moves when nothing changes, for generated VirtualMCPServers.
+//! Nothing is written when nothing changes, for generated VirtualMCPServers.
 
 use proptest::{
     prelude::*,
@@ -26,7 +26,7 @@ fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     select(values).boxed()
 }
 
-/// Values with which a server cannot run: in few, so that most can.
+/// Values with which a server cannot run: rare, so that most can.
 fn rarely(bad: Value, mut good: Vec<Value>) -> BoxedStrategy<Value> {
     good.resize(12, Value::Null);
     good.push(bad);
@@ -208,7 +208,7 @@ async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
     }
     let api = fixture.test.api::<VirtualMCPServer>();
     let all = async || api.list(&kube::api::ListParams::default()).await.unwrap().items;
-    // Each has its time: there are many, and they share the machine.
+    // Each has its own timeout: there are many, and they share the machine.
     fixture.until_idle().await;
     let statuses: Vec<_> = all().await.into_iter().filter_map(|server| server.status).collect();
     assert!(statuses.len() == SPECS && statuses.iter().all(|status| status.observed_generation == Some(1)));

@@ -50,7 +50,7 @@ async fn children_written(recording: &skep_testkit::audit::Recording) -> Vec<Str
 }
 
 #[tokio::test]
-async fn when_the_leader_is_killed_the_other_takes_over_and_no_child_is_written_twice() {
+async fn when_the_leader_is_killed_the_standby_takes_over_and_no_child_is_written_twice() {
     let test = skep_testkit::namespace().await;
     let (first, first_task, _stop) = replica(&test, "first").await;
     let first_writes = first.record();
@@ -63,7 +63,7 @@ async fn when_the_leader_is_killed_the_other_takes_over_and_no_child_is_written_
     until_applied(&test, "two", 1).await;
     assert_eq!(children_written(&second_writes).await, [] as [&str; 0], "one leads, the other only looks on");
 
-    // As a crash does: nothing is given back.
+    // Like a crash: the lease is not released.
     first_task.abort();
     first_task.await.unwrap_err();
     let before = children_written(&first_writes).await.len();
@@ -82,13 +82,13 @@ async fn when_the_leader_is_killed_the_other_takes_over_and_no_child_is_written_
 }
 
 #[tokio::test]
-async fn a_lease_that_is_given_back_is_taken_before_it_would_have_run_out() {
+async fn a_released_lease_is_acquired_before_it_would_have_expired() {
     let test = skep_testkit::namespace().await;
     let (_, first_task, first_stop) = replica(&test, "first").await;
     test.create_object(&MCPServer::test("one")).await;
     until_applied(&test, "one", 1).await;
     let (_, second_task, second_stop) = replica(&test, "second").await;
-    // Long enough to see that another leads, and not for that one to renew its lease.
+    // Long enough to see another leader, but not for that one to renew its lease.
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     first_stop.send_replace(true);

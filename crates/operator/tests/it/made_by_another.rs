@@ -23,7 +23,7 @@ async fn make_as_another(fixture: &Fixture, name: &str, change: impl FnOnce(&mut
     deployments.create(&params, &serde_json::from_value(object).unwrap()).await.unwrap();
 }
 
-/// A server and a remote proxy whose Deployments another operator made, and who manages them once they are settled.
+/// A server and a remote proxy whose Deployments another operator created, and their field managers once they are settled.
 async fn managers_and_events(change: impl Fn(&mut Value)) -> (Vec<String>, Vec<(String, String)>) {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
@@ -47,7 +47,7 @@ async fn managers_and_events(change: impl Fn(&mut Value)) -> (Vec<String>, Vec<(
 }
 
 #[tokio::test]
-async fn a_takeover_that_leaves_the_pods_as_they_are_is_no_news() {
+async fn a_takeover_that_keeps_the_pods_publishes_no_event() {
     let (managers, events) = managers_and_events(|_| {}).await;
     assert_eq!(managers, ["skep-mcpserver", "skep-mcpremoteproxy"]);
     assert_eq!(events, []);

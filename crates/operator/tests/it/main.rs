@@ -1,6 +1,6 @@
 //! The operator on a real API server.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics when an expectation fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod checksum_survives_overrides;

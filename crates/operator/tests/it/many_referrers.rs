@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 use crate::fixture::Fixture;
 
 const WORKLOADS: usize = 1000;
-/// How many of them are made at once.
+/// How many of them are created at the same time.
 const MAKERS: usize = 8;
 
 #[tokio::test]
-async fn a_change_costs_each_workload_what_it_must_and_the_configuration_one_write() {
-    // They exist before the operator starts: with every further one, it would report them all again.
+async fn a_change_costs_each_workload_only_its_own_writes_and_the_configuration_one() {
+    // They exist before the operator starts: with each further one, it would list all of them again.
     let fixture = Fixture::new().await.stopped().await;
     let oidc = json!({"type": "inline", "inline": {"issuer": "https://login.example"}});
     fixture.create(OidcConfigs::kind(), "company", oidc).await;

@@ -1,4 +1,4 @@
-//! Expressions over claims that are wrong.
+//! Invalid expressions over claims.
 
 use crate::kinds::ExternalAuthConfigs;
 use serde_json::{Value, json};

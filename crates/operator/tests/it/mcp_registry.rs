@@ -1,4 +1,4 @@
-//! An MCPRegistry from its creation to its end.
+//! An MCPRegistry from its creation to its deletion.
 
 use crate::kinds::Registries;
 use k8s_openapi::api::{
@@ -309,7 +309,7 @@ async fn each_mistake_is_reported_with_its_field_and_existing_pods_keep_running(
     let finalizer = json!({"metadata": {"finalizers": ["mcpregistry.toolhive.stacklok.dev/finalizer"]}});
     fixture.patch_any(kind(), "reg", finalizer).await;
     fixture.delete(kind(), "reg").await;
-    fixture.until_any(kind(), "reg", "gone", Value::is_null).await;
+    fixture.until_any(kind(), "reg", "deleted", Value::is_null).await;
     fixture.operator.stop().await;
 }
 

@@ -45,7 +45,7 @@ const NEW: &str = "v1beta1";
 const GROUPS: usize = 210;
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A cluster whose CRDs have just moved from [`OLD`] to [`NEW`].
+/// A cluster whose CRDs have just changed from [`OLD`] to [`NEW`].
 struct Cluster {
     plane: ControlPlane,
     test: Namespace,
@@ -67,12 +67,12 @@ impl Cluster {
         let status = json!({"status": {"phase": "Ready", "url": "http://fetch", "observedGeneration": 1}});
         api.patch_status("fetch", &manager("thv-operator"), &Patch::Merge(status)).await.unwrap();
         let note = json!({"metadata": {"annotations": {"example.org/note": "mine"}}});
-        api.patch("fetch", &manager("somebody"), &Patch::Merge(note)).await.unwrap();
+        api.patch("fetch", &manager("another-writer"), &Patch::Merge(note)).await.unwrap();
         cluster.switch_to(NEW).await;
         cluster
     }
 
-    /// Makes this the storage version of every CRD, and waits until the API server stores by it.
+    /// Makes this the storage version of every CRD, and waits until the API server uses it.
     async fn switch_to(&self, version: &str) {
         for mut crd in skep_api::crd::crds().unwrap() {
             if crd.spec.versions.len() > 1 {
@@ -182,7 +182,7 @@ fn without_resource_version(mut objects: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-/// A client that dies with the write after this many.
+/// A client that fails after this many writes.
 fn mortal_client(user: &User, writes: usize) -> Client {
     let seen = Arc::new(AtomicUsize::new(0));
     let live_or_die = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
@@ -212,7 +212,7 @@ async fn every_object_is_stored_in_the_storage_version_and_nothing_else_changes(
     similar_asserts::assert_eq!(without_resource_version(after.clone()), without_resource_version(before));
     let reported = ("Normal".to_owned(), "StorageVersionMigrationSucceeded".to_owned(), "Migrate".to_owned());
     let kinds = skep_api::crd::crds().unwrap().iter().filter(|crd| crd.spec.versions.len() > 1).count();
-    // The last event comes after what it tells of.
+    // The last event is published after the change that it reports.
     until("each CRD has its event", async || cluster.events().await == vec![reported.clone(); kinds]).await;
     // One write for each object, and one for each CRD that has two versions.
     let writes = recording.writes().await;
@@ -221,7 +221,7 @@ async fn every_object_is_stored_in_the_storage_version_and_nothing_else_changes(
     stop.send_replace(true);
     timeout(PATIENCE, running).await.unwrap().unwrap();
 
-    // Another finds nothing to do.
+    // Another migrator has nothing to do.
     let recording = user.record();
     let migrator = Migrator::new(user.client());
     for crd in crds(cluster.test.client()).list(&ListParams::default()).await.unwrap() {

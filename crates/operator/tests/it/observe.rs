@@ -33,9 +33,9 @@ async fn fetched(port: u16, path: &str) -> String {
         .write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
         .await
         .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 /// Waits until the metrics have this line.
@@ -59,7 +59,7 @@ async fn an_observer_counts_planned_writes_and_writes_nothing() {
     options.observe = true;
     options.migrate = true;
     (options.metrics, options.health) = (([127, 0, 0, 1], metrics).into(), ([127, 0, 0, 1], health).into());
-    // Held by another or not at all, the lease is not requested.
+    // Whether another replica holds the lease or not, it is not requested.
     let lease =
         Election { namespace: fixture.test.name().into(), lease: "operator".into(), identity: "me".into() };
     options.election = Some(lease);
@@ -74,7 +74,7 @@ async fn an_observer_counts_planned_writes_and_writes_nothing() {
     only_tried(&recording).await;
     until_counted(metrics, "skep_operator_writes_total 0").await;
 
-    // The operator in charge does its work, and there is nothing left to do; then the spec changes while it is
+    // The active operator reconciles until it is idle; then the spec changes while it is
     // stopped.
     let other = fixture.test.admin("in-charge");
     let charge = Fixture::of(fixture.test, other.clone(), other.config(), Settings::default());

@@ -1,4 +1,4 @@
-//! The status of a configuration has one owner: who uses it is listed there, and holds it back from deletion.
+//! The status of a configuration has one owner: it lists the workloads that use it, which block its deletion.
 
 use crate::kinds::{
     AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
@@ -120,7 +120,7 @@ async fn every_reference_to_a_configuration_is_listed_and_blocks_its_deletion() 
         let held = |object: &Value| condition(object, "DeletionBlocked")["reason"] == "ReferencedByWorkloads";
         fixture.until_any(config, "shared", "held back", held).await;
         fixture.delete(workload, &name).await;
-        fixture.until_any(config, "shared", "gone", Value::is_null).await;
+        fixture.until_any(config, "shared", "deleted", Value::is_null).await;
         let spec = configurations().into_iter().find(|(kind, _)| *kind == config).unwrap().1;
         fixture.create(config, "shared", spec).await;
     }
@@ -151,7 +151,7 @@ async fn referrers_are_listed_in_order_and_each_change_costs_one_write() {
         })
         .await;
     fixture.settle("a").await;
-    // What does not change who refers to it is nothing to the configuration.
+    // A change that keeps the references does not affect the configuration.
     fixture.patch("b", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
     fixture.settle("b").await;
     assert_eq!(recording.count("patch", "mcpoidcconfigs", "status").await, 1);
@@ -160,7 +160,7 @@ async fn referrers_are_listed_in_order_and_each_change_costs_one_write() {
 }
 
 #[tokio::test]
-async fn a_workload_has_the_hash_and_the_condition_while_it_refers_and_no_longer() {
+async fn a_workload_has_the_hash_and_the_condition_only_while_it_has_the_reference() {
     let fixture = Fixture::new().await;
     fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
     fixture
@@ -184,10 +184,10 @@ async fn a_workload_has_the_hash_and_the_condition_while_it_refers_and_no_longer
     fixture.until_any(Servers::kind(), "a", "using the new one", arrived).await;
 
     fixture.patch("a", json!({"spec": {"oidcConfigRef": null}})).await;
-    let gone = |object: &Value| {
+    let removed = |object: &Value| {
         object["status"]["oidcConfigHash"].is_null() && condition(object, "OIDCConfigRefValidated").is_null()
     };
-    fixture.until_any(Servers::kind(), "a", "free of it", gone).await;
+    fixture.until_any(Servers::kind(), "a", "without the condition", removed).await;
     fixture.operator.stop().await;
 }
 
@@ -319,7 +319,7 @@ async fn a_group_lists_its_members_of_every_kind_and_can_be_deleted_while_it_has
     fixture.until_any(Groups::kind(), "g", "full", full).await;
     fixture.until_any(Entries::kind(), "e", "valid", |object| object["status"]["phase"] == "Valid").await;
 
-    // As ToolHive has left it.
+    // As ToolHive left it.
     fixture
         .patch_any(
             Groups::kind(),
@@ -329,7 +329,7 @@ async fn a_group_lists_its_members_of_every_kind_and_can_be_deleted_while_it_has
         .await;
     let recording = fixture.record();
     fixture.delete(Groups::kind(), "g").await;
-    fixture.until_any(Groups::kind(), "g", "gone", Value::is_null).await;
+    fixture.until_any(Groups::kind(), "g", "deleted", Value::is_null).await;
     for (kind, name) in [(Servers::kind(), "a"), (RemoteProxies::kind(), "r"), (Entries::kind(), "e")] {
         let reported =
             |object: &Value| condition(object, "GroupRefValidated")["reason"] == "GroupRefNotFound";
@@ -372,7 +372,7 @@ async fn each_controller_writes_the_status_of_its_own_kind_alone() {
     for request in requests.iter().filter(|request| request.is_write() && request.resource != "events") {
         let manager = request.query.split('&').find_map(|part| part.strip_prefix("fieldManager=skep-"));
         let manager = manager.unwrap_or_else(|| panic!("{request} names no manager: {}", request.query));
-        // A Secret with a random value is made once, and never written again. Nothing else is a creation or a PUT.
+        // A Secret with a random value is created once, and never written again. Nothing else is a creation or a PUT.
         let makes_secret = request.verb == "create" && request.resource == "secrets";
         assert!(makes_secret || matches!(request.verb.as_str(), "patch" | "delete"), "{request}");
         let kind = kinds.iter().find(|names| names.plural == request.resource);

@@ -22,7 +22,7 @@ struct Foreign {
     subresource: &'static str,
     content: &'static str,
     patch: Value,
-    /// Where it then is in the object.
+    /// Its path in the object.
     stays: fn(&Value) -> bool,
 }
 
@@ -37,15 +37,15 @@ impl Foreign {
         }
         let request = http::Request::patch(path).header("content-type", *content);
         let request = request.body(patch.to_string().into_bytes()).unwrap();
-        let answer = fixture.test.client().request::<Value>(request).await;
-        answer.unwrap_or_else(|error| panic!("{who}: {error}"));
+        let response = fixture.test.client().request::<Value>(request).await;
+        response.unwrap_or_else(|error| panic!("{who}: {error}"));
     }
 
     async fn assert_untouched(&self, fixture: &Fixture) {
         let live = json!(fixture.object(self.kind, &self.name).await.unwrap());
         assert!(
             (self.stays)(&live),
-            "what {} wrote is gone from {} {}: {live:#}",
+            "what {} wrote is removed from {} {}: {live:#}",
             self.who,
             self.kind.kind,
             self.name

@@ -24,7 +24,7 @@ use crate::{
     virtual_server::object,
 };
 
-/// What objects are planned for, and what they have beside the usual children.
+/// The objects to plan for, and what they have besides the usual children.
 fn kinds() -> [Kind; 6] {
     [
         Servers::kind(),
@@ -48,7 +48,7 @@ pub(crate) async fn states(fixture: &Fixture, kinds: &[Kind]) -> BTreeMap<String
     states
 }
 
-/// None of the requests can have changed anything.
+/// None of the requests can change anything.
 pub(crate) async fn only_tried(recording: &Recording) {
     let requests = recording.requests().await;
     let writes: Vec<_> = requests.iter().filter(|request| request.is_write()).collect();
@@ -112,8 +112,9 @@ async fn the_plan_of_a_new_server_lists_its_children_without_secrets() {
     let plan = &plans["VirtualMCPServer hub"];
     assert_eq!((plan.verdict(), plan.rolls_pods()), (Verdict::Change, false));
     let reported = reported(plan);
-    for wanted in ["create Deployment hub", "create Secret hub-hmac-secret", "create RoleBinding hub-vmcp"] {
-        assert!(reported.iter().any(|line| line == wanted), "no {wanted} in {reported:#?}");
+    for expected in ["create Deployment hub", "create Secret hub-hmac-secret", "create RoleBinding hub-vmcp"]
+    {
+        assert!(reported.iter().any(|line| line == expected), "no {expected} in {reported:#?}");
     }
     let secret = plan.writes.iter().find(|planned| planned.kind == Secrets::kind()).unwrap();
     assert_eq!(secret.changes, []);
@@ -216,7 +217,7 @@ async fn planned_as(
     test: &Namespace,
     rules: Vec<k8s_openapi::api::rbac::v1::PolicyRule>,
 ) -> Result<String, PlanError> {
-    let user = test.user("somebody");
+    let user = test.user("reader");
     test.grant(&user, rules).await;
     let plans = plan(user.config(), &[test.name().to_owned()], Settings::default(), |_| true).await?;
     let failures = plans.into_iter().filter_map(|(_, plan)| plan.err());
@@ -227,19 +228,19 @@ async fn planned_as(
 async fn missing_permissions_for_a_plan_are_reported() {
     let fixture = Fixture::new().await.stopped().await;
     fixture.test.create_object(&MCPServer::test("fetch").streamable_http()).await;
-    let user = format!("{}-somebody", fixture.test.name());
-    let refused = planned_as(&fixture.test, Vec::new()).await.unwrap_err().to_string();
-    assert!(refused.contains("is forbidden") && refused.contains(&user), "{refused}");
-    assert_eq!(refused.lines().count(), 1, "{refused}");
+    let user = format!("{}-reader", fixture.test.name());
+    let error = planned_as(&fixture.test, Vec::new()).await.unwrap_err().to_string();
+    assert!(error.contains("is forbidden") && error.contains(&user), "{error}");
+    assert_eq!(error.lines().count(), 1, "{error}");
 
     let read =
         serde_json::from_value(json!({"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}))
             .unwrap();
     let other = skep_testkit::namespace().await;
     other.create_object(&MCPServer::test("fetch").streamable_http()).await;
-    let refused = planned_as(&other, vec![read]).await.unwrap();
+    let error = planned_as(&other, vec![read]).await.unwrap();
     assert!(
-        refused.contains("cannot add a finalizer to MCPServer") && refused.contains("is forbidden"),
-        "{refused}"
+        error.contains("cannot add a finalizer to MCPServer") && error.contains("is forbidden"),
+        "{error}"
     );
 }

@@ -87,7 +87,7 @@ fn front() -> VirtualMCPServer {
     )
 }
 
-/// A settled server with every kind of managed volume, which no further look would change.
+/// A settled server with every kind of managed volume, which no further reconciliation would change.
 async fn settled_front() -> Fixture {
     let fixture = Fixture::new().await;
     references(&fixture).await;
@@ -109,7 +109,7 @@ fn hash(deployment: &Value) -> String {
     deployment["metadata"]["annotations"][HASH].as_str().unwrap().to_owned()
 }
 
-/// The pods, but for their volumes.
+/// The pods, without their volumes.
 fn without_volumes(deployment: &Value) -> Value {
     let mut template = deployment["spec"]["template"].clone();
     template["spec"]["volumes"] = json!(null);
@@ -190,8 +190,10 @@ async fn defaults_of_the_api_server_do_not_roll_pods() {
         ("/spec/revisionHistoryLimit".into(), json!(3)),
         ("/spec/progressDeadlineSeconds".into(), json!(700)),
     ] {
-        let object =
-            format!("{}/front?fieldManager=somebody", Deployments::kind().path(Some(fixture.test.name())));
+        let object = format!(
+            "{}/front?fieldManager=another-writer",
+            Deployments::kind().path(Some(fixture.test.name()))
+        );
         let request = Request::patch(object).header("content-type", "application/json-patch+json");
         let operation = json!([{"op": "replace", "path": path, "value": value}]);
         let recording = fixture.record();
@@ -214,14 +216,14 @@ fn mounted(deployment: &Value) -> String {
 }
 
 #[tokio::test]
-async fn an_entry_that_changes_meanwhile_cannot_make_the_hash_and_the_volumes_disagree() {
+async fn the_hash_and_the_volumes_agree_even_if_an_entry_changes_meanwhile() {
     let fixture = settled_front().await;
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for round in 0..30 {
         let name = if round % 2 == 0 { "ca-v2" } else { "ca-v1" };
         let change = json!({"spec": {"caBundleRef": {"configMapRef": {"name": name}}}});
         fixture.patch_any(Entries::kind(), "ext", change).await;
-        // Not awaited: the next change may come while this one is being carried out.
+        // Not awaited: the next change may arrive while this one is being reconciled.
         let now = deployment(&fixture).await;
         seen.entry(mounted(&now)).or_default().insert(hash(&now));
     }
@@ -241,7 +243,7 @@ async fn an_entry_that_changes_meanwhile_cannot_make_the_hash_and_the_volumes_di
 }
 
 #[tokio::test]
-async fn deciding_whether_something_drifted_reads_nothing() {
+async fn drift_is_detected_without_reads() {
     let fixture = settled_front().await;
     let good = deployment(&fixture).await;
     let recording = fixture.record();
@@ -261,15 +263,15 @@ async fn deciding_whether_something_drifted_reads_nothing() {
 
 /// A client that fails to read Secrets while the flag is set.
 fn forgetful_client(user: &User, broken: Arc<AtomicBool>) -> Client {
-    let refuse = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
+    let reject = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
         let one_secret = *request.method() == Method::GET && request.uri().path().contains("/secrets/");
         if one_secret && broken.load(Ordering::Relaxed) { Err("out of order".into()) } else { Ok(request) }
     };
-    ClientBuilder::try_from(user.config()).unwrap().with_layer(&FilterLayer::new(refuse)).build()
+    ClientBuilder::try_from(user.config()).unwrap().with_layer(&FilterLayer::new(reject)).build()
 }
 
 #[tokio::test]
-async fn a_failed_read_is_an_error_that_is_tried_again_and_changes_no_child() {
+async fn a_failed_read_is_retried_and_changes_no_child() {
     let fixture = settled_front().await.stopped().await;
     let before = deployment(&fixture).await;
     let change =

@@ -1,4 +1,4 @@
-//! Policies that are wrong, wherever they are written.
+//! Invalid policies, inline and in other objects.
 
 use crate::kinds::AuthzConfigs;
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -49,8 +49,8 @@ async fn a_policy_error_is_reported_with_its_position_and_existing_pods_keep_run
     let shared = message(&fixture, spec).await;
     assert!(shared.contains(&format!("config.policies[2]: {PLACE}")), "{shared}");
     let server = fixture.settle("fetch").await;
-    let found = condition(&server, "AuthzConfigRefValidated").unwrap();
-    assert_eq!(found, ("False".into(), "AuthzConfigRefNotValid".into()));
+    let authz = condition(&server, "AuthzConfigRefValidated").unwrap();
+    assert_eq!(authz, ("False".into(), "AuthzConfigRefNotValid".into()));
     assert_eq!(fixture.deployment("fetch").await.metadata.resource_version, before);
 
     let fixed = json!({"spec": {"config": {"policies": [GOOD]}}});
@@ -112,12 +112,12 @@ async fn a_policy_without_effect_is_reported_on_its_object_until_it_is_fixed() {
     assert_eq!(warned(&fixture.settle("fetch").await), None, "it is reported on the MCPAuthzConfig");
     let warning = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-        let mut found = conditions.filter(|condition| condition["type"] == "PolicyWarning");
-        found.next().map(|condition| condition["message"].as_str().unwrap().to_owned())
+        let mut warnings = conditions.filter(|condition| condition["type"] == "PolicyWarning");
+        warnings.next().map(|condition| condition["message"].as_str().unwrap().to_owned())
     };
     let message = format!("config.policies[1]: {reported}");
-    let says = |object: &Value| warning(object).as_ref() == Some(&message);
-    fixture.until_any(AuthzConfigs::kind(), "shared", "warned of", says).await;
+    let has_warning = |object: &Value| warning(object).as_ref() == Some(&message);
+    fixture.until_any(AuthzConfigs::kind(), "shared", "warned of", has_warning).await;
 
     let fixed = json!({"spec": {"config": {"policies": [GOOD]}}});
     fixture.patch_any(AuthzConfigs::kind(), "shared", fixed).await;

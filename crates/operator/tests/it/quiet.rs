@@ -1,4 +1,4 @@
-//! Nothing moves when nothing changes.
+//! Nothing is written when nothing changes.
 
 use crate::kinds::Servers;
 use kube::core::DynamicObject;

@@ -30,7 +30,7 @@ fn kinds() -> [Kind; 11] {
         WebhookConfigs::kind(),
     ]
 }
-/// Variants of each specimen that are tried. The API server refuses some of them.
+/// Variants of each specimen that are tried. The API server rejects some of them.
 const VARIANTS: usize = 20;
 
 /// The objects with which the API itself is tested: together they have every field.
@@ -117,7 +117,7 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
     fixture.operator.stop().await;
 }
 
-/// The Secrets without which nothing would be made for some specimens.
+/// The Secrets without which some specimens would have no children.
 async fn create_secrets(fixture: &Fixture) {
     for (name, key) in [("hugging-face", "token"), ("postgres", "pgpass")] {
         let secret = json!({"metadata": {"name": name}, "stringData": {key: "x"}});

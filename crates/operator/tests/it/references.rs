@@ -11,7 +11,7 @@ use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-/// A policy that lets everything through.
+/// A policy that permits everything.
 pub(crate) const PERMIT: &str = "permit(principal, action, resource);";
 
 /// The objects, with the kind of each.

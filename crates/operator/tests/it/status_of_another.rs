@@ -1,4 +1,4 @@
-//! A status that another operator has reported is ours from then on.
+//! A status that another operator has reported is taken over.
 
 use crate::kinds::{RemoteProxies, Servers};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ async fn a_status_of_another_operator_is_taken_over_and_nothing_of_it_is_left_be
     fixture.test.create_object(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     let objects = [(Servers::kind(), "fetch"), (RemoteProxies::kind(), "elsewhere")];
-    let healthy = condition("BackendHealthy", "True", "Asked");
+    let healthy = condition("BackendHealthy", "True", "Probed");
     for (kind, name) in objects {
         let mut status = json!({
             "phase": "Ready", "url": "http://old.example", "message": "theirs", "oidcConfigHash": "a",
@@ -50,7 +50,7 @@ async fn a_status_of_another_operator_is_taken_over_and_nothing_of_it_is_left_be
             .as_array()
             .unwrap()
             .iter()
-            .find(|found| found["type"] == "SessionStorageWarning");
+            .find(|one| one["type"] == "SessionStorageWarning");
         assert_eq!(
             same.unwrap()["lastTransitionTime"],
             "2026-01-01T00:00:00Z",

@@ -1,4 +1,4 @@
-//! The life of a VirtualMCPServer.
+//! A VirtualMCPServer from its creation to its deletion.
 
 use crate::kinds::{Entries, TelemetryConfigs, VirtualServers};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
@@ -56,7 +56,7 @@ pub(crate) async fn patch(fixture: &Fixture, name: &str, spec: Value) -> Virtual
     settled(fixture, name).await
 }
 
-/// A server of the group `all` that takes everybody, with further fields.
+/// A server of the group `all` without authentication, with further fields.
 async fn server(fixture: &Fixture, name: &str, fields: Value) -> VirtualMCPServer {
     let spec =
         with_fields(json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}}), fields);
@@ -70,8 +70,8 @@ fn phase(server: &VirtualMCPServer) -> &'static str {
 
 fn condition(server: &VirtualMCPServer, type_: &str) -> Option<String> {
     let conditions = &server.status.as_ref().unwrap().conditions;
-    let found = conditions.iter().find(|condition| condition.type_ == type_);
-    found.map(|condition| format!("{} {}", condition.status, condition.reason))
+    let condition = conditions.iter().find(|condition| condition.type_ == type_);
+    condition.map(|condition| format!("{} {}", condition.status, condition.reason))
 }
 
 async fn file(fixture: &Fixture, server: &str) -> Config {
@@ -112,7 +112,7 @@ async fn the_session_key_is_created_once_and_never_again() {
 }
 
 #[tokio::test]
-async fn sidecars_and_variables_of_the_user_settle() {
+async fn sidecars_and_variables_of_the_user_cause_no_repeated_writes() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let template = json!({
@@ -135,7 +135,7 @@ async fn sidecars_and_variables_of_the_user_settle() {
     settled(&fixture, "front").await;
     assert_eq!(recording.writes().await, [] as [&str; 0]);
 
-    // Clearing the last of both leaves nothing behind, and no loop.
+    // Removing the last of both leaves nothing behind, and causes no repeated writes.
     patch(&fixture, "front", json!({"podTemplateSpec": null, "imagePullSecrets": null})).await;
     let deployment = fixture.deployment("front").await;
     let annotations: Vec<String> = deployment.metadata.annotations.unwrap().into_keys().collect();
@@ -192,14 +192,14 @@ async fn a_server_with_inline_backends_gets_their_secrets_and_addresses() {
     secret(&fixture, "absent", &["value"]).await;
     until("two is served", async || file(&fixture, "front").await.backends.len() == 3).await;
     fixture.patch("one", json!({"spec": {"groupRef": null}})).await;
-    until("one is gone", async || file(&fixture, "front").await.backends.len() == 2).await;
+    until("one is removed", async || file(&fixture, "front").await.backends.len() == 2).await;
     let server = settled(&fixture, "front").await;
     assert_eq!(condition(&server, "DiscoveredAuthConfig-one"), None);
     fixture.operator.stop().await;
 }
 
 #[tokio::test]
-async fn failed_lasts_as_long_as_its_cause() {
+async fn the_phase_failed_lasts_as_long_as_its_cause() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let bad = json!({"config": {"aggregation": {"conflictResolution": "priority"}}});
@@ -245,7 +245,7 @@ async fn a_condition_is_removed_with_its_reference_and_a_waiting_object_continue
 }
 
 #[tokio::test]
-async fn policies_of_a_config_map_are_followed() {
+async fn a_change_of_policies_in_a_config_map_takes_effect() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;
     let policies = |policy: &str| {
@@ -323,7 +323,7 @@ async fn the_operator_and_the_pods_write_one_status_and_neither_undoes_the_other
     }
     assert_eq!(owners(&fixture, "f:conditions").await, 2, "each owns its own conditions");
 
-    // A report alone is no reason to write.
+    // A report of the pods alone causes no write.
     let recording = fixture.record();
     api.patch_status("front", &pod, &Patch::Apply(report(21))).await.unwrap();
     settled(&fixture, "front").await;
@@ -331,7 +331,7 @@ async fn the_operator_and_the_pods_write_one_status_and_neither_undoes_the_other
     fixture.operator.stop().await;
 }
 
-/// How many own something below this field of the status.
+/// How many managers own something below this field of the status.
 async fn owners(fixture: &Fixture, field: &str) -> usize {
     let front: DynamicObject = fixture.object(VirtualServers::kind(), "front").await.unwrap();
     let entries = front.metadata.managed_fields.unwrap();

@@ -22,7 +22,7 @@ pub(super) fn line(text: &str, document: usize, field: &FieldPath) -> Option<u64
             Segment::Key(key) => key.clone(),
         };
         match tree.0.get(&key) {
-            Some((found, below)) => (line, tree) = (*found, below),
+            Some((inner, below)) => (line, tree) = (*inner, below),
             None => break,
         }
     }

@@ -69,12 +69,12 @@ impl Manifests {
 
     /// The place of a field of an object, as `file:line: `.
     pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, field: &FieldPath) -> String {
-        let found = self.objects.iter().position(|object| {
+        let position = self.objects.iter().position(|object| {
             object.types.as_ref().is_some_and(|types| types.kind == kind)
                 && object.metadata.namespace.as_deref() == Some(namespace)
                 && object.metadata.name.as_deref() == Some(name)
         });
-        match found.and_then(|index| self.documents.get(index)) {
+        match position.and_then(|index| self.documents.get(index)) {
             Some(document) => self.line(*document, field),
             None => self.file(),
         }

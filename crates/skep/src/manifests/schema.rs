@@ -18,12 +18,12 @@ pub(super) fn check(document: &Value, kind: &str, version: &str, crds: &[Value])
     };
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
     let served: Vec<&Value> = versions.filter(|version| version["served"] == true).collect();
-    let Some(found) = served.iter().find(|served| served["name"] == version) else {
+    let Some(definition) = served.iter().find(|served| served["name"] == version) else {
         let names: Vec<&str> = served.iter().filter_map(|version| version["name"].as_str()).collect();
         let message = format!("unknown version {version} of {kind}: use {}", names.join(" or "));
         return vec![FieldError::new("apiVersion", message)];
     };
-    let schema = &found["schema"]["openAPIV3Schema"];
+    let schema = &definition["schema"]["openAPIV3Schema"];
     let Value::Object(fields) = document else {
         return vec![FieldError::new("", format!("{kind} must be an object"))];
     };
@@ -133,7 +133,7 @@ fn check_string(text: &str, schema: &Value, fail: &mut impl FnMut(String)) {
     if let Some(max) = bound(schema, "maxLength").filter(|max| length > *max) {
         return fail(format!("must have at most {max} characters"));
     }
-    // A pattern that only the API server's dialect of regular expressions knows is left to it.
+    // A pattern in a syntax that only the API server's dialect of regular expressions has is left to the API server.
     let pattern = schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok());
     if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
         fail(format!("must match {pattern}"));

@@ -73,11 +73,11 @@ async fn call(
 ) -> Result<(HeaderMap, Value), ClientError> {
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let (status, headers, body) = send(proxy, Method::POST, "/mcp", headers, Some(&request)).await?;
-    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if answer["result"].is_object() {
-        return Ok((headers, answer["result"].clone()));
+    let response: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if response["result"].is_object() {
+        return Ok((headers, response["result"].clone()));
     }
-    let why = answer["error"]["message"].as_str().unwrap_or("it does not speak MCP");
+    let why = response["error"]["message"].as_str().unwrap_or("it does not speak MCP");
     let why = format!("{method} is response_headers with {status}: {why}");
     let unavailable = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
     Err(if unavailable { ClientError::Unavailable(why) } else { ClientError::Rejected(why) })

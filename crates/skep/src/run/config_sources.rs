@@ -45,7 +45,7 @@ impl<'a> ConfigSources<'a> {
         Self { objects, namespace }
     }
 
-    /// The variables of a container with their values. Those that only a cluster knows are omitted.
+    /// The variables of a container with their values. Those that exist only in a cluster are omitted.
     pub(super) fn variables(
         &self,
         env: &Value,

@@ -90,7 +90,7 @@ pub(super) fn is_abandoned(lock: &Path) -> bool {
     }
 }
 
-/// Removes the folders of processes that are gone.
+/// Removes the folders of processes that have ended.
 pub(super) fn remove_leftovers() {
     remove_leftovers_within(&std::env::temp_dir());
 }
@@ -113,11 +113,12 @@ mod tests {
     #[test]
     fn an_abandoned_folder_is_removed() {
         let parent = Folder::new().unwrap();
-        let (held, gone) = (Folder::within(parent.path()).unwrap(), Folder::within(parent.path()).unwrap());
-        let lock = gone.lock();
+        let (held, abandoned) =
+            (Folder::within(parent.path()).unwrap(), Folder::within(parent.path()).unwrap());
+        let lock = abandoned.lock();
         assert!(!is_abandoned(&lock), "it is held");
-        drop(gone);
-        assert!(is_abandoned(&lock), "it is gone");
+        drop(abandoned);
+        assert!(is_abandoned(&lock), "its lock is released");
         // After a kill, the folder stays and the file is not locked. The other folders have no such file or name.
         let folder = |name: &str, file: &str| {
             let path = parent.path().join(name);

@@ -13,13 +13,13 @@ const USUAL_PORT: u16 = 8080;
 /// Checks that a program exists: a missing one would be retried forever.
 pub(super) fn check_program(program: &str) -> Result<(), String> {
     let is_file = |path: &Path| path.is_file();
-    let found = if program.contains('/') {
+    let exists = if program.contains('/') {
         is_file(Path::new(program))
     } else {
         env::var_os("PATH")
             .is_some_and(|path| env::split_paths(&path).any(|folder| is_file(&folder.join(program))))
     };
-    if found {
+    if exists {
         return Ok(());
     }
     let get = match program {
@@ -31,9 +31,12 @@ pub(super) fn check_program(program: &str) -> Result<(), String> {
 }
 
 /// Binds the port of the manifest, which must be free, or any port if it sets none.
-pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result<TcpListener, FieldError> {
+pub(super) async fn listener(
+    configured: Option<u16>,
+    previous: Option<u16>,
+) -> Result<TcpListener, FieldError> {
     let bind = |port| TcpListener::bind(("127.0.0.1", port));
-    if let Some(port) = wanted {
+    if let Some(port) = configured {
         let taken = |error: io::Error| {
             let message =
                 format!("cannot listen on 127.0.0.1:{port}: {error}: choose another, or leave it out");
@@ -41,7 +44,7 @@ pub(super) async fn listener(wanted: Option<u16>, before: Option<u16>) -> Result
         };
         return bind(port).await.map_err(taken);
     }
-    for port in [before.unwrap_or(USUAL_PORT), 0] {
+    for port in [previous.unwrap_or(USUAL_PORT), 0] {
         if let Ok(listener) = bind(port).await {
             return Ok(listener);
         }

@@ -128,7 +128,7 @@ fn server_of(
     let object = objects
         .iter()
         .find(|object| {
-            let of = |text: &Option<String>, wanted: &str| text.as_deref() == Some(wanted);
+            let of = |text: &Option<String>, expected: &str| text.as_deref() == Some(expected);
             of(&object.metadata.name, &target.name)
                 && of(&object.metadata.namespace, &target.namespace)
                 && object.types.as_ref().is_some_and(|types| types.kind == target.kind.kind)
@@ -181,8 +181,9 @@ fn number(value: &Value) -> Option<u16> {
 }
 
 fn run_config(children: &[Child], name: &str) -> Result<RunConfig, FieldError> {
-    let wanted = objects::run_config(name);
-    let config_map = children.iter().find(|child| child.kind.kind == "ConfigMap" && child.name == wanted);
+    let config_name = objects::run_config(name);
+    let config_map =
+        children.iter().find(|child| child.kind.kind == "ConfigMap" && child.name == config_name);
     let text = config_map.and_then(|child| child.body()["data"][paths::RUN_CONFIG_FILE].as_str());
     RunConfig::parse(text.unwrap_or_default())
         .map_err(|error| FieldError::new("", format!("it has no RunConfig: {error}")))

@@ -54,13 +54,13 @@ impl Servers {
         self.problems.clear();
         // Show all rows again.
         self.shown.clear();
-        let gone: Vec<String> = self
+        let removed: Vec<String> = self
             .running
             .keys()
             .filter(|owner| !self.order.iter().any(|(planned, _)| planned == *owner))
             .cloned()
             .collect();
-        for owner in gone {
+        for owner in removed {
             self.end(&owner).await;
         }
         for Planned { owner, name, server, place, .. } in planned {

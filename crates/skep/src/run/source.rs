@@ -66,19 +66,19 @@ impl Source {
 
 /// A package as an MCPServer.
 fn of_package(package: &str, args: &[String], namespace: &str) -> anyhow::Result<DynamicObject> {
-    let found = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
-    let Some((wanted, runner)) = found.filter(|(wanted, _)| !wanted.is_empty()) else {
+    let known = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
+    let Some((package_name, runner)) = known.filter(|(name, _)| !name.is_empty()) else {
         bail!(
             "{package:?} is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file, which may name images"
         );
     };
-    let words = runner.iter().copied().chain([wanted]).chain(args.iter().map(String::as_str));
+    let words = runner.iter().copied().chain([package_name]).chain(args.iter().map(String::as_str));
     let command = shlex::try_join(words).with_context(|| format!("{package:?} cannot be a command"))?;
     let object = json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1",
         "kind": "MCPServer",
         "metadata": {
-            "name": name(wanted), "namespace": namespace, "generation": 1, "annotations": {COMMAND: command},
+            "name": name(package_name), "namespace": namespace, "generation": 1, "annotations": {COMMAND: command},
         },
         "spec": {"image": package, "transport": "stdio"},
     });

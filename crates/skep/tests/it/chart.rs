@@ -1,5 +1,5 @@
-//! The charts on a real API server. `hack/charts` checks that the snapshots are what the chart `skep` makes of some
-//! values; here it is tried what they are good for.
+//! The charts on a real API server. `hack/charts` checks that the snapshots are what the chart `skep` renders for some
+//! values; these tests use them.
 
 mod accepted;
 mod installed;
@@ -16,7 +16,7 @@ use kube::{
 };
 use serde_json::Value;
 
-/// Everything that there is a snapshot of.
+/// All snapshots.
 const SNAPSHOTS: [&str; 4] = ["autoscaled", "default", "everything", "namespaced"];
 
 /// A file of a chart.
@@ -28,7 +28,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(file(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The objects of a snapshot, in other namespaces than it names.
+/// The objects of a snapshot, with other namespaces.
 fn objects(snapshot: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
     let mut text = text(&format!("skep/tests/snapshots/{snapshot}.yaml"));
     for (named, meant) in namespaces {
@@ -41,13 +41,13 @@ fn objects(snapshot: &str, namespaces: &[(&str, &str)]) -> Vec<Value> {
 
 /// The only object of a kind.
 fn only<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
-    let mut found = objects.iter().filter(|object| object["kind"] == kind);
-    let first = found.next().unwrap_or_else(|| panic!("no {kind}"));
-    assert!(found.next().is_none(), "more than one {kind}");
+    let mut matching = objects.iter().filter(|object| object["kind"] == kind);
+    let first = matching.next().unwrap_or_else(|| panic!("no {kind}"));
+    assert!(matching.next().is_none(), "more than one {kind}");
     first
 }
 
-/// Applies an object. A field that the API server does not know is an error.
+/// Applies an object. An unknown field is an error.
 async fn apply(client: &Client, object: &Value, how: PatchParams) -> DynamicObject {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));

@@ -1,4 +1,4 @@
-//! The small server that skep brings along, as a pod runs it.
+//! The demo server of skep, as a pod runs it.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -15,11 +15,11 @@ fn it_exits_on_sigterm_while_its_input_is_open() {
         .unwrap();
     let mut input = server.stdin.take().unwrap();
     writeln!(input, r#"{{"jsonrpc":"2.0","id":1,"method":"ping"}}"#).unwrap();
-    let mut answer = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut answer).unwrap();
-    assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
+    let mut response = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut response).unwrap();
+    assert_eq!(response, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n");
 
     assert!(Command::new("kill").arg(server.id().to_string()).status().unwrap().success());
-    // Ended by the signal, it would have no code; and as the first process of a container, it would not end.
+    // Killed by the signal, it would have no exit code; and as the first process of a container, it would not exit.
     assert_eq!(server.wait().unwrap().code(), Some(0));
 }

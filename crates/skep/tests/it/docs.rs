@@ -1,4 +1,4 @@
-//! What the documentation says is so: links lead somewhere, manifests are accepted, metrics are there, variables are read.
+//! The documentation is correct: links resolve, manifests are accepted, metrics exist, variables are read.
 
 mod examples;
 mod links;
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// The files below a folder whose names end so, apart from what is built and what is hidden.
+/// The files below a folder with this extension, except build outputs and hidden files.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let hidden = |path: &Path| {
@@ -26,12 +26,12 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let visible = entries.filter(|path| !hidden(path));
     let mut all: Vec<PathBuf> =
         visible.flat_map(|path| if path.is_dir() { files(&path, extension) } else { vec![path] }).collect();
-    all.retain(|path| path.extension().is_some_and(|found| found == extension));
+    all.retain(|path| path.extension().is_some_and(|it| it == extension));
     all.sort();
     all
 }
 
-/// The file as people call it.
+/// The path of the file within the project.
 fn shown(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().display().to_string()
 }

@@ -1,5 +1,5 @@
 //! While a proxy's Deployment rolls, an old and a new proxy run side by side. The old one must not undo the new one, even
-//! when it starts again and reads the file that is mounted live.
+//! when it restarts and reads the file that is mounted live.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
 use skep_testkit::{Namespace, User};
 
-/// A proxy in a process of its own, as in a pod: with a generation that is frozen, and a file that is not.
+/// A proxy as a process, as in a pod: with a frozen generation, and a file that changes.
 struct Pod {
     folder: PathBuf,
     port: u16,
@@ -43,7 +43,7 @@ impl Pod {
         fs::write(self.folder.join("runconfig.json"), config.to_string()).unwrap();
     }
 
-    /// Starts the proxy, or starts it again, and waits until it has decided about its server.
+    /// Starts or restarts the proxy, and waits until it has decided about its server.
     fn start(&mut self, test: &Namespace, user: &User) {
         self.stop();
         let mut process = Command::new(env!("CARGO_BIN_EXE_skep"))
@@ -61,7 +61,7 @@ impl Pod {
         let log = BufReader::new(process.stderr.take().unwrap());
         self.process = Some(process);
         let (decided, decision) = mpsc::channel();
-        // It is read to its end, so that the proxy can always write.
+        // Read to its end, so that the proxy can always write.
         std::thread::spawn(move || {
             for line in log.lines().map_while(Result::ok) {
                 if line.contains("server applied")
@@ -76,15 +76,15 @@ impl Pod {
         assert!(decided.is_ok(), "the proxy of {} does not decide", self.image);
     }
 
-    /// Whether it answers. There is no kubelet, so its server is never ready, and it says so.
-    fn answers(&self) -> bool {
+    /// Whether it responds. There is no kubelet, so its server is never ready, and the response reports it.
+    fn is_serving(&self) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let mut answer = String::new();
+        let mut response = String::new();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         stream.write_all(b"GET /health HTTP/1.1\r\nhost: proxy\r\nconnection: close\r\n\r\n").unwrap();
-        stream.read_to_string(&mut answer).is_ok()
-            && answer.starts_with("HTTP/1.1 503")
-            && answer.contains("starting")
+        stream.read_to_string(&mut response).is_ok()
+            && response.starts_with("HTTP/1.1 503")
+            && response.contains("starting")
     }
 
     fn stop(&mut self) {
@@ -112,7 +112,7 @@ async fn live(test: &Namespace) -> (String, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
+async fn an_old_proxy_that_restarts_does_not_undo_a_new_one() {
     let test = skep_testkit::namespace().await;
     let user = test.admin("proxy");
     let mut old = Pod::new(&test, "old", "registry.example/mcp:1", "1");
@@ -121,7 +121,7 @@ async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
     let (image, generation, _) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:1", "1"));
 
-    // The spec changes: the file of both is new, and the new pod comes while the old one is still there.
+    // The spec changes: the file of both is new, and the new pod starts while the old one still runs.
     let mut new = Pod::new(&test, "new", "registry.example/mcp:2", "2");
     for pod in [&old, &new] {
         pod.mounted("registry.example/mcp:2", 2);
@@ -130,12 +130,12 @@ async fn an_old_proxy_that_starts_again_does_not_undo_a_new_one() {
     let (image, generation, version) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
 
-    // The old one starts again: its file is of generation 2 by now, its pod is not.
+    // The old one restarts: its file is of generation 2 by now, its pod is not.
     old.start(&test, &user);
     let (image, generation, now) = live(&test).await;
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
     assert_eq!(now, version, "it wrote nothing");
-    assert!(new.answers() && old.answers(), "both go on to serve");
+    assert!(new.is_serving() && old.is_serving(), "both still serve");
 }
 
 /// Why the generation is frozen: two pods of one generation overwrite each other.

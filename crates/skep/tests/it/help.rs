@@ -1,4 +1,4 @@
-//! What the command line says of itself.
+//! The help and the errors of the command line.
 
 use std::process::{Command, Output};
 
@@ -13,29 +13,29 @@ fn every_command_has_help_with_an_example() {
     let commands = ["completions", "crds", "demo-server", "operator", "proxy", "render", "run"];
     for command in commands {
         for args in [[command, "--help"], [command, "-h"], ["help", command]] {
-            let (code, said) = skep(&args);
-            assert_eq!(code, Some(0), "{args:?}: {said}");
+            let (code, output) = skep(&args);
+            assert_eq!(code, Some(0), "{args:?}: {output}");
             assert!(
-                said.contains("Usage: skep ") && said.contains(&format!("\n  skep {command}")),
-                "{args:?}: {said}"
+                output.contains("Usage: skep ") && output.contains(&format!("\n  skep {command}")),
+                "{args:?}: {output}"
             );
         }
     }
     for args in [&["--help"][..], &["-h"], &["help"]] {
-        let (code, said) = skep(args);
-        assert_eq!(code, Some(0), "{args:?}: {said}");
-        assert!(said.contains("\n  skep run -f "), "{said}");
-        // What no person calls is not listed.
-        let listed = commands.iter().filter(|command| said.contains(&format!("\n  {command} ")));
-        assert_eq!(listed.count(), commands.len() - 1, "{said}");
+        let (code, output) = skep(args);
+        assert_eq!(code, Some(0), "{args:?}: {output}");
+        assert!(output.contains("\n  skep run -f "), "{output}");
+        // Commands that only pods call are not listed.
+        let listed = commands.iter().filter(|command| output.contains(&format!("\n  {command} ")));
+        assert_eq!(listed.count(), commands.len() - 1, "{output}");
     }
 }
 
 #[test]
-fn without_a_command_one_is_shown_what_there_is() {
-    let (code, said) = skep(&[]);
+fn without_a_command_the_help_is_shown() {
+    let (code, output) = skep(&[]);
     assert_eq!(code, Some(2));
-    assert!(said.contains("Usage: skep <COMMAND>") && said.contains("\n  skep run -f "), "{said}");
+    assert!(output.contains("Usage: skep <COMMAND>") && output.contains("\n  skep run -f "), "{output}");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_version_is_printed() {
 }
 
 #[test]
-fn a_word_that_is_wrong_is_named_with_what_was_meant() {
+fn an_error_names_the_invalid_word_and_a_similar_one() {
     for (args, expected) in [
         (&["rendr"][..], "error: unrecognized subcommand 'rendr'"),
         (&["run", "--fil", "x"], "error: unexpected argument '--fil' found"),
@@ -55,29 +55,29 @@ fn a_word_that_is_wrong_is_named_with_what_was_meant() {
         (&["serve", "--config=/x"], "error: skep has no virtual MCP server yet: set operator.vmcpImage"),
         (&["proxy", "rnu"], "error: \"rnu\" is not a command of skep proxy: use skep proxy run IMAGE"),
     ] {
-        let (code, said) = skep(args);
+        let (code, output) = skep(args);
         assert_ne!(code, Some(0));
-        assert!(said.starts_with(expected), "{said}");
+        assert!(output.starts_with(expected), "{output}");
     }
     assert!(skep(&["run", "--fil", "x"]).1.contains("a similar argument exists: '--file'"));
     assert!(skep(&["rendr"]).1.contains("a similar subcommand exists: 'render'"));
 }
 
 #[test]
-fn a_shell_can_be_taught_the_commands() {
+fn completions_are_printed_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
-        let (code, said) = skep(&["completions", shell]);
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("skep") && said.contains("render"), "{said}");
+        let (code, output) = skep(&["completions", shell]);
+        assert_eq!(code, Some(0), "{output}");
+        assert!(output.contains("skep") && output.contains("render"), "{output}");
     }
 }
 
 #[test]
-fn the_error_without_a_cluster_is_one_line_with_what_was_searched() {
+fn the_error_without_a_cluster_is_one_line_with_the_searched_file() {
     for args in [&["plan"][..], &["plan", "--context", "work"]] {
         let mut skep = Command::new(env!("CARGO_BIN_EXE_skep"));
-        let output = skep.args(args).env_clear().env("KUBECONFIG", "/no/such/file").output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.status.code(), said.matches("/no/such/file").count()), (Some(1), 1), "{said}");
+        let ended = skep.args(args).env_clear().env("KUBECONFIG", "/no/such/file").output().unwrap();
+        let output = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), output.matches("/no/such/file").count()), (Some(1), 1), "{output}");
     }
 }

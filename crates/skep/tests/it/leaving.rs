@@ -1,4 +1,4 @@
-//! A proxy that is asked to end while others still send to it.
+//! A proxy that gets a signal to terminate while clients still send requests.
 
 use std::{
     io::{Read, Write},
@@ -12,14 +12,14 @@ use crate::proxy::Proxy;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Proxy {
-    /// What a new connection is answered.
+    /// The response on a new connection.
     fn health(&self) -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
         write!(stream, "GET /health HTTP/1.1\r\nhost: proxy\r\n\r\n")?;
-        let mut answer = vec![0; 4096];
-        let read = stream.read(&mut answer)?;
-        Ok(String::from_utf8_lossy(&answer[..read]).into_owned())
+        let mut response = vec![0; 4096];
+        let read = stream.read(&mut response)?;
+        Ok(String::from_utf8_lossy(&response[..read]).into_owned())
     }
 
     fn terminate(&self) {
@@ -29,25 +29,25 @@ impl Proxy {
 }
 
 #[test]
-fn in_a_pod_a_proxy_goes_on_for_a_while_and_keeps_no_connection() {
+fn in_a_pod_a_proxy_serves_for_a_while_without_keep_alive() {
     let mut proxy = Proxy::start("pod", &[("KUBERNETES_SERVICE_HOST", "192.0.2.1")]);
     assert!(!proxy.health().unwrap().contains("connection: close"));
     proxy.terminate();
     let start = Instant::now();
-    let answered = loop {
-        let answer = proxy.health().expect("it goes on");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        if answer.contains("connection: close") {
+    let responded = loop {
+        let response = proxy.health().expect("it still serves");
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+        if response.contains("connection: close") {
             break start.elapsed();
         }
         assert!(start.elapsed() < PATIENCE, "it has not heard that it is to end");
     };
     assert!(proxy.process.wait().unwrap().success());
-    assert!(start.elapsed() - answered > Duration::from_secs(3), "it ended after {:?}", start.elapsed());
+    assert!(start.elapsed() - responded > Duration::from_secs(3), "it ended after {:?}", start.elapsed());
 }
 
 #[test]
-fn elsewhere_it_ends_at_once() {
+fn elsewhere_it_exits_at_once() {
     let mut proxy = Proxy::start("process", &[]);
     proxy.terminate();
     assert!(proxy.process.wait().unwrap().success());

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::proxy::Proxy;
 
 impl Proxy {
-    /// Calls a tool of a server that is not there.
+    /// Calls a tool of a server that does not exist.
     fn call(&self) -> String {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{"a":"s3cr3t"}}}"#;
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
@@ -24,12 +24,12 @@ impl Proxy {
             "POST /mcp?key=s3cr3t HTTP/1.1\r\nhost: proxy\r\nx-request-id: mine\r\n{head}content-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        response
     }
 
-    /// The line with this message, once it is there.
+    /// The line with this message, once it is written.
     fn line(&self, message: &str) -> Value {
         let start = Instant::now();
         loop {
@@ -47,8 +47,11 @@ impl Proxy {
 #[test]
 fn lines_are_json_with_the_id_of_the_request_and_nothing_secret() {
     let proxy = Proxy::start("json", &[("TOOLHIVE_DEBUG", "true"), ("UNSTRUCTURED_LOGS", "false")]);
-    let answer = proxy.call();
-    assert!(answer.starts_with("HTTP/1.1 502") && answer.contains("x-request-id: mine\r\n"), "{answer}");
+    let response = proxy.call();
+    assert!(
+        response.starts_with("HTTP/1.1 502") && response.contains("x-request-id: mine\r\n"),
+        "{response}"
+    );
     let mut line = proxy.line("request completed");
     let line = line.as_object_mut().unwrap();
     assert!(line.remove("time").unwrap().as_str().unwrap().ends_with('Z'));
@@ -68,7 +71,7 @@ fn lines_are_json_with_the_id_of_the_request_and_nothing_secret() {
 }
 
 #[test]
-fn without_debug_a_request_that_goes_well_is_not_logged_and_lines_can_be_for_people() {
+fn without_debug_a_successful_request_is_not_logged_and_lines_can_be_plain_text() {
     let proxy = Proxy::start("plain", &[("UNSTRUCTURED_LOGS", "true")]);
     proxy.call();
     let log = proxy.log();
@@ -76,22 +79,23 @@ fn without_debug_a_request_that_goes_well_is_not_logged_and_lines_can_be_for_peo
     assert!(!log.contains("s3cr3t") && !log.starts_with('{'), "{log}");
 }
 
-/// The first line of the log of an operator whose cluster is not there.
+/// The first line of the log of an operator whose cluster is unreachable.
 fn first_line_of_an_operator(variables: &[(&str, &str)]) -> String {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": format!("http://{nobody}")}}],
+        "clusters": [{"name": "it", "cluster": {"server": format!("http://{unused}")}}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         "users": [{"name": "it", "user": {}}],
     });
-    let file = std::env::temp_dir().join(format!("skep-nobody-{}-{}", nobody.port(), std::process::id()));
+    let file =
+        std::env::temp_dir().join(format!("skep-unreachable-{}-{}", unused.port(), std::process::id()));
     fs::write(&file, kubeconfig.to_string()).unwrap();
     let mut process = Command::new(env!("CARGO_BIN_EXE_skep"))
         .args(["operator", "--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"])
         .env_clear()
         .env("KUBECONFIG", &file)
-        // What the client logs by itself is not ours to know.
+        // The log lines of the client library are not tested.
         .env("RUST_LOG", "warn,kube_client=off")
         .envs(variables.iter().copied())
         .stderr(Stdio::piped())
@@ -106,12 +110,12 @@ fn first_line_of_an_operator(variables: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn the_log_of_an_operator_is_json_or_for_people() {
+fn the_log_of_an_operator_is_json_or_plain_text() {
     for variables in [&[][..], &[("UNSTRUCTURED_LOGS", "false")]] {
         let line = first_line_of_an_operator(variables);
-        let told: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let entry: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert_eq!(
-            (&told["level"], &told["fields"]["message"]),
+            (&entry["level"], &entry["fields"]["message"]),
             (&json!("WARN"), &json!(INTERRUPTED)),
             "{line}"
         );

@@ -1,6 +1,6 @@
 //! The program itself, as a pod starts it.
 
-// A test stops at the spot when something is not as it should be.
+// A test panics when an expectation fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chart;

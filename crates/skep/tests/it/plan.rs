@@ -80,7 +80,7 @@ async fn until(what: &str, is: impl AsyncFn() -> bool) {
 
 async fn until_observed(test: &Namespace, generation: i64) {
     let servers = test.api::<MCPServer>();
-    until("the server is worked on", async || {
+    until("the server is reconciled", async || {
         let status = servers.get("fetch").await.unwrap().status.unwrap_or_default();
         status.observed_generation == Some(generation)
     })
@@ -89,7 +89,7 @@ async fn until_observed(test: &Namespace, generation: i64) {
 }
 
 #[tokio::test]
-async fn the_exit_code_says_whether_there_is_something_to_do_and_the_text_says_what() {
+async fn the_exit_code_shows_whether_there_are_changes_and_the_text_lists_them() {
     let test = skep_testkit::namespace().await;
     let user = operator(&test, permissions::rules()).await;
     assert_eq!(
@@ -129,7 +129,7 @@ async fn the_exit_code_says_whether_there_is_something_to_do_and_the_text_says_w
 }
 
 #[tokio::test]
-async fn mistakes_and_missing_rights_are_one_sentence() {
+async fn mistakes_and_missing_permissions_are_one_sentence() {
     let test = skep_testkit::namespace().await;
     let user = operator(&test, permissions::rules()).await;
     test.create_object(&MCPServer::test("fetch").streamable_http()).await;
@@ -144,9 +144,9 @@ async fn mistakes_and_missing_rights_are_one_sentence() {
     assert!(error.starts_with("error: MCPServer NS/fetch: cannot "), "{error}");
     assert!(error.ends_with("run it with the operator's permissions\n"), "{error}");
 
-    let (code, text, error) = planned(&test, &test.user("nobody"), &[]);
+    let (code, text, error) = planned(&test, &test.user("unprivileged"), &[]);
     assert_eq!((code, text.as_str(), error.lines().count()), (Some(1), "", 1), "{error}");
-    assert!(error.contains("is forbidden: User \"NS-nobody\" cannot list resource"), "{error}");
+    assert!(error.contains("is forbidden: User \"NS-unprivileged\" cannot list resource"), "{error}");
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn the_value_of_a_secret_is_never_printed() {
 }
 
 #[tokio::test]
-async fn an_observer_tells_each_thing_once_and_writes_nothing() {
+async fn an_observer_logs_each_plan_once_and_writes_nothing() {
     let test = skep_testkit::namespace().await;
     let user = operator(&test, permissions::rules()).await;
     test.create_object(&MCPServer::test("fetch").streamable_http()).await;
@@ -176,15 +176,15 @@ async fn an_observer_tells_each_thing_once_and_writes_nothing() {
     until("the server is observed", async || !observer.lines("observed").is_empty()).await;
     let label = |value: &str| Patch::Merge(json!({"metadata": {"labels": {"seen": value}}}));
     for value in ["once", "twice"] {
-        // The object is looked at again, and what would be done is the same.
+        // The object is planned again, and the plan is the same.
         test.api::<MCPServer>().patch("fetch", &PatchParams::default(), &label(value)).await.unwrap();
         tokio::time::sleep(Duration::from_millis(700)).await;
     }
-    let told = observer.lines("observed");
-    assert_eq!(told.len(), 1, "{told:#?}");
-    let fields = (&told[0]["kind"], &told[0]["name"], &told[0]["verdict"], &told[0]["rolls_pods"]);
+    let logged = observer.lines("observed");
+    assert_eq!(logged.len(), 1, "{logged:#?}");
+    let fields = (&logged[0]["kind"], &logged[0]["name"], &logged[0]["verdict"], &logged[0]["rolls_pods"]);
     assert_eq!(fields, (&json!("MCPServer"), &json!("fetch"), &json!("change"), &json!(false)));
-    assert!(told[0]["plan"].as_str().unwrap().contains("create Deployment fetch"), "{told:#?}");
+    assert!(logged[0]["plan"].as_str().unwrap().contains("create Deployment fetch"), "{logged:#?}");
 
     let image = Patch::Merge(json!({"spec": {"image": "registry.example/mcp:2", "transport": "stdio"}}));
     test.api::<MCPServer>().patch("fetch", &PatchParams::default(), &image).await.unwrap();

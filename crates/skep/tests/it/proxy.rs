@@ -1,4 +1,4 @@
-//! A proxy in a process of its own, with its log in a file.
+//! A proxy as a process, with its log in a file.
 
 use std::{
     fs,
@@ -17,15 +17,15 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Starts one before a server that is not there, with these variables and no others.
+    /// Starts one in front of a server that does not exist, with these variables and no others.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("skep-proxy-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (port, nobody) = (port(), port());
+        let (port, unused) = (port(), port());
         let config = json!({
             "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
-            "port": port, "remote_url": format!("http://127.0.0.1:{nobody}/mcp"),
+            "port": port, "remote_url": format!("http://127.0.0.1:{unused}/mcp"),
             "middleware_configs": [{"type": "auth", "parameters": {}}],
         });
         fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
@@ -40,7 +40,7 @@ impl Proxy {
         let proxy = Self { folder, port, process };
         let start = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not answer: {}", proxy.log());
+            assert!(start.elapsed() < Duration::from_secs(60), "the proxy does not respond: {}", proxy.log());
             std::thread::sleep(Duration::from_millis(20));
         }
         proxy

@@ -21,7 +21,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// How long a test waits for what must come.
+/// The timeout of waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder with a file of manifests.
@@ -46,7 +46,7 @@ impl Manifests {
         fs::write(self.file(), text).unwrap();
     }
 
-    /// What is printed by a run that ends by itself.
+    /// The output of a run that exits by itself.
     fn ended(&self) -> Output {
         self.command().output().unwrap()
     }
@@ -54,7 +54,7 @@ impl Manifests {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
         command.arg("run").arg("-f").arg(self.file());
-        // Whatever engine this machine has is not for tests.
+        // Tests do not use the container engine of this machine.
         command.env("DOCKER_HOST", "unix:///nowhere/engine.sock");
         command
     }
@@ -66,7 +66,7 @@ impl Drop for Manifests {
     }
 }
 
-/// `skep run` as a process, with what it prints in a file.
+/// `skep run` as a process, with its output in a file.
 struct Run {
     manifests: Manifests,
     process: Child,
@@ -90,15 +90,15 @@ impl Run {
         fs::read_to_string(self.manifests.0.join("output")).unwrap()
     }
 
-    /// Waits for something that it prints.
-    fn says(&self, text: &str) -> String {
-        let found = until(|| Some(self.output()).filter(|output| output.contains(text)));
-        found.unwrap_or_else(|| panic!("it does not say {text:?}: {}", self.output()))
+    /// Waits until it prints this, and returns all of its output.
+    fn expect_output(&self, text: &str) -> String {
+        let output = until(|| Some(self.output()).filter(|output| output.contains(text)));
+        output.unwrap_or_else(|| panic!("it does not print {text:?}: {}", self.output()))
     }
 
     /// The line of the table that begins with this name.
     fn row(&self, name: &str) -> String {
-        self.says("For an MCP client:");
+        self.expect_output("For an MCP client:");
         let output = self.output();
         let row = output.lines().rfind(|line| line.starts_with(&format!("{name} ")));
         row.unwrap_or_else(|| panic!("no {name} in {output}")).to_owned()
@@ -109,7 +109,7 @@ impl Run {
         Client::new(self.address(name))
     }
 
-    /// Where the server of this name is.
+    /// The URL of the server of this name.
     fn address(&self, name: &str) -> SocketAddr {
         let row = self.row(name);
         let url = row.split_whitespace().nth(1).unwrap();
@@ -130,7 +130,7 @@ impl Run {
         pids.filter(is_child).collect()
     }
 
-    /// The one process of these, once it is there.
+    /// The only such process, once it exists.
     fn child(&self, word: &str) -> u32 {
         let child = until(|| match self.children(word).as_slice() {
             [child] => Some(*child),
@@ -162,13 +162,13 @@ fn kill(signal: &str, pid: u32) {
     assert!(killed.success());
 }
 
-/// What comes within the time that a test waits.
+/// The result, once there is one; none after the timeout.
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        let found = look();
-        if found.is_some() || start.elapsed() > PATIENCE {
-            return found;
+        let result = look();
+        if result.is_some() || start.elapsed() > PATIENCE {
+            return result;
         }
         std::thread::sleep(Duration::from_millis(30));
     }
@@ -190,9 +190,9 @@ impl Client {
         let mut client = Self { address, session: String::new(), token: token.into() };
         let who = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": who});
-        let (head, answer) =
+        let (head, response) =
             client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
-        assert_eq!(answer["result"]["protocolVersion"], "2025-06-18", "{head}{answer}");
+        assert_eq!(response["result"]["protocolVersion"], "2025-06-18", "{head}{response}");
         let session = head.lines().find_map(|line| {
             line.to_ascii_lowercase().strip_prefix("mcp-session-id: ").map(|_| line[16..].to_owned())
         });
@@ -201,7 +201,7 @@ impl Client {
         client
     }
 
-    /// The answer to a request.
+    /// The response to a request.
     fn call(&self, method: &str, params: Value) -> Value {
         self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).1
     }
@@ -211,12 +211,12 @@ impl Client {
     }
 
     fn tools(&self) -> Vec<String> {
-        let answer = self.call("tools/list", json!({}));
-        let tools = answer["result"]["tools"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let response = self.call("tools/list", json!({}));
+        let tools = response["result"]["tools"].as_array().unwrap_or_else(|| panic!("{response}"));
         tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// The head and the message of an answer, which may stand in a stream.
+    /// The head and the message of a response, which may be in a stream.
     fn send(&self, message: &Value) -> (String, Value) {
         let body = message.to_string();
         let mut stream = TcpStream::connect(self.address).unwrap();
@@ -234,9 +234,9 @@ impl Client {
              content-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
         )
         .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        stream.read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         // Alone in the body, or after other messages in a stream.
         let lines = body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
         let mut messages = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());

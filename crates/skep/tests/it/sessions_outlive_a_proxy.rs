@@ -1,5 +1,5 @@
-//! Two proxies of one server, each in a process of its own, with a Redis that wants a password: a client goes on when the
-//! proxy that began its session is killed.
+//! Two proxies of one server, each a process, with a Redis that requires a password: a client continues when the
+//! proxy that started its session is killed.
 
 use std::{
     fs::{self, File},
@@ -17,7 +17,7 @@ use skep_testkit::Redis;
 const PASSWORD: &str = "correct-horse-battery-staple";
 const ID: &str = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
 
-/// Stands in for an MCP server with one session: whoever is in it gets an answer.
+/// A fake MCP server with one session: every request in it gets a response.
 fn server() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +43,7 @@ fn server() -> SocketAddr {
     address
 }
 
-/// A message of HTTP, in small letters up to its body.
+/// An HTTP message, in lower case up to its body.
 fn read(stream: &mut TcpStream) -> String {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
@@ -63,7 +63,7 @@ fn read(stream: &mut TcpStream) -> String {
     head + &String::from_utf8(body).unwrap()
 }
 
-/// A proxy in a process of its own, as in a pod.
+/// A proxy as a process, as in a pod.
 struct Pod {
     process: Child,
     port: u16,
@@ -103,7 +103,7 @@ impl Pod {
         fs::read_to_string(self.folder.join("log")).unwrap()
     }
 
-    /// The answer to a call, once somebody listens.
+    /// The response to a call, once the proxy listens.
     fn call(&self, method: &str, session: &str) -> String {
         let start = Instant::now();
         let mut stream = loop {
@@ -132,7 +132,7 @@ impl Pod {
             if let Some(status) = self.process.try_wait().unwrap() {
                 return status;
             }
-            assert!(start.elapsed() < Duration::from_secs(60), "it goes on: {}", self.log());
+            assert!(start.elapsed() < Duration::from_secs(60), "it does not exit: {}", self.log());
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -147,20 +147,20 @@ impl Drop for Pod {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_goes_on_when_its_proxy_is_killed() {
+async fn a_client_continues_when_its_proxy_is_killed() {
     let (redis, server) = (Redis::with_password(PASSWORD).await, server());
     let one = Pod::start("one", server, &redis, PASSWORD);
     let two = Pod::start("two", server, &redis, PASSWORD);
     let started = one.call("initialize", "");
     assert!(started.starts_with("http/1.1 200") && started.contains(ID), "{started}\n{}", one.log());
     let within = format!("mcp-session-id: {ID}\r\n");
-    let answer = one.call("tools/call", &within);
-    assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", one.log());
+    let response = one.call("tools/call", &within);
+    assert!(response.starts_with("http/1.1 200"), "{response}\n{}", one.log());
     let logged = one.log();
-    // As SIGKILL does: it cannot tell anybody.
+    // Like SIGKILL: it cannot notify its clients.
     drop(one);
-    let answer = two.call("tools/call", &within);
-    assert!(answer.starts_with("http/1.1 200"), "{answer}\n{}", two.log());
+    let response = two.call("tools/call", &within);
+    assert!(response.starts_with("http/1.1 200"), "{response}\n{}", two.log());
     for log in [logged, two.log()] {
         assert!(log.contains("connected to Redis"), "{log}");
         assert!(!log.contains(PASSWORD) && !log.contains(ID), "{log}");
@@ -168,7 +168,7 @@ async fn a_client_goes_on_when_its_proxy_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proxy_with_a_wrong_password_ends_and_says_which_variable_to_set() {
+async fn a_proxy_with_a_wrong_password_exits_and_names_the_variable_to_set() {
     let redis = Redis::with_password(PASSWORD).await;
     for wrong in ["another-horse", ""] {
         let mut pod = Pod::start("wrong", server(), &redis, wrong);

@@ -1,4 +1,4 @@
-//! Arbitrary JSON is merged or refused.
+//! Arbitrary JSON is merged or rejected.
 
 use proptest::{collection, prelude::*};
 use serde_json::{Value, json};

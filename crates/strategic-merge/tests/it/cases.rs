@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 pub(crate) struct Case {
-    pub(crate) says: &'static str,
+    pub(crate) name: &'static str,
     pub(crate) base: Value,
     pub(crate) patch: Value,
     pub(crate) merged: Value,
 }
 
 macro_rules! cases {
-    ($( $says:literal: $base:tt + $patch:tt = $merged:tt; )+) => {
-        vec![ $( Case { says: $says, base: json!($base), patch: json!($patch), merged: json!($merged) }, )+ ]
+    ($( $name:literal: $base:tt + $patch:tt = $merged:tt; )+) => {
+        vec![ $( Case { name: $name, base: json!($base), patch: json!($patch), merged: json!($merged) }, )+ ]
     };
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn objects() -> Vec<Case> {
         "null for a field that is not there does nothing":
             {"spec": {}} + {"spec": {"securityContext": null, "nodeSelector": {"a": null, "b": "c"}}}
             = {"spec": {"nodeSelector": {"b": "c"}}};
-        "$patch: replace keeps only what the patch says":
+        "$patch: replace keeps only what the patch contains":
             {"spec": {"securityContext": {"runAsUser": 1, "fsGroup": 2}}}
             + {"spec": {"securityContext": {"$patch": "replace", "runAsUser": 3}}}
             = {"spec": {"securityContext": {"runAsUser": 3}}};
@@ -172,7 +172,7 @@ pub(crate) fn scalars_and_order() -> Vec<Case> {
 }
 
 /// Invalid patches, with their errors.
-pub(crate) fn refused() -> Vec<Case> {
+pub(crate) fn rejected() -> Vec<Case> {
     cases! {
         "an item of a merged list has its merge key":
             {"spec": {"containers": [{"name": "web", "image": "web:1"}]}}
@@ -209,7 +209,7 @@ pub(crate) fn refused() -> Vec<Case> {
         "$setElementOrder is about lists that are merged":
             {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}]}}
             + {"spec": {"$setElementOrder/tolerations": [{"key": "a"}]}}
-            = "podTemplateSpec.spec.$setElementOrder/tolerations[0]: the list is replaced as a whole, so its items have no order of their own";
+            = "podTemplateSpec.spec.$setElementOrder/tolerations[0]: the list is replaced as a whole, so the order of its items cannot be set";
         "$deleteFromPrimitiveList is about scalars":
             {"spec": {"imagePullSecrets": [{"name": "a"}]}}
             + {"spec": {"$deleteFromPrimitiveList/imagePullSecrets": ["a"]}}

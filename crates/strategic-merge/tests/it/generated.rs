@@ -1,4 +1,4 @@
-//! Generated patches: a real API server has the same result, a template or a refusal.
+//! Generated patches: a real API server has the same result, a template or an error.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Every list below a PodTemplateSpec is merged as the API server's OpenAPI document says.
+//! Every list below a PodTemplateSpec is merged as the API server's OpenAPI document specifies.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use similar_asserts::assert_eq;
 use skep_strategic_merge::merge_pod_template;
 
 #[tokio::test]
-async fn every_list_is_merged_as_the_openapi_document_says() {
+async fn every_list_is_merged_as_the_openapi_document_specifies() {
     let test = skep_testkit::namespace().await;
     let request = Request::get("/openapi/v2").body(Vec::new()).unwrap();
     let document = Document(test.client().request(request).await.unwrap());

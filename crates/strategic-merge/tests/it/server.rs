@@ -18,7 +18,7 @@ pub(crate) struct Workload {
     live: DynamicObject,
 }
 
-/// The result of a patch: the template as the API server then has it, or why it was refused.
+/// The result of a patch: the template as the API server then has it, or why it was rejected.
 pub(crate) type Outcome = Result<Value, String>;
 
 impl Workload {
@@ -66,20 +66,20 @@ fn template(answer: kube::Result<DynamicObject>) -> Outcome {
 async fn the_api_server_merges_the_same_way() {
     let test = skep_testkit::namespace().await;
     let cases = [cases::objects(), cases::lists(), cases::scalars_and_order()];
-    for (index, Case { says, base, patch, .. }) in cases.into_iter().flatten().enumerate() {
-        let workload = Workload::create(&test, &format!("merged-{index}"), base).await.expect(says);
-        let there = workload.patched_there(&patch).await.expect(says);
-        let here = workload.patched_here(&patch).await.expect(says);
-        assert_eq!(here, there, "{says}");
+    for (index, Case { name, base, patch, .. }) in cases.into_iter().flatten().enumerate() {
+        let workload = Workload::create(&test, &format!("merged-{index}"), base).await.expect(name);
+        let there = workload.patched_there(&patch).await.expect(name);
+        let here = workload.patched_here(&patch).await.expect(name);
+        assert_eq!(here, there, "{name}");
     }
 }
 
 #[tokio::test]
-async fn the_api_server_refuses_the_same_patches() {
+async fn the_api_server_rejects_the_same_patches() {
     let test = skep_testkit::namespace().await;
-    for (index, Case { says, base, patch, .. }) in cases::refused().into_iter().enumerate() {
-        let workload = Workload::create(&test, &format!("refused-{index}"), base).await.expect(says);
-        workload.patched_there(&patch).await.expect_err(says);
-        workload.patched_here(&patch).await.expect_err(says);
+    for (index, Case { name, base, patch, .. }) in cases::rejected().into_iter().enumerate() {
+        let workload = Workload::create(&test, &format!("rejected-{index}"), base).await.expect(name);
+        workload.patched_there(&patch).await.expect_err(name);
+        workload.patched_here(&patch).await.expect_err(name);
     }
 }

@@ -7,9 +7,9 @@ use skep_strategic_merge::{merge_pod_template, validate_pod_template};
 use crate::cases::{self, Case};
 
 fn hold(cases: Vec<Case>) {
-    for Case { says, base, patch, merged } in cases {
-        assert_eq!(merge_pod_template(base, &patch), Ok(merged), "{says}");
-        assert_eq!(validate_pod_template(&patch), Ok(()), "{says}");
+    for Case { name, base, patch, merged } in cases {
+        assert_eq!(merge_pod_template(base, &patch), Ok(merged), "{name}");
+        assert_eq!(validate_pod_template(&patch), Ok(()), "{name}");
     }
 }
 
@@ -30,10 +30,10 @@ fn scalars_are_merged_as_sets_and_orders_are_set() {
 
 #[test]
 fn errors_have_a_path_and_a_message() {
-    for Case { says, base, patch, merged } in cases::refused() {
+    for Case { name, base, patch, merged } in cases::rejected() {
         let error = merge_pod_template(base, &patch).unwrap_err();
-        assert_eq!(error.to_string(), merged.as_str().unwrap(), "{says}");
-        assert!(error.to_string().starts_with(error.path()), "{says}");
+        assert_eq!(error.to_string(), merged.as_str().unwrap(), "{name}");
+        assert!(error.to_string().starts_with(error.path()), "{name}");
     }
 }
 

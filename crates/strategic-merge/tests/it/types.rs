@@ -1,4 +1,4 @@
-//! What `validate_pod_template` accepts and refuses, and invalid templates.
+//! What `validate_pod_template` accepts and rejects, and invalid templates.
 
 use serde_json::{Value, json};
 use skep_strategic_merge::{merge_pod_template, validate_pod_template};
@@ -23,8 +23,8 @@ fn a_patch_need_not_be_complete() {
 #[test]
 fn a_wrong_type_is_named_with_its_path() {
     for (patch, message) in [
-        (json!(null), "podTemplateSpec: null where an object belongs"),
-        (json!([1]), "podTemplateSpec: a list where an object belongs"),
+        (json!(null), "podTemplateSpec: null instead of an object"),
+        (json!([1]), "podTemplateSpec: a list instead of an object"),
         (
             json!({"spec": {"containers": [{}, {"ports": [{"containerPort": "http"}]}]}}),
             "podTemplateSpec.spec.containers[1].ports[0].containerPort: \

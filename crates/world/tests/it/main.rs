@@ -210,12 +210,12 @@ async fn a_change_of_content_queues_only_the_readers_of_the_content() {
 async fn changes_during_an_interruption_of_the_watch_are_noticed() {
     let mut plane = ControlPlane::start().await;
     let fixture = Fixture::new(plane.namespace().await).await;
-    fixture.put("gone", [("a", "1")].into()).await;
+    fixture.put("deleted", [("a", "1")].into()).await;
     fixture.put("changed", [("a", "1")].into()).await;
     let mut woken = [fixture.next().await, fixture.next().await];
     woken.sort();
-    assert_eq!(woken, ["changed", "gone"]);
-    for name in ["gone", "changed"] {
+    assert_eq!(woken, ["changed", "deleted"]);
+    for name in ["deleted", "changed"] {
         let mut reader = fixture.world.reader(fixture.target(name));
         reader.get::<ConfigMaps>(name).unwrap();
         reader.finish();
@@ -225,12 +225,12 @@ async fn changes_during_an_interruption_of_the_watch_are_noticed() {
     plane.kill_api_server();
     plane.start_api_server().await;
     fixture.put("changed", [("a", "2")].into()).await;
-    fixture.test.api::<ConfigMap>().delete("gone", &DeleteParams::default()).await.unwrap();
+    fixture.test.api::<ConfigMap>().delete("deleted", &DeleteParams::default()).await.unwrap();
     let mut woken = [fixture.next().await, fixture.next().await];
     woken.sort();
-    assert_eq!(woken, ["changed", "gone"]);
+    assert_eq!(woken, ["changed", "deleted"]);
     let mut reader = fixture.world.reader(fixture.target("x"));
-    assert_eq!(reader.get::<ConfigMaps>("gone"), None);
+    assert_eq!(reader.get::<ConfigMaps>("deleted"), None);
     assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().cached, json!({"a": "2"}));
 }
 

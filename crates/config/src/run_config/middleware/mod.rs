@@ -75,9 +75,9 @@ middleware! {
     /// One step of the middleware chain. In the file: an object with `type` and `parameters`.
     pub enum Middleware {
         parameters {
-            /// Refuses bodies that are too large.
+            /// Rejects bodies that are too large.
             BodyLimit(BodyLimit) = "bodylimit",
-            /// Refuses requests of other web origins.
+            /// Rejects requests of other web origins.
             Origin(Origin) = "origin",
             /// Writes the audit log.
             Audit(AuditParameters) = "audit",
@@ -89,7 +89,7 @@ middleware! {
             TokenExchange(TokenExchangeParameters) = "tokenexchange",
             /// Omits tools from lists, and renames them there.
             ToolFilter(ToolFilter) = "tool-filter",
-            /// Refuses calls of omitted tools, and undoes renames.
+            /// Rejects calls of omitted tools, and undoes renames.
             ToolCallFilter(ToolFilter) = "tool-call-filter",
             /// Records traces and metrics.
             Telemetry(TelemetryParameters) = "telemetry",
@@ -97,7 +97,7 @@ middleware! {
             RateLimit(RateLimit) = "ratelimit",
             /// Lets webhooks change the request.
             MutatingWebhook(Webhooks) = "mutating-webhook",
-            /// Lets webhooks refuse the request.
+            /// Lets webhooks reject the request.
             ValidatingWebhook(Webhooks) = "validating-webhook",
             /// Authorizes the request.
             Authorization(Authorization) = "authorization",

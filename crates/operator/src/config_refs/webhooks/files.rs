@@ -61,7 +61,7 @@ impl Purpose {
     }
 }
 
-/// A secret of a webhook, as a file of its own.
+/// A secret of a webhook, as a separate file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SecretFile<'a> {
     id: String,

@@ -278,12 +278,12 @@ fn each_mistake_names_its_field() {
         (
             "/steps/0/arguments/q",
             json!("{{.params.place"),
-            "steps[0].arguments[q]: {{ is never closed: \"{{.params.place\"",
+            "steps[0].arguments[q]: {{ is not closed: \"{{.params.place\"",
         ),
         (
             "/steps/0/arguments/n",
             json!([{"a": "{{lower .params.place}}"}]),
-            "steps[0].arguments[n][0][a]: there is no function lower in \"{{lower .params.place}}\": there are json, quote, fromJson and those of Go's templates",
+            "steps[0].arguments[n][0][a]: there is no function lower in \"{{lower .params.place}}\": use json, quote, fromJson or a function of Go's templates",
         ),
         (
             "/steps/0/arguments/q",

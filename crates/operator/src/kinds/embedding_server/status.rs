@@ -36,7 +36,7 @@ fn phase(inputs: &Inputs, outcome: &Outcome) -> (EmbeddingServerPhase, String) {
     match &inputs.live {
         Some(live) if live.ready > 0 => (EmbeddingServerPhase::Ready, String::new()),
         Some(live) if live.replicas > 0 => {
-            // The operator does not watch its pods, so it cannot tell these apart.
+            // The operator does not watch its pods, so it cannot distinguish these.
             let pod = format!("{}-0", inputs.identity.name);
             let message = format!(
                 "pod {pod} downloads the model, or waits for its image or volume: kubectl describe pod {pod}"

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_is_nothing_and_every_field_is_something() {
+    fn the_hash_ignores_the_order_of_keys_and_covers_every_field() {
         let spec = |value| serde_json::from_value::<MCPRegistrySpec>(value).unwrap();
         let base = json!({"configYAML": "a: 1\n", "volumes": [{"name": "a", "emptyDir": {}}]});
         let hash = of_spec(&spec(base.clone()));

@@ -98,7 +98,7 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
     {
         fail(ExternalAuthConfigFetchError, FieldError::new("externalAuthConfigRef", error.message()));
     }
-    // An MCPAuthzConfig has a condition of its own.
+    // An MCPAuthzConfig has a separate condition.
     if proxy.authz.is_none() {
         match proxy.policies() {
             Ok(_) => {}

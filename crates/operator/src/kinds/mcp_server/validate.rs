@@ -52,7 +52,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
 fn stdio_cap(inputs: &Inputs) -> Condition {
     let spec = inputs.spec();
     if spec.transport() == Transport::Stdio && spec.replicas.unwrap_or_default() > 1 {
-        let message = "replicas is limited to 1: a stdio server is one process, which one proxy speaks to";
+        let message = "replicas is limited to 1: a stdio server is one process with one proxy";
         return Condition::new(StdioReplicaCapped::StdioTransportCapAt1, message);
     }
     Condition::new(StdioReplicaCapped::StdioReplicaCapNotActive, "replicas is not limited")

@@ -1,4 +1,4 @@
-//! The golden folders: what was given to ToolHive's operator, and what it made of it.
+//! The golden folders: the input of ToolHive's operator, and the objects that it created.
 
 use crate::kinds::{
     AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
@@ -22,7 +22,7 @@ use skep_operator::settings::Settings;
 use skep_testkit::Namespace;
 use skep_world::Watched;
 
-/// The kinds that the operator works on today.
+/// The kinds that the operator reconciles.
 pub(super) fn kinds() -> [Kind; 14] {
     [
         Servers::kind(),
@@ -42,19 +42,19 @@ pub(super) fn kinds() -> [Kind; 14] {
     ]
 }
 
-/// The kind of an object that the operator works on.
+/// The kind of an object that the operator reconciles.
 pub(super) fn kind_of(object: &Value) -> Option<Kind> {
     kinds().into_iter().find(|kind| object["kind"] == *kind.kind)
 }
 
-/// The settings with which the golden objects were made.
+/// The settings with which the golden objects were created.
 pub(super) fn settings() -> Settings {
     let proxy_image = "ghcr.io/stacklok/toolhive/proxyrunner:latest".into();
     let vmcp_image = "ghcr.io/stacklok/toolhive/vmcp:latest".into();
     Settings { proxy_image, vmcp_image, ..Settings::default() }
 }
 
-/// The folders with an object that the operator works on.
+/// The folders with an object that the operator reconciles.
 pub(super) fn folders() -> Vec<PathBuf> {
     let compat: PathBuf =
         env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of golden objects").into();
@@ -75,13 +75,13 @@ pub(super) async fn each<T, F: Future<Output = T>>(work: impl Fn(PathBuf) -> F) 
     stream::iter(folders()).map(work).buffered(3).collect().await
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, folders: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            collect(&path, found);
+            collect(&path, folders);
         } else if path.ends_with("input.yaml") {
-            found.push(path.parent().unwrap().into());
+            folders.push(path.parent().unwrap().into());
         }
     }
 }
@@ -112,11 +112,11 @@ pub(super) fn api(test: &Namespace, object: &Value) -> Api<DynamicObject> {
 pub(super) async fn create_as(test: &Namespace, manager: &str, object: &Value) {
     let params = PostParams { field_manager: Some(manager.into()), ..PostParams::default() };
     let created: DynamicObject = serde_json::from_value(object.clone()).unwrap();
-    let answer = api(test, object).create(&params, &created).await;
-    answer.unwrap_or_else(|error| panic!("{object}: {error}"));
+    let response = api(test, object).create(&params, &created).await;
+    response.unwrap_or_else(|error| panic!("{object}: {error}"));
 }
 
-/// Creates the objects of a folder's input, and returns those that the operator works on, as kind and name.
+/// Creates the objects of a folder's input, and returns those that the operator reconciles, as kind and name.
 pub(super) async fn create_inputs(test: &Namespace, folder: &Path) -> Vec<(Kind, String)> {
     let namespace = test.name();
     let mut names = Vec::new();
@@ -133,7 +133,7 @@ pub(super) async fn create_inputs(test: &Namespace, folder: &Path) -> Vec<(Kind,
     names
 }
 
-/// The golden children of the objects that the operator works on.
+/// The golden children of the objects that the operator reconciles.
 pub(super) fn children(folder: &Path, namespace: &str, names: &[(Kind, String)]) -> Vec<Value> {
     let objects = documents(&folder.join("objects.yaml"), namespace).into_iter();
     let of_ours = |object: &Value| {
@@ -143,7 +143,7 @@ pub(super) fn children(folder: &Path, namespace: &str, names: &[(Kind, String)])
     objects.filter(of_ours).collect()
 }
 
-/// The configuration of a virtual MCP server as it is here. Entered in docs/compatibility.md: the phase of a backend is
+/// The configuration of a virtual MCP server as it is here. Documented in docs/compatibility.md: the phase of a backend is
 /// not in it, and the certificates of the telemetry collector are.
 pub(super) fn with_our_configuration(mut object: Value) -> Value {
     if let Some(text) = object["data"]["config.yaml"].as_str() {
@@ -158,7 +158,7 @@ pub(super) fn with_our_configuration(mut object: Value) -> Value {
     object
 }
 
-/// The pods of an EmbeddingServer as they are here. Entered in docs/compatibility.md: they have fewer rights.
+/// The pods of an EmbeddingServer as they are here. Documented in docs/compatibility.md: they have fewer permissions.
 pub(super) fn with_least_rights(mut object: Value) -> Value {
     let owner = &object["metadata"]["ownerReferences"][0]["kind"];
     if object["kind"] == "StatefulSet" && owner == EmbeddingServers::kind().kind {
@@ -170,7 +170,7 @@ pub(super) fn with_least_rights(mut object: Value) -> Value {
     object
 }
 
-/// The object with each variable of its containers once. Entered in docs/compatibility.md: server-side apply
+/// The object with each variable of its containers once. Documented in docs/compatibility.md: server-side apply
 /// identifies variables by their names, so the second of two equal ones is dropped.
 pub(super) fn without_duplicate_variables(mut object: Value) -> Value {
     let containers = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);

@@ -1,4 +1,4 @@
-//! Children and status as ToolHive's operator makes them, read where they stand: `SKEP_COMPAT` names the folder.
+//! Children and status as ToolHive's operator writes them: `SKEP_COMPAT` names the folder.
 
 mod corpus;
 mod golden;

@@ -1,4 +1,4 @@
-//! The same objects and the same status, but for what docs/compatibility.md enters.
+//! The same objects and the same status, except for what docs/compatibility.md documents.
 
 use crate::kinds::{EmbeddingServers, Groups, Registries, VirtualServers};
 use std::{collections::BTreeMap, path::Path};
@@ -22,7 +22,7 @@ fn comparable(mut object: Value, namespace: &str) -> Value {
         owner["uid"] = json!("UID");
     }
     object.as_object_mut().unwrap().remove("status");
-    // New here, entered in docs/compatibility.md.
+    // New here, documented in docs/compatibility.md.
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.remove(annotations::POD_VOLUMES_HASH);
         if annotations.is_empty() {
@@ -98,7 +98,7 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
             continue;
         }
         let ours = fixture.object(golden::kind_of(&theirs).unwrap(), name).await.unwrap();
-        // Entered in docs/compatibility.md: these need no finalizer.
+        // Documented in docs/compatibility.md: these need no finalizer.
         if ![Groups::kind().kind, EmbeddingServers::kind().kind, Registries::kind().kind].contains(&kind) {
             let finalizers = ours.metadata.finalizers.clone().unwrap_or_default();
             assert_eq!(json!(finalizers), theirs["finalizers"], "{kind} {name}");
@@ -117,14 +117,14 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
     differences
 }
 
-/// Entered in docs/compatibility.md: policies beside a search for tools, with which ToolHive's process does not start.
+/// Documented in docs/compatibility.md: policies beside a search for tools, with which ToolHive's process does not start.
 fn is_refused_at_start(spec: &Value) -> bool {
     let searches = !spec["embeddingServerRef"].is_null() || !spec["config"]["optimizer"].is_null();
     let auth = &spec["incomingAuth"];
     searches && !(auth["authzConfig"].is_null() && auth["authzConfigRef"].is_null())
 }
 
-/// Entered in docs/compatibility.md: a waiting server reports that it is not ready, and its future address.
+/// Documented in docs/compatibility.md: a waiting server reports that it is not ready, and its future address.
 fn drop_additional_status(theirs: &mut Value, ours: &mut Value) {
     for status in [theirs, ours] {
         status.as_object_mut().unwrap().remove("url");
@@ -133,10 +133,10 @@ fn drop_additional_status(theirs: &mut Value, ours: &mut Value) {
     }
 }
 
-/// Conditions are compared by type, status and reason; hashes by whether they are there.
+/// Conditions are compared by type, status and reason; hashes by whether they exist.
 fn summary(kind: &str, status: &Value) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    // Entered in docs/compatibility.md: a configuration reports missing Secrets.
+    // Documented in docs/compatibility.md: a configuration reports missing Secrets.
     let conditions = conditions.filter(|condition| condition["type"] != "ReferencesResolved");
     // The same: only here does an EmbeddingServer have the condition Ready.
     let silent = kind == EmbeddingServers::kind().kind;
@@ -145,11 +145,11 @@ fn summary(kind: &str, status: &Value) -> Value {
         .map(|c| (c["type"].as_str().unwrap().into(), format!("{} {}", c["status"], c["reason"])))
         .collect();
     let mut rest = status.as_object().cloned().unwrap_or_default();
-    // New here, and texts of our own.
+    // New here, or with our own messages.
     for key in ["conditions", "message", "selector", "referencingWorkloads"] {
         rest.remove(key);
     }
-    // Entered in docs/compatibility.md: here they are set on a server that cannot run, too.
+    // Documented in docs/compatibility.md: here they are set on a server that cannot run, too.
     if rest.get("phase") == Some(&json!("Failed")) {
         rest.remove("observedGeneration");
         rest.remove("url");
@@ -169,10 +169,10 @@ fn summary(kind: &str, status: &Value) -> Value {
 
 #[tokio::test]
 #[ignore = "reads the folder that SKEP_COMPAT names"]
-async fn the_children_and_the_status_of_every_golden_server_are_theirs() {
+async fn the_children_and_the_status_of_every_golden_object_equal_those_of_toolhive() {
     let failures = golden::each(async |folder| {
-        let found = differences(&folder).await.into_iter();
-        found.map(|text| format!("{}: {text}", folder.display())).collect::<Vec<_>>()
+        let texts = differences(&folder).await.into_iter();
+        texts.map(|text| format!("{}: {text}", folder.display())).collect::<Vec<_>>()
     });
     let failures = failures.await.concat();
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));

@@ -1,4 +1,4 @@
-//! A cluster that ToolHive's operator has filled is taken over, and no pod rolls.
+//! A cluster with objects of ToolHive's operator is taken over, and no pod rolls.
 
 use crate::kinds::VirtualServers;
 use std::{collections::BTreeMap, path::Path};
@@ -70,14 +70,14 @@ pub(super) async fn left_by_toolhive(folder: &Path) -> (Fixture, Vec<(Kind, Stri
     (fixture, names, children)
 }
 
-/// The object once the operator has reported on it, which it may not have begun to, and has nothing more to do.
+/// The object once the operator has reported its status and is idle. It may not have started yet.
 pub(super) async fn taken_over(fixture: &Fixture, kind: Kind, name: &str) -> DynamicObject {
     let is_ours = |object: &DynamicObject| !conditions(object).contains_key(FORGOTTEN);
     fixture.until_object(kind, name, "reported on", is_ours).await;
     fixture.settle_any(kind, name).await
 }
 
-/// A condition that ToolHive has reported, and of which nothing is known here.
+/// A condition that ToolHive has reported and that does not exist here.
 const FORGOTTEN: &str = "Forgotten";
 
 #[tokio::test]
@@ -99,23 +99,23 @@ async fn taken_over_as_it_is(folder: &Path) {
         let live = golden::api(&fixture.test, child).get(name).await.unwrap();
         let what = format!("{}: {kind} {name}", folder.display());
         if matches!(kind, "Deployment" | "StatefulSet") {
-            let wanted = golden::without_duplicate_variables(child.clone());
-            // Entered in docs/compatibility.md: some configurations are others, and roll the pods once.
-            let mut text = wanted.to_string();
+            let expected = golden::without_duplicate_variables(child.clone());
+            // Documented in docs/compatibility.md: some configurations differ, and roll the pods once.
+            let mut text = expected.to_string();
             rolled.iter().for_each(|(theirs, ours)| text = text.replace(theirs, ours));
-            let wanted: Value = serde_json::from_str(&text).unwrap();
+            let expected: Value = serde_json::from_str(&text).unwrap();
             let template = |object: &Value| object["spec"]["template"].clone();
-            similar_asserts::assert_eq!(template(&live.data), template(&wanted), "{what} has other pods");
-            // Entered in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
+            similar_asserts::assert_eq!(template(&live.data), template(&expected), "{what} has other pods");
+            // Documented in docs/compatibility.md: the hash of the volumes is new. An annotation counts as a change of the
             // Deployment, and not of its pods.
             let hashed = child["metadata"]["ownerReferences"][0]["kind"] == VirtualServers::kind().kind;
-            let changes = if hashed || wanted != *child { 1 } else { 0 };
+            let changes = if hashed || expected != *child { 1 } else { 0 };
             assert_eq!(live.metadata.generation, Some(1 + changes), "{what} was changed");
         }
         let managers =
             live.metadata.managed_fields.iter().flatten().filter_map(|entry| entry.manager.as_deref());
         let owner = &child["metadata"]["ownerReferences"][0]["kind"];
-        // A Secret with a random value stays as it was made.
+        // A Secret with a random value stays as it was created.
         let manager = match kind {
             "Secret" => "thv-operator".to_owned(),
             _ => format!("skep-{}", owner.as_str().unwrap().to_lowercase()),

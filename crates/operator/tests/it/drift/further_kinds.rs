@@ -1,4 +1,4 @@
-//! The same for the kinds that are no proxy in front of one server.
+//! The same for the kinds without a proxy in front of one server.
 
 use crate::kinds::{
     EmbeddingServers, Entries, Groups, OidcConfigs, Registries, TelemetryConfigs, VirtualServers,
@@ -60,7 +60,7 @@ fn registry() -> Place<'static> {
     owner("skep-mcpregistry", Registries::kind(), "reg")
 }
 
-/// Creates the object, waits until it has its children, and makes each drift of them.
+/// Creates the object, waits until it has its children, and tests each drift of them.
 async fn try_children_of(
     fixture: Fixture,
     owner: Place<'_>,
@@ -75,7 +75,7 @@ async fn try_children_of(
     drifts
 }
 
-/// A pod template with something of everything that users add.
+/// A pod template with an example of everything that users add.
 fn pod_template(container: &str) -> Value {
     json!({
         "metadata": {"annotations": {"mesh": "yes"}, "labels": {"tier": "front"}},
@@ -94,7 +94,7 @@ fn pod_template(container: &str) -> Value {
 
 /// With every kind of volume that the operator mounts.
 #[tokio::test]
-async fn each_field_of_a_virtual_servers_children_is_put_back_alone_by_one_write() {
+async fn each_field_of_a_virtual_servers_children_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     secret(&fixture, "s", &["k"]).await;
     certificates(&fixture, "ca").await;
@@ -144,7 +144,7 @@ async fn each_field_of_a_virtual_servers_children_is_put_back_alone_by_one_write
 }
 
 #[tokio::test]
-async fn each_field_of_an_embedding_servers_children_is_put_back_alone_by_one_write() {
+async fn each_field_of_an_embedding_servers_children_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     secret(&fixture, "s", &["k"]).await;
     let metadata = |name: &str| json!({"annotations": {name: "1"}, "labels": {name: "2"}});
@@ -166,7 +166,7 @@ async fn each_field_of_an_embedding_servers_children_is_put_back_alone_by_one_wr
 }
 
 #[tokio::test]
-async fn each_field_of_a_registrys_children_is_put_back_alone_by_one_write() {
+async fn each_field_of_a_registrys_children_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     secret(&fixture, "s", &["k"]).await;
     let spec = json!({
@@ -183,7 +183,7 @@ async fn each_field_of_a_registrys_children_is_put_back_alone_by_one_write() {
 }
 
 #[tokio::test]
-async fn each_field_of_their_status_is_put_back_alone_by_one_write() {
+async fn each_field_of_their_status_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     // Each refers to missing objects, so that it has many conditions.
     let front = json!({

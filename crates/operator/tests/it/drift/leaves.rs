@@ -29,7 +29,7 @@ fn walk(value: &Value, fields: &Value, path: &str, leaves: &mut Vec<String>) {
             }
         } else if let Some(keys) = key.strip_prefix("k:") {
             let keys: serde_json::Map<String, Value> = serde_json::from_str(keys).unwrap();
-            let matches = |item: &Value| keys.iter().all(|(key, wanted)| item.get(key) == Some(wanted));
+            let matches = |item: &Value| keys.iter().all(|(key, value)| item.get(key) == Some(value));
             if let Some(index) = value.as_array().unwrap().iter().position(matches) {
                 let mut own = Vec::new();
                 walk(&value[index], inner, &format!("{path}/{index}"), &mut own);

@@ -1,5 +1,5 @@
 //! Each drift alone: every field that the operator owns, in a child or in a status, changed by hand and removed by hand,
-//! is put back by one write.
+//! is restored by one write.
 
 mod further_kinds;
 mod leaves;
@@ -68,13 +68,13 @@ fn remote_proxy_place() -> Place<'static> {
     Place { manager: "skep-mcpremoteproxy", kind: RemoteProxies::kind(), name: "fetch", subresource: None }
 }
 
-/// What is comparable of an object: all but what each write changes.
+/// The comparable part of an object: everything that not every write changes.
 fn content(object: &DynamicObject) -> Value {
     let mut value = serde_json::to_value(object).unwrap();
     for key in ["managedFields", "resourceVersion", "generation"] {
         value["metadata"].as_object_mut().unwrap().remove(key);
     }
-    // When a condition came about is not known any more once it was changed by hand.
+    // The transition time of a condition is lost once it was changed by hand.
     for condition in value["status"]["conditions"].as_array_mut().into_iter().flatten() {
         condition.as_object_mut().unwrap().remove("lastTransitionTime");
     }
@@ -85,7 +85,7 @@ fn content(object: &DynamicObject) -> Value {
 async fn patched(fixture: &Fixture, place: Place<'_>, operation: &Value) -> Option<DynamicObject> {
     let subresource = place.subresource.map(|name| format!("/{name}")).unwrap_or_default();
     let path = place.kind.path(Some(fixture.test.name()));
-    let path = format!("{path}/{}{subresource}?fieldManager=somebody", place.name);
+    let path = format!("{path}/{}{subresource}?fieldManager=another-writer", place.name);
     let request = http::Request::patch(path).header("content-type", "application/json-patch+json");
     let request = request.body(serde_json::to_vec(&json!([operation])).unwrap()).unwrap();
     match fixture.test.client().request(request).await {
@@ -107,7 +107,7 @@ async fn put_back(fixture: &Fixture, Place { kind, name, .. }: Place<'_>, good: 
         .unwrap_or_else(|_| panic!("{} {name}: {what} is not put back", kind.kind));
 }
 
-/// Makes each change alone, and returns how many were drifts and were put back.
+/// Makes each change alone, and returns how many were drifts and were restored.
 async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> usize {
     let Place { kind, name, subresource, .. } = place;
     let good = content(&fixture.object(kind, name).await.unwrap());
@@ -117,7 +117,7 @@ async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> u
         let before = content(&fixture.object(kind, name).await.unwrap());
         assert_eq!(before, good, "no drift to start with");
         let Some(changed) = patched(fixture, place, &change).await else { continue };
-        // A value that the API server fills in again at once is no drift.
+        // A value that the API server defaults again is no drift.
         if content(&changed) == good {
             continue;
         }
@@ -127,8 +127,8 @@ async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> u
     let requests = recording.requests().await;
     let on_it = requests.iter().filter(|request| {
         let same = request.subresource == subresource.unwrap_or_default() && request.resource == kind.plural;
-        // Who may bind a Role depends on what is in it, and the API server may still go by how it was before the operator
-        // put it back: it refuses then, and the operator comes again.
+        // Who may bind a Role depends on what is in it, and the API server may still use its state before the operator
+        // restored it: then it rejects the write, and the operator retries.
         let early = request.resource == "rolebindings" && request.code == 403;
         request.is_write() && same && request.name == name && !early
     });
@@ -137,13 +137,13 @@ async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> u
     drifts
 }
 
-/// Tries every owned leaf, and returns how many drifts were made and put back.
+/// Tries every owned leaf, and returns how many drifts were made and restored.
 async fn try_all(fixture: &Fixture, place: Place<'_>) -> usize {
     let Place { manager, kind, name, subresource } = place;
     let live = fixture.object(kind, name).await.unwrap_or_else(|| panic!("no {} {name}", kind.kind));
     let good = content(&live);
     let leaves = owned_leaves(&live, manager, subresource);
-    // With another uid the object would be another's, and that is left alone.
+    // With another uid the object would have another owner, and is not touched.
     let leaves = leaves.iter().filter(|pointer| !pointer.starts_with("/metadata/ownerReferences/0/uid"));
     let changes = leaves.filter_map(|pointer| {
         let value = good.pointer(pointer)?;
@@ -155,7 +155,7 @@ async fn try_all(fixture: &Fixture, place: Place<'_>) -> usize {
     try_each(fixture, place, changes.flatten().collect()).await
 }
 
-/// The children beside each other, each with one drift at a time.
+/// The children in parallel, each with one drift at a time.
 async fn try_children(fixture: &Fixture, manager: &'static str, children: &[(Kind, &str)]) -> usize {
     let places = children.iter().map(|(kind, name)| Place { manager, kind: *kind, name, subresource: None });
     join_all(places.map(|place| try_all(fixture, place))).await.into_iter().sum()
@@ -181,7 +181,7 @@ fn overrides() -> Value {
 }
 
 #[tokio::test]
-async fn each_field_that_the_operator_owns_is_put_back_alone_by_one_write() {
+async fn each_field_that_the_operator_owns_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
     let mut server = MCPServer::test("fetch").streamable_http().with_oidc("company").with_rate_limit(5);
@@ -195,7 +195,7 @@ async fn each_field_that_the_operator_owns_is_put_back_alone_by_one_write() {
 }
 
 #[tokio::test]
-async fn each_field_of_a_remote_proxys_children_is_put_back_alone_by_one_write() {
+async fn each_field_of_a_remote_proxys_children_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     let mut proxy = MCPRemoteProxy::test("fetch");
     proxy.spec.resource_overrides = serde_json::from_value(overrides()).unwrap();
@@ -232,7 +232,7 @@ async fn each_field_of_a_remote_proxys_children_is_put_back_alone_by_one_write()
 }
 
 #[tokio::test]
-async fn each_field_of_a_status_is_put_back_alone_by_one_write() {
+async fn each_field_of_a_status_is_restored_alone_by_one_write() {
     let fixture = Fixture::new().await;
     // Of the same name, which is no conflict while neither has children: each refers to missing objects.
     fixture.test.create_object(&MCPServer::test("fetch").with_oidc("absent")).await;
@@ -254,7 +254,7 @@ async fn a_condition_of_another_writer_stays() {
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     let theirs = json!({
-        "type": "BackendHealthy", "status": "True", "reason": "Asked", "message": "it answers",
+        "type": "BackendHealthy", "status": "True", "reason": "Probed", "message": "it responds",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     let recording = fixture.record();

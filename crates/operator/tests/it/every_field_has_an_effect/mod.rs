@@ -13,7 +13,7 @@ use skep_world::Watched;
 use crate::references::{PERMIT, references};
 use virtual_servers::{overwritten, virtual_servers};
 
-/// Fields that change nothing of the children, and why. A `[]` is any element, a `{}` any entry.
+/// Fields without an effect on the children, and why. A `[]` is any element, a `{}` any entry.
 const OF_A_PROXY: [(&str, &str); 3] = [
     ("authServerRef.kind", "there is one kind that it can be"),
     (
@@ -26,7 +26,7 @@ const OF_A_PROXY: [(&str, &str); 3] = [
 const OF_A_VIRTUAL_SERVER: [(&str, &str); 1] =
     [("incomingAuth.authzConfig.type", "the API server accepts only the type of the field that is set")];
 
-/// The specs in which the fields of both kinds are tried: one that has all that can stand beside each other, to which a
+/// The specs in which the fields of both kinds are tried: one with every field that can be combined, to which a
 /// kind adds its own, and others, to which it adds what it must have.
 fn specs(own: &Value, required: &Value) -> Vec<Value> {
     let metadata = json!({"annotations": {"a": "1"}, "labels": {"b": "2"}});
@@ -139,10 +139,10 @@ fn registries() -> Vec<Value> {
     })]
 }
 
-/// What becomes of an object: its children, or why it has none.
+/// The result for an object: its children, or why it has none.
 type Outcome = Result<Vec<Value>, String>;
 
-/// What becomes of an object with this spec. Nothing if the spec cannot be read.
+/// The result for an object with this spec. None if the spec cannot be parsed.
 async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
     let metadata = json!({"name": "tried", "namespace": "ns", "uid": "1", "generation": 1});
     let tried =
@@ -151,7 +151,7 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
         object["metadata"]["namespace"] = json!("ns");
         object
     });
-    // One that answers requests.
+    // One that is ready.
     let embedding = EmbeddingServers::kind();
     let embedding = json!({
         "apiVersion": embedding.api_version(), "kind": embedding.kind, "metadata": {"name": "embed", "namespace": "ns"},
@@ -167,7 +167,7 @@ async fn outcome(kind: Kind, spec: &Value) -> Option<Outcome> {
 }
 
 /// The paths of the fields that hold a value, with what they may hold.
-fn leaves(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
+fn leaves(schema: &Value, path: &str, fields: &mut Vec<(String, Value)>) {
     let mut inner = Vec::new();
     for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
         inner.push((if path.is_empty() { name.clone() } else { format!("{path}.{name}") }, schema));
@@ -175,10 +175,10 @@ fn leaves(schema: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     inner.extend(schema.get("items").map(|schema| (format!("{path}[]"), schema)));
     inner.extend(schema.get("additionalProperties").map(|schema| (format!("{path}{{}}"), schema)));
     if inner.is_empty() {
-        found.push((path.into(), schema.clone()));
+        fields.push((path.into(), schema.clone()));
     }
     for (path, schema) in inner {
-        leaves(schema, &path, found);
+        leaves(schema, &path, fields);
     }
 }
 
@@ -235,7 +235,7 @@ async fn has_effect(kind: Kind, specs: &[(&Value, Outcome)], path: &str, schema:
     false
 }
 
-/// Checks that each of the kind's fields makes a difference in one of the specs, but for those that are known to make none.
+/// Checks that each of the kind's fields makes a difference in one of the specs, except for those that are known to make none.
 async fn every_field_has_an_effect(kind: Kind, specs: &[Value], without: &[(&str, &str)]) {
     let mut tried = Vec::new();
     for spec in specs {

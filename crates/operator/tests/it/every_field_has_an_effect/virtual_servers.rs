@@ -34,7 +34,7 @@ pub(super) fn virtual_servers() -> Vec<Value> {
     all
 }
 
-/// A spec with what there must be, and more.
+/// A spec with the required fields, and more.
 fn minimal(more: &Value) -> Value {
     with_fields(json!({"groupRef": {"name": "group"}, "incomingAuth": {"type": "anonymous"}}), more)
 }
@@ -168,7 +168,7 @@ fn embeddings() -> Value {
     minimal(&json!({"embeddingServerRef": {"name": "embed"}}))
 }
 
-/// One that has all that can stand beside each other, and others.
+/// One with every field that can be combined, and others.
 fn auth_servers() -> Vec<Value> {
     let user_info = json!({
         "endpointUrl": "https://login.example/userinfo", "httpMethod": "GET", "additionalHeaders": {"Accept": "a"},
@@ -203,9 +203,9 @@ fn auth_servers() -> Vec<Value> {
         "aclUserConfig": {"usernameSecretRef": secret(), "passwordSecretRef": secret()},
         "dialTimeout": "2s", "readTimeout": "1s", "writeTimeout": "500ms",
     });
-    let sentinel = |found: Value| {
+    let sentinel = |config: Value| {
         json!({"type": "redis", "redis": {
-            "sentinelConfig": found, "aclUserConfig": {"passwordSecretRef": secret()}, "sentinelTls": tls,
+            "sentinelConfig": config, "aclUserConfig": {"passwordSecretRef": secret()}, "sentinelTls": tls,
         }})
     };
     let addresses = json!({"masterName": "primary", "sentinelAddrs": ["sentinel:26379"], "db": 2});

@@ -1,4 +1,4 @@
-//! An operator that dies in the middle of its work.
+//! An operator that is killed while it reconciles.
 
 use crate::kinds::Groups;
 use std::sync::{
@@ -29,7 +29,7 @@ use super::end_state;
 /// The name of the object that is reconciled.
 const NAME: &str = "tried";
 
-/// A client that dies with the write after this many.
+/// A client that fails after this many writes.
 fn mortal_client(user: &User, writes: i64) -> Client {
     let left = Arc::new(AtomicI64::new(writes));
     let live_or_die = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
@@ -56,7 +56,7 @@ async fn namespace(kind: Kind, spec: &Value) -> Namespace {
     test
 }
 
-/// Works on the object with this client until there is nothing more to do, or the client is dead.
+/// Reconciles the object with this client until it is converged, or the client fails.
 async fn work<K: Controller>(test: &Namespace, client: Client) -> bool {
     let world = watches().start(&test.client(), &[test.name().into()]);
     world.listed().await;

@@ -19,7 +19,7 @@ use skep_world::Watched;
 
 use crate::fixture::{Fixture, children, without_checksums};
 
-/// Everything that the objects of a namespace consist of, without what differs between two runs of the same.
+/// All objects of a namespace, without what differs between two equal runs.
 async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
     let mut state = BTreeMap::new();
     let kinds: [Kind; 7] = [
@@ -119,7 +119,7 @@ async fn store_malformed(test: &Namespace) {
         loop {
             let request = Request::post(Servers::kind().path(Some(test.name())));
             let request = request.body(malformed.to_string().into_bytes()).unwrap();
-            // The API server takes a moment to go by the new definition.
+            // The API server takes a moment to use the new definition.
             if test.client().request::<DynamicObject>(request).await.is_ok() {
                 return;
             }

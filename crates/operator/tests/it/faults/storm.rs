@@ -25,7 +25,7 @@ pub(super) struct Write {
     pub(super) number: usize,
     /// When it came, since the first.
     pub(super) at: Duration,
-    pub(super) refused: Option<StatusCode>,
+    pub(super) rejected: Option<StatusCode>,
 }
 
 type Rule = Box<dyn Fn(&Write) -> Option<StatusCode> + Send + Sync>;
@@ -65,17 +65,17 @@ impl Storm {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
                 let front = front.clone();
-                let answer = service_fn(move |request| {
+                let response = service_fn(move |request| {
                     let front = front.clone();
-                    async move { front.answer(request).await }
+                    async move { front.response(request).await }
                 });
-                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
+                connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), response));
             }
         });
         Self { address, writes, _serving: serving }
     }
 
-    /// How a client gets into the storm.
+    /// The configuration of a client in the storm.
     pub(super) fn config(&self) -> Config {
         Config::new(format!("http://{}", self.address).parse().unwrap())
     }
@@ -87,11 +87,11 @@ impl Storm {
 }
 
 impl Front {
-    async fn answer(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
+    async fn response(&self, request: Request<Incoming>) -> Result<Response<Body>, BoxError> {
         if *request.method() != Method::GET {
-            let refused = self.note(request.uri().path());
-            if let Some(code) = refused {
-                return Ok(refusal(code));
+            let rejected = self.note(request.uri().path());
+            if let Some(code) = rejected {
+                return Ok(rejection(code));
             }
         }
         let (head, body) = request.into_parts();
@@ -102,15 +102,15 @@ impl Front {
     fn note(&self, path: &str) -> Option<StatusCode> {
         let at = self.start.lock().unwrap().get_or_insert_with(Instant::now).elapsed();
         let mut writes = self.writes.lock().unwrap();
-        let mut write = Write { path: path.into(), number: writes.len(), at, refused: None };
-        write.refused = (self.rule)(&write);
+        let mut write = Write { path: path.into(), number: writes.len(), at, rejected: None };
+        write.rejected = (self.rule)(&write);
         writes.push(write.clone());
-        write.refused
+        write.rejected
     }
 }
 
-/// The refusal as the API server words it.
-fn refusal(code: StatusCode) -> Response<Body> {
+/// The error in the words of the API server.
+fn rejection(code: StatusCode) -> Response<Body> {
     let (reason, message) = match code {
         StatusCode::CONFLICT => (
             "Conflict",

@@ -1,4 +1,4 @@
-//! An API server that refuses writes for a while.
+//! An API server that rejects writes for a while.
 
 use crate::kinds::{RemoteProxies, Servers};
 use std::{
@@ -49,16 +49,16 @@ async fn settle(fixture: &Fixture) {
     }
 }
 
-/// The writes that were let through, and how often each.
+/// The accepted writes, and how often each.
 fn let_through(storm: &Storm, namespace: &str) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
-    for write in storm.writes().into_iter().filter(|write| write.refused.is_none()) {
+    for write in storm.writes().into_iter().filter(|write| write.rejected.is_none()) {
         *counted.entry(write.path.replace(namespace, "NS")).or_default() += 1;
     }
     counted
 }
 
-/// The end state and the writes of an operator in fair weather.
+/// The end state and the writes of an operator without a storm.
 async fn calm() -> (BTreeMap<String, serde_json::Value>, BTreeMap<String, usize>) {
     let (fixture, storm) = in_storm(|_| None).await;
     create(&fixture).await;
@@ -79,15 +79,15 @@ async fn sporadically_rejected_writes_are_retried_and_no_other_is_repeated() {
         settle(&fixture).await;
         similar_asserts::assert_eq!(end_state(&fixture.test).await, good, "after {code}");
         similar_asserts::assert_eq!(let_through(&storm, fixture.test.name()), writes, "with {code}");
-        let refused = storm.writes().iter().filter(|write| write.refused.is_some()).count();
-        assert_eq!(refused, 12, "{code}");
+        let rejected = storm.writes().iter().filter(|write| write.rejected.is_some()).count();
+        assert_eq!(rejected, 12, "{code}");
         fixture.operator.stop().await;
     });
     futures::future::join_all(storms).await;
 }
 
 #[tokio::test]
-async fn a_status_that_meets_a_conflict_is_reported_all_the_same() {
+async fn a_status_is_written_after_a_conflict() {
     let armed = Arc::new(AtomicBool::new(false));
     let once = armed.clone();
     let (fixture, storm) = in_storm(move |write| {
@@ -97,14 +97,14 @@ async fn a_status_that_meets_a_conflict_is_reported_all_the_same() {
     .await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
-    // Shows in the status alone, so nothing else makes the operator look again.
+    // Shows in the status alone, so nothing else causes another reconciliation.
     armed.store(true, Ordering::Relaxed);
     fixture
         .patch_any(RemoteProxies::kind(), "elsewhere", json!({"spec": {"groupRef": {"name": "absent"}}}))
         .await;
     let proxy = fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
     assert_eq!(conditions(&proxy)["GroupRefValidated"].1, "GroupRefNotFound");
-    assert_eq!(storm.writes().iter().filter(|write| write.refused.is_some()).count(), 1);
+    assert_eq!(storm.writes().iter().filter(|write| write.rejected.is_some()).count(), 1);
     fixture.operator.stop().await;
 }
 
@@ -118,9 +118,9 @@ async fn rejected_writes_are_retried_with_back_off() {
         tokio::time::sleep(STORM).await;
         settle(&fixture).await;
         similar_asserts::assert_eq!(end_state(&fixture.test).await, good, "after {code}");
-        let refused: Vec<Write> =
-            storm.writes().into_iter().filter(|write| write.refused.is_some()).collect();
-        assert!(refused.len() <= most * objects().len(), "{code}: {refused:#?}");
+        let rejected: Vec<Write> =
+            storm.writes().into_iter().filter(|write| write.rejected.is_some()).collect();
+        assert!(rejected.len() <= most * objects().len(), "{code}: {rejected:#?}");
         fixture.operator.stop().await;
     });
     futures::future::join_all(storms).await;
@@ -129,8 +129,8 @@ async fn rejected_writes_are_retried_with_back_off() {
 #[tokio::test]
 async fn a_rejected_write_honours_retry_after_and_does_not_delay_others() {
     let stuck = |write: &Write| {
-        let refused = write.path.contains("stuck") && write.at < Duration::from_secs(4);
-        refused.then_some(StatusCode::TOO_MANY_REQUESTS)
+        let rejected = write.path.contains("stuck") && write.at < Duration::from_secs(4);
+        rejected.then_some(StatusCode::TOO_MANY_REQUESTS)
     };
     let (fixture, storm) = in_storm(stuck).await;
     fixture.test.create_object(&MCPServer::test("stuck")).await;
@@ -145,10 +145,10 @@ async fn a_rejected_write_honours_retry_after_and_does_not_delay_others() {
     fixture.settle("stuck").await;
     fixture.deployment("stuck").await;
     let writes = storm.writes();
-    for refused in writes.iter().filter(|write| write.refused.is_some()) {
-        let mut again = writes[refused.number + 1..].iter().filter(|write| write.path == refused.path);
-        let after = again.next().unwrap().at - refused.at;
-        assert!(after >= Duration::from_secs(1), "{} came again after {after:?}", refused.path);
+    for rejected in writes.iter().filter(|write| write.rejected.is_some()) {
+        let mut again = writes[rejected.number + 1..].iter().filter(|write| write.path == rejected.path);
+        let after = again.next().unwrap().at - rejected.at;
+        assert!(after >= Duration::from_secs(1), "{} came again after {after:?}", rejected.path);
     }
     fixture.operator.stop().await;
 }

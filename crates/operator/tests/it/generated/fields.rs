@@ -45,7 +45,7 @@ fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     select(values).boxed()
 }
 
-/// Values with which an object cannot run: in few, so that most can.
+/// Values with which an object cannot run: rare, so that most can.
 fn rarely(mut values: Vec<Value>) -> BoxedStrategy<Value> {
     values.resize(values.len() * 8, Value::Null);
     one_of(values)
@@ -130,7 +130,7 @@ pub(super) fn servers_must_have() -> Fields {
 
 /// The fields that MCPServers alone have.
 pub(super) fn of_servers() -> Fields {
-    // It is passed on to the proxy as a text, so what the API server would make of it does not matter.
+    // It is passed on to the proxy as a text, so the API server does not normalize it.
     let template = json!({"spec": {
         "containers": [{"name": "mcp", "resources": {"limits": {"cpu": "1.5"}}, "env": [{"name": "A", "value": ""}]}],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "0.5Gi"}}],
@@ -160,9 +160,9 @@ pub(super) fn of_servers() -> Fields {
 /// The fields that an MCPRemoteProxy must have.
 pub(super) fn remote_proxies_must_have() -> Fields {
     let good = vec![json!("https://mcp.example"), json!("http://tools.team.svc:8080/mcp?a=b")];
-    let refused =
+    let rejected =
         vec![json!("https://localhost/mcp"), json!("http://169.254.169.254"), json!("https://10.0.0.1")];
-    vec![("remoteUrl", mostly(good, refused))]
+    vec![("remoteUrl", mostly(good, rejected))]
 }
 
 /// The fields that MCPRemoteProxies alone have.
@@ -170,14 +170,14 @@ pub(super) fn of_remote_proxies() -> Fields {
     let from_secret = json!({"headerName": "X-API-Key", "valueSecretRef": {"name": "s", "key": "k"}});
     let headers = json!({"addPlaintextHeaders": {"X-Team": "<sky>", "X-Empty": ""}, "addHeadersFromSecret": [from_secret]});
     let absent = json!({"headerName": "X-API-Key", "valueSecretRef": {"name": "absent", "key": "k"}});
-    let refused =
+    let rejected =
         vec![json!({"addPlaintextHeaders": {"Host": "x"}}), json!({"addHeadersFromSecret": [absent]})];
     vec![
         ("transport", one_of(vec![json!("sse"), json!("streamable-http")])),
         ("allowPrivateEndpoint", flag()),
         (
             "headerForward",
-            mostly(vec![headers, json!({"addHeadersFromSecret": [from_secret]}), json!({})], refused),
+            mostly(vec![headers, json!({"addHeadersFromSecret": [from_secret]}), json!({})], rejected),
         ),
         ("podTemplateSpec", pod_templates::pod_template()),
     ]

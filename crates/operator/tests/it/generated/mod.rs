@@ -1,4 +1,4 @@
-//! Nothing moves when nothing changes, for generated specs.
+//! Nothing is written when nothing changes, for generated specs.
 
 mod fields;
 mod pod_templates;
@@ -112,8 +112,12 @@ async fn most_can_run(fixture: &Fixture) {
         let objects = list(fixture, kind).await;
         let failed = objects.iter().filter(|object| object["status"]["phase"] == "Failed");
         let failed: Vec<&str> = failed.filter_map(|object| object["status"]["message"].as_str()).collect();
-        let refused: Vec<&&str> = failed.iter().filter(|message| message.contains("is invalid")).collect();
-        assert!(refused.is_empty(), "children of {} are rejected by the API server: {refused:#?}", kind.kind);
+        let rejected: Vec<&&str> = failed.iter().filter(|message| message.contains("is invalid")).collect();
+        assert!(
+            rejected.is_empty(),
+            "children of {} are rejected by the API server: {rejected:#?}",
+            kind.kind
+        );
         assert!(failed.len() < objects.len() / 2, "most generated {} cannot run: {failed:#?}", kind.plural);
     }
 }

@@ -1,4 +1,4 @@
-//! Patches of a proxy's own pod, with what the API server fills in, rewrites or leaves out on the way.
+//! Patches of a proxy's own pod, with everything that the API server defaults, rewrites or drops.
 
 use proptest::{
     prop_oneof,

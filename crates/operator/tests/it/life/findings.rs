@@ -13,7 +13,7 @@ use skep_world::Watched;
 
 use super::{
     mistakes,
-    rows::{AUTH, Mend, Row},
+    rows::{AUTH, Fix, Row},
     virtual_mistakes,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     references::create_references,
 };
 
-/// What an object is like at one time.
+/// The state of an object at one time.
 struct Seen {
     object: DynamicObject,
     deployment: DynamicObject,
@@ -37,7 +37,7 @@ fn name(number: usize) -> String {
     format!("p-{number}")
 }
 
-/// Waits until the operator has nothing more to do, and looks at every object.
+/// Waits until the operator is idle, and reads every object.
 async fn look(fixture: &Fixture, kind: Kind, count: usize) -> Vec<Seen> {
     let mut seen = Vec::new();
     for number in 0..count {
@@ -68,7 +68,7 @@ async fn warnings(fixture: &Fixture, of: &str) -> Vec<(String, String)> {
     warnings.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect()
 }
 
-/// The merge patch that takes back what was set over the spec.
+/// The merge patch that reverts what was set in the spec.
 fn taken_back(wrong: &Value, spec: &Value) -> Value {
     let Value::Object(fields) = wrong else { return spec.clone() };
     let fields = fields.iter().map(|(field, wrong)| {
@@ -78,7 +78,7 @@ fn taken_back(wrong: &Value, spec: &Value) -> Value {
     Value::Object(fields.collect::<Map<_, _>>())
 }
 
-/// Makes each mistake in an object of its own, which has the spec before, and mends it.
+/// Makes each mistake in a separate object with a valid spec, and fixes it.
 async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row]) {
     for number in 0..rows.len() {
         fixture.create(kind, &name(number), spec.clone()).await;
@@ -122,12 +122,12 @@ async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row])
     }
 
     for (number, row) in rows.iter().enumerate() {
-        match &row.mend {
-            Mend::TakeBack => {
+        match &row.fix {
+            Fix::Revert => {
                 let spec = taken_back(&row.wrong, spec);
                 fixture.patch_any(kind, &name(number), json!({"spec": spec})).await;
             }
-            Mend::Create(kind, object) => drop(fixture.create_any(*kind, object).await),
+            Fix::Create(kind, object) => drop(fixture.create_any(*kind, object).await),
         }
     }
     let fixed = look(fixture, kind, rows.len()).await;
@@ -142,12 +142,12 @@ async fn try_mistakes(fixture: &Fixture, kind: Kind, spec: &Value, rows: &[Row])
             "{what} is not reported again: {reported:#?}"
         );
         let reported = seen.reported();
-        match &row.mend {
-            Mend::TakeBack => {
+        match &row.fix {
+            Fix::Revert => {
                 assert_eq!(reported, before[number].reported(), "{what}: no trace is left");
                 assert_eq!(seen.deployment.data["spec"], before[number].deployment.data["spec"], "{what}");
             }
-            Mend::Create(..) => {
+            Fix::Create(..) => {
                 for (type_, _, _) in &row.reported {
                     let now = reported.get(*type_).map(|(status, _)| status.as_str());
                     assert!(

@@ -155,7 +155,7 @@ pub(super) fn of_advice() -> Vec<Row> {
     ]
 }
 
-/// Configurations that are no good.
+/// Invalid configurations.
 pub(super) async fn create_bad_ones(fixture: &Fixture) {
     let upstream = |name: &str| json!({"name": name, "type": "oidc", "oidcConfig": {"issuerUrl": "https://login.example", "clientId": "c"}});
     let two =

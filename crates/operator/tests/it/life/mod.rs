@@ -1,4 +1,4 @@
-//! Objects from their creation to their end.
+//! Objects from their creation to their deletion.
 
 mod findings;
 mod mistakes;

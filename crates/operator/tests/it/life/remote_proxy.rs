@@ -1,4 +1,4 @@
-//! An MCPRemoteProxy from its creation to its end.
+//! An MCPRemoteProxy from its creation to its deletion.
 
 use crate::kinds::RemoteProxies;
 use k8s_openapi::api::events::v1::Event;
@@ -111,7 +111,7 @@ fn everything() -> Value {
     })
 }
 
-/// What the proxy and its children amount to, without what each write changes.
+/// The state of the proxy and its children, without what each write changes.
 async fn state(fixture: &Fixture) -> Vec<Value> {
     let mut state = Vec::new();
     for (kind, name) in children() {

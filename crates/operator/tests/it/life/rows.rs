@@ -1,4 +1,4 @@
-//! What a table of mistakes consists of.
+//! The rows of a table of mistakes.
 
 use serde_json::{Value, json};
 use skep_converge::Kind;
@@ -6,7 +6,7 @@ use skep_testkit::json::with_fields;
 
 /// The condition that is removed when authentication is no longer configured.
 pub(super) const AUTH: (&str, &str) = ("AuthConfigured", "AuthInvalid");
-/// The event of what has no condition of its own.
+/// The event about a mistake without its own condition.
 pub(super) const NOT_APPLIED: Option<&str> = Some("NotApplied");
 
 /// A mistake in a spec.
@@ -19,31 +19,31 @@ pub(super) struct Row {
     pub(super) event: Option<&'static str>,
     /// The phase of a blocked object.
     pub(super) phase: &'static str,
-    pub(super) mend: Mend,
+    pub(super) fix: Fix,
 }
 
 /// How it is fixed.
-pub(super) enum Mend {
-    /// By taking back what was set.
-    TakeBack,
-    /// By an object that was missing.
+pub(super) enum Fix {
+    /// By reverting what was set.
+    Revert,
+    /// By creating a missing object.
     Create(Kind, Value),
 }
 
-/// A row of conditions that do not hold.
+/// A row of conditions that are not met.
 pub(super) fn row(
     wrong: Value,
     reported: &[(&'static str, &'static str)],
     event: Option<&'static str>,
 ) -> Row {
     let reported = reported.iter().map(|(type_, reason)| (*type_, "False", *reason)).collect();
-    Row { wrong, reported, event, phase: "Failed", mend: Mend::TakeBack }
+    Row { wrong, reported, event, phase: "Failed", fix: Fix::Revert }
 }
 
 impl Row {
     /// It is fixed by creating the missing object.
     pub(super) fn until(self, kind: Kind, name: &str, content: Value) -> Self {
-        Self { mend: Mend::Create(kind, object(kind, name, content)), ..self }
+        Self { fix: Fix::Create(kind, object(kind, name, content)), ..self }
     }
 
     /// The conditions are met, and still report something.

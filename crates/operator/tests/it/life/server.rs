@@ -1,4 +1,4 @@
-//! An MCPServer from its creation to its end.
+//! An MCPServer from its creation to its deletion.
 
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
@@ -17,8 +17,8 @@ async fn a_missing_reference_is_resolved_as_soon_as_it_exists() {
     let fixture = Fixture::new().await;
     let server = fixture.settled(&MCPServer::test("fetch").with_oidc("company")).await;
     assert_eq!(server.status.as_ref().unwrap().phase, Some(MCPServerPhase::Failed));
-    let found = condition(&server, "OIDCConfigRefValidated").unwrap();
-    assert_eq!(found, ("False".into(), "OIDCConfigRefNotFound".into()));
+    let oidc = condition(&server, "OIDCConfigRefValidated").unwrap();
+    assert_eq!(oidc, ("False".into(), "OIDCConfigRefNotFound".into()));
 
     fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
     let server =
@@ -87,7 +87,7 @@ async fn a_server_is_ready_once_its_proxy_runs_and_its_stateful_set_exists() {
     fixture.operator.stop().await;
 }
 
-/// As the proxy of a server makes it.
+/// As the proxy of a server creates it.
 fn stateful_set(name: &str) -> StatefulSet {
     let labels = json!({"app": name, "toolhive": "true", "toolhive-name": name});
     let stateful_set = json!({
@@ -106,7 +106,7 @@ fn stateful_set(name: &str) -> StatefulSet {
 
 /// The proxy reports ready when its server takes too long, because a restart would not help.
 #[tokio::test]
-async fn a_server_whose_own_pods_are_not_ready_is_not_ready_with_a_reason() {
+async fn a_server_whose_own_pods_are_not_ready_reports_the_reason() {
     let fixture = Fixture::new().await;
     // The name is also the label of its proxy: the two must be distinguished.
     fixture.settled(&MCPServer::test("mcpserver")).await;
@@ -114,17 +114,17 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_with_a_reason() {
     kubelet.pod_of("mcpserver", "proxy-1").await;
     fixture.test.create_object(&stateful_set("mcpserver")).await;
     let pod = kubelet.stateful_set_waiting("mcpserver").await;
-    let says = async |phase: MCPServerPhase, message: &str| {
+    let until = async |phase: MCPServerPhase, message: &str| {
         let reported = |status: &MCPServerStatus| {
             status.phase == Some(phase)
                 && status.message.as_ref().is_some_and(|reported| reported.contains(message))
         };
         fixture.until("mcpserver", message, reported).await;
     };
-    says(MCPServerPhase::Pending, "the server's pods are starting").await;
+    until(MCPServerPhase::Pending, "the server's pods are starting").await;
     kubelet.pod_waiting(&pod, "ErrImagePull").await;
     let image = "the server's pod mcpserver-0 waits: its image registry.example/mcp:1 cannot be pulled";
-    says(MCPServerPhase::Pending, image).await;
+    until(MCPServerPhase::Pending, image).await;
     // The kubelet alternates between the two, which is no change.
     fixture.settle("mcpserver").await;
     let recording = fixture.record();
@@ -132,18 +132,19 @@ async fn a_server_whose_own_pods_are_not_ready_is_not_ready_with_a_reason() {
     fixture.settle("mcpserver").await;
     assert_eq!(recording.writes().await, [] as [&str; 0]);
     kubelet.pod_waiting(&pod, "CrashLoopBackOff").await;
-    says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
-    // A proxy that starts waits for its server: what is wrong with the server is why. Its own trouble comes first.
+    until(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    // A proxy that starts waits for its server: a problem of the server is the reason. The proxy's own problems take
+    // precedence.
     kubelet.pod_waiting("proxy-1", "ErrImagePull").await;
-    says(MCPServerPhase::Pending, "the proxy's pod proxy-1 waits: its image ").await;
+    until(MCPServerPhase::Pending, "the proxy's pod proxy-1 waits: its image ").await;
     kubelet.pod_waiting("proxy-1", "ContainerCreating").await;
-    says(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
+    until(MCPServerPhase::Failed, "the server's pod fails: CrashLoopBackOff").await;
     kubelet.pod_waiting(&pod, "CreateContainerConfigError").await;
-    says(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: as the kubelet says").await;
+    until(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: as the kubelet says").await;
     kubelet.pod_unschedulable(&pod).await;
-    says(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: no node can run it").await;
+    until(MCPServerPhase::Pending, "the server's pod mcpserver-0 waits: no node can run it").await;
     kubelet.pod_waiting(&pod, "ContainerCreating").await;
-    says(MCPServerPhase::Pending, "the server's pods are starting").await;
+    until(MCPServerPhase::Pending, "the server's pods are starting").await;
     kubelet.pod_running("proxy-1").await;
     kubelet.pod_running(&pod).await;
     kubelet.stateful_set_ready("mcpserver").await;
@@ -162,12 +163,12 @@ async fn deleting_a_server_deletes_the_objects_that_its_proxy_created() {
     let recording = fixture.record();
     let api = fixture.test.api::<MCPServer>();
     api.delete("fetch", &DeleteParams::default()).await.unwrap();
-    let gone = async {
+    let deleted = async {
         while api.get_opt("fetch").await.unwrap().is_some() {
             tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(30), gone).await.expect("the server goes");
+    tokio::time::timeout(std::time::Duration::from_secs(30), deleted).await.expect("the server is deleted");
     assert!(fixture.test.api::<ConfigMap>().get_opt("fetch-runconfig").await.unwrap().is_none());
     assert!(fixture.test.api::<StatefulSet>().get_opt("fetch").await.unwrap().is_none());
     let requests = recording.requests().await;
@@ -178,18 +179,21 @@ async fn deleting_a_server_deletes_the_objects_that_its_proxy_created() {
 }
 
 #[tokio::test]
-async fn a_rolling_restart_rolls_the_pods_once_and_is_noted() {
+async fn a_rolling_restart_rolls_the_pods_once_and_is_recorded() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch")).await;
-    let asked = "2026-02-03T04:05:06Z";
+    let requested = "2026-02-03T04:05:06Z";
     let request =
-        json!({"metadata": {"annotations": {"mcpserver.toolhive.stacklok.dev/restarted-at": asked}}});
+        json!({"metadata": {"annotations": {"mcpserver.toolhive.stacklok.dev/restarted-at": requested}}});
     fixture.patch("fetch", request.clone()).await;
     let server = fixture.settle("fetch").await;
-    assert_eq!(fixture.pod_annotations("fetch").await["mcpserver.toolhive.stacklok.dev/restarted-at"], asked);
-    let noted =
+    assert_eq!(
+        fixture.pod_annotations("fetch").await["mcpserver.toolhive.stacklok.dev/restarted-at"],
+        requested
+    );
+    let processed =
         &server.metadata.annotations.unwrap()["mcpserver.toolhive.stacklok.dev/last-processed-restart"];
-    assert_eq!(noted, asked);
+    assert_eq!(processed, requested);
 
     let before = fixture.deployment("fetch").await.metadata.resource_version;
     fixture.patch("fetch", request).await;
@@ -225,7 +229,7 @@ async fn events_report_what_happened_and_why() {
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
     fixture.settle("fetch").await;
-    fixture.patch("fetch", json!({"spec": {"oidcConfigRef": {"name": "nobody", "audience": "a"}}})).await;
+    fixture.patch("fetch", json!({"spec": {"oidcConfigRef": {"name": "missing", "audience": "a"}}})).await;
     fixture.settle("fetch").await;
     let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
     let mut reported: Vec<(String, String)> = events
@@ -237,7 +241,7 @@ async fn events_report_what_happened_and_why() {
     let expected = [
         (
             "OIDCConfigRefNotFound",
-            "oidcConfigRef: MCPOIDCConfig nobody does not exist in this namespace: create it; existing pods keep running",
+            "oidcConfigRef: MCPOIDCConfig missing does not exist in this namespace: create it; existing pods keep running",
         ),
         ("ProxyUpdated", "updated the proxy's Deployment: the spec has the new generation 2"),
     ];

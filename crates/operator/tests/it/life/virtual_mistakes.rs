@@ -215,7 +215,7 @@ pub(super) fn of_advice() -> Vec<Row> {
     ]
 }
 
-/// What cannot be used.
+/// Objects that cannot be used.
 pub(super) async fn create_bad_ones(fixture: &Fixture) {
     let mut bad = workflow("bad");
     bad["steps"][0]["dependsOn"] = json!(["never"]);

@@ -1,4 +1,4 @@
-//! Pods that cannot be made.
+//! Pods that cannot be created.
 
 use crate::kinds::{RemoteProxies, Servers};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use skep_world::Watched;
 
 use crate::fixture::Fixture;
 
-/// The server's StatefulSet, as its proxy would make it.
+/// The server's StatefulSet, as its proxy would create it.
 fn stateful_set(name: &str) -> Value {
     let labels = json!({"app": name, "toolhive": "true"});
     json!({
@@ -26,7 +26,7 @@ fn stateful_set(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn pods_that_the_api_server_refuses_make_an_object_failed_for_as_long_as_that_lasts() {
+async fn an_object_is_failed_while_the_api_server_rejects_its_pods() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPServer::test("server")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("proxy")).await;
@@ -42,7 +42,7 @@ async fn pods_that_the_api_server_refuses_make_an_object_failed_for_as_long_as_t
         let status = until("Failed").await;
         assert_eq!(status["message"], "the proxy's pods cannot be created: exceeded quota: pods");
         let ready =
-            status["conditions"].as_array().unwrap().iter().find(|found| found["type"] == "Ready").unwrap();
+            status["conditions"].as_array().unwrap().iter().find(|one| one["type"] == "Ready").unwrap();
         assert_eq!((&ready["status"], &ready["message"]), (&json!("False"), &status["message"]));
 
         kubelet.deployment_let_through(name).await;

@@ -34,8 +34,8 @@ impl Engine {
         let (name, tag) = parts(image);
         let path = format!("/images/create?{}", query(&[("fromImage", name), ("tag", tag)]));
         let got = async {
-            let answer = self.api.send(Method::POST, &path, None).await?;
-            follow_progress(answer, |share| report(format!("pulling the image {image}: {share} %"))).await
+            let response = self.api.send(Method::POST, &path, None).await?;
+            follow_progress(response, |share| report(format!("pulling the image {image}: {share} %"))).await
         };
         got.await.map_err(|problem| format!("cannot pull the image {image}: {problem}"))
     }
@@ -53,11 +53,11 @@ fn parts(image: &str) -> (&str, &str) {
 }
 
 /// Reads the progress of a pull to its end.
-async fn follow_progress(mut answer: EngineResponse, report: impl Fn(u64)) -> Result<(), EngineError> {
+async fn follow_progress(mut response: EngineResponse, report: impl Fn(u64)) -> Result<(), EngineError> {
     let (mut lines, mut layers) = (Lines::new(LONGEST), Layers::default());
     let mut reported = 0;
     loop {
-        let next = timeout(SILENCE, answer.next()).await;
+        let next = timeout(SILENCE, response.next()).await;
         match next.map_err(|_| EngineError::new("no progress for too long"))?? {
             Some(bytes) => lines.feed(&bytes),
             None => return Ok(()),

@@ -64,7 +64,7 @@ impl Engine {
         join_all(ids.iter().map(|container| self.remove(&container.id))).await;
     }
 
-    /// Removes the containers of processes that are gone, and returns how many.
+    /// Removes the containers of processes that have ended, and returns how many.
     async fn remove_leftovers(&self) -> usize {
         let containers = self.containers(&format!("{HOST}={}", self.mark.host())).await;
         let left: Vec<_> =
@@ -76,16 +76,16 @@ impl Engine {
     async fn containers(&self, label: &str) -> Vec<OwnedContainer> {
         let filters = json!({"label": [label]}).to_string();
         let query = api::query(&[("all", "true"), ("filters", &filters)]);
-        let found = self.api.request(Method::GET, &format!("/containers/json?{query}"), None).await;
-        let Ok(Value::Array(found)) = found else { return Vec::new() };
+        let listed = self.api.request(Method::GET, &format!("/containers/json?{query}"), None).await;
+        let Ok(Value::Array(containers)) = listed else { return Vec::new() };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        found
+        containers
             .iter()
             .map(|one| OwnedContainer { id: text(&one["Id"]), lock: text(&one["Labels"][LOCK]) })
             .collect()
     }
 
-    /// Removes a container with its anonymous volumes, and returns whether it is gone.
+    /// Removes a container with its anonymous volumes, and returns whether it is removed.
     async fn remove(&self, id: &str) -> bool {
         let path = format!("/containers/{id}?force=true&v=true");
         let mut tries = 1;

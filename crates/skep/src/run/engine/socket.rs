@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 /// `DOCKER_HOST` takes precedence if it is set.
 pub(in super::super) fn sockets(env: impl Fn(&str) -> Option<String>) -> Result<Vec<PathBuf>, String> {
     let places = places(&env)?;
-    let found: Vec<PathBuf> = places.iter().filter(|place| place.exists()).cloned().collect();
-    if found.is_empty() {
+    let sockets: Vec<PathBuf> = places.iter().filter(|place| place.exists()).cloned().collect();
+    if sockets.is_empty() {
         let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
         return Err(format!("looked for its socket at {}", places.join(", ")));
     }
-    Ok(found)
+    Ok(sockets)
 }
 
 fn places(env: &impl Fn(&str) -> Option<String>) -> Result<Vec<PathBuf>, String> {

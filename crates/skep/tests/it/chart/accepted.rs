@@ -1,4 +1,4 @@
-//! What the API server says to the objects of the chart.
+//! The objects of the chart are accepted by the API server.
 
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
@@ -23,10 +23,10 @@ async fn every_object_is_accepted_and_no_field_is_unknown() {
     }
 }
 
-/// A pod of the chart's Deployment, as its controller would make it.
+/// A pod of the chart's Deployment, as its controller would create it.
 fn pod(deployment: &Value) -> Pod {
     let mut spec = deployment["spec"]["template"]["spec"].clone();
-    // Classes and accounts are not of the test's namespace.
+    // Classes and accounts do not exist in the test's namespace.
     for other in ["priorityClassName", "serviceAccountName"] {
         spec.as_object_mut().unwrap().remove(other);
     }
@@ -43,12 +43,12 @@ async fn its_pods_may_run_where_pod_security_is_restricted() {
     let dry = PostParams { dry_run: true, ..PostParams::default() };
     for snapshot in ["default", "autoscaled", "namespaced"] {
         let operator = pod(only(&objects(snapshot, &[]), "Deployment"));
-        let answer = test.api::<Pod>().create(&dry, &operator).await;
-        assert!(answer.is_ok(), "{snapshot}: {answer:?}");
+        let response = test.api::<Pod>().create(&dry, &operator).await;
+        assert!(response.is_ok(), "{snapshot}: {response:?}");
     }
-    // It is the namespace that decides: this one refuses what is not restricted.
+    // The label of the namespace has an effect: a pod that is not restricted is rejected.
     let mut open = pod(only(&objects("default", &[]), "Deployment"));
     open.spec.as_mut().unwrap().containers[0].security_context = None;
-    let refusal = test.api::<Pod>().create(&dry, &open).await.unwrap_err().to_string();
-    assert!(refusal.contains("allowPrivilegeEscalation"), "{refusal}");
+    let error = test.api::<Pod>().create(&dry, &open).await.unwrap_err().to_string();
+    assert!(error.contains("allowPrivilegeEscalation"), "{error}");
 }

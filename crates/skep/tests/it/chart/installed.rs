@@ -14,7 +14,7 @@ use super::file;
 
 const KEEP: &str = "helm.sh/resource-policy";
 
-/// Where Helm is, which is built once if the machine has none.
+/// The path of Helm, which is built once if the machine has none.
 fn program() -> String {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../hack/helm");
     let got = Command::new(&script).output().unwrap();
@@ -23,7 +23,7 @@ fn program() -> String {
     String::from_utf8(got.stdout).unwrap().trim().to_owned()
 }
 
-/// Runs Helm, with nothing that the user set for other charts.
+/// Runs Helm, without the user's settings.
 fn helm(namespace: &Namespace, arguments: &[&str]) -> Result<String, String> {
     let own = namespace.folder().join("helm");
     let output = Command::new(program())
@@ -49,10 +49,10 @@ async fn the_charts_are_installed_upgraded_and_uninstalled_and_the_crds_stay() {
     let system = plane.namespace().await;
     let (skep, skep_crds) = (file("skep").display().to_string(), file("skep-crds").display().to_string());
 
-    // The CRDs are there already, as where somebody comes from another chart: Helm has to be told to take them over.
+    // The CRDs exist already, as after an installation by another chart: Helm needs a flag to take them over.
     let before = crds(&plane).await;
-    let refusal = helm(&system, &["install", "skep-crds", &skep_crds]).unwrap_err();
-    assert!(refusal.contains("cannot be imported into the current release"), "{refusal}");
+    let error = helm(&system, &["install", "skep-crds", &skep_crds]).unwrap_err();
+    assert!(error.contains("cannot be imported into the current release"), "{error}");
     helm(&system, &["install", "skep-crds", &skep_crds, "--take-ownership"]).unwrap();
     let after = crds(&plane).await;
     assert_eq!(after.len(), 14);
@@ -64,8 +64,8 @@ async fn the_charts_are_installed_upgraded_and_uninstalled_and_the_crds_stay() {
     helm(&system, &["install", "skep", &skep]).unwrap();
     let replicas = async || system.api::<Deployment>().get("skep").await.unwrap().spec.unwrap().replicas;
     assert_eq!(replicas().await, Some(1));
-    let refusal = helm(&system, &["upgrade", "skep", &skep, "--set", "operator.replicas=2"]).unwrap_err();
-    assert!(refusal.contains("replicas"), "{refusal}");
+    let error = helm(&system, &["upgrade", "skep", &skep, "--set", "operator.replicas=2"]).unwrap_err();
+    assert!(error.contains("replicas"), "{error}");
     let notes = helm(&system, &["upgrade", "skep", &skep, "--set", "operator.replicaCount=2"]).unwrap();
     assert!(notes.contains("rollout status deployment skep"), "{notes}");
     assert_eq!(replicas().await, Some(2));
@@ -78,11 +78,11 @@ async fn the_charts_are_installed_upgraded_and_uninstalled_and_the_crds_stay() {
         left.get_opt("skep").await.unwrap().is_none()
             && left.get_opt("skep-migration").await.unwrap().is_none()
     );
-    assert_eq!(crds(&plane).await.len(), 14, "they stay, and with them everybody's objects");
+    assert_eq!(crds(&plane).await.len(), 14, "they stay, and with them all objects of users");
 }
 
 #[test]
-fn the_crds_of_the_chart_are_those_of_the_program_with_or_without_what_keeps_them() {
+fn the_crds_of_the_chart_are_those_of_the_program_with_or_without_the_keep_annotation() {
     let chart = file("skep-crds").display().to_string();
     let template = |values: &[&str]| -> Vec<Value> {
         let output =

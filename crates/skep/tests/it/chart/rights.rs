@@ -35,7 +35,7 @@ fn an_operator_for_the_cluster_gets_its_rules_there_and_those_of_the_migration()
 }
 
 #[test]
-fn an_operator_that_migrates_nothing_gets_no_rights_for_it() {
+fn an_operator_that_migrates_nothing_has_no_permissions_for_it() {
     let expected = [
         role("ClusterRole", None, permissions::rules()),
         role("Role", Some("skep-system"), permissions::election_rules()),

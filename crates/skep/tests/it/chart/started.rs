@@ -1,4 +1,4 @@
-//! The operator, started as the chart's Deployment says, as the chart's account with the chart's rights.
+//! The operator, started as in the chart's Deployment, with the chart's service account and permissions.
 
 use std::{
     collections::BTreeMap,
@@ -25,14 +25,14 @@ use tokio::time::{sleep, timeout};
 use super::{SNAPSHOTS, apply, objects, only};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The chart's account, and everything else of it.
+/// The chart's service account, and its other objects.
 const NAME: &str = "skep";
 
 fn container(objects: &[Value]) -> &Value {
     &only(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
 }
 
-/// The variables of the container, with its namespace where that is asked for.
+/// The variables of the container, with its namespace where a field reference needs it.
 fn variables(container: &Value, namespace: &str) -> BTreeMap<String, String> {
     let variables = container["env"].as_array().unwrap().iter();
     let value = |variable: &Value| match &variable["valueFrom"]["fieldRef"]["fieldPath"] {
@@ -57,14 +57,14 @@ async fn kubeconfig(system: &Namespace, folder: &Path) -> PathBuf {
         ..TokenRequest::default()
     };
     let accounts = system.api::<ServiceAccount>();
-    let answer = accounts.create_token_request(NAME, &PostParams::default(), &request).await.unwrap();
+    let response = accounts.create_token_request(NAME, &PostParams::default(), &request).await.unwrap();
     let server = fs::read_to_string(system.folder().join("server")).unwrap();
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
         "clusters": [{"name": "test", "cluster": {
             "server": server, "certificate-authority": system.folder().join("ca.crt"),
         }}],
-        "users": [{"name": "test", "user": {"token": answer.status.unwrap().token}}],
+        "users": [{"name": "test", "user": {"token": response.status.unwrap().token}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
     });
     let file = folder.join("kubeconfig");
@@ -72,7 +72,7 @@ async fn kubeconfig(system: &Namespace, folder: &Path) -> PathBuf {
     file
 }
 
-/// What was installed, and the operator that runs by it.
+/// What was installed, and the running operator.
 struct Installed {
     system: Namespace,
     folder: PathBuf,
@@ -89,12 +89,12 @@ impl Installed {
         fs::create_dir_all(&folder).unwrap();
         let kubeconfig = kubeconfig(&system, &folder).await;
         let container = container(objects);
-        // `env` sets what the container has, and becomes the program.
+        // `env` sets the variables of the container, and then becomes the program.
         let mut line = vec!["-i".to_owned(), format!("KUBECONFIG={}", kubeconfig.display())];
         let variables = variables(container, system.name());
         line.extend(variables.iter().map(|(name, value)| format!("{name}={value}")));
         line.push(env!("CARGO_BIN_EXE_skep").into());
-        // A pod has all ports for itself; here others have theirs.
+        // A pod has all ports for itself; here some are in use.
         line.extend(arguments(container).iter().map(|argument| match argument.rsplit_once("=:") {
             Some((name, _)) => {
                 let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -124,10 +124,10 @@ impl Installed {
             }
         };
         let applied = timeout(PATIENCE, applied).await;
-        applied.unwrap_or_else(|_| panic!("nobody works on the server:\n{}", self.log()))
+        applied.unwrap_or_else(|_| panic!("the server is not reconciled:\n{}", self.log()))
     }
 
-    /// Ends the operator, and sees that it led and that it was refused nothing.
+    /// Ends the operator, and checks that it was the leader and that no request was forbidden.
     async fn ends_well(self) {
         let leases = self.system.api::<Lease>();
         let lease = leases.get("toolhive-operator-leader-election").await.unwrap();
@@ -140,8 +140,8 @@ impl Installed {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_for_the_cluster_works_with_the_rights_that_the_chart_gives() {
-    // It works on every server that there is, so it has a cluster of its own.
+async fn an_operator_for_the_cluster_works_with_the_permissions_of_the_chart() {
+    // It reconciles every server of the cluster, so it has its own cluster.
     let plane = ControlPlane::start().await;
     let (system, team) = (plane.namespace().await, plane.namespace().await);
     let objects = objects("default", &[("skep-system", system.name())]);
@@ -173,7 +173,7 @@ fn help(arguments: &[String]) -> String {
 }
 
 #[test]
-fn every_argument_and_variable_is_one_that_the_operator_knows() {
+fn every_argument_and_variable_is_one_that_the_operator_reads() {
     for snapshot in SNAPSHOTS {
         let objects = objects(snapshot, &[]);
         let deployments = objects.iter().filter(|object| object["kind"] == "Deployment");
@@ -184,12 +184,12 @@ fn every_argument_and_variable_is_one_that_the_operator_knows() {
         let variables = variables(container, "skep-system");
         let settings = Settings::from_env(&variables);
         for name in variables.keys().filter(|name| *name != "RUST_LOG") {
-            // Another value makes a difference, or the operator's help speaks of it.
+            // Another value makes a difference, or the operator's help lists it.
             let mut other = variables.clone();
             other.insert(name.clone(), "other".into());
             let named = help.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
             let known = Settings::from_env(&other) != settings || named.into_iter().any(|word| word == name);
-            assert!(known, "{snapshot}: nobody reads {name}");
+            assert!(known, "{snapshot}: {name} is not read");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The values are described where people look: in values.yaml, in its schema, and in the README.
+//! The values are documented in values.yaml, in its schema, and in the README.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ fn schema(chart: &str) -> Value {
     serde_json::from_str(&text(&format!("{chart}/values.schema.json"))).unwrap()
 }
 
-/// The paths of all values that the schema lists. One that has no fields of its own listed is a whole.
-fn in_schema(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
+/// The paths of all values that the schema lists. One without listed fields is one value.
+fn in_schema(schema: &Value, path: &str, paths: &mut BTreeSet<String>) {
     match schema["properties"].as_object() {
         Some(fields) => {
             assert_eq!(schema["additionalProperties"], false, "{path} takes anything");
             for (name, field) in fields {
-                in_schema(field, &format!("{path}.{name}"), found);
+                in_schema(field, &format!("{path}.{name}"), paths);
             }
         }
-        None => assert!(found.insert(path.trim_start_matches('.').to_owned())),
+        None => assert!(paths.insert(path.trim_start_matches('.').to_owned())),
     }
 }
 
@@ -55,7 +55,7 @@ fn every_value_is_in_the_readme_and_in_the_schema_and_nothing_else_is() {
 }
 
 #[test]
-fn the_charts_are_of_the_version_of_the_program() {
+fn the_charts_have_the_version_of_the_program() {
     for chart in ["skep", "skep-crds"] {
         let chart = yaml(&format!("{chart}/Chart.yaml"));
         assert_eq!(chart["version"], env!("CARGO_PKG_VERSION"));

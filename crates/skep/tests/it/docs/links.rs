@@ -7,11 +7,11 @@ use regex::Regex;
 
 use super::{files, root, shown};
 
-/// What a page links to, without what is elsewhere on the web: the file, and the heading in it if one is named.
+/// The links of a page within the project: the file, and the heading in it if one is named.
 fn links(page: &Path) -> Vec<(PathBuf, Option<String>)> {
     let link = Regex::new(r"\]\(([^)\s]+)\)").unwrap();
     let text = without_code(&fs::read_to_string(page).unwrap());
-    let targets = link.captures_iter(&text).map(|found| found[1].to_owned());
+    let targets = link.captures_iter(&text).map(|link| link[1].to_owned());
     let here = targets.filter(|target| !target.contains("://") && !target.starts_with("mailto:"));
     here.map(|target| {
         let (file, heading) = match target.split_once('#') {
@@ -28,7 +28,7 @@ fn without_code(text: &str) -> String {
     Regex::new(r"(?ms)^```.*?^```").unwrap().replace_all(text, "").into_owned()
 }
 
-/// The names by which the headings of a page can be linked to, as GitHub makes them.
+/// The names by which the headings of a page can be linked to, as GitHub generates them.
 fn headings(page: &Path) -> Vec<String> {
     let text = without_code(&fs::read_to_string(page).unwrap());
     let headings = text.lines().filter_map(|line| line.strip_prefix('#'));
@@ -42,13 +42,13 @@ fn headings(page: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
+fn every_link_leads_to_an_existing_file_and_heading() {
     let mut broken = Vec::new();
     for page in files(&root(), "md") {
         for (file, heading) in links(&page) {
-            let found =
+            let exists =
                 file.exists() && heading.as_ref().is_none_or(|heading| headings(&file).contains(heading));
-            if !found {
+            if !exists {
                 let heading = heading.map(|heading| format!("#{heading}")).unwrap_or_default();
                 broken.push(format!("{} links to {}{heading}", shown(&page), file.display()));
             }

@@ -9,7 +9,7 @@ use super::{files, root, shown};
 /// The YAML in a page, block by block.
 fn blocks(text: &str) -> Vec<String> {
     let block = Regex::new(r"(?ms)^```yaml\n(.*?)^```").unwrap();
-    block.captures_iter(text).map(|found| found[1].to_owned()).collect()
+    block.captures_iter(text).map(|block| block[1].to_owned()).collect()
 }
 
 #[tokio::test]
@@ -32,16 +32,16 @@ async fn every_manifest_in_the_documentation_is_accepted() {
                 let plural =
                     &known.unwrap_or_else(|| panic!("{page}: there is no kind {kind:?}")).spec.names.plural;
                 let namespace = test.name();
-                // Nothing is stored, and a field that nobody knows is an error.
+                // A dry run with strict validation: an unknown field is an error.
                 let path = format!(
                     "/apis/{api_version}/namespaces/{namespace}/{plural}?dryRun=All&fieldValidation=Strict"
                 );
                 let request = http::Request::post(path).body(document.to_string().into_bytes()).unwrap();
-                let answer = test.client().request::<Value>(request).await;
-                answer.unwrap_or_else(|error| panic!("{page}: {document}: {error}"));
+                let response = test.client().request::<Value>(request).await;
+                response.unwrap_or_else(|error| panic!("{page}: {document}: {error}"));
                 accepted += 1;
             }
         }
     }
-    assert!(accepted > 3, "only {accepted} were found");
+    assert!(accepted > 3, "there are only {accepted}");
 }

@@ -1,4 +1,4 @@
-//! The dashboard and the alerts ask for what the programs export, which is asked of the programs themselves.
+//! The dashboard and the alerts query only metrics that the programs export, as shown by running them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,9 +17,9 @@ use skep_operator::permissions;
 
 use super::root;
 
-/// How long a test waits for what must come.
+/// The timeout of waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Labels that Prometheus adds, and the one of buckets.
+/// Labels that Prometheus adds, and that of histogram buckets.
 const ADDED: [&str; 2] = ["le", "namespace"];
 
 /// A program that ends with the test.
@@ -40,22 +40,22 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-fn answered(port: u16, request: &str) -> Option<String> {
+fn response_to(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    Some(response)
 }
 
-/// What Prometheus gets, once a line of it begins so.
+/// The metrics page, once one of its lines starts with this.
 fn scraped(port: u16, until: &str) -> String {
     let end = Instant::now() + PATIENCE;
     while Instant::now() < end {
-        let page = answered(port, "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
+        let page = response_to(port, "GET /metrics HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n");
         if let Some(page) = page.filter(|page| page.lines().any(|line| line.starts_with(until))) {
-            // Without it, Prometheus does not know what it reads.
+            // Without it, Prometheus rejects the page.
             assert!(page.to_lowercase().contains("content-type: application/openmetrics-text"), "{page}");
             return page;
         }
@@ -69,59 +69,59 @@ fn exported(page: &str) -> BTreeMap<String, BTreeSet<String>> {
     let sample = Regex::new(r"^([a-z_]+)(?:\{(.*)\})? \S+$").unwrap();
     let label = Regex::new(r#"([a-z_]+)=""#).unwrap();
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for found in page.lines().filter_map(|line| sample.captures(line)) {
-        let labels = found.get(2).map(|labels| labels.as_str()).unwrap_or_default();
+    for sample in page.lines().filter_map(|line| sample.captures(line)) {
+        let labels = sample.get(2).map(|labels| labels.as_str()).unwrap_or_default();
         let labels = label.captures_iter(labels).map(|label| label[1].to_owned());
-        all.entry(found[1].to_owned()).or_default().extend(labels);
+        all.entry(sample[1].to_owned()).or_default().extend(labels);
     }
     all
 }
 
-/// The metrics and labels that an expression asks for.
+/// The metrics and labels that an expression queries.
 fn metrics_and_labels(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let grouping = Regex::new(r"\b(?:by|on|without|ignoring|group_left)\s*\(([^)]*)\)").unwrap();
     let selection = Regex::new(r"\{([^}]*)\}").unwrap();
     let matcher = Regex::new(r"(\w+)\s*(?:=|!)").unwrap();
     let mut labels = BTreeSet::new();
-    for found in grouping.captures_iter(expression) {
+    for group in grouping.captures_iter(expression) {
         labels.extend(
-            found[1].split(',').map(|label| label.trim().to_owned()).filter(|label| !label.is_empty()),
+            group[1].split(',').map(|label| label.trim().to_owned()).filter(|label| !label.is_empty()),
         );
     }
-    for found in selection.captures_iter(expression) {
-        labels.extend(matcher.captures_iter(&found[1]).map(|label| label[1].to_owned()));
+    for selected in selection.captures_iter(expression) {
+        labels.extend(matcher.captures_iter(&selected[1]).map(|label| label[1].to_owned()));
     }
     let rest = grouping.replace_all(expression, "");
     let rest = selection.replace_all(&rest, "");
     let rest = Regex::new(r"\[[^\]]*\]").unwrap().replace_all(&rest, "").into_owned();
-    // What is followed by a bracket is a function.
+    // A name that is followed by a parenthesis is a function.
     let name = Regex::new(r"([a-zA-Z_]\w*)\s*(\(?)").unwrap();
-    let names = name.captures_iter(&rest).filter(|found| found[2].is_empty());
-    (names.map(|found| found[1].to_owned()).collect(), labels)
+    let names = name.captures_iter(&rest).filter(|name| name[2].is_empty());
+    (names.map(|name| name[1].to_owned()).collect(), labels)
 }
 
-/// Every expression in a file, with what fills the choices of a dashboard.
-fn expressions(value: &Value, found: &mut Vec<String>) {
+/// Every expression in a file, with the queries of dashboard variables.
+fn expressions(value: &Value, all: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (key, value) in fields {
                 match value.as_str() {
-                    Some(text) if key == "expr" => found.push(text.into()),
+                    Some(text) if key == "expr" => all.push(text.into()),
                     Some(text) if key == "query" && text.starts_with("label_values(") => {
                         let (metric, label) =
                             text["label_values(".len()..].trim_end_matches(')').split_once(", ").unwrap();
-                        found.push(format!("sum by ({label}) ({metric})"));
+                        all.push(format!("sum by ({label}) ({metric})"));
                     }
-                    _ => expressions(value, found),
+                    _ => expressions(value, all),
                 }
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| expressions(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| expressions(item, all)),
         _ => {}
     }
 }
 
-/// What an operator exports that has worked on an object.
+/// The metrics of an operator that has reconciled an object.
 async fn operator() -> BTreeMap<String, BTreeSet<String>> {
     let test = skep_testkit::namespace().await;
     let user = test.user("operator");
@@ -138,7 +138,7 @@ async fn operator() -> BTreeMap<String, BTreeSet<String>> {
     exported(&scraped(port, "skep_operator_reconciles_total{"))
 }
 
-/// What a proxy exports that has passed on a call.
+/// The metrics of a proxy that has forwarded a call.
 fn proxy() -> BTreeMap<String, BTreeSet<String>> {
     let port = free_port();
     let manifests = [
@@ -162,7 +162,7 @@ fn proxy() -> BTreeMap<String, BTreeSet<String>> {
         let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
                     accept: application/json, text/event-stream\r\n";
         let length = body.len();
-        answered(port, &format!("{head}{session}content-length: {length}\r\n\r\n{body}")).unwrap()
+        response_to(port, &format!("{head}{session}content-length: {length}\r\n\r\n{body}")).unwrap()
     };
     let greeting = post(
         "",
@@ -186,7 +186,7 @@ fn proxy() -> BTreeMap<String, BTreeSet<String>> {
     exported(&scraped(port, "toolhive_mcp_tool_calls_total{"))
 }
 
-/// A file of manifests that goes with the test.
+/// A file of manifests that is removed with the test.
 struct Manifests(PathBuf);
 
 impl Manifests {
@@ -204,17 +204,17 @@ impl Drop for Manifests {
 }
 
 #[tokio::test]
-async fn dashboard_and_alerts_ask_for_what_the_programs_export() {
+async fn dashboard_and_alerts_query_metrics_that_the_programs_export() {
     let folder = root().join("docs/monitoring");
     let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
-    let mut found = Vec::new();
-    expressions(&serde_json::from_str(&read("grafana-dashboard.json")).unwrap(), &mut found);
-    expressions(&serde_saphyr::from_str(&read("alerts.yaml")).unwrap(), &mut found);
-    assert!(found.len() > 15, "{found:?}");
+    let mut queries = Vec::new();
+    expressions(&serde_json::from_str(&read("grafana-dashboard.json")).unwrap(), &mut queries);
+    expressions(&serde_saphyr::from_str(&read("alerts.yaml")).unwrap(), &mut queries);
+    assert!(queries.len() > 15, "{queries:?}");
 
     let operator = operator().await;
     let proxy = tokio::task::spawn_blocking(proxy).await.unwrap();
-    for expression in found {
+    for expression in queries {
         let (names, labels) = metrics_and_labels(&expression);
         assert!(!names.is_empty(), "{expression}");
         for name in names {

@@ -1,4 +1,4 @@
-//! Ctrl-C, a second one, and other ways to end.
+//! Ctrl-C, a second one, and other signals.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use skep_testkit::process::is_running;
 use super::{DEMO, Manifests, Run, server, until};
 
 #[test]
-fn an_interrupt_and_its_kind_end_every_process() {
+fn each_signal_to_terminate_ends_every_process() {
     for signal in ["INT", "TERM", "HUP"] {
         let mut run = Run::start(&(server("one", DEMO, "") + &server("two", DEMO, "")));
         run.row("one");
@@ -22,8 +22,8 @@ fn an_interrupt_and_its_kind_end_every_process() {
     }
 }
 
-/// A server that neither answers nor ends, with a process of its own, as node is under npx. It writes the number of that
-/// one to a file.
+/// A server that neither responds nor exits, with a child process, as node is under npx. It writes the id of that
+/// process to a file.
 fn deaf(run: &str) -> String {
     format!(
         "sh -c \"trap '' TERM INT; sh -c 'trap : TERM; while true; do sleep 1; done' & echo $! > {run}; wait; wait\""
@@ -31,7 +31,7 @@ fn deaf(run: &str) -> String {
 }
 
 #[test]
-fn a_second_interrupt_kills_also_what_a_server_has_started() {
+fn a_second_interrupt_also_kills_the_child_processes_of_a_server() {
     let number = std::env::temp_dir().join(format!("skep-grandchild-{}", std::process::id()));
     let command = deaf(number.to_str().unwrap());
     let mut run = Run::start(&server("deaf", &format!("{command:?}"), ""));
@@ -39,7 +39,7 @@ fn a_second_interrupt_kills_also_what_a_server_has_started() {
     let grandchild = grandchild.unwrap_or_else(|| panic!("{}", run.output()));
     let child = run.child("trap");
     run.signal("INT");
-    run.says("Stopping. Press Ctrl-C again to stop at once.");
+    run.expect_output("Stopping. Press Ctrl-C again to stop at once.");
     assert!(is_running(child) && is_running(grandchild));
     run.signal("INT");
     assert!(until(|| run.process.try_wait().unwrap()).is_some());

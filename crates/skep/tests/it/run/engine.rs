@@ -1,7 +1,7 @@
-//! Images, where a container engine is there.
+//! Images, with a container engine.
 //!
-//! A real Podman shows in the end-to-end cases that images run, and as what. The engine here is for what a real one cannot be
-//! asked to do: to hold an image back, to fail at a given moment, and to tell what it was asked for.
+//! The end-to-end cases run images with a real Podman. The engine here is a fake for what a real one cannot do on
+//! demand: delay a pull, fail at a given moment, and list the requests that it got.
 
 mod fake;
 
@@ -19,7 +19,7 @@ use super::{Client, DEMO, Manifests, Run, server, until};
 
 const IMAGE: &str = "registry.example/mcp:1";
 
-/// The manifest of a server that has nothing but its image.
+/// The manifest of a server with an image only.
 fn image(name: &str, image: &str, spec: &str) -> String {
     format!(
         "---\napiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {{name: {name}}}\nspec:\n  image: \
@@ -39,7 +39,7 @@ fn started(engine: &FakeEngine, text: &str) -> Run {
 }
 
 #[test]
-fn an_image_is_got_and_run_with_what_its_pod_would_have_and_leaves_nothing_behind() {
+fn an_image_is_pulled_and_run_with_the_settings_of_its_pod_and_leaves_nothing_behind() {
     let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
     let spec = "  args: [--all]
   env: [{name: PLAIN, value: seen}]
@@ -63,7 +63,7 @@ metadata: {name: settings}
 data: {a.toml: x = 1}";
     engine.hold(true);
     let mut run = started(&engine, &image("demo", IMAGE, spec));
-    run.says(&format!("MCPServer demo: pulling the image {IMAGE}: 40 %"));
+    run.expect_output(&format!("MCPServer demo: pulling the image {IMAGE}: 40 %"));
     engine.hold(false);
     assert!(run.row("demo").ends_with("Ready    echo, add, time"), "{}", run.output());
     let sum = run.client("demo").call_tool("add", json!({"a": 2, "b": 3}));
@@ -86,7 +86,7 @@ data: {a.toml: x = 1}";
     let (here, there) = binds[1].split_once(':').unwrap();
     assert_eq!(there, "/etc/settings/a.toml:ro");
     assert_eq!(fs::read_to_string(here).unwrap(), "x = 1");
-    assert_eq!(engine.count(), 1, "the one that told its tools is gone");
+    assert_eq!(engine.count(), 1, "the container that listed the tools is removed");
     run.signal("INT");
     assert!(until(|| run.process.try_wait().unwrap()).unwrap().success());
     assert_eq!(engine.count(), 0);
@@ -94,7 +94,7 @@ data: {a.toml: x = 1}";
 }
 
 #[test]
-fn a_server_reads_its_files_also_where_new_files_are_for_their_user_alone() {
+fn a_server_can_read_its_files_despite_a_strict_umask() {
     let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
     let spec = "  podTemplateSpec:
     spec:
@@ -118,11 +118,11 @@ data: {a.toml: x = 1}";
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file), 0o644, "the server is another user");
     let folder = file.ancestors().find(|path| path.parent() == Some(&std::env::temp_dir())).unwrap();
-    assert_eq!(mode(folder), 0o700, "nobody else on this machine");
+    assert_eq!(mode(folder), 0o700, "no other user can read it");
 }
 
 #[test]
-fn what_a_skep_that_was_killed_has_left_behind_is_removed_by_the_next_and_what_another_runs_is_not() {
+fn containers_of_a_killed_process_are_removed_by_the_next_and_those_of_a_running_one_are_not() {
     let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
     let mut killed = started(&engine, &image("demo", IMAGE, ""));
     killed.row("demo");
@@ -132,7 +132,7 @@ fn what_a_skep_that_was_killed_has_left_behind_is_removed_by_the_next_and_what_a
     killed.process.wait().unwrap();
     assert_eq!(engine.count(), 2);
     let next = started(&engine, &image("next", IMAGE, ""));
-    next.says("Removed containers of an earlier skep run: 1");
+    next.expect_output("Removed containers of an earlier skep run: 1");
     next.row("next");
     assert_eq!(engine.count(), 2);
     assert_eq!(client.tools().len(), 3);
@@ -147,7 +147,7 @@ fn a_container_that_cannot_be_removed_at_once_is_removed_a_moment_later() {
     killed.process.wait().unwrap();
     engine.fail_removals(2);
     let mut next = started(&engine, &image("demo", IMAGE, ""));
-    next.says("Removed containers of an earlier skep run: 1");
+    next.expect_output("Removed containers of an earlier skep run: 1");
     next.row("demo");
     engine.fail_removals(2);
     next.signal("INT");
@@ -163,7 +163,7 @@ fn a_second_interrupt_removes_a_container_that_does_not_end() {
     let mut run = started(&engine, &image("deaf", IMAGE, ""));
     assert!(until(|| (engine.processes().len() == 1).then_some(())).is_some(), "{}", run.output());
     run.signal("INT");
-    run.says("Stopping.");
+    run.expect_output("Stopping.");
     run.signal("INT");
     assert!(until(|| run.process.try_wait().unwrap()).is_some());
     assert_eq!((engine.count(), engine.processes()), (0, Vec::new()));
@@ -174,7 +174,7 @@ fn a_second_interrupt_removes_a_container_that_does_not_end() {
 fn an_image_that_cannot_be_pulled_is_reported_and_others_run() {
     let engine = FakeEngine::start(&[]);
     let run = started(&engine, &(image("lost", "registry.example/lost:2", "") + &server("demo", DEMO, "")));
-    run.says(
+    run.expect_output(
         "MCPServer lost: cannot pull the image registry.example/lost:2: manifest unknown; \
          retrying",
     );
@@ -185,20 +185,20 @@ fn an_image_that_cannot_be_pulled_is_reported_and_others_run() {
 fn a_container_that_cannot_be_started_is_reported_with_the_error_of_the_engine() {
     let engine = FakeEngine::start(&[(IMAGE, "/no/such/program")]);
     let run = started(&engine, &image("demo", IMAGE, ""));
-    run.says("MCPServer demo: it cannot be started: exec: /no/such/program: ");
-    assert!(!run.output().contains("what it says is above"), "{}", run.output());
+    run.expect_output("MCPServer demo: it cannot be started: exec: /no/such/program: ");
+    assert!(!run.output().contains("see its output above"), "{}", run.output());
 }
 
 #[test]
-fn an_engine_that_does_not_answer_is_named() {
+fn an_engine_that_does_not_respond_is_named() {
     let manifests = Manifests::new(&image("demo", IMAGE, ""));
     let socket = manifests.0.join("engine.sock");
-    // Nobody listens there any more.
+    // It no longer listens.
     drop(UnixListener::bind(&socket).unwrap());
     let ended =
         manifests.command().env("DOCKER_HOST", format!("unix://{}", socket.display())).output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!((ended.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    let error = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!((ended.status.code(), error.lines().count()), (Some(1), 1), "{error}");
     let expected = format!("MCPServer demo: the container engine at {} does not respond: ", socket.display());
-    assert!(said.contains(&expected) && said.contains("start it, and check your permissions"), "{said}");
+    assert!(error.contains(&expected) && error.contains("start it, and check your permissions"), "{error}");
 }

@@ -1,26 +1,26 @@
-//! What is said when nothing can be run: one sentence with the place, and the exit code 1.
+//! Errors when nothing can be run: one sentence with the position, and the exit code 1.
 
 use std::{net::TcpListener, process::Command};
 
 use super::{DEMO, Manifests, Run, server};
 
-/// What is said of these manifests, without the name of the file.
+/// The error about these manifests, without the name of the file.
 fn error(text: &str) -> String {
     let manifests = Manifests::new(text);
     let ended = manifests.ended();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    said.trim().replace(manifests.file().to_str().unwrap(), "FILE")
+    let message = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{message}");
+    message.trim().replace(manifests.file().to_str().unwrap(), "FILE")
 }
 
-/// What is said of the same manifests by `skep render`, which reads them in the same way.
+/// The error of `skep render` about the same manifests, which it parses in the same way.
 fn rendered(text: &str) -> String {
     let manifests = Manifests::new(text);
     let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
     let ended = command.arg("render").arg("-f").arg(manifests.file()).output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    said.trim().replace(manifests.file().to_str().unwrap(), "FILE")
+    let message = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{message}");
+    message.trim().replace(manifests.file().to_str().unwrap(), "FILE")
 }
 
 /// A document before the one that is wrong, of five lines.
@@ -81,8 +81,8 @@ fn an_error_in_a_file_is_reported_with_its_line() {
         ),
     ] {
         let expected = format!("error: {expected}");
-        for said in [error(&text), rendered(&text)] {
-            assert!(said.starts_with(&expected), "{said}\ninstead of\n{expected}\nof\n{text}");
+        for message in [error(&text), rendered(&text)] {
+            assert!(message.starts_with(&expected), "{message}\ninstead of\n{expected}\nof\n{text}");
         }
     }
 }
@@ -108,8 +108,8 @@ fn a_dangling_reference_is_reported_with_its_line() {
         ),
     ] {
         let text = server("a", DEMO, spec).replace("image:", "# A comment.\n  image:");
-        let said = error(&text);
-        assert!(said.starts_with(&format!("error: {expected}")), "{said}\nof\n{text}");
+        let message = error(&text);
+        assert!(message.starts_with(&format!("error: {expected}")), "{message}\nof\n{text}");
     }
 }
 
@@ -122,13 +122,13 @@ fn a_missing_file_and_a_file_without_servers_are_reported() {
     let manifests = Manifests::new("");
     std::fs::remove_file(manifests.file()).unwrap();
     let ended = manifests.ended();
-    let said = String::from_utf8(ended.stderr).unwrap();
+    let message = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(1));
-    assert!(said.starts_with("error: cannot read ") && said.contains("No such file"), "{said}");
+    assert!(message.starts_with("error: cannot read ") && message.contains("No such file"), "{message}");
 }
 
 #[test]
-fn the_error_for_a_server_without_command_and_engine_says_what_to_add() {
+fn the_error_for_a_server_without_command_and_engine_names_what_to_add() {
     let none =
         "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: x}\n";
     assert_eq!(
@@ -142,9 +142,9 @@ fn the_error_for_a_server_without_command_and_engine_says_what_to_add() {
         "error: FILE:7: MCPServer a: metadata.annotations[skep.dev/local-command]: a quote is not closed: write it as in \
          a shell"
     );
-    let missing = error(&server("a", "npx-of-nobody", ""));
+    let missing = error(&server("a", "no-such-npx", ""));
     assert!(
-        missing.starts_with("error: FILE:2: MCPServer a: program npx-of-nobody not found: install it"),
+        missing.starts_with("error: FILE:2: MCPServer a: program no-such-npx not found: install it"),
         "{missing}"
     );
 }
@@ -186,10 +186,13 @@ stringData: {key: hunter2}";
 fn an_occupied_port_is_reported_if_the_manifest_sets_it() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let said = error(&server("a", DEMO, &format!("  proxyPort: {port}")));
+    let message = error(&server("a", DEMO, &format!("  proxyPort: {port}")));
     let expected =
         format!("error: FILE:10: MCPServer a: spec.proxyPort: cannot listen on 127.0.0.1:{port}: ");
-    assert!(said.starts_with(&expected) && said.ends_with("choose another, or leave it out"), "{said}");
+    assert!(
+        message.starts_with(&expected) && message.ends_with("choose another, or leave it out"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -198,12 +201,12 @@ fn an_error_in_a_changed_file_is_reported_and_running_servers_are_not_changed() 
     let client = run.client("demo");
     let file = run.manifests.file().display().to_string();
     run.manifests.write(&server("demo", DEMO, "  transprot: sse"));
-    run.says(&format!(
+    run.expect_output(&format!(
         "{file}:10: MCPServer demo: spec.transprot: unknown field; did you mean transport?; running servers are not changed\n"
     ));
     assert_eq!(client.tools().len(), 3);
     run.manifests.write(&server("demo", "no-such-program", ""));
-    run.says("program no-such-program not found");
+    run.expect_output("program no-such-program not found");
 }
 
 #[test]
@@ -216,9 +219,9 @@ fn without_a_file_and_a_package_the_error_shows_the_usage() {
         ),
     ] {
         let ended = Command::new(env!("CARGO_BIN_EXE_skep")).args(args).output().unwrap();
-        let said = String::from_utf8(ended.stderr).unwrap();
+        let message = String::from_utf8(ended.stderr).unwrap();
         assert_eq!(ended.status.code(), Some(1));
-        assert!(said.starts_with(expected), "{said}");
+        assert!(message.starts_with(expected), "{message}");
     }
 }
 
@@ -244,7 +247,7 @@ FILE:12: MCPGroup b: spec.descripton: unknown field; did you mean description?";
     let first = lines[0].trim_start_matches("error: ").to_owned();
     lines[0] = first;
     lines.sort();
-    let mut wanted: Vec<&str> = expected.trim_start_matches("error: ").lines().collect();
-    wanted.sort_unstable();
-    assert_eq!(lines, wanted);
+    let mut expected_lines: Vec<&str> = expected.trim_start_matches("error: ").lines().collect();
+    expected_lines.sort_unstable();
+    assert_eq!(lines, expected_lines);
 }

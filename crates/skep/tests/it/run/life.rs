@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Client, DEMO, Run, kill, server, until};
 
-/// The quickstart with its remote server elsewhere.
+/// The quickstart with another URL of its remote server.
 pub(super) fn quickstart(remote: &str) -> String {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart.yaml");
     let text = fs::read_to_string(file).unwrap();
@@ -26,7 +26,7 @@ pub(super) fn own_address() -> IpAddr {
     socket.local_addr().unwrap().ip()
 }
 
-/// A remote server, faked: it has one tool. It listens on any port, or on this one.
+/// A fake remote server with one tool. It listens on this port, or on any.
 pub(super) fn fake_remote(port: u16) -> String {
     let listener = TcpListener::bind((own_address(), port)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -80,7 +80,7 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
 }
 
 #[test]
-fn the_quickstart_serves_its_tools_and_says_what_to_paste_into_a_client() {
+fn the_quickstart_serves_its_tools_and_prints_the_configuration_of_a_client() {
     let run = Run::start(&quickstart(&fake_remote(0)));
     let row = run.row("demo");
     assert!(row.ends_with("streamable-http  Ready    echo, add, time"), "{row}");
@@ -100,7 +100,7 @@ fn the_quickstart_serves_its_tools_and_says_what_to_paste_into_a_client() {
 }
 
 #[test]
-fn policies_and_tool_filters_hold_as_in_a_cluster_and_the_table_shows_what_is_left() {
+fn policies_and_tool_filters_apply_as_in_a_cluster_and_the_table_shows_the_remaining_tools() {
     let policies = r#"  authzConfig:
     type: inline
     inline:
@@ -126,7 +126,7 @@ spec: {toolsFilter: [echo, add]}"#;
 }
 
 #[test]
-fn a_file_that_changes_is_loaded_again_and_what_has_not_changed_goes_on() {
+fn a_file_that_changes_is_loaded_again_and_unchanged_servers_keep_running() {
     let filtered = |tool: &str| {
         let tools = format!(
             "  toolConfigRef: {{name: few}}\n---\napiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPToolConfig\n\
@@ -139,12 +139,12 @@ fn a_file_that_changes_is_loaded_again_and_what_has_not_changed_goes_on() {
     assert_eq!(before.tools(), ["echo"]);
 
     run.manifests.write("apiVersion: [");
-    run.says("running servers are not changed");
+    run.expect_output("running servers are not changed");
     assert_eq!(before.tools(), ["echo"]);
 
     run.manifests.write(&filtered("add"));
-    run.says("changed, reloading");
-    run.says("Ready    add\n");
+    run.expect_output("changed, reloading");
+    run.expect_output("Ready    add\n");
     let after = Client::new(before.address);
     assert_eq!(after.tools(), ["add"]);
     assert_eq!(other.tools(), ["echo", "add", "time"], "the session has survived");
@@ -155,7 +155,7 @@ fn a_file_that_changes_is_loaded_again_and_what_has_not_changed_goes_on() {
 }
 
 #[test]
-fn a_server_that_dies_comes_back_and_its_clients_do_not_notice() {
+fn a_server_that_exits_is_restarted_and_its_clients_do_not_notice() {
     let run = Run::start(&server("demo", DEMO, ""));
     let client = run.client("demo");
     assert_eq!(client.tools().len(), 3);
@@ -171,16 +171,16 @@ fn a_server_that_dies_comes_back_and_its_clients_do_not_notice() {
 
 #[test]
 fn one_server_that_fails_does_not_stop_the_others_and_warnings_are_printed() {
-    let odd = "  groupRef: {name: nobody}\n  replicas: 3";
+    let odd = "  groupRef: {name: missing}\n  replicas: 3";
     let run = Run::start(&(server("broken", "no-such-program x", "") + &server("demo", DEMO, odd)));
     assert!(run.row("broken").ends_with("Failed   -"));
     assert_eq!(run.client("demo").tools().len(), 3);
     let output = run.output();
-    for said in [
+    for line in [
         "MCPServer broken: program no-such-program not found: install it",
         "MCPServer demo: GroupRefValidated: ",
         "MCPServer demo: StdioReplicaCapped: replicas is limited to 1",
     ] {
-        assert!(output.contains(said), "no {said:?} in {output}");
+        assert!(output.contains(line), "no {line:?} in {output}");
     }
 }

@@ -1,4 +1,5 @@
-//! Callers are known by their tokens, with what a pod would have for that: a mounted certificate, a secret in a variable.
+//! Callers are authenticated by their tokens, with the same inputs as in a pod: a mounted certificate, a secret in a
+//! variable.
 
 use std::fs;
 
@@ -48,7 +49,7 @@ stringData: {{secret: hunter2}}"
     assert!(head.starts_with("HTTP/1.1 401"), "{head}");
     assert!(
         head.contains(&format!("http://{address}/.well-known/")),
-        "clients are told where they are: {head}"
+        "the response names the metadata: {head}"
     );
 
     let known = Client::with_token(address, &provider.token(json!({})));
@@ -56,8 +57,8 @@ stringData: {{secret: hunter2}}"
     provider.issue("opaque", provider.claims(json!({})));
     let known = Client::with_token(address, "opaque");
     assert_eq!(known.tools(), ["echo", "add", "time"]);
-    let asked = provider.requests("/introspect");
-    let basic = asked[0].headers["authorization"].to_str().unwrap();
+    let requests = provider.requests("/introspect");
+    let basic = requests[0].headers["authorization"].to_str().unwrap();
     // me:hunter2
     assert_eq!(basic, "Basic bWU6aHVudGVyMg==");
     assert!(!run.output().contains("hunter2"));

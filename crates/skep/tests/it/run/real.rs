@@ -42,8 +42,8 @@ fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
     );
     let run = Run::start(&server("everything", &format!("{} streamableHttp", everything()), &spec));
     let client = run.client("everything");
-    let answer = client.call_tool("echo", json!({"message": "hi"}));
-    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
+    let response = client.call_tool("echo", json!({"message": "hi"}));
+    assert_eq!(response["result"]["content"][0]["text"], "Echo: hi");
     let child = run.child("everything");
     drop(run);
     assert!(!skep_testkit::process::is_running(child));
@@ -51,7 +51,7 @@ fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
 
 #[test]
 fn a_package_needs_no_file() {
-    // npx takes what is installed where it is called, and asks nobody.
+    // npx uses what is installed in the current folder, without the network.
     let program = everything();
     let installed = Path::new(&program).ancestors().nth(3).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
@@ -60,6 +60,6 @@ fn a_package_needs_no_file() {
         .current_dir(installed);
     let run = Run::of(Manifests::new(""), command);
     let client = run.client("server-everything");
-    let answer = client.call_tool("echo", json!({"message": "hi"}));
-    assert_eq!(answer["result"]["content"][0]["text"], "Echo: hi");
+    let response = client.call_tool("echo", json!({"message": "hi"}));
+    assert_eq!(response["result"]["content"][0]["text"], "Echo: hi");
 }

@@ -1,4 +1,4 @@
-//! Servers that do not do well, and what is said of them.
+//! Servers that fail, and what is reported about them.
 
 use std::net::TcpListener;
 
@@ -9,26 +9,26 @@ use super::{
 };
 
 #[test]
-fn without_a_network_the_demo_works_and_the_table_says_what_is_wrong_with_the_other() {
+fn without_a_network_the_demo_works_and_the_table_shows_why_the_other_one_fails() {
     let run = Run::start(&quickstart("https://nowhere.invalid/mcp"));
     assert!(run.row("demo").ends_with("Ready    echo, add, time"), "{}", run.output());
     assert!(run.row("docs").ends_with("streamable-http  Failed   -"), "{}", run.output());
-    run.says(
+    run.expect_output(
         "MCPRemoteProxy docs: https://nowhere.invalid/mcp is unreachable: cannot resolve nowhere.invalid: check the \
          network and the name; retrying\n",
     );
     assert_eq!(run.client("demo").tools().len(), 3);
     let output = run.output();
-    assert!(!output.contains("warning:"), "what the table says is not told twice: {output}");
+    assert!(!output.contains("warning:"), "the problem is in the table already: {output}");
 }
 
 #[test]
-fn a_remote_server_that_comes_back_is_found_by_itself() {
+fn a_remote_server_that_becomes_available_again_is_detected() {
     let port = TcpListener::bind((own_address(), 0)).unwrap().local_addr().unwrap().port();
     let run = Run::start(&quickstart(&format!("http://{}:{port}/mcp", own_address())));
     assert!(run.row("docs").contains("Failed"), "{}", run.output());
     fake_remote(port);
-    run.says("streamable-http  Ready    search\n");
+    run.expect_output("streamable-http  Ready    search\n");
     assert_eq!(Client::new(run.address("docs")).tools(), ["search"]);
 }
 
@@ -36,8 +36,8 @@ fn a_remote_server_that_comes_back_is_found_by_itself() {
 fn a_server_that_exits_at_once_is_reported_with_its_output() {
     let run =
         Run::start(&(server("sick", "sh -c 'echo no token >&2; exit 3'", "") + &server("demo", DEMO, "")));
-    run.says("[sick] no token\n");
-    run.says("MCPServer sick: it exits right after its start: see its output above; retrying");
+    run.expect_output("[sick] no token\n");
+    run.expect_output("MCPServer sick: it exits right after its start: see its output above; retrying");
     assert_eq!(run.client("demo").tools().len(), 3);
 }
 
@@ -46,8 +46,8 @@ fn an_http_server_that_exits_at_once_is_reported_as_well() {
     let spec = "  transport: streamable-http";
     let run =
         Run::start(&(server("sick", "sh -c 'echo no port >&2; exit 3'", spec) + &server("demo", DEMO, "")));
-    run.says("[sick] no port\n");
-    run.says("MCPServer sick: it exits right after its start: see its output above; retrying");
+    run.expect_output("[sick] no port\n");
+    run.expect_output("MCPServer sick: it exits right after its start: see its output above; retrying");
 }
 
 #[test]

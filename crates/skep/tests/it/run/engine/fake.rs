@@ -1,5 +1,5 @@
-//! A container engine, faked: it speaks the paths of Docker's Engine API that `skep run` uses, and what it calls a container
-//! is a process of this machine, with neither a file system nor a network of its own.
+//! A fake container engine: it serves the paths of Docker's Engine API that `skep run` uses, and its containers are
+//! processes of this machine, with the file system and the network of this machine.
 
 mod containers;
 mod http;
@@ -18,7 +18,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use self::http::{Request, answer, parameter, refuse};
+use self::http::{Request, parameter, respond, respond_error};
 
 pub(super) struct FakeEngine {
     folder: PathBuf,
@@ -27,16 +27,16 @@ pub(super) struct FakeEngine {
 
 #[derive(Default)]
 struct Inner {
-    /// What each image runs.
+    /// The command line of each image.
     programs: BTreeMap<String, Vec<String>>,
-    /// Those that need not be got any more.
+    /// The pulled images.
     present: BTreeSet<String>,
     containers: BTreeMap<String, Container>,
-    /// Whether an image that is being got stays where it is.
+    /// Whether a pull makes no progress.
     held: bool,
     /// How many requests to remove a container are still to fail.
     removals_to_fail: usize,
-    /// What containers were made of, whether they are still there or not.
+    /// The specifications of all containers, including removed ones.
     made: Vec<Value>,
 }
 
@@ -48,7 +48,7 @@ struct Container {
 }
 
 impl FakeEngine {
-    /// An engine that can get these images: each is the command line of a process.
+    /// An engine that can pull these images: each is the command line of a process.
     pub(super) fn start(images: &[(&str, &str)]) -> Self {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl FakeEngine {
         self.folder.join("engine.sock")
     }
 
-    /// What `DOCKER_HOST` must be for it to be found.
+    /// The value of `DOCKER_HOST` for this engine.
     pub(super) fn host(&self) -> String {
         format!("unix://{}", self.socket().display())
     }
@@ -81,12 +81,12 @@ impl FakeEngine {
         self.inner.lock().unwrap()
     }
 
-    /// Lets no image go on after its first layer, or lets them go on again.
+    /// Holds all pulls after their first layer, or continues them.
     pub(super) fn hold(&self, held: bool) {
         self.inner().held = held;
     }
 
-    /// Fails to remove a container this often, as Podman does if one ends by itself at the very moment.
+    /// Fails to remove a container this often, as Podman does if one exits at that moment.
     pub(super) fn fail_removals(&self, times: usize) {
         self.inner().removals_to_fail = times;
     }
@@ -96,12 +96,12 @@ impl FakeEngine {
         self.inner().containers.len()
     }
 
-    /// What containers were made of, from the first to the last.
+    /// The specifications of all containers, in the order of their creation.
     pub(super) fn made(&self) -> Vec<Value> {
         self.inner().made.clone()
     }
 
-    /// The processes of the containers that run.
+    /// The processes of the running containers.
     pub(super) fn processes(&self) -> Vec<u32> {
         let mut inner = self.inner();
         let running = inner.containers.values_mut().filter_map(|container| {
@@ -124,12 +124,12 @@ impl Drop for FakeEngine {
     }
 }
 
-/// Answers what comes over one connection.
+/// Responds to the request of one connection.
 fn served(stream: UnixStream, inner: &Mutex<Inner>) {
     let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), steps.as_slice()) {
-        ("GET", ["_ping"]) => answer(stream, "200 OK", "OK"),
+        ("GET", ["_ping"]) => respond(stream, "200 OK", "OK"),
         ("GET", ["images", .., "json"]) => {
             images::looked_up(stream, inner, path.trim_start_matches("/images/").trim_end_matches("/json"))
         }
@@ -141,11 +141,11 @@ fn served(stream: UnixStream, inner: &Mutex<Inner>) {
         ("POST", ["containers", id, "attach"]) => containers::attached(stream, inner, id),
         ("POST", ["containers", id, "start"]) => processes::started(stream, inner, id),
         ("POST", ["containers", id, "wait"]) => match processes::ended(inner, id) {
-            Some(status) => answer(stream, "200 OK", &json!({"StatusCode": status}).to_string()),
-            None => refuse(stream, "404 Not Found", "No such container"),
+            Some(status) => respond(stream, "200 OK", &json!({"StatusCode": status}).to_string()),
+            None => respond_error(stream, "404 Not Found", "No such container"),
         },
         ("POST", ["containers", id, "stop"]) => processes::stopped(stream, inner, id),
         ("DELETE", ["containers", id]) => containers::removed(stream, inner, id),
-        _ => refuse(stream, "404 Not Found", "page not found"),
+        _ => respond_error(stream, "404 Not Found", "page not found"),
     }
 }

@@ -1,4 +1,4 @@
-//! Containers: made, listed, attached to and removed.
+//! Containers: creating, listing, attaching and removing.
 
 use std::{io::Write, os::unix::net::UnixStream, sync::Mutex};
 
@@ -6,35 +6,35 @@ use serde_json::{Value, json};
 
 use super::{
     Container, Inner,
-    http::{answer, refuse},
+    http::{respond, respond_error},
 };
 
 pub(super) fn created(stream: UnixStream, inner: &Mutex<Inner>, body: Value) {
     let mut inner = inner.lock().unwrap();
     if !inner.present.contains(body["Image"].as_str().unwrap()) {
-        return refuse(stream, "404 Not Found", "No such image");
+        return respond_error(stream, "404 Not Found", "No such image");
     }
     let id = format!("c{}", inner.made.len());
     inner.made.push(body.clone());
     inner.containers.insert(id.clone(), Container { body, attached: None, process: None, status: None });
-    answer(stream, "201 Created", &json!({"Id": id, "Warnings": []}).to_string());
+    respond(stream, "201 Created", &json!({"Id": id, "Warnings": []}).to_string());
 }
 
 pub(super) fn listed(stream: UnixStream, inner: &Mutex<Inner>, filters: &str) {
     let filters: Value = serde_json::from_str(filters).unwrap();
-    let (label, wanted) = filters["label"][0].as_str().unwrap().split_once('=').unwrap();
+    let (label, value) = filters["label"][0].as_str().unwrap().split_once('=').unwrap();
     let inner = inner.lock().unwrap();
-    let found = inner.containers.iter().filter(|(_, container)| container.body["Labels"][label] == wanted);
+    let matching = inner.containers.iter().filter(|(_, container)| container.body["Labels"][label] == value);
     let list: Vec<Value> =
-        found.map(|(id, container)| json!({"Id": id, "Labels": container.body["Labels"]})).collect();
-    answer(stream, "200 OK", &Value::Array(list).to_string());
+        matching.map(|(id, container)| json!({"Id": id, "Labels": container.body["Labels"]})).collect();
+    respond(stream, "200 OK", &Value::Array(list).to_string());
 }
 
 pub(super) fn attached(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
     let mut attached = stream.try_clone().unwrap();
     let upgraded = "HTTP/1.1 101 UPGRADED\r\ncontent-type: application/vnd.docker.multiplexed-stream\r\n\
                     connection: Upgrade\r\nupgrade: tcp\r\n\r\n";
-    // Nobody starts it before it is known who is attached.
+    // It is not started before the client is attached.
     let mut inner = inner.lock().unwrap();
     attached.write_all(upgraded.as_bytes()).unwrap();
     inner.containers.get_mut(id).unwrap().attached = Some(attached);
@@ -45,7 +45,7 @@ pub(super) fn removed(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
     if inner.removals_to_fail > 0 {
         inner.removals_to_fail -= 1;
         let why = format!("cannot remove container {id} as it could not be stopped");
-        return refuse(stream, "500 Internal Server Error", &why);
+        return respond_error(stream, "500 Internal Server Error", &why);
     }
     let removed = inner.containers.remove(id);
     drop(inner);
@@ -55,8 +55,8 @@ pub(super) fn removed(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
                 process.kill().ok();
                 process.wait().unwrap();
             }
-            answer(stream, "204 No Content", "");
+            respond(stream, "204 No Content", "");
         }
-        None => refuse(stream, "404 Not Found", "No such container"),
+        None => respond_error(stream, "404 Not Found", "No such container"),
     }
 }

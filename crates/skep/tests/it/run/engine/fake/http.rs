@@ -1,4 +1,4 @@
-//! Requests and answers on the engine's socket.
+//! Requests and responses on the engine's socket.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -42,7 +42,7 @@ impl Request {
     }
 }
 
-pub(super) fn answer(mut stream: UnixStream, status: &str, body: &str) {
+pub(super) fn respond(mut stream: UnixStream, status: &str, body: &str) {
     let length = body.len();
     write!(
         stream,
@@ -51,8 +51,8 @@ pub(super) fn answer(mut stream: UnixStream, status: &str, body: &str) {
     .ok();
 }
 
-pub(super) fn refuse(stream: UnixStream, status: &str, message: &str) {
-    answer(stream, status, &json!({"message": message}).to_string());
+pub(super) fn respond_error(stream: UnixStream, status: &str, message: &str) {
+    respond(stream, status, &json!({"message": message}).to_string());
 }
 
 /// A parameter of a query, decoded.

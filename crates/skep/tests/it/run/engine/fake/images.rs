@@ -1,4 +1,4 @@
-//! Images: whether they are there, and getting them.
+//! Images: whether they exist, and pulling them.
 
 use std::{io::Write, os::unix::net::UnixStream, sync::Mutex, thread, time::Duration};
 
@@ -6,16 +6,20 @@ use serde_json::json;
 
 use super::{
     Inner,
-    http::{answer, refuse},
+    http::{respond, respond_error},
 };
 
-/// Says whether an image is there.
+/// Reports whether an image exists.
 pub(super) fn looked_up(stream: UnixStream, inner: &Mutex<Inner>, image: &str) {
     let known = inner.lock().unwrap().present.contains(image);
-    if known { answer(stream, "200 OK", "{}") } else { refuse(stream, "404 Not Found", "No such image") }
+    if known {
+        respond(stream, "200 OK", "{}")
+    } else {
+        respond_error(stream, "404 Not Found", "No such image")
+    }
 }
 
-/// Gets an image, in two steps that are told one after the other.
+/// Pulls an image, in two steps with progress after each.
 pub(super) fn pulled(mut stream: UnixStream, inner: &Mutex<Inner>, name: &str, tag: &str) {
     let image = format!("{name}:{tag}");
     let known = inner.lock().unwrap().programs.contains_key(&image);

@@ -1,4 +1,4 @@
-//! What runs in a container, with its input and output.
+//! The process of a container, with its input and output.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Inner,
-    http::{answer, refuse},
+    http::{respond, respond_error},
 };
 
 pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
@@ -30,10 +30,12 @@ pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         .spawn();
     let mut process = match spawned {
         Ok(process) => process,
-        Err(error) => return refuse(stream, "400 Bad Request", &format!("exec: {}: {error}", program[0])),
+        Err(error) => {
+            return respond_error(stream, "400 Bad Request", &format!("exec: {}: {error}", program[0]));
+        }
     };
     let container = inner.containers.get_mut(id).unwrap();
-    let attached = container.attached.as_ref().expect("nobody is attached").try_clone().unwrap();
+    let attached = container.attached.as_ref().expect("no client is attached").try_clone().unwrap();
     let attached = Arc::new(Mutex::new(attached));
     let mut input = process.stdin.take().unwrap();
     let mut from = attached.lock().unwrap().try_clone().unwrap();
@@ -52,7 +54,7 @@ pub(super) fn started(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         attached.lock().unwrap().shutdown(std::net::Shutdown::Both).ok();
     });
     container.process = Some(process);
-    answer(stream, "204 No Content", "");
+    respond(stream, "204 No Content", "");
 }
 
 /// Copies what a process writes into frames of this kind.
@@ -78,7 +80,7 @@ pub(super) fn stopped(stream: UnixStream, inner: &Mutex<Inner>, id: &str) {
         Command::new("kill").arg(process.to_string()).status().unwrap();
     }
     ended(inner, id);
-    answer(stream, "204 No Content", "");
+    respond(stream, "204 No Content", "");
 }
 
 /// Waits until the process of a container has ended.

@@ -1,0 +1,55 @@
+//! Every transport, from `kubectl apply` to the first response.
+
+use std::time::{Instant, SystemTime};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Cluster, create_server, server_ready, url};
+use crate::{
+    manifests::{self, USERS},
+    stopwatch::print_elapsed,
+};
+
+pub(super) fn a_stdio_server_responds(cluster: &Cluster<'_>) -> Result<()> {
+    first_response(cluster, "by-stdio", "stdio")
+}
+
+pub(super) fn an_sse_server_responds(cluster: &Cluster<'_>) -> Result<()> {
+    first_response(cluster, "by-sse", "sse")
+}
+
+pub(super) fn a_streamable_http_server_responds(cluster: &Cluster<'_>) -> Result<()> {
+    first_response(cluster, "by-http", "streamable-http")
+}
+
+/// Applies a server while a client already waits for it, and waits for the first response and for the status.
+fn first_response(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
+    let url = url(name, transport);
+    let calling = cluster.caller.echo_until_response(&url, transport)?;
+    let begin = SystemTime::now();
+    cluster.kubectl.apply(&[manifests::server(name, transport)])?;
+    let at = calling.response_time()?;
+    println!(
+        "    {:5.1} s  from kubectl apply until the first response",
+        at.duration_since(begin)?.as_secs_f64()
+    );
+    let live = server_ready(cluster, name)?;
+    ensure!(
+        live["status"]["url"].as_str().is_some_and(|live| live.starts_with(&url)),
+        "its url is {}",
+        live["status"]["url"]
+    );
+    cluster.caller.echo_long(&url, transport)
+}
+
+pub(super) fn a_remote_server_responds(cluster: &Cluster<'_>) -> Result<()> {
+    let begin = Instant::now();
+    create_server(cluster, "there", "streamable-http")?;
+    print_elapsed(begin, "until the remote server responds");
+    cluster.kubectl.apply(&[manifests::remote("remote", &url("there", "streamable-http"))])?;
+    let live = cluster
+        .kubectl
+        .wait(&["mcpremoteproxy", "remote", "-n", USERS], |live| live["status"]["phase"] == "Ready")?;
+    let url = live["status"]["url"].as_str().context("it has no url")?.to_owned();
+    cluster.caller.echo_until_response(&url, "streamable-http")?.response_time().map(drop)
+}
