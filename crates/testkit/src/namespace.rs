@@ -4,9 +4,11 @@ use std::{
     path::{Path, PathBuf},
     process,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 use k8s_openapi::api::{
+    authorization::v1::SubjectAccessReview,
     core::v1::Namespace as KubeNamespace,
     rbac::v1::{ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding},
 };
@@ -17,8 +19,9 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
-use crate::{Handle, User, kubelet::Kubelet};
+use crate::{Handle, PATIENCE, User, kubelet::Kubelet};
 
 /// A namespace for one test, and the test's access to it.
 pub struct Namespace {
@@ -101,8 +104,35 @@ impl Namespace {
     /// Lets the user do this in the namespace.
     pub async fn grant(&self, user: &User, rules: Vec<PolicyRule>) {
         let metadata = || ObjectMeta { name: Some(user.name().into()), ..ObjectMeta::default() };
-        self.create_object(&Role { metadata: metadata(), rules: Some(rules) }).await;
+        let role = Role { metadata: metadata(), rules: Some(rules) };
+        self.create_object(&role).await;
         self.create_object(&binding::<RoleBinding>(user, "Role")).await;
+        self.until_allowed(user, role.rules.as_deref().unwrap_or_default()).await;
+    }
+
+    /// Waits until the API server knows of a permission. It learns of roles by a watch of its own.
+    async fn until_allowed(&self, user: &User, rules: &[PolicyRule]) {
+        let first = |list: &Option<Vec<String>>| list.as_ref().and_then(|list| list.first().cloned());
+        let Some(rule) = rules.last() else { return };
+        let review = json!({"metadata": {}, "spec": {
+            "user": user.name(),
+            "resourceAttributes": {
+                "namespace": self.name, "verb": rule.verbs.first(), "group": first(&rule.api_groups),
+                "resource": first(&rule.resources), "name": first(&rule.resource_names),
+            },
+        }});
+        let review: SubjectAccessReview = serde_json::from_value(review).expect("a review");
+        let reviews: Api<SubjectAccessReview> = Api::all(self.client());
+        let allowed = async {
+            loop {
+                let answer = reviews.create(&PostParams::default(), &review).await.expect("a review");
+                if answer.status.is_some_and(|status| status.allowed) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(PATIENCE, allowed).await.expect("the API server knows the role");
     }
 
     /// Lets the user do this in the whole cluster.

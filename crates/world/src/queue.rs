@@ -1,8 +1,7 @@
 //! The work queue: targets that wait to be reconciled.
 
 use std::{
-    cmp::Reverse,
-    collections::{BinaryHeap, HashMap, HashSet, VecDeque},
+    collections::{BTreeSet, HashMap, HashSet, VecDeque},
     hash::{BuildHasher, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -18,6 +17,9 @@ use crate::Target;
 /// The first and the longest back-off of a failed target.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(300);
+/// The longest back-off of one that was queued again while it failed. Its own write of a status does so each time, so
+/// it does not run again at once; a change by someone else must not wait for minutes.
+const LONGEST_DELAY_IF_QUEUED: Duration = Duration::from_secs(5);
 
 /// A queue that contains each target at most once, and never hands it to two workers at the same time.
 #[derive(Default)]
@@ -34,10 +36,17 @@ struct State {
     running: HashSet<Arc<Target>>,
     /// Queued while running: to be run again.
     woken: HashSet<Arc<Target>>,
-    later: BinaryHeap<Reverse<(Instant, Arc<Target>)>>,
+    /// The targets that failed.
+    failed: HashMap<Arc<Target>, Retry>,
+    /// When they are retried: at most one entry for each.
+    retries: BTreeSet<(Instant, Arc<Target>)>,
     /// How many jobs have finished.
     finished: u64,
-    failures: HashMap<Arc<Target>, u32>,
+}
+
+struct Retry {
+    failures: u32,
+    at: Instant,
 }
 
 /// A target that is being reconciled. It must be returned with [`Queue::finish`].
@@ -58,12 +67,6 @@ impl Queue {
         }
     }
 
-    /// Queues the target after a delay, regardless of other events.
-    pub fn add_after(&self, target: Arc<Target>, delay: Duration) {
-        self.lock().later.push(Reverse((Instant::now() + delay, target)));
-        self.arrived.notify_one();
-    }
-
     /// The next target to reconcile.
     pub async fn next(&self) -> Job {
         loop {
@@ -78,7 +81,7 @@ impl Queue {
                     }
                     return Job { target };
                 }
-                state.later.peek().map(|Reverse((at, _))| *at)
+                state.retries.first().map(|(at, _)| *at)
             };
             match wake_at {
                 Some(at) => tokio::select! {
@@ -104,17 +107,17 @@ impl Queue {
         let mut state = self.lock();
         state.running.remove(&job.target);
         state.finished += 1;
-        if failed {
-            let failures = state.failures.entry(job.target.clone()).or_default();
-            *failures = failures.saturating_add(1);
-            let delay = self.back_off(&job.target, *failures);
-            state.later.push(Reverse((Instant::now() + delay, job.target.clone())));
-        } else {
-            state.failures.remove(&job.target);
-        }
+        let failures = state.forget(&job.target);
         let woken = state.woken.remove(&job.target);
+        if failed {
+            let failures = failures.saturating_add(1);
+            let longest = if woken { LONGEST_DELAY_IF_QUEUED } else { LONGEST_DELAY };
+            let at = Instant::now() + self.back_off(&job.target, failures).min(longest);
+            state.failed.insert(job.target.clone(), Retry { failures, at });
+            state.retries.insert((at, job.target.clone()));
+        }
         drop(state);
-        if woken {
+        if woken && !failed {
             self.add(job.target);
         } else {
             self.arrived.notify_one();
@@ -125,7 +128,7 @@ impl Queue {
     pub fn is_idle(&self, within: Duration) -> bool {
         let state = self.lock();
         let due = Instant::now() + within;
-        let is_due = state.later.peek().is_some_and(|Reverse((at, _))| *at <= due);
+        let is_due = state.retries.first().is_some_and(|(at, _)| *at <= due);
         state.ready.is_empty() && state.running.is_empty() && !is_due
     }
 
@@ -153,9 +156,16 @@ impl Queue {
 }
 
 impl State {
+    /// Removes what is known of the target's failures, and returns how many there were.
+    fn forget(&mut self, target: &Arc<Target>) -> u32 {
+        let Some(Retry { failures, at }) = self.failed.remove(target) else { return 0 };
+        self.retries.remove(&(at, target.clone()));
+        failures
+    }
+
     fn move_due(&mut self, now: Instant) {
-        while self.later.peek().is_some_and(|Reverse((at, _))| *at <= now) {
-            let Some(Reverse((_, target))) = self.later.pop() else { return };
+        while self.retries.first().is_some_and(|(at, _)| *at <= now) {
+            let Some((_, target)) = self.retries.pop_first() else { return };
             if self.running.contains(&target) {
                 self.woken.insert(target);
             } else if self.queued.insert(target.clone()) {
@@ -236,10 +246,49 @@ mod tests {
         queue.finish(job, false);
         assert!(queue.is_idle(soon));
         assert_eq!(queue.finished(), 2);
-        queue.add_after(target("a"), soon * 2);
-        assert!(queue.is_idle(soon), "due later");
-        tokio::time::advance(soon).await;
-        assert!(!queue.is_idle(soon), "due soon");
+        for _ in 0..5 {
+            queue.add(target("a"));
+            let job = queue.next().await;
+            queue.finish(job, true);
+        }
+        assert!(queue.is_idle(soon), "retried later");
+        tokio::time::advance(soon * 3).await;
+        assert!(!queue.is_idle(soon), "retried soon");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_queues_itself_while_it_fails_does_not_run_in_a_loop() {
+        let queue = Queue::default();
+        queue.add(target("a"));
+        let start = Instant::now();
+        for _ in 0..20 {
+            let job = queue.next().await;
+            queue.add(target("a"));
+            queue.finish(job, true);
+        }
+        let elapsed = start.elapsed();
+        assert!(elapsed > Duration::from_secs(30), "{elapsed:?}");
+        assert!(elapsed < Duration::from_secs(20 * 6), "a change does not wait for minutes: {elapsed:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_target_that_fails_again_and_again_is_retried_once_at_a_time() {
+        let queue = Queue::default();
+        for _ in 0..100 {
+            queue.add(target("a"));
+            let job = queue.next().await;
+            queue.finish(job, true);
+        }
+        let retries = || {
+            let state = queue.lock();
+            (state.failed.len(), state.retries.len())
+        };
+        assert_eq!(retries(), (1, 1));
+        queue.add(target("a"));
+        let job = queue.next().await;
+        queue.finish(job, false);
+        assert_eq!(retries(), (0, 0), "a success ends all of it");
+        assert!(timeout(LONGEST_DELAY * 2, queue.next()).await.is_err());
     }
 
     #[tokio::test(start_paused = true)]

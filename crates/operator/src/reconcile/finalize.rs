@@ -35,10 +35,13 @@ impl<K: Controller> Reconciler<K> {
         }
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, name) in K::unowned(&name) {
-            if let Some(child) = children::get(reader, kind, &name) {
-                let namespace = &reader.target().namespace;
-                plan.writes.extend(prune(&self.writer, kind, namespace, &name, &child.meta).await?);
+            let Some(child) = children::get(reader, kind, &name) else { continue };
+            // An object of another kind can have the same name, and children of the same names.
+            if child.observed.owner.is_some_and(|owner| Some(&owner.uid) != metadata.uid.as_ref()) {
+                continue;
             }
+            let namespace = &reader.target().namespace;
+            plan.writes.extend(prune(&self.writer, kind, namespace, &name, &child.meta).await?);
         }
         let removed = finalizer.remove(&self.writer, kind_of::<K>(), metadata).await?;
         plan.writes.extend(removed.planned());

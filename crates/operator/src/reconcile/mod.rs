@@ -113,8 +113,9 @@ impl<K: Controller> Reconciler<K> {
         match outcome {
             Outcome::Converged(_) => self.act(reader, &metadata, K::actions(&computed.inputs), plan).await,
             Outcome::Blocked(_) => Ok(()),
-            // Only another spec helps, and that queues the object.
-            Outcome::Failed(error) if error.is_invalid() || matches!(error, Error::Foreign { .. }) => Ok(()),
+            // The deletion of the other's object queues this one.
+            Outcome::Failed(Error::Foreign { .. }) => Ok(()),
+            // Also if the API server rejects it as invalid: an admission policy does so, and nothing reports its change.
             Outcome::Failed(error) => Err(error.into()),
         }
     }

@@ -64,4 +64,7 @@ pub enum ReconcileError {
     /// Something could not be written.
     #[error(transparent)]
     Write(#[from] Error),
+    /// It took too long.
+    #[error("timeout")]
+    Timeout,
 }

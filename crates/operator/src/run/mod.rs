@@ -18,7 +18,7 @@ use std::{
 };
 
 use kube::Client;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 use tracing::{debug, error, info, warn};
 
 use crate::{
@@ -26,16 +26,19 @@ use crate::{
     reconcile::{Plan, ReconcileError},
     settings::Settings,
 };
+use leader::Candidate;
 use metrics::Metrics;
 use observer::Observer;
 use registry::Registry;
 pub use registry::watches;
-use requests::counted_client;
+use requests::{REQUEST_TIME, counted_client};
 use skep_converge::Mode;
 use skep_world::{Target, World};
 
 pub use leader::Election;
 
+/// How long one reconciliation may take. It makes about a dozen requests.
+const RECONCILE_TIME: Duration = Duration::from_secs(300);
 /// How long to wait before a failed request to the API server is retried.
 const PLATFORM_RETRY: Duration = Duration::from_secs(3);
 
@@ -101,8 +104,9 @@ impl Operator {
         let metrics = Arc::new(metrics);
         let mode = if options.observe { Mode::Plan } else { Mode::Write };
         let counts = metrics.clone();
-        let client =
-            counted_client(config, mode, move |verb, resource| counts.record_request(verb, resource))?;
+        let client = counted_client(config, mode, REQUEST_TIME, move |verb, resource| {
+            counts.record_request(verb, resource);
+        })?;
         let world = watches().start(&client, &options.namespaces);
         Ok(Self { options, mode, client, world, metrics, observer })
     }
@@ -125,21 +129,53 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
     health::serve(&mut serving, options.metrics, world.clone(), Some(metrics.clone())).await?;
 
     let mut stop = stop;
-    let leadership = match &options.election {
+    let mut leader = match &options.election {
         Some(election) if !options.observe => {
-            let Some(leadership) = leader::lead(client.clone(), election, &mut stop).await? else {
+            let mut candidate = Candidate::new(client.clone(), election);
+            if !candidate.acquire(&mut stop).await {
                 return Ok(());
-            };
-            Some(leadership)
+            }
+            Some(candidate)
         }
         _ => None,
     };
+    let written = tokio::select! {
+        written = write(&options, mode, &client, &world, &metrics, observer, &mut stop) => written,
+        // What runs is aborted: nothing is written without the lease.
+        lost = hold(leader.as_mut()) => Err(lost),
+    };
+    if written.is_ok()
+        && let Some(leader) = leader
+    {
+        leader.release().await;
+    }
+    written
+}
+
+/// Holds the lease, if there is one.
+async fn hold(leader: Option<&mut Candidate>) -> RunError {
+    match leader {
+        Some(leader) => leader.hold().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Reconciles until `stop` is true, and then completes the reconciliations in progress.
+async fn write(
+    options: &Options,
+    mode: Mode,
+    client: &Client,
+    world: &Arc<World>,
+    metrics: &Arc<Metrics>,
+    observer: Option<Arc<Observer>>,
+    stop: &mut watch::Receiver<bool>,
+) -> Result<(), RunError> {
     tokio::select! {
         () = world.listed() => {}
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     }
     let settings = tokio::select! {
-        settings = resolve_settings(&options.settings, &client) => settings,
+        settings = resolve_settings(&options.settings, client) => settings,
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
     info!(workers = options.workers, observe = options.observe, platform = ?settings.platform(), "started");
@@ -155,24 +191,16 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
              namespaces"
         );
     }
-    let registry = Arc::new(Registry::new(&client, &world, settings, mode));
+    let registry = Arc::new(Registry::new(client, world, settings, mode));
     for _ in 0..options.workers {
         let work = work(world.clone(), registry.clone(), metrics.clone(), observer.clone(), stop.clone());
         workers.spawn(work);
     }
-    let ended = match leadership {
-        Some(leadership) => leadership.until_lost_or(&mut stop).await,
-        None => {
-            stop.wait_for(|stop| *stop).await.ok();
-            Ok(())
-        }
-    };
-    if ended.is_ok() {
-        // Each worker completes the reconciliation in progress.
-        workers.join_all().await;
-        info!("stopped");
-    }
-    ended
+    stop.wait_for(|stop| *stop).await.ok();
+    // Each worker completes the reconciliation in progress.
+    workers.join_all().await;
+    info!("stopped");
+    Ok(())
 }
 
 /// The settings, with the platform. The API server is queried until it responds: with the wrong platform, all pods
@@ -203,7 +231,8 @@ async fn work(
         };
         metrics.queue_depth.set(i64::try_from(world.queue().depth()).unwrap_or(i64::MAX));
         let start = Instant::now();
-        let result = registry.reconcile(&job.target).await;
+        let result = timeout(RECONCILE_TIME, registry.reconcile(&job.target)).await;
+        let result = result.unwrap_or(Err(ReconcileError::Timeout));
         metrics.record_reconcile(job.target.kind.kind, result.is_ok(), start.elapsed());
         match &observer {
             Some(observer) => observer.record(&job.target, &result),

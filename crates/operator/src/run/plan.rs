@@ -43,7 +43,7 @@ pub async fn plan(
     settings: Settings,
     is_selected: impl Fn(&Target) -> bool,
 ) -> Result<Vec<Planning>, PlanError> {
-    let client = requests::counted_client(config, Mode::Plan, |_, _| {})?;
+    let client = requests::counted_client(config, Mode::Plan, requests::REQUEST_TIME, |_, _| {})?;
     let read = |error: ReadError| {
         if error.is_unknown() { PlanError::Unknown(error) } else { PlanError::Read(error) }
     };

@@ -1,4 +1,6 @@
-//! The client for the API server: it counts requests and, in plan mode, rejects writes.
+//! The client for the API server: it counts requests, limits their time and, in plan mode, rejects writes.
+
+use std::time::Duration;
 
 use http::{Method, Request, Uri};
 use kube::{
@@ -6,12 +8,18 @@ use kube::{
     client::{Body, ClientBuilder},
 };
 use skep_converge::Mode;
-use tower::{filter::FilterLayer, util::MapRequestLayer};
+use tower::{filter::FilterLayer, timeout::TimeoutLayer, util::MapRequestLayer};
+
+/// How long the API server may take to respond, with all retries. It ends most requests itself after a minute.
+pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(70);
+/// How long a connection may be silent. The API server ends each watch earlier than that.
+const SILENCE: Duration = Duration::from_secs(295);
 
 /// A client that passes the verb and resource of each request to `count`. In plan mode it cannot write.
 pub(crate) fn counted_client(
-    config: kube::Config,
+    mut config: kube::Config,
     mode: Mode,
+    request_time: Duration,
     count: impl Fn(&'static str, String) + Clone + Send + Sync + 'static,
 ) -> Result<Client, kube::Error> {
     let count = move |request: Request<Body>| {
@@ -19,7 +27,9 @@ pub(crate) fn counted_client(
         count(if is_dry_run(request.uri()) { DRY_RUN } else { verb }, resource);
         request
     };
-    let counted = ClientBuilder::try_from(config)?.with_layer(&MapRequestLayer::new(count));
+    config.read_timeout = Some(SILENCE);
+    let limited = ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(request_time));
+    let counted = limited.with_layer(&MapRequestLayer::new(count));
     Ok(match mode {
         Mode::Write => counted.build(),
         Mode::Plan => counted.with_layer(&FilterLayer::new(reject_writes)).build(),
@@ -93,6 +103,17 @@ mod tests {
             let expected = format!("a plan must not write: {method} /api/v1/x");
             assert_eq!(result(method, "/api/v1/x?dryRun=Al&fieldManager=dryRun=All"), Err(expected));
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_even_if_the_api_server_never_responds() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
+        let client =
+            counted_client(kube::Config::new(url), Mode::Write, Duration::from_millis(50), |_, _| {})
+                .unwrap();
+        let request = tokio::time::timeout(Duration::from_secs(30), client.apiserver_version()).await;
+        assert!(request.expect("it ends by itself").is_err());
     }
 
     #[test]

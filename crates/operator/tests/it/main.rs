@@ -3,6 +3,7 @@
 // A test panics when an expectation fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod admission;
 mod checksum_survives_overrides;
 mod compat;
 mod composite_tools;
@@ -34,5 +35,6 @@ mod policies;
 mod quiet;
 mod quiet_kinds;
 mod references;
+mod same_name;
 mod status_of_another;
 mod virtual_server;

@@ -1,0 +1,76 @@
+//! Objects of different kinds that have the same name, or children of the same name.
+
+use k8s_openapi::api::{
+    apps::v1::{Deployment, StatefulSet},
+    core::v1::{ConfigMap, Service},
+};
+use kube::{Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use skep_api::kinds::{MCPRemoteProxy, MCPServer};
+use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
+use skep_world::Watched;
+
+use crate::{
+    fixture::Fixture,
+    kinds::{EmbeddingServers, RemoteProxies, Servers},
+};
+
+async fn uid<K>(fixture: &Fixture, name: &str) -> Option<String>
+where
+    K: Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    fixture.test.api::<K>().get_opt(name).await.unwrap().and_then(|object| object.uid())
+}
+
+async fn delete_server(fixture: &Fixture, name: &str) {
+    fixture.delete(Servers::kind(), name).await;
+    fixture.until_any(Servers::kind(), name, "deleted", |object| object.is_null()).await;
+    fixture.until_idle().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_deleted_leaves_the_children_of_a_remote_proxy_of_its_name() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPRemoteProxy::test("x")).await;
+    fixture.settle_any(RemoteProxies::kind(), "x").await;
+    let children =
+        async || [uid::<Deployment>(&fixture, "x").await, uid::<ConfigMap>(&fixture, "x-runconfig").await];
+    let before = children().await;
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+
+    let server = fixture.settled(&MCPServer::test("x")).await;
+    let message = server.status.unwrap().message.unwrap();
+    assert!(message.contains("MCPRemoteProxy x"), "the status names the owner: {message}");
+    delete_server(&fixture, "x").await;
+    assert_eq!(children().await, before, "they are not even recreated");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_deleted_leaves_the_stateful_set_of_an_embedding_server_of_its_name() {
+    let fixture = Fixture::new().await;
+    fixture
+        .create(EmbeddingServers::kind(), "x", json!({"model": "m", "image": "registry.example/tei:1"}))
+        .await;
+    fixture.until_idle().await;
+    let before = uid::<StatefulSet>(&fixture, "x").await;
+    assert!(before.is_some());
+    fixture.settled(&MCPServer::test("x")).await;
+    delete_server(&fixture, "x").await;
+    assert_eq!(uid::<StatefulSet>(&fixture, "x").await, before);
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_deleted_leaves_the_service_of_a_server_with_a_similar_name() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("y")).await;
+    let before = uid::<Service>(&fixture, "mcp-y-proxy").await;
+    assert!(before.is_some());
+    fixture.settled(&MCPServer::test("y-proxy")).await;
+    delete_server(&fixture, "y-proxy").await;
+    assert_eq!(uid::<Service>(&fixture, "mcp-y-proxy").await, before);
+    fixture.operator.stop().await;
+}
