@@ -5,29 +5,48 @@ use std::collections::BTreeMap;
 use cedar_policy::RestrictedExpression;
 use serde_json::{Map, Value};
 
-use crate::{Action, Resource, value::value};
+use crate::{
+    Action, Resource,
+    reads::{PREFIX, Reads},
+    value::value,
+};
 
 /// Values by their names.
 pub(crate) type Attributes = BTreeMap<String, RestrictedExpression>;
 
-/// The arguments: strings, numbers and booleans by value, others by presence.
-///
-/// A caller may name an argument `x_present`. The generated attribute wins, or a caller could deny the presence of `x`.
-pub(crate) fn arguments(arguments: &Map<String, Value>) -> Attributes {
-    let mut attributes = Attributes::new();
-    for (name, argument) in arguments {
-        if let Value::Bool(_) | Value::Number(_) | Value::String(_) = argument
-            && let Some(value) = value(argument)
-        {
-            attributes.insert(format!("arg_{name}"), value);
-        }
-    }
-    for (name, argument) in arguments {
-        if let Value::Null | Value::Array(_) | Value::Object(_) = argument {
-            attributes.insert(format!("arg_{name}_present"), RestrictedExpression::new_bool(true));
+/// The arguments that policies read: strings, numbers and booleans by value, others by presence.
+pub(crate) fn arguments(arguments: &Map<String, Value>, reads: &Reads) -> Attributes {
+    let mut attributes: Attributes = reads
+        .names
+        .iter()
+        .filter_map(|name| Some((format!("{PREFIX}{name}"), argument(arguments, name)?)))
+        .collect();
+    if reads.all {
+        for name in arguments.keys() {
+            for name in [name.clone(), format!("{name}{PRESENT}")] {
+                let value = argument(arguments, &name);
+                attributes.extend(value.map(|value| (format!("{PREFIX}{name}"), value)));
+            }
         }
     }
     attributes
+}
+
+/// The suffix of the attribute for the presence of an argument.
+const PRESENT: &str = "_present";
+
+/// The attribute of this name.
+///
+/// A caller may name an argument `x_present`. The generated attribute wins, or a caller could deny the presence of `x`.
+fn argument(arguments: &Map<String, Value>, name: &str) -> Option<RestrictedExpression> {
+    let is_structured =
+        |argument: &Value| !matches!(argument, Value::Bool(_) | Value::Number(_) | Value::String(_));
+    let generated =
+        name.strip_suffix(PRESENT).and_then(|name| arguments.get(name)).filter(|value| is_structured(value));
+    if generated.is_some() {
+        return Some(RestrictedExpression::new_bool(true));
+    }
+    value(arguments.get(name).filter(|value| !is_structured(value))?)
 }
 
 /// The annotations that the server gave the resource.

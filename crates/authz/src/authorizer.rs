@@ -13,6 +13,7 @@ use crate::{
     groups::groups,
     place::short,
     policies::Policies,
+    reads::Reads,
     size,
 };
 
@@ -23,6 +24,7 @@ const QUOTE: usize = 80;
 pub struct Authorizer {
     engine: cedar_policy::Authorizer,
     policies: Policies,
+    reads: Reads,
     /// The entities of the document, and the actions.
     entities: Entities,
     options: Cedar,
@@ -80,7 +82,7 @@ impl Authorizer {
             .map_err(|error| Error::new("entities_json", error.to_string()))?;
         let options = Cedar { policies: Vec::new(), entities_json: String::new(), ..cedar.clone() };
         let engine = cedar_policy::Authorizer::new();
-        Ok(Self { engine, policies, entities, options, types, server })
+        Ok(Self { engine, reads: Reads::of(&policies)?, policies, entities, options, types, server })
     }
 
     /// Decides one request. For several requests of one caller, use [`Authorizer::subject`].
@@ -92,6 +94,11 @@ impl Authorizer {
         arguments: Option<&Map<String, Value>>,
     ) -> Decision {
         self.subject(principal).decide(action, resource, arguments)
+    }
+
+    /// Whether a policy reads arguments. If not, requests can be decided without.
+    pub fn reads_arguments(&self) -> bool {
+        !self.reads.is_empty()
     }
 
     /// A caller. Their entities are computed once for any number of decisions.
@@ -177,8 +184,8 @@ impl Subject<'_> {
         resource: &Resource<'_>,
         given: Option<&Map<String, Value>>,
     ) -> Result<(Request, cedar_policy::Entities), Denial> {
-        let Authorizer { types, entities, server, .. } = self.authorizer;
-        let given = given.map(arguments).unwrap_or_default();
+        let Authorizer { types, entities, server, reads, .. } = self.authorizer;
+        let given = given.map(|given| arguments(given, reads)).unwrap_or_default();
         let context = caller.context.clone();
         let context = if given.is_empty() {
             context

@@ -52,6 +52,7 @@ mod method;
 mod pdp;
 mod place;
 mod policies;
+mod reads;
 mod request;
 mod size;
 mod value;

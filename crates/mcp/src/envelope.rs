@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
     Fault, Id, Meta, Method, Target,
@@ -179,6 +179,12 @@ impl<'a> Envelope<'a> {
     /// Keys that differ in case are no fault: the schema of a tool may have both.
     pub fn unambiguous_arguments(&self) -> Result<Option<Value>, Fault> {
         self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
+    }
+
+    /// The same for a policy that reads single arguments: only strings, numbers and booleans are kept, others are null. An
+    /// object with more than 1,000 arguments is a fault, too.
+    pub fn scalar_arguments(&self) -> Result<Option<Map<String, Value>>, Fault> {
+        Ok(self.arguments().map(|arguments| arguments.members("params.arguments")).transpose()?.flatten())
     }
 
     /// The whole message, for a policy. It is a fault if the server might parse it differently.

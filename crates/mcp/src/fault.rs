@@ -47,7 +47,9 @@ pub enum Fault {
     #[error("{0} has the wrong case")]
     Lookalike(&'static str),
     /// A value that policies read, and that two parsers may read differently.
-    #[error("{0} has a duplicate key, half of a surrogate pair, or a number that is out of range")]
+    #[error(
+        "{0} has a duplicate key, too many keys, half of a surrogate pair, or a number that is out of range"
+    )]
     Ambiguous(&'static str),
     /// A value of the wrong type.
     #[error("{field} must be {expected}")]

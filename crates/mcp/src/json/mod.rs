@@ -4,6 +4,7 @@ mod distinct;
 mod fields;
 mod raw;
 mod scan;
+mod shallow;
 mod text;
 
 pub use raw::{Kind, Raw};

@@ -2,9 +2,9 @@
 
 use std::{fmt, ops::Range};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Field, Fields, Scanner, Text, distinct::Distinct};
+use super::{Field, Fields, Scanner, Text, distinct::Distinct, shallow::Shallow};
 use crate::Fault;
 
 /// One JSON value as it was received, and its place in the message.
@@ -79,6 +79,17 @@ impl<'a> Raw<'a> {
     pub(crate) fn value(self, field: &'static str) -> Result<Value, Fault> {
         match serde_json::from_str(self.text) {
             Ok(Distinct(value)) => Ok(value),
+            Err(_) => Err(Fault::Ambiguous(field)),
+        }
+    }
+
+    /// The members of this object, if it is one and they mean the same to every reader, without what is nested in them.
+    pub(crate) fn members(self, field: &'static str) -> Result<Option<Map<String, Value>>, Fault> {
+        if self.kind() != Kind::Object {
+            return Ok(None);
+        }
+        match serde_json::from_str(self.text) {
+            Ok(Shallow(members)) => Ok(Some(members)),
             Err(_) => Err(Fault::Ambiguous(field)),
         }
     }

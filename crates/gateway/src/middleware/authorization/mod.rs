@@ -21,7 +21,7 @@ use crate::{
     ConfigError,
     http::ErrorResponse,
     identity::Identity,
-    message::{Exchange, MessageFilter},
+    message::{Exchange, MessageFilter, ParsedMessage},
 };
 use lists::Lists;
 use pdp::DecisionPoint;
@@ -109,11 +109,7 @@ impl Authorization {
         let (Some(target), Some(identity)) = (&message.target, &exchange.identity) else {
             return Err(exchange.reject(&Rejection::Denied));
         };
-        let arguments = message.envelope().and_then(|envelope| {
-            let arguments = envelope.unambiguous_arguments();
-            arguments.map_err(Rejection::Message)
-        });
-        let arguments = arguments.map_err(|rejection| exchange.reject(&rejection))?;
+        let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
         let hints = self.0.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
         Ok(Some(AuthorizationRequest {
             identity,
@@ -122,6 +118,18 @@ impl Authorization {
             hints: hints.unwrap_or_default(),
             arguments,
         }))
+    }
+
+    /// The arguments that the policies may read. A caller can send very many.
+    fn arguments(&self, message: &ParsedMessage) -> Result<Option<Value>, Rejection> {
+        let envelope = message.envelope()?;
+        match &self.0.authority {
+            Authority::Cedar(authorizer) if !authorizer.reads_arguments() => Ok(None),
+            Authority::Cedar(_) => {
+                Ok(envelope.scalar_arguments().map_err(Rejection::Message)?.map(Value::Object))
+            }
+            Authority::Pdp(_) => envelope.unambiguous_arguments().map_err(Rejection::Message),
+        }
     }
 
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {

@@ -1,0 +1,103 @@
+//! What policies read of the arguments: an attribute that none of them names is not computed.
+//!
+//! A caller may send a million arguments. The work for them must depend on the policies, not on the caller.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+
+use crate::{Error, policies::Policies};
+
+/// The prefix of attributes for arguments.
+pub(crate) const PREFIX: &str = "arg_";
+
+/// The arguments that policies read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reads {
+    /// The attributes, without [`PREFIX`].
+    pub(crate) names: BTreeSet<String>,
+    /// Whether a policy uses the context as a whole, for example compares it.
+    pub(crate) all: bool,
+}
+
+impl Reads {
+    pub(crate) fn of(policies: &Policies) -> Result<Self, Error> {
+        let mut reads = Self::default();
+        for (path, policy) in policies.iter() {
+            let policy = policy.to_json().map_err(|error| Error::new(&path, error.to_string()))?;
+            reads.visit(&policy["conditions"]);
+        }
+        Ok(reads)
+    }
+
+    /// Whether no argument is read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.names.is_empty() && !self.all
+    }
+
+    /// Visits an expression in Cedar's JSON format.
+    fn visit(&mut self, expression: &Value) {
+        match expression {
+            Value::Object(node) => {
+                self.all |= node.get("Var").is_some_and(|name| name == "context");
+                for (operator, operand) in node {
+                    match operand {
+                        Value::Object(access) if matches!(operator.as_str(), "." | "has") => {
+                            self.access(access)
+                        }
+                        other => self.visit(other),
+                    }
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.visit(item)),
+            _ => {}
+        }
+    }
+
+    fn access(&mut self, access: &Map<String, Value>) {
+        let name = access.get("attr").and_then(Value::as_str);
+        self.names.extend(name.and_then(|name| name.strip_prefix(PREFIX)).map(str::to_owned));
+        let left = access.get("left").unwrap_or(&Value::Null);
+        // An attribute of the context is read, and not the context.
+        if left.get("Var").is_none() {
+            self.visit(left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(policy: &str) -> (Vec<String>, bool) {
+        let reads = Reads::of(&Policies::parse(&[policy.to_owned()]).unwrap()).unwrap();
+        (reads.names.into_iter().collect(), reads.all)
+    }
+
+    #[test]
+    fn attributes_are_found_wherever_they_are_named() {
+        let names = |text: &str| {
+            let (names, all) = reads(&format!("permit(principal, action, resource) when {{ {text} }};"));
+            assert!(!all, "{text}");
+            names.join(" ")
+        };
+        assert_eq!(names("context.arg_path like \"/tmp/*\""), "path");
+        assert_eq!(names("resource.arg_a == 1 && !(context has arg_b_present)"), "a b_present");
+        assert_eq!(names("context[\"arg_x y\"] == 1 || context has \"arg_\\u{61}\""), "a x y");
+        assert_eq!(
+            names("if context.arg_a then [context.arg_b].contains(1) else resource.name == \"arg_c\""),
+            "a b"
+        );
+        assert_eq!(names("principal.claim_sub == \"x\""), "");
+    }
+
+    #[test]
+    fn a_policy_that_uses_the_whole_context_reads_all_arguments() {
+        let (_, all) = reads("permit(principal, action, resource) when { context == {arg_a: 1} };");
+        assert!(all);
+        let (_, all) = reads("permit(principal, action, resource) when { {c: context}.c.arg_a == 1 };");
+        assert!(all);
+        let (_, all) = reads("permit(principal, action, resource);");
+        assert!(!all);
+    }
+}
