@@ -13,6 +13,12 @@ pub const FILTERED_EVENT: usize = 8 << 20;
 pub const BODIES: usize = 128 << 20;
 /// How many sessions are stored. Beyond that, no new one starts.
 pub const SESSIONS: usize = 100_000;
+/// How many of them one caller has. Beyond that, the one that it has not used for longest ends.
+pub const SESSIONS_OF_A_CALLER: usize = 1_000;
+/// The same for anonymous callers at one address.
+pub const SESSIONS_OF_AN_ADDRESS: usize = 10_000;
+/// How many bytes of `initialize` are stored for all sessions. Beyond that, a session cannot be restored.
+pub const SESSION_BYTES: usize = 32 << 20;
 /// How long an idle session lives, unless configured otherwise.
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
 /// How many sessions that clients ended are remembered, so that none of them is restored.
@@ -33,8 +39,18 @@ pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 pub const REDIS_NAME: usize = 256;
 /// How many token buckets are kept in memory. Beyond that, a new caller has none for itself.
 pub const BUCKETS: usize = 100_000;
-/// How many connections are served at once. More wait to be accepted.
+/// How many connections are served at once.
 pub const CONNECTIONS: usize = 10_000;
+/// How many of them one address has. Many clients can share it, for example that of an ingress.
+pub const CONNECTIONS_OF_AN_ADDRESS: usize = 5_000;
+/// How many more are accepted for health probes. Other requests get 503 there.
+pub const PROBE_CONNECTIONS: usize = 256;
+/// How many of those one address has.
+pub const PROBE_CONNECTIONS_OF_AN_ADDRESS: usize = 8;
+/// How long the first request of a connection may take to arrive with all its headers.
+pub const FIRST_HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a client may read nothing of what is sent to it.
+pub const WRITE_TIME: Duration = Duration::from_secs(60);
 /// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are
 /// connections, and a token may have half of it.
 pub const HEAD: usize = 64 << 10;

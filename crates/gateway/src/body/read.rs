@@ -35,6 +35,19 @@ where
     pieces(body, limit, |_| Ok(())).await
 }
 
+/// Reads and drops a body, or the first `limit` bytes of it.
+pub async fn discard<B>(mut body: B, limit: usize)
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
+    let mut read = 0;
+    while read < limit
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        read += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
+
 async fn pieces<B>(
     mut body: B,
     limit: usize,

@@ -5,10 +5,13 @@ mod body;
 pub mod content_type;
 pub mod events;
 mod framing;
+mod places;
 pub mod response;
 mod serve;
+mod write_timeout;
 
 pub use access_log::{REQUEST_ID, respond};
 pub use body::{Body, BodyError, Ended, Observed, Observer};
+pub use places::ConnectionLimits;
 pub use response::ErrorResponse;
-pub use serve::{Service, serve};
+pub use serve::{Service, serve, serve_within};

@@ -1,17 +1,32 @@
 //! The listener: it accepts connections, limits them, and shuts down gracefully.
 
-use std::{convert::Infallible, future::Future, io, net::SocketAddr, sync::Arc};
+use std::{
+    convert::Infallible,
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::net::TcpListener;
 use tracing::{Instrument, Span, debug, info, warn};
 
-use super::{Body, access_log};
+use super::{
+    Body, access_log,
+    places::{ConnectionLimits, Places},
+    response,
+    write_timeout::WriteTimeout,
+};
 use crate::{limits, workers::Workers};
 
 /// What a listener serves.
@@ -43,10 +58,21 @@ pub trait Service: Send + Sync + 'static {
 pub async fn serve<S: Service>(
     listener: TcpListener,
     service: Arc<S>,
+    workers: Workers,
+    stop: impl Future<Output = ()>,
+) -> io::Result<()> {
+    serve_within(ConnectionLimits::default(), listener, service, workers, stop).await
+}
+
+/// The same within other limits.
+pub async fn serve_within<S: Service>(
+    connections: ConnectionLimits,
+    listener: TcpListener,
+    service: Arc<S>,
     mut workers: Workers,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let connections = Arc::new(Semaphore::new(limits::CONNECTIONS));
+    let places = Places::new(connections);
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
@@ -56,10 +82,6 @@ pub async fn serve<S: Service>(
     });
     tokio::pin!(stop);
     loop {
-        let place = tokio::select! {
-            place = connections.clone().acquire_owned() => place.map_err(io::Error::other)?,
-            () = &mut stop => break,
-        };
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(accepted) => accepted,
@@ -72,17 +94,30 @@ pub async fn serve<S: Service>(
             },
             () = &mut stop => break,
         };
+        let Some(place) = places.take(peer) else {
+            debug!(%peer, "connection closed: there are too many");
+            continue;
+        };
         stream.set_nodelay(true).ok();
         let (service, http, watcher) = (service.clone(), http.clone(), graceful.watcher());
         let span = Span::current();
         let served = move |stream| {
-            let responder = service_fn(move |request| {
+            let (begun, is_reserved) = (Arc::new(AtomicBool::new(false)), place.is_reserved);
+            let has_begun = begun.clone();
+            let responder = service_fn(move |request: Request<Incoming>| {
+                begun.store(true, Ordering::Relaxed);
                 let service = service.clone();
-                async move { Ok::<_, Infallible>(access_log::respond(&*service, request, peer).await) }
+                async move {
+                    Ok::<_, Infallible>(match is_reserved && request.uri().path() != HEALTH {
+                        true => too_many(),
+                        false => access_log::respond(&*service, request, peer).await,
+                    })
+                }
             });
-            let connection = watcher.watch(http.serve_connection(TokioIo::new(stream), responder));
+            let stream = TokioIo::new(WriteTimeout::new(stream, limits::WRITE_TIME));
+            let connection = watcher.watch(http.serve_connection(stream, responder));
             let served = async move {
-                if let Err(error) = connection.await {
+                if let Err(error) = with_first_request(connection, &has_begun).await {
                     debug!(%error, "a connection ended with an error");
                 }
                 drop(place);
@@ -104,4 +139,27 @@ pub async fn serve<S: Service>(
     running.abort();
     service.flush().await;
     Ok(())
+}
+
+/// The path that probes request. Services respond to it without authentication.
+const HEALTH: &str = "/health";
+
+/// The response on a connection that is accepted for probes only.
+fn too_many() -> Response<Body> {
+    let mut response = response::text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
+    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Serves a connection, and ends it if its first request does not arrive in time.
+async fn with_first_request<F: Future<Output = hyper::Result<()>>>(
+    connection: F,
+    has_begun: &AtomicBool,
+) -> hyper::Result<()> {
+    let mut connection = pin!(connection);
+    if let Ok(ended) = tokio::time::timeout(limits::FIRST_HEAD_TIME, &mut connection).await {
+        return ended;
+    }
+    if has_begun.load(Ordering::Relaxed) { connection.await } else { Ok(()) }
 }

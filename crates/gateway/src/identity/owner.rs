@@ -6,7 +6,7 @@ use super::Identity;
 
 /// A caller, as far as sessions are concerned: one subject of one issuer. It is a digest, which is small, and does not
 /// disclose to readers of a session store who uses what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner([u8; 16]);
 
 impl Owner {

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header, uri::PathAndQuery};
+use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
     Era, Id, Method as McpMethod, OwnedEnvelope, Rejection,
     header::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID, encoded_name},
@@ -12,14 +12,14 @@ use tracing::{Level, enabled};
 
 use super::{ParsedMessage, RequestMetrics};
 use crate::{
-    body::Share,
+    body::{Budget, Share},
     context::request_context,
     http::{ErrorResponse, response},
     identity::{Identity, Owner},
     truncate::truncate,
 };
 
-/// A request, read to its end, with what is known of it.
+/// A request, with what is known of it.
 pub struct Exchange {
     /// When it arrived.
     pub started: Instant,
@@ -46,6 +46,23 @@ pub struct Exchange {
 }
 
 impl Exchange {
+    /// A request whose body has not been read yet.
+    pub fn new(head: Parts, peer: SocketAddr, budget: &Budget) -> Self {
+        Self {
+            started: Instant::now(),
+            method: head.method,
+            path: head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
+            headers: head.headers,
+            body: Bytes::new(),
+            is_changed: false,
+            share: budget.share(),
+            peer,
+            message: None,
+            identity: None,
+            metrics: None,
+        }
+    }
+
     /// The id that a response must carry.
     pub fn id(&self) -> Option<Id<'_>> {
         self.message.as_ref().and_then(ParsedMessage::id)

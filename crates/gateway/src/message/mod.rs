@@ -10,4 +10,4 @@ pub use exchange::Exchange;
 pub use filter::{Filters, MessageFilter, filter};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};
 pub use parsed::ParsedMessage;
-pub use read::read;
+pub use read::{discard, read};

@@ -1,8 +1,8 @@
-//! Reading a request.
+//! Reading the body of a request.
 
-use std::{net::SocketAddr, time::Instant};
+use std::time::Duration;
 
-use ::http::{HeaderMap, Method, Request, StatusCode, uri::PathAndQuery};
+use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use skep_mcp::{Id, Rejection};
@@ -14,16 +14,14 @@ use crate::{
     limits,
 };
 
-/// Reads a request to its end, and parses its message by `parse` before any middleware decides about it.
+/// Reads the body of a request to its end, and parses its message by `parse`.
 pub async fn read(
-    request: Request<Incoming>,
-    peer: SocketAddr,
+    exchange: &mut Exchange,
+    incoming: Incoming,
     body_limit: usize,
     budget: &Budget,
     parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<ParsedMessage, Rejection>,
-) -> Result<Exchange, ErrorResponse> {
-    let started = Instant::now();
-    let (parts, incoming) = request.into_parts();
+) -> Result<(), ErrorResponse> {
     let reading = body::read_counted(incoming, body_limit, budget);
     let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
         Ok(Ok(body)) => body,
@@ -34,30 +32,31 @@ pub async fn read(
         Ok(Err(ReadError::Broken)) => return Err(Box::new(response::empty(StatusCode::BAD_REQUEST))),
         Err(_) => return Err(Box::new(response::empty(StatusCode::REQUEST_TIMEOUT))),
     };
-    // A server that takes a message by any method would see one that no middleware has seen.
-    if !body.is_empty() && parts.method != Method::POST {
-        return Err(Box::new(response::text(StatusCode::BAD_REQUEST, "only POST has a body\n")));
+    let has_message = exchange.method == Method::POST;
+    // Middlewares see messages only. So a server must neither get a message by another method, nor a POST without one.
+    if has_message == body.is_empty() {
+        let message = if has_message { "POST needs a message\n" } else { "only POST has a body\n" };
+        return Err(Box::new(response::text(StatusCode::BAD_REQUEST, message)));
     }
-    let message = if body.is_empty() {
-        None
-    } else if !content_type::is_plain_json(&parts.headers) {
+    if !has_message {
+        return Ok(());
+    }
+    if !content_type::is_plain_json(&exchange.headers) {
         let message = "a message must be application/json in UTF-8, and not compressed\n";
         return Err(Box::new(response::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)));
-    } else {
-        let message = parse(&parts.headers, &body);
-        Some(message.map_err(|rejection| Box::new(response::error(&rejection, Id::of_rejected(&body))))?)
-    };
-    Ok(Exchange {
-        started,
-        method: parts.method,
-        path: parts.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
-        headers: parts.headers,
-        body,
-        is_changed: false,
-        share,
-        peer,
-        message,
-        identity: None,
-        metrics: None,
-    })
+    }
+    let message = parse(&exchange.headers, &body);
+    let message =
+        message.map_err(|rejection| Box::new(response::error(&rejection, Id::of_rejected(&body))))?;
+    (exchange.message, exchange.body, exchange.share) = (Some(message), body, share);
+    Ok(())
+}
+
+/// How much is read of the body of a request that was rejected by its head, and for how long.
+const DISCARDED: usize = 64 << 10;
+const DISCARD_TIME: Duration = Duration::from_secs(1);
+
+/// Reads what a client may have sent already. Without it, closing the connection could destroy the response on its way.
+pub async fn discard(incoming: Incoming) {
+    tokio::time::timeout(DISCARD_TIME, body::discard(incoming, DISCARDED)).await.ok();
 }

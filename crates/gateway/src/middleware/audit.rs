@@ -75,6 +75,17 @@ impl Audit {
 
     /// The observer that writes the entry of the request when its response has ended.
     pub(super) fn observer(&self, exchange: &Exchange) -> Option<Box<dyn Observer>> {
+        Some(Box::new(self.record(exchange)?))
+    }
+
+    /// Writes the entry of a request whose client disconnected before the response. What became of it is unknown.
+    pub(super) fn abandoned(&self, exchange: &Exchange) {
+        if let Some(record) = self.record(exchange) {
+            record.write(None);
+        }
+    }
+
+    fn record(&self, exchange: &Exchange) -> Option<Record> {
         let type_ = event_type(exchange);
         let config = &self.0.config;
         let named = |list: &[String]| list.iter().any(|name| name == type_);
@@ -85,12 +96,12 @@ impl Audit {
         }
         let limit = config.max_data_size() as usize;
         let data = config.include_request_data && exchange.body.len() <= limit;
-        Some(Box::new(Record {
+        Some(Record {
             log: self.0.clone(),
             started: exchange.started,
             entry: entry(exchange, type_),
             request: data.then(|| text_of(&exchange.body)),
-        }))
+        })
     }
 }
 
@@ -116,19 +127,29 @@ impl Observer for Record {
     }
 
     fn ended(self: Box<Self>, end: Ended) {
-        let Self { log, started, mut entry, request } = *self;
+        self.write(Some(&end));
+    }
+}
+
+impl Record {
+    /// Writes the entry of a response that ended so, or of a request without one.
+    fn write(self, end: Option<&Ended>) {
+        let Self { log, started, mut entry, request } = self;
         let mut extra = Map::new();
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         extra.insert("duration_ms".into(), millis.into());
         extra.insert("transport".into(), log.transport.into());
-        if end.bytes > 0 {
-            extra.insert("response_size_bytes".into(), end.bytes.into());
-        }
-        entry.insert("outcome".into(), outcome(&log.config, &end).into());
+        match end {
+            Some(end) if end.bytes > 0 => extra.insert("response_size_bytes".into(), end.bytes.into()),
+            Some(_) => None,
+            None => extra.insert("client_disconnected".into(), true.into()),
+        };
+        entry.insert("outcome".into(), end.map_or("failure", |end| outcome(&log.config, end)).into());
         entry.insert("component".into(), log.component.clone().into());
         entry.insert("metadata".into(), json!({"extra": extra}));
-        let response = log.config.include_response_data && end.bytes <= u64::from(log.config.max_data_size());
-        let response = response.then(|| text_of(&end.prefix));
+        let is_small = |end: &&Ended| end.bytes <= u64::from(log.config.max_data_size());
+        let response = end.filter(|_| log.config.include_response_data).filter(is_small);
+        let response = response.map(|end| text_of(&end.prefix));
         if request.is_some() || response.is_some() {
             entry.insert("data".into(), json!({"request": request, "response": response}));
         }

@@ -73,13 +73,22 @@ impl Chain {
         Ok(())
     }
 
-    /// Passes a request through each middleware in turn. The first that rejects it responds.
+    /// Passes a request through those middlewares that need its head only: they authenticate the caller. The first that
+    /// rejects it responds, before its body is read.
+    pub async fn admit(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+        for middleware in self.middlewares.iter().filter(|middleware| middleware.reads_head_only()) {
+            middleware.request(exchange).await?;
+        }
+        Ok(())
+    }
+
+    /// Passes an admitted request through the other middlewares in turn. The first that rejects it responds.
     pub async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         // A compressed response cannot be parsed.
         if self.reads_responses {
             exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
-        for middleware in &self.middlewares {
+        for middleware in self.middlewares.iter().filter(|middleware| !middleware.reads_head_only()) {
             middleware.request(exchange).await?;
         }
         Ok(())
@@ -104,11 +113,41 @@ impl Chain {
         }
     }
 
+    /// A request that the middlewares observe, however it ends.
+    pub fn observed(&self, exchange: Exchange) -> InFlight<'_> {
+        InFlight { chain: self, exchange, has_response: false }
+    }
+
     /// The response, with the middlewares that observe how it ends.
-    pub fn observe(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+    fn observe(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
         let status = response.status();
         let observers: Vec<_> =
             self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
+    }
+}
+
+/// A request without a response. If it is dropped so, its client has disconnected, and the middlewares record that: the
+/// server may have received it.
+pub struct InFlight<'a> {
+    chain: &'a Chain,
+    /// The request.
+    pub exchange: Exchange,
+    has_response: bool,
+}
+
+impl InFlight<'_> {
+    /// The response, with the middlewares that observe how it ends.
+    pub fn respond(mut self, response: Response<Body>) -> Response<Body> {
+        self.has_response = true;
+        self.chain.observe(&self.exchange, response)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if !self.has_response {
+            self.chain.middlewares.iter().for_each(|middleware| middleware.abandoned(&self.exchange));
+        }
     }
 }

@@ -28,7 +28,7 @@ use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
 use aws_sts::AwsSts;
-pub use chain::{Chain, ChainContext};
+pub use chain::{Chain, ChainContext, InFlight};
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
@@ -132,6 +132,11 @@ impl Middleware {
         }
     }
 
+    /// Whether it decides by the head of a request: then it does so before the body is read.
+    fn reads_head_only(&self) -> bool {
+        matches!(self, Self::Origin(_) | Self::Authentication(_))
+    }
+
     /// Whether the middleware has a [`filter`](Self::filter).
     fn reads_responses(&self) -> bool {
         matches!(self, Self::ToolLists(_) | Self::Authorization(_))
@@ -152,6 +157,15 @@ impl Middleware {
             Self::Audit(middleware) => middleware.observer(exchange),
             Self::Telemetry(middleware) => middleware.observer(exchange, status),
             _ => None,
+        }
+    }
+
+    /// Records a request whose client disconnected before the response.
+    fn abandoned(&self, exchange: &Exchange) {
+        match self {
+            Self::Audit(middleware) => middleware.abandoned(exchange),
+            Self::Telemetry(middleware) => middleware.abandoned(exchange),
+            _ => {}
         }
     }
 }

@@ -8,6 +8,9 @@ use skep_config::run_config::Transport;
 
 use crate::ConfigError;
 
+/// Where MCP servers usually are.
+const USUAL_PATHS: [&str; 3] = ["/", "/mcp", "/sse"];
+
 /// The address of a server, and what becomes of the paths of requests.
 #[derive(Clone, Debug)]
 pub struct Target {
@@ -62,6 +65,14 @@ impl Target {
         format!("{}{port}{}", self.authority.host(), self.path.as_deref().unwrap_or_default())
     }
 
+    /// Whether a request to this path can be sent. A remote server gets credentials of the proxy, so the caller does not
+    /// choose the path there: it is that of its address, or, where that has none, one of those that MCP servers have.
+    /// Where a server of 2024 gets its messages is not known here: its streams announce it.
+    pub fn accepts(&self, method: &Method, path: &str) -> bool {
+        let is_fixed = self.path.is_some() && (!self.only_listens || method == Method::GET);
+        !self.remote || is_fixed || USUAL_PATHS.contains(&path)
+    }
+
     /// The address for a request to this path, at that pod, or at any.
     pub fn uri(&self, method: &Method, requested: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
         let mut parts = Parts::default();
@@ -114,6 +125,28 @@ mod tests {
         };
         assert_eq!(uri(Method::GET, "/sse"), "https://a.example/v1/sse");
         assert_eq!(uri(Method::POST, "/v1/messages?s=1"), "https://a.example/v1/messages?s=1");
+    }
+
+    #[test]
+    fn a_caller_does_not_choose_the_path_at_a_remote_server() {
+        let accepts = |url: &str, transport, method: Method, path: &str| {
+            Target::remote(url, transport).unwrap().accepts(&method, path)
+        };
+        for method in [Method::GET, Method::POST, Method::DELETE] {
+            // The path is replaced.
+            assert!(accepts("https://a.example/mcp", Transport::StreamableHttp, method.clone(), "/x"));
+            assert!(accepts("https://a.example", Transport::StreamableHttp, method.clone(), "/mcp"));
+            assert!(!accepts(
+                "https://a.example",
+                Transport::StreamableHttp,
+                method.clone(),
+                "/api/v4/users"
+            ));
+        }
+        assert!(accepts("https://a.example/sse", Transport::Sse, Method::GET, "/x"));
+        assert!(!accepts("https://a.example", Transport::Sse, Method::GET, "/api/v4/users"));
+        assert!(!accepts("https://a.example/sse", Transport::Sse, Method::DELETE, "/api/v4/users"));
+        assert!(Target::own("files", 80).unwrap().accepts(&Method::GET, "/any"));
     }
 
     #[test]

@@ -3,14 +3,18 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
+    net::IpAddr,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use super::Session;
+use super::{
+    Session,
+    holders::{Holder, Holders},
+};
 use crate::limits;
 
 /// Locks are held for one look-up; this many let others pass meanwhile.
@@ -18,14 +22,26 @@ const SHARDS: usize = 16;
 
 struct Entry {
     session: Session,
+    holder: Holder,
     last_used: Instant,
 }
 
-/// The sessions of one proxy, in its memory. Idle ones expire.
+impl Entry {
+    /// How much it stores beside the session itself.
+    fn stored(&self) -> usize {
+        self.session.initialize.as_ref().map_or(0, |initialize| initialize.len())
+    }
+}
+
+/// The sessions of one proxy, in its memory. Idle ones expire, and so does the one that was idle for longest of a holder
+/// that has too many.
 pub struct Memory {
-    shards: [Mutex<HashMap<Box<str>, Entry>>; SHARDS],
+    shards: [Mutex<HashMap<Arc<str>, Entry>>; SHARDS],
     hasher: RandomState,
+    holders: Holders,
     count: AtomicUsize,
+    /// The bytes that sessions store.
+    stored: AtomicUsize,
     life: Duration,
 }
 
@@ -36,7 +52,14 @@ pub struct Full;
 impl Memory {
     /// Sessions that expire when they are not used for this long.
     pub fn new(life: Duration) -> Self {
-        Self { shards: Default::default(), hasher: RandomState::new(), count: AtomicUsize::new(0), life }
+        Self {
+            shards: Default::default(),
+            hasher: RandomState::new(),
+            holders: Holders::default(),
+            count: AtomicUsize::new(0),
+            stored: AtomicUsize::new(0),
+            life,
+        }
     }
 
     /// The session of that id, which counts as a use.
@@ -52,33 +75,40 @@ impl Memory {
         self.shard(id).contains_key(id)
     }
 
-    /// Adds a session, in place of one of that id.
-    pub fn put(&self, id: &str, session: Session) -> Result<(), Full> {
-        let mut shard = self.shard(id);
-        let entry = Entry { session, last_used: Instant::now() };
-        if let Some(known) = shard.get_mut(id) {
-            *known = entry;
-            return Ok(());
-        }
+    /// Adds a session of a client at this address, in place of one of that id.
+    pub fn put(&self, id: &str, session: Session, peer: IpAddr) -> Result<(), Full> {
+        let holder = Holder::new(session.owner, peer);
+        self.remove(id);
         if self.count.fetch_add(1, Ordering::Relaxed) >= limits::SESSIONS {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return Err(Full);
         }
-        shard.insert(id.into(), entry);
+        let entry = self.counted(Entry { session, holder, last_used: Instant::now() });
+        let id: Arc<str> = id.into();
+        if let Some(replaced) = self.shard(&id).insert(id.clone(), entry) {
+            // Another request added it meanwhile.
+            self.uncount(&replaced);
+        }
+        if let Some(all) = self.holders.add(holder, &id) {
+            self.evict(all);
+        }
         Ok(())
     }
 
     /// Changes what is known of a session, unless it has ended meanwhile.
     pub fn change(&self, id: &str, session: Session) {
         if let Some(known) = self.shard(id).get_mut(id) {
-            *known = Entry { session, last_used: Instant::now() };
+            self.stored.fetch_sub(known.stored(), Ordering::Relaxed);
+            *known = self.counted(Entry { session, holder: known.holder, last_used: Instant::now() });
         }
     }
 
     /// Ends a session.
     pub fn remove(&self, id: &str) {
-        if self.shard(id).remove(id).is_some() {
-            self.count.fetch_sub(1, Ordering::Relaxed);
+        let removed = self.shard(id).remove(id);
+        if let Some(entry) = removed {
+            self.uncount(&entry);
+            self.holders.remove(entry.holder, id);
         }
     }
 
@@ -93,18 +123,48 @@ impl Memory {
 
     fn sweep(&self, now: Instant) {
         for shard in &self.shards {
+            let is_idle = |entry: &mut Entry| now.saturating_duration_since(entry.last_used) >= self.life;
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = shard.len();
-            shard.retain(|_, entry| now.saturating_duration_since(entry.last_used) < self.life);
-            self.count.fetch_sub(before - shard.len(), Ordering::Relaxed);
+            let idle: Vec<(Arc<str>, Entry)> = shard.extract_if(|_, entry| is_idle(entry)).collect();
             // Returns memory after many sessions have ended.
             if shard.capacity() > 4 * shard.len() {
                 shard.shrink_to_fit();
             }
+            drop(shard);
+            for (id, entry) in idle {
+                self.uncount(&entry);
+                self.holders.remove(entry.holder, &id);
+            }
         }
     }
 
-    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Box<str>, Entry>> {
+    /// Ends a tenth of these sessions, those that were not used for longest.
+    fn evict(&self, ids: Vec<Arc<str>>) {
+        let last_used = |id: &Arc<str>| self.shard(id).get(id).map(|entry| entry.last_used);
+        let mut ids: Vec<(Option<Instant>, Arc<str>)> =
+            ids.into_iter().map(|id| (last_used(&id), id)).collect();
+        let count = (ids.len() / 10).clamp(1, ids.len());
+        ids.select_nth_unstable(count - 1);
+        ids.iter().take(count).for_each(|(_, id)| self.remove(id));
+    }
+
+    /// The entry, with its bytes counted. If there are too many, it does not store its `initialize`: it cannot be
+    /// restored then.
+    fn counted(&self, mut entry: Entry) -> Entry {
+        let stored = entry.stored();
+        if self.stored.fetch_add(stored, Ordering::Relaxed) + stored > limits::SESSION_BYTES {
+            self.stored.fetch_sub(stored, Ordering::Relaxed);
+            entry.session.initialize = None;
+        }
+        entry
+    }
+
+    fn uncount(&self, entry: &Entry) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+        self.stored.fetch_sub(entry.stored(), Ordering::Relaxed);
+    }
+
+    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
         let number = self.hasher.hash_one(id) as usize % SHARDS;
         self.shards[number].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -112,18 +172,26 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
     use crate::identity::Owner;
 
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
     fn session() -> Session {
         Session { server_id: None, pod: None, initialize: None, owner: Some(Owner::ANONYMOUS) }
+    }
+
+    fn address(number: usize) -> IpAddr {
+        Ipv4Addr::from(u32::try_from(number).unwrap()).into()
     }
 
     #[test]
     fn a_session_lives_while_it_is_used() {
         let sessions = Memory::new(Duration::from_secs(10));
         let start = Instant::now();
-        sessions.put("a", session()).unwrap();
+        sessions.put("a", session(), HERE).unwrap();
         sessions.sweep(start + Duration::from_secs(9));
         assert!(sessions.get("a").is_some());
         sessions.sweep(Instant::now() + Duration::from_secs(11));
@@ -134,7 +202,7 @@ mod tests {
     #[test]
     fn a_session_that_has_ended_is_not_brought_back_by_a_change() {
         let sessions = Memory::new(Duration::from_secs(10));
-        sessions.put("a", session()).unwrap();
+        sessions.put("a", session(), HERE).unwrap();
         let changed = Session { pod: Some("10.0.0.1:80".into()), ..session() };
         sessions.change("a", changed.clone());
         assert_eq!(sessions.get("a"), Some(changed));
@@ -147,11 +215,45 @@ mod tests {
     fn sessions_are_bounded_and_one_that_ends_makes_room() {
         let sessions = Memory::new(Duration::from_secs(10));
         for number in 0..limits::SESSIONS {
-            sessions.put(&number.to_string(), session()).unwrap();
+            sessions.put(&number.to_string(), session(), address(number)).unwrap();
         }
-        assert!(sessions.put("one too many", session()).is_err());
-        assert!(sessions.put("7", session()).is_ok(), "an existing one can change");
+        assert!(sessions.put("one too many", session(), HERE).is_err());
+        assert!(sessions.put("7", session(), address(7)).is_ok(), "an existing one can change");
         sessions.remove("7");
-        assert!(sessions.put("one too many", session()).is_ok());
+        assert!(sessions.put("one too many", session(), HERE).is_ok());
+    }
+
+    #[test]
+    fn a_caller_with_too_many_sessions_loses_its_own_oldest() {
+        let sessions = Memory::new(Duration::from_secs(10));
+        let of =
+            |owner: char| Session { owner: Owner::from_text(&owner.to_string().repeat(32)), ..session() };
+        sessions.put("of another", of('b'), HERE).unwrap();
+        for number in 0..limits::SESSIONS_OF_A_CALLER {
+            sessions.put(&number.to_string(), of('a'), address(number)).unwrap();
+        }
+        assert!(sessions.get("0").is_some(), "used again, so it is not the oldest");
+        sessions.put("one more", of('a'), HERE).unwrap();
+        assert!(!sessions.knows("1") && sessions.knows("0") && sessions.knows("one more"));
+        assert!(sessions.knows("of another"));
+        let count = sessions.count.load(Ordering::Relaxed);
+        assert!(count <= limits::SESSIONS_OF_A_CALLER + 1, "{count}");
+    }
+
+    #[test]
+    fn what_sessions_store_is_bounded_and_counted_until_they_end() {
+        let sessions = Memory::new(Duration::from_secs(10));
+        let stored = || sessions.stored.load(Ordering::Relaxed);
+        let large = Session { initialize: Some(vec![b' '; 64 << 10].into()), ..session() };
+        let count = limits::SESSION_BYTES / (64 << 10) + 10;
+        for number in 0..count {
+            sessions.put(&number.to_string(), large.clone(), address(number)).unwrap();
+        }
+        assert!(stored() <= limits::SESSION_BYTES);
+        let last = sessions.get(&(count - 1).to_string()).unwrap();
+        assert_eq!(last.initialize, None, "it exists, and cannot be restored");
+        sessions.change("0", session());
+        (0..count).for_each(|number| sessions.remove(&number.to_string()));
+        assert_eq!((stored(), sessions.count.load(Ordering::Relaxed)), (0, 0));
     }
 }

@@ -4,10 +4,11 @@
 //! are always in memory: its process belongs to one proxy, and so does what its clients have subscribed to.
 
 mod ended;
+mod holders;
 mod memory;
 mod shared;
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Rejection;
@@ -73,10 +74,10 @@ impl Sessions {
         }
     }
 
-    /// Adds a session.
-    pub async fn put(&self, id: &str, session: Session) -> Result<(), SessionStoreError> {
+    /// Adds a session of a client at this address.
+    pub async fn put(&self, id: &str, session: Session, peer: IpAddr) -> Result<(), SessionStoreError> {
         match self {
-            Self::Memory(sessions) => Ok(sessions.put(id, session)?),
+            Self::Memory(sessions) => Ok(sessions.put(id, session, peer)?),
             Self::Redis(sessions) => Ok(Box::pin(sessions.put(id, &session)).await?),
         }
     }

@@ -10,7 +10,7 @@ use futures::{FutureExt, future::Either};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_gateway::{
-    http::{Body, response},
+    http::{Body, ErrorResponse, response},
     message::{self, Exchange},
     middleware::{METRICS, Telemetry, not_served},
 };
@@ -54,32 +54,50 @@ impl Proxy {
     }
 
     async fn mcp(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
-        let methods = self.methods(request.headers());
-        if !methods.split(", ").any(|method| method == request.method().as_str()) {
-            let mut response =
-                response::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be one of Allow\n");
-            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
-            return response;
-        }
-        let parse = |headers: &HeaderMap, body: &_| self.server.parse(headers, body);
-        let read = message::read(request, peer, self.chain.body_limit(), &self.budget, parse).await;
-        let mut exchange = match read {
-            Ok(exchange) => exchange,
-            Err(response) => return *response,
-        };
-        exchange.describe();
-        let response = self.process(&mut exchange).await;
-        self.chain.observe(&exchange, response)
+        let (head, body) = request.into_parts();
+        let mut request = self.chain.observed(Exchange::new(head, peer, &self.budget));
+        let response = self.process(&mut request.exchange, body).await.unwrap_or_else(|response| *response);
+        request.respond(response)
     }
 
-    async fn process(&self, exchange: &mut Exchange) -> Response<Body> {
-        if let Err(response) = self.chain.request(exchange).await {
-            return *response;
+    async fn process(
+        &self,
+        exchange: &mut Exchange,
+        body: Incoming,
+    ) -> Result<Response<Body>, ErrorResponse> {
+        if let Err(response) = self.admit(exchange).await {
+            message::discard(body).await;
+            return Err(response);
         }
-        match self.server.send(exchange, &self.chain).await {
-            Ok(response) => self.chain.filter(exchange, response, &self.budget).await,
-            Err(rejection) => *exchange.reject(&rejection),
+        let parse = |headers: &HeaderMap, body: &_| self.server.parse(headers, body);
+        message::read(exchange, body, self.chain.body_limit(), &self.budget, parse).await?;
+        exchange.describe();
+        self.chain.request(exchange).await?;
+        let response = self.server.send(exchange, &self.chain).await;
+        let response = response.map_err(|rejection| exchange.reject(&rejection))?;
+        Ok(self.chain.filter(exchange, response, &self.budget).await)
+    }
+
+    /// Decides by the head of a request whether it is read at all: the caller must be authenticated before anything is
+    /// stored for it.
+    async fn admit(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+        self.check_method(exchange)?;
+        self.chain.admit(exchange).await?;
+        if self.server.accepts(&exchange.method, exchange.path.path()) {
+            return Ok(());
         }
+        Err(Box::new(response::text(StatusCode::NOT_FOUND, "the server has no such endpoint\n")))
+    }
+
+    fn check_method(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
+        let methods = self.methods(&exchange.headers);
+        if methods.split(", ").any(|method| method == exchange.method.as_str()) {
+            return Ok(());
+        }
+        let mut response =
+            response::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be one of Allow\n");
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
+        Err(Box::new(response))
     }
 
     /// The methods of HTTP that MCP has. Since 2026-07-28 there are no sessions, so there is nothing to listen to or to
@@ -87,6 +105,10 @@ impl Proxy {
     fn methods(&self, headers: &HeaderMap) -> &'static str {
         let version = headers.get(MCP_PROTOCOL_VERSION).and_then(|value| Revision::named(value.as_bytes()));
         let modern = version.is_some_and(|revision| revision.era() == Era::Modern);
-        if self.stateless || modern { "POST, OPTIONS" } else { "GET, HEAD, POST, DELETE, OPTIONS" }
+        match () {
+            () if self.server.is_remote_http_sse() => "GET, POST",
+            () if self.stateless || modern => "POST, OPTIONS",
+            () => "GET, HEAD, POST, DELETE, OPTIONS",
+        }
     }
 }

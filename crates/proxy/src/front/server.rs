@@ -1,7 +1,7 @@
 //! The server behind the proxy, by the transport that it speaks.
 
 use bytes::Bytes;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Method, Response};
 use skep_gateway::{
     http::Body,
     message::{Exchange, ParsedMessage},
@@ -55,6 +55,19 @@ impl Server {
         match self {
             Self::Http(_) => None,
             Self::Stdio(server) => Some(server.front()),
+        }
+    }
+
+    /// Whether it is a remote server that speaks the HTTP+SSE transport of 2024.
+    pub(super) fn is_remote_http_sse(&self) -> bool {
+        matches!(self, Self::Http(server) if server.is_http_sse() && server.is_remote())
+    }
+
+    /// Whether a request by this method to this path may be sent to it.
+    pub(super) fn accepts(&self, method: &Method, path: &str) -> bool {
+        match self {
+            Self::Http(server) => server.accepts(method, path),
+            Self::Stdio(_) => true,
         }
     }
 

@@ -145,9 +145,10 @@ impl StdioServer {
         abilities: Abilities,
     ) -> Result<SessionKey, Rejection> {
         let id = skep_mcp::SessionId::random();
-        let session =
-            skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner: None };
-        self.sessions.put(id.as_str(), session).map_err(|_| Rejection::Unavailable("sessions"))?;
+        let owner = Some(exchange.owner());
+        let session = skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner };
+        let stored = self.sessions.put(id.as_str(), session, exchange.peer.ip());
+        stored.map_err(|_| Rejection::Unavailable("sessions"))?;
         let key: SessionKey = id.as_str().into();
         self.bridge.router().members.insert(key.clone(), Member::new(exchange.owner(), abilities));
         Ok(key)

@@ -17,7 +17,7 @@ use skep_gateway::{
 use skep_mcp::Rejection;
 use tracing::{debug, warn};
 
-use super::{reachability::Reachability, session, session::Current, sse};
+use super::{announced::Announced, reachability::Reachability, session, session::Current, sse};
 use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
 /// The variable that enables health checks of remote servers.
@@ -35,6 +35,8 @@ pub(crate) struct HttpServer {
     readiness: Option<Readiness>,
     /// The endpoint for messages of a server of 2024.
     endpoint: Option<Endpoint>,
+    /// The endpoints that it has announced.
+    announced: Announced,
     /// Whether its health is checked.
     is_checked: bool,
     /// One health check at a time.
@@ -60,13 +62,26 @@ impl HttpServer {
             reachability: Reachability::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
+            announced: Announced::default(),
             checking: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Whether it runs elsewhere.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.target.remote
     }
 
     /// Whether it speaks the HTTP+SSE transport of 2024.
     pub(crate) fn is_http_sse(&self) -> bool {
         self.endpoint.is_some()
+    }
+
+    /// Whether a request by this method to this path may be sent. A remote server of 2024 gets messages only where it has
+    /// announced it.
+    pub(crate) fn accepts(&self, method: &Method, path: &str) -> bool {
+        let is_message = self.is_remote() && self.is_http_sse() && method == Method::POST;
+        if is_message { self.announced.contains(path) } else { self.target.accepts(method, path) }
     }
 
     /// Whether the server is available. It is checked only if it has not responded lately.
@@ -103,10 +118,10 @@ impl HttpServer {
     /// Forwards a request that has passed through the chain. If its session is restored, its `initialize` passes through
     /// the chain, too.
     pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
-        let answer = self.send_in_session(exchange, chain).await?;
+        let response = self.send_in_session(exchange, chain).await?;
         Ok(match &self.endpoint {
-            Some(endpoint) => sse::with_proxy_endpoint(&exchange.headers, &exchange.method, answer, endpoint),
-            None => answer,
+            Some(endpoint) => sse::with_proxy_endpoint(exchange, response, endpoint, &self.announced),
+            None => response,
         })
     }
 

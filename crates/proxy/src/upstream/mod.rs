@@ -1,5 +1,6 @@
 //! Forwarding requests to a server that speaks HTTP, and its responses to clients.
 
+mod announced;
 mod http;
 mod reachability;
 mod restorable_id;

@@ -143,7 +143,7 @@ impl HttpServer {
             Some(current) => {
                 if !current.known && response.status().is_success() && exchange.method != Method::DELETE {
                     let session = self.session(exchange, &response);
-                    self.sessions.put(current.key(), session).await?;
+                    self.sessions.put(current.key(), session, exchange.peer.ip()).await?;
                 }
                 // The client's id stays what it was, also where the server has another.
                 current.other_id().is_some().then_some(current.id)
@@ -179,7 +179,7 @@ impl HttpServer {
             }
             self.ended.remove(id.as_str());
         }
-        self.sessions.put(id.as_str(), session).await?;
+        self.sessions.put(id.as_str(), session, exchange.peer.ip()).await?;
         Ok((client_id != id).then_some(client_id))
     }
 
@@ -217,7 +217,7 @@ impl HttpServer {
                     // Where this cannot be stored, the next request does the same.
                     self.sessions.change(current.key(), session.clone()).await.ok();
                 } else if !self.ended.contains(current.key()) {
-                    self.sessions.put(current.key(), session.clone()).await?;
+                    self.sessions.put(current.key(), session.clone(), exchange.peer.ip()).await?;
                 }
                 current.known = true;
                 current.session = session;
@@ -249,15 +249,19 @@ impl HttpServer {
             }
             // It comes with this request, so no middleware has seen it.
             None => {
-                let mut start = exchange.initialize(lost.carried()?).ok()?;
-                let (session, answer) = match chain.request(&mut start).await {
+                let mut start = chain.observed(exchange.initialize(lost.carried()?).ok()?);
+                let admitted = match chain.admit(&mut start.exchange).await {
+                    Ok(()) => chain.request(&mut start.exchange).await,
+                    rejected => rejected,
+                };
+                let (session, response) = match admitted {
                     Ok(()) => {
-                        let (headers, body) = (start.headers.clone(), start.body.clone());
+                        let (headers, body) = (start.exchange.headers.clone(), start.exchange.body.clone());
                         self.initialize(exchange, headers, body, lost).await
                     }
                     Err(rejected) => (None, *rejected),
                 };
-                drop(chain.observe(&start, answer));
+                drop(start.respond(response));
                 session
             }
         }

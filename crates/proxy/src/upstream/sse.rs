@@ -1,29 +1,41 @@
 //! Servers of 2024: their first event has the address for messages.
 
+use std::sync::{Mutex, PoisonError};
+
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, Uri, header};
-use skep_gateway::http::{
-    Body,
-    events::{self, EventMap},
+use skep_gateway::{
+    http::{
+        Body,
+        events::{self, EventMap},
+    },
+    message::Exchange,
 };
 use skep_mcp::sse;
 
+use super::announced::{Announced, Announcement};
 use crate::endpoint::Endpoint;
 
 /// The response with the address in it as the client can reach it through the proxy. A host that the server names is not
 /// passed on: the client would connect to it directly, and send its token.
 pub(super) fn with_proxy_endpoint(
-    headers: &HeaderMap,
-    method: &Method,
+    exchange: &Exchange,
     response: Response<Body>,
     endpoint: &Endpoint,
+    announced: &Announced,
 ) -> Response<Body> {
-    if method != Method::GET || !events::is_stream(response.headers()) {
+    if exchange.method != Method::GET || !events::is_stream(response.headers()) {
         return response;
     }
     let (mut parts, body) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    let with_proxy_endpoint = ProxyEndpoint { endpoint: endpoint.clone(), headers: headers.clone() };
+    let with_proxy_endpoint = ProxyEndpoint {
+        endpoint: endpoint.clone(),
+        headers: exchange.headers.clone(),
+        requested: exchange.path.path().to_owned(),
+        announced: announced.clone(),
+        announcement: Mutex::default(),
+    };
     Response::from_parts(parts, events::mapped(body, with_proxy_endpoint))
 }
 
@@ -33,31 +45,70 @@ const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is not an address
 struct ProxyEndpoint {
     endpoint: Endpoint,
     headers: HeaderMap,
+    /// The path of the stream, which relative addresses are relative to.
+    requested: String,
+    announced: Announced,
+    /// The last address of this stream.
+    announcement: Mutex<Option<Announcement>>,
 }
 
 impl EventMap for ProxyEndpoint {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
-        rewritten(frame, &self.endpoint, &self.headers)
+        let sse::Frame::Event(event) = frame else { return None };
+        let data = event.data().filter(|_| event.kind() == Some(b"endpoint"))?;
+        let address = Address::parse(std::str::from_utf8(data).unwrap_or_default().trim());
+        if let Some(path) = address.path_at(&self.requested) {
+            let announcement = self.announced.add(&path);
+            *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = announcement;
+        }
+        match address {
+            // The client resolves it.
+            Address::Relative(_) => None,
+            Address::Absolute(path) => {
+                Some(event.with_data(self.endpoint.reference(&self.headers, &path).as_bytes()))
+            }
+            Address::Invalid => Some(NOWHERE),
+        }
     }
 }
 
-fn rewritten(frame: &sse::Frame, endpoint: &Endpoint, headers: &HeaderMap) -> Option<Bytes> {
-    let sse::Frame::Event(event) = frame else { return None };
-    let data = event.data().filter(|_| event.kind() == Some(b"endpoint"))?;
-    let text = std::str::from_utf8(data).unwrap_or_default().trim();
-    // A relative one stays so: the client resolves it.
-    if is_relative(text) {
-        return None;
-    }
-    let address = text.parse::<Uri>().ok().filter(|_| !text.contains('\\'));
-    Some(match address.as_ref().and_then(Uri::path_and_query) {
-        Some(path) if path.as_str().starts_with('/') => {
-            // Two slashes would start a host again.
-            let path = format!("/{}", path.as_str().trim_start_matches('/'));
-            event.with_data(endpoint.reference(headers, &path).as_bytes())
+/// The address that a server announces, without its host.
+#[derive(Debug, PartialEq, Eq)]
+enum Address {
+    Relative(String),
+    Absolute(String),
+    Invalid,
+}
+
+impl Address {
+    fn parse(text: &str) -> Self {
+        if is_relative(text) {
+            return Self::Relative(text.to_owned());
         }
-        _ => NOWHERE,
-    })
+        let address = text.parse::<Uri>().ok().filter(|_| !text.contains('\\'));
+        match address.as_ref().and_then(Uri::path_and_query) {
+            // Two slashes would start a host again.
+            Some(path) if path.as_str().starts_with('/') => {
+                Self::Absolute(format!("/{}", path.as_str().trim_start_matches('/')))
+            }
+            _ => Self::Invalid,
+        }
+    }
+
+    /// The path that clients send messages to, without its query, if they requested the stream at `base`.
+    fn path_at(&self, base: &str) -> Option<String> {
+        let without_query = |text: &str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
+        match self {
+            Self::Absolute(path) => Some(without_query(path)),
+            Self::Relative(reference) => match without_query(reference) {
+                path if path.is_empty() => Some(base.to_owned()),
+                // Only an address without steps is the same for all clients.
+                path if path.split('/').any(|step| matches!(step, "." | "..")) => None,
+                path => Some(format!("{}/{path}", base.rsplit_once('/').map_or("", |(folder, _)| folder))),
+            },
+            Self::Invalid => None,
+        }
+    }
 }
 
 /// Whether every client reads this as a path relative to the requested one: browsers read `\` as `/`, and ignore what
@@ -71,6 +122,7 @@ fn is_relative(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use skep_config::RunConfig;
 
     use super::*;
@@ -80,8 +132,30 @@ mod tests {
         let mut decoder = sse::Decoder::new(1_000);
         decoder.feed(event.as_bytes());
         let frame = decoder.frame().unwrap().unwrap();
-        let rewritten = super::rewritten(&frame, &Endpoint::new(&config), &HeaderMap::new());
+        let map = ProxyEndpoint {
+            endpoint: Endpoint::new(&config),
+            headers: HeaderMap::new(),
+            requested: "/sse".into(),
+            announced: Announced::default(),
+            announcement: Mutex::default(),
+        };
+        let rewritten = map.map(&frame).now_or_never().unwrap();
         String::from_utf8(rewritten.unwrap_or_else(|| frame.raw().clone()).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn the_path_for_messages_is_the_one_that_clients_resolve() {
+        for (address, path) in [
+            ("/v1/messages?s=1", Some("/v1/messages")),
+            ("https://a.example/messages", Some("/messages")),
+            ("messages?s=1", Some("/v1/messages")),
+            ("?s=1", Some("/v1/sse")),
+            ("../api", None),
+            ("a/./b", None),
+            ("https:evil", None),
+        ] {
+            assert_eq!(Address::parse(address).path_at("/v1/sse").as_deref(), path, "{address}");
+        }
     }
 
     #[test]

@@ -2,10 +2,13 @@
 
 use std::{fs, path::PathBuf};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Server, call, json_response, result};
+use crate::{
+    fixture::{Fixture, Server, call, json_response, result},
+    hostile::raw::{Raw, post},
+};
 
 pub(crate) struct Log(PathBuf);
 
@@ -99,4 +102,43 @@ async fn bodies_are_logged_if_configured_and_event_types_can_be_excluded() {
     assert_eq!(entries.len(), 1, "{entries:?}");
     assert_eq!(entries[0]["data"]["request"]["method"], "tools/list");
     assert_eq!(entries[0]["data"]["response"]["result"], json!({"x": 1}));
+}
+
+#[tokio::test]
+async fn a_request_whose_client_disconnects_before_the_response_is_logged() {
+    let log = Log::new("disconnected");
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let fixture = Fixture::before(listener.local_addr().unwrap(), middleware(&log, json!({}))).await;
+    let mut client = Raw::new(fixture.address).await;
+    let body = call("tools/call", json!({"name": "read"}));
+    client.send(post(&[&format!("Content-Length: {}", body.len())], &body)).await;
+    // The server has the request, and does not respond.
+    let (mut server, _) = listener.accept().await.unwrap();
+    tokio::io::AsyncReadExt::read_u8(&mut server).await.unwrap();
+    drop(client);
+    let entries = log.entries(1).await;
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    assert_eq!((&entries[0]["target"]["name"], &entries[0]["outcome"]), (&json!("read"), &json!("failure")));
+    assert_eq!(entries[0]["subjects"]["user_id"], "local");
+    assert_eq!(entries[0]["metadata"]["extra"]["client_disconnected"], true);
+}
+
+#[tokio::test]
+async fn what_is_rejected_before_or_while_it_is_read_is_logged() {
+    let log = Log::new("rejected");
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, middleware(&log, json!({}))).await;
+    let json = ("content-type", "application/json");
+    for (method, headers, body, status) in [
+        (Method::PUT, vec![], "", 405),
+        (Method::POST, vec![json], "{", 400),
+        (Method::POST, vec![("content-type", "text/plain")], "{}", 415),
+        (Method::POST, vec![json], "", 400),
+    ] {
+        assert_eq!(fixture.send(method, "/mcp", &headers, body.as_bytes()).await.status, status);
+    }
+    let entries = log.entries(4).await;
+    let outcomes: Vec<_> = entries.iter().map(|entry| (&entry["type"], &entry["outcome"])).collect();
+    assert_eq!(outcomes, [(&json!("http_request"), &json!("failure")); 4]);
+    assert!(server.requests().is_empty());
 }

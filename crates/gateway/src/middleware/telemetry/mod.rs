@@ -104,6 +104,13 @@ impl Telemetry {
         Some(Box::new(Watch(metrics)))
     }
 
+    /// Measures a request whose client disconnected, unless it is measured already: then its end is recorded with it.
+    pub(super) fn abandoned(&self, exchange: &Exchange) {
+        if exchange.metrics.is_none() {
+            drop(Measurement::new(&self.0, exchange));
+        }
+    }
+
     /// What Prometheus can scrape.
     pub fn page(&self) -> Option<&Page> {
         self.0.page.as_ref()

@@ -27,6 +27,8 @@ async fn ambiguous_arguments_are_rejected() {
     let fake = Fake::echo();
     let stdio = fake
         .configured(json!({"middleware_configs": policies(&[PERMIT])}), std::time::Duration::from_secs(20));
+    let others: String = (0..10_000).map(|number| format!(r#","{number}":1"#)).collect();
+    let very_many = format!(r#"{{"name":"read","arguments":{{"path":"/data/a"{others}}}}}"#);
     let calls =
         |params: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{params}}}"#);
     for fixture in [Fixture::new(&server, policies(&[PERMIT])).await, stdio.await] {
@@ -42,17 +44,19 @@ async fn ambiguous_arguments_are_rejected() {
                 r#"{"name":"read","arguments":{"path":"/data/a","p\u0061th":"/etc/passwd"}}"#,
                 400,
             ),
-            ("twice, further in", r#"{"name":"read","arguments":{"path":"/data/a","o":{"b":1,"b":2}}}"#, 400),
+            // No policy can read what is nested.
+            ("twice, further in", r#"{"name":"read","arguments":{"path":"/data/a","o":{"b":1,"b":2}}}"#, 200),
             (
                 "twice, in a list",
                 r#"{"name":"read","arguments":{"path":"/data/a","o":[{"b":1,"b":2}]}}"#,
-                400,
+                200,
             ),
             (
                 "arguments twice",
                 r#"{"name":"read","arguments":{"path":"/data/a"},"arguments":{"path":"/etc"}}"#,
                 400,
             ),
+            ("very many", &very_many, 400),
             ("half a surrogate pair", r#"{"name":"read","arguments":{"path":"/data/\ud800"}}"#, 400),
             ("arguments that are a list", r#"{"name":"read","arguments":["/data/a"]}"#, 403),
             ("a path that is not a string", r#"{"name":"read","arguments":{"path":["/data/a"]}}"#, 403),
@@ -73,7 +77,7 @@ async fn ambiguous_arguments_are_rejected() {
             "an escape does not change the name"
         );
     }
-    assert_eq!((server.requests().len(), fake.received().len()), (1, 1));
+    assert_eq!((server.requests().len(), fake.received().len()), (3, 3));
 }
 
 #[tokio::test]

@@ -26,7 +26,11 @@ pub(crate) struct Reply {
 
 impl Raw {
     pub(crate) async fn new(address: SocketAddr) -> Self {
-        Self { stream: TcpStream::connect(address).await.unwrap(), read: Vec::new() }
+        Self::of(TcpStream::connect(address).await.unwrap())
+    }
+
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {

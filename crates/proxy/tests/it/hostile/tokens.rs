@@ -5,6 +5,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use skep_testkit::{IdentityProvider, Signing};
 
+use super::raw::{Raw, post};
 use crate::fixture::{Fixture, Server, call, result};
 
 fn middleware(oidc: Value) -> Value {
@@ -113,5 +114,19 @@ async fn host_headers_do_not_change_the_challenge_or_the_metadata() {
         assert_eq!(answer.headers["www-authenticate"], plain, "{headers:?}");
         assert_eq!(fixture.send(Method::GET, page, &headers, b"").await.json(), metadata, "{headers:?}");
     }
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_caller_is_authenticated_before_its_body_is_read() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let auth = json!([{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}]);
+    let fixture = Fixture::new(&server, auth).await;
+    // Of the body, nothing is sent.
+    let mut stranger = Raw::new(fixture.address).await;
+    stranger.send(post(&["Content-Length: 1000000"], "")).await;
+    let reply = stranger.reply().await.unwrap();
+    assert_eq!(reply.status, 401);
     assert!(server.requests().is_empty());
 }

@@ -7,6 +7,7 @@ mod backend;
 mod crowd;
 mod dying;
 mod slow;
+mod strangers;
 
 use std::{net::SocketAddr, time::Duration};
 

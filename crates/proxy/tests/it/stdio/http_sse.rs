@@ -89,7 +89,10 @@ async fn a_session_ends_with_its_stream() {
         (Method::GET, "/messages", StatusCode::METHOD_NOT_ALLOWED),
         (Method::GET, "/mcp", StatusCode::NOT_FOUND),
     ] {
-        assert_eq!(fixture.send(method.clone(), path, &[], b"").await.status, expected, "{method} {path}");
+        let body = if method == Method::POST { call("ping", json!({})) } else { String::new() };
+        let json = [("content-type", "application/json")];
+        let answer = fixture.send(method.clone(), path, &json, body.as_bytes()).await;
+        assert_eq!(answer.status, expected, "{method} {path}");
     }
 }
 

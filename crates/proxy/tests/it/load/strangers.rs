@@ -1,0 +1,95 @@
+//! Clients that take all they can get: others are served, and probes are answered.
+
+use std::{net::IpAddr, sync::Arc};
+
+use http::Method;
+use serde_json::json;
+use skep_config::RunConfig;
+use skep_gateway::http::{ConnectionLimits, serve_within};
+use skep_proxy::{Proxy, Workers};
+use tokio::{
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::oneshot,
+};
+
+use crate::{
+    fixture::{Server, call, result},
+    hostile::raw::{Raw, post},
+};
+
+/// A connection from this address, as if from another machine.
+async fn connect(from: IpAddr, to: std::net::SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((from, 0).into()).unwrap();
+    socket.connect(to).await.unwrap()
+}
+
+fn health() -> &'static str {
+    "GET /health HTTP/1.1\r\nHost: files\r\n\r\n"
+}
+
+fn ping() -> String {
+    let body = call("ping", json!({}));
+    post(&[&format!("Content-Length: {}", body.len())], &body)
+}
+
+#[tokio::test]
+async fn a_stranger_that_holds_connections_locks_out_neither_others_nor_probes() {
+    let server = Server::start(|request| match request.method == Method::POST {
+        true => result(request, json!({})),
+        false => crate::fixture::status(200),
+    })
+    .await;
+    let config = json!({
+        "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
+        "target_host": "127.0.0.1", "target_port": server.address.port(),
+    });
+    let proxy = Arc::new(Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap());
+    let limits = ConnectionLimits { all: 20, of_an_address: 10, for_probes: 4, for_probes_of_an_address: 2 };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(serve_within(limits, listener, proxy, Workers::default(), async move {
+        stopped.await.ok();
+    }));
+    let [stranger, other, kubelet] = [2, 3, 4].map(|last| IpAddr::from([127, 0, 0, last]));
+
+    // More than it may have; some wait in a head, the rest say nothing.
+    let mut held = Vec::new();
+    for number in 0..30 {
+        let mut connection = Raw::of(connect(stranger, address).await);
+        if number % 2 == 0 {
+            connection.try_send("POST /mcp HTTP/1.1\r\nHost: fi").await;
+        }
+        held.push(connection);
+    }
+    let mut served = Vec::new();
+    for _ in 0..10 {
+        let mut connection = Raw::of(connect(other, address).await);
+        connection.send(ping()).await;
+        assert_eq!(connection.reply().await.unwrap().status, 200, "another client is served");
+        served.push(connection);
+    }
+    // Now all places are taken.
+    let mut probe = Raw::of(connect(kubelet, address).await);
+    probe.send(health()).await;
+    assert_eq!(probe.reply().await.unwrap().status, 200, "the kubelet gets its answer");
+    let mut late = Raw::of(connect(kubelet, address).await);
+    late.send(ping()).await;
+    let reply = late.reply().await.unwrap();
+    assert_eq!(reply.status, 503);
+    assert!(reply.head.contains("connection: close"), "{reply:?}");
+    drop((probe, late));
+
+    // What they held is free again when they end.
+    drop(held);
+    crate::fixture::eventually("a place is free", async || {
+        let mut connection = Raw::of(connect(stranger, address).await);
+        connection.try_send(&ping()).await
+            && connection.reply().await.is_some_and(|reply| reply.status == 200)
+    })
+    .await;
+    drop(stop);
+    drop(served);
+    serving.await.unwrap().unwrap();
+}
