@@ -31,8 +31,9 @@ impl Authenticator {
         let keys = if oidc.jwks_url.is_empty() && oidc.issuer.is_empty() {
             None
         } else {
-            let token = file(&oidc.auth_token_file);
-            Some(Keys::new(Source::new(fetcher()?, &oidc.jwks_url, &oidc.issuer, token)?, pace))
+            let (token, has_own_authority) = (file(&oidc.auth_token_file), !oidc.ca_cert_path.is_empty());
+            let source = Source::new(fetcher()?, &oidc.jwks_url, &oidc.issuer, token, has_own_authority)?;
+            Some(Keys::new(source, pace))
         };
         let introspection = if oidc.introspection_url.is_empty() {
             None

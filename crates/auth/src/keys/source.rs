@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, StatusCode, Uri, header};
+use http::{HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
 use serde_json::{Map, Value};
 
 use super::KeySet;
@@ -20,6 +20,9 @@ pub(crate) struct Source {
     place: Place,
     /// A file with a token for the issuer. Kubernetes rotates it, so it is read each time.
     token: Option<PathBuf>,
+    /// Whether only the issuer's own certificate authority is trusted. Then the token may go to another host of the issuer:
+    /// the API server of a cluster names an address of itself.
+    has_own_authority: bool,
 }
 
 enum Place {
@@ -36,6 +39,7 @@ impl Source {
         keys: &str,
         issuer: &str,
         token: Option<PathBuf>,
+        has_own_authority: bool,
     ) -> Result<Self, SetupError> {
         let place = if keys.is_empty() {
             let issuer = bare(issuer).to_owned();
@@ -45,7 +49,7 @@ impl Source {
         } else {
             Place::Keys(fetcher.address("JWKSURL", keys)?)
         };
-        Ok(Self { fetcher, place, token })
+        Ok(Self { fetcher, place, token, has_own_authority })
     }
 
     /// Fetches the current keys.
@@ -72,10 +76,17 @@ impl Source {
         text("jwks_uri").parse().map_err(|_| FetchError::answer(uri, "its jwks_uri is not a URL"))
     }
 
+    /// Whether the token is for this address, and not only for the one that is configured.
+    fn may_have_token(&self, uri: &Uri) -> bool {
+        let (Place::Keys(configured) | Place::Discovered { document: configured, .. }) = &self.place;
+        let is_same_host = uri.scheme() == configured.scheme() && uri.authority() == configured.authority();
+        is_same_host || (self.has_own_authority && uri.scheme() == Some(&Scheme::HTTPS))
+    }
+
     async fn document(&self, uri: &Uri) -> Result<Map<String, Value>, FetchError> {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = uri.clone();
-        if let Some(path) = &self.token {
+        if let Some(path) = self.token.as_ref().filter(|_| self.may_have_token(uri)) {
             let unreadable = || FetchError::TokenFile(path.display().to_string());
             let token = fs::read_to_string(path).map_err(|_| unreadable())?;
             let token = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
@@ -100,7 +111,23 @@ mod tests {
 
     fn source(issuer: &str, private: bool) -> Source {
         let fetcher = Fetcher::new(Reach { private, plain: true }, None).unwrap();
-        Source::new(fetcher, "", issuer, None).unwrap()
+        Source::new(fetcher, "", issuer, None, false).unwrap()
+    }
+
+    #[test]
+    fn the_token_of_the_issuer_is_sent_to_no_other_host() {
+        let source = |has_own_authority| {
+            let fetcher = Fetcher::new(Reach { private: true, plain: true }, None).unwrap();
+            Source::new(fetcher, "", "https://a.example", None, has_own_authority).unwrap()
+        };
+        let has = |source: &Source, uri: &str| source.may_have_token(&uri.parse().unwrap());
+        for source in [source(false), source(true)] {
+            assert!(has(&source, "https://a.example/keys"));
+            assert!(!has(&source, "http://a.example/keys") && !has(&source, "http://10.0.0.1/keys"));
+        }
+        // Another host shows a certificate of the same authority.
+        assert!(has(&source(true), "https://10.0.0.1:6443/openid/v1/jwks"));
+        assert!(!has(&source(false), "https://10.0.0.1:6443/openid/v1/jwks"));
     }
 
     /// On loopback, issuer and keys are both private, so the two steps are tested separately.

@@ -56,9 +56,11 @@ pub(super) fn headers(
     let exchanged = config.token_exchange_config.is_some();
     let token = config.remote_auth_config.as_ref().map(|auth| auth.bearer_token.as_str());
     if let Some(token) = token.filter(|token| !token.is_empty() && !exchanged) {
-        // In the file it is written as `secret,target=bearer_token`.
-        let name = token.split_once(',').map_or(token, |(name, _)| name);
-        let value = secret("remote_auth_config.bearer_token".into(), name)?;
+        // Without a target it is the token itself, and must not become part of a message.
+        let value = match token.strip_suffix(",target=bearer_token") {
+            Some(name) => secret("remote_auth_config.bearer_token".into(), name)?,
+            None => token.to_owned(),
+        };
         headers.insert("Authorization".into(), format!("Bearer {value}"));
     }
     Ok(headers)
@@ -89,6 +91,20 @@ mod tests {
         let expected = [("Authorization", "Bearer t"), ("X-Key", "k")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(headers(&config, &env).unwrap(), expected.into());
+    }
+
+    #[test]
+    fn a_token_in_plain_text_is_used_and_in_no_message() {
+        let config = RunConfig::parse(
+            r#"{"name": "r", "transport": "sse", "remote_url": "https://a.example",
+                "header_forward": {"add_headers_from_secret": {"X-Key": "K"}},
+                "remote_auth_config": {"bearer_token": "hunter2"}}"#,
+        )
+        .unwrap();
+        let missing = headers(&config, &BTreeMap::new()).unwrap_err().to_string();
+        assert!(!missing.contains("hunter2"), "{missing}");
+        let env = [("TOOLHIVE_SECRET_K".to_owned(), "k".to_owned())].into();
+        assert_eq!(headers(&config, &env).unwrap()["Authorization"], "Bearer hunter2");
     }
 
     #[test]

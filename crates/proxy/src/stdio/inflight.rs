@@ -6,6 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    time::Duration,
 };
 
 use skep_mcp::Rejection;
@@ -92,6 +93,14 @@ impl Pulse {
 pub(super) struct Inflight {
     requests: HashMap<u64, Pending>,
     by_session: HashMap<SessionKey, BTreeSet<u64>>,
+    /// Those whose client has left, while the server may still process them: what it sends then is not for others.
+    abandoned: HashMap<u64, Abandoned>,
+}
+
+struct Abandoned {
+    session: Option<SessionKey>,
+    /// When the server certainly processes it no longer.
+    until: Instant,
 }
 
 /// The sessions of the requests in flight.
@@ -138,9 +147,29 @@ impl Inflight {
         Some(pending)
     }
 
+    /// Removes one whose client has left. The server may process it for as long as `time`, unless it responds before.
+    pub(super) fn abandon(&mut self, number: u64, time: Duration) -> Option<Pending> {
+        let pending = self.remove(number)?;
+        let now = Instant::now();
+        if self.abandoned.len() >= limits::STDIO_REQUESTS {
+            self.abandoned.retain(|_, abandoned| abandoned.until > now);
+        }
+        if self.abandoned.len() < limits::STDIO_REQUESTS {
+            let session = pending.session.clone();
+            self.abandoned.insert(number, Abandoned { session, until: now + time });
+        }
+        Some(pending)
+    }
+
+    /// The server has responded to one that may have been abandoned.
+    pub(super) fn forget(&mut self, number: u64) {
+        self.abandoned.remove(&number);
+    }
+
     /// All of them, of which none is left.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Pending> {
         self.by_session.clear();
+        self.abandoned.clear();
         std::mem::take(&mut self.requests).into_values()
     }
 
@@ -150,8 +179,20 @@ impl Inflight {
         numbers.filter_map(|number| Some((*number, self.requests.get(number)?)))
     }
 
-    /// Their sessions.
+    /// Their sessions. What is abandoned counts, or one client would get the messages for another that has left.
     pub(super) fn from(&self) -> From {
+        let now = Instant::now();
+        let mut abandoned = self.abandoned.values().filter(|abandoned| abandoned.until > now);
+        match self.present() {
+            From::Session(session) if abandoned.any(|other| other.session.as_ref() != Some(&session)) => {
+                From::Several
+            }
+            From::None | From::Request(_) if abandoned.next().is_some() => From::Several,
+            from => from,
+        }
+    }
+
+    fn present(&self) -> From {
         let of_sessions: usize = match self.by_session.len() {
             0 => 0,
             1 => self.by_session.values().map(BTreeSet::len).sum(),

@@ -11,6 +11,7 @@ use super::{
     outbox::Outbox,
     router::{Router, number_in},
 };
+use crate::limits;
 
 /// A request after routing.
 pub(super) enum Outgoing {
@@ -129,7 +130,7 @@ impl Router {
         let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
         let same = |pending: &Pending| Id::spelled(&pending.id).is_some_and(|id| id.key() == key);
         let (number, _) = self.inflight.of(session).find(|(_, pending)| same(pending))?;
-        self.remove_request(number);
+        self.abandon(number, limits::CANCEL_TIME);
         let edits = Edits::of(envelope.bytes()).replace(target.raw, Json::Number(number));
         edits.bytes().ok().map(line_of)
     }

@@ -1,6 +1,6 @@
 //! Routing of messages. It does no I/O: lines for the server are put into a queue, messages for clients into theirs.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use skep_mcp::{Edits, Envelope, Id, Json, Kind, Raw, Rejection, empty_result, stdio::line_of};
@@ -62,9 +62,22 @@ impl Router {
         }
     }
 
-    /// Removes a request, and responds to the server's requests that belong to it.
+    /// Removes a request that the server has responded to, and responds to the server's requests that belong to it.
     pub(super) fn remove_request(&mut self, number: u64) -> Option<Pending> {
+        self.inflight.forget(number);
         let pending = self.inflight.remove(number)?;
+        self.reject_server_requests(number);
+        Some(pending)
+    }
+
+    /// The same for a request whose client has left. The server may process it for as long as `time`.
+    pub(super) fn abandon(&mut self, number: u64, time: Duration) -> Option<Pending> {
+        let pending = self.inflight.abandon(number, time)?;
+        self.reject_server_requests(number);
+        Some(pending)
+    }
+
+    fn reject_server_requests(&mut self, number: u64) {
         let open: Vec<_> = self
             .server_requests
             .iter()
@@ -76,12 +89,11 @@ impl Router {
                 self.send(line_of(Rejection::Timeout.body(Id::spelled(&request.id))));
             }
         }
-        Some(pending)
     }
 
     /// Removes a request whose client has disconnected, and notifies the server.
     pub(super) fn cancel(&mut self, number: u64) {
-        if self.remove_request(number).is_some() {
+        if self.abandon(number, limits::CANCEL_TIME).is_some() {
             let params = format!(r#"{{"requestId":{number}}}"#);
             let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
             self.send(line_of(line.into_bytes()));

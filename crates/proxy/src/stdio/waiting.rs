@@ -106,7 +106,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let mut router = self.bridge.router();
         match self.leave {
-            Leave::Silently => drop(router.remove_request(self.number)),
+            Leave::Silently => drop(router.abandon(self.number, limits::LONGEST_REQUEST)),
             Leave::Cancel => router.cancel(self.number),
         }
     }

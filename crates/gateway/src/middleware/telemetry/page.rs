@@ -6,12 +6,15 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use skep_config::run_config;
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 use tracing::{info, warn};
 
 use super::Prometheus;
 use crate::{
-    http::{Body, response},
+    http::{Body, Ended, Observer, response},
     limits,
 };
 
@@ -28,18 +31,41 @@ pub struct Page {
     port: u16,
     /// Whether it is also on the port that clients use.
     shared_port: bool,
+    /// Those on that port which have not been read to their end.
+    scrapes: Arc<Semaphore>,
+}
+
+/// A scrape on the port that clients use, until its response has ended.
+struct Scrape {
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Observer for Scrape {
+    fn prefix(&self) -> usize {
+        0
+    }
+
+    fn ended(self: Box<Self>, _: Ended) {}
 }
 
 impl Page {
     pub(super) fn new(metrics: Arc<Prometheus>, config: &run_config::Telemetry, host: &str) -> Self {
         let host = if host.is_empty() { "127.0.0.1" } else { host }.to_owned();
         let (port, shared_port) = (config.prometheus_port(), config.metrics_on_transport_port());
-        Self { metrics, host, port, shared_port }
+        Self { metrics, host, port, shared_port, scrapes: Arc::new(Semaphore::new(limits::SCRAPES)) }
     }
 
-    /// The response on the port that clients use.
+    /// The response on the port that clients use. Strangers reach it, so few are made at the same time.
     pub fn respond(&self, method: &Method) -> Response<Body> {
-        if self.shared_port { self.page(method) } else { not_served() }
+        if !self.shared_port {
+            return not_served();
+        }
+        let Ok(permit) = self.scrapes.clone().try_acquire_owned() else {
+            return response::text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes\n");
+        };
+        let response = self.page(method);
+        let status = response.status();
+        response.map(|body| body.observed(status, vec![Box::new(Scrape { _permit: permit })]))
     }
 
     fn page(&self, method: &Method) -> Response<Body> {

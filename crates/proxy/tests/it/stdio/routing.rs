@@ -181,6 +181,29 @@ async fn the_proxy_rejects_a_request_of_the_server_without_a_unique_client() {
 }
 
 #[tokio::test]
+async fn what_the_server_sends_for_a_client_that_has_left_is_sent_to_no_other() {
+    let fake = fake();
+    let fixture = fake.proxy().await;
+    let (one, two) = (Client::new(&fixture).await, Client::new(&fixture).await);
+    let first = one.stream(&waiting(json!(1), json!({}))).await;
+    let left = fake.received_method("wait").await.json["id"].clone();
+    drop(first);
+    let mut second = two.stream(&waiting(json!(1), json!({}))).await;
+    fake.received_where(|received| received.method() == "wait" && received.json["id"] != left).await;
+
+    let request = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": {"of": id}});
+    let unknown = |id: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "Method not found"}});
+    let response = async |id: &str| fake.received_where(|received| received.json["id"] == id).await.json;
+    fake.send(request("one"));
+    assert_eq!(response("one").await, unknown("one"));
+    // An unknown notification that may concern the first client is lost.
+    fake.send(json!({"jsonrpc": "2.0", "method": "notifications/custom", "params": {"secret": "of one"}}));
+    fake.send(json!({"jsonrpc": "2.0", "id": left, "result": {}}));
+    fake.send(request("two"));
+    assert_eq!(second.next().await.unwrap()["params"], json!({"of": "two"}), "now there is one client");
+}
+
+#[tokio::test]
 async fn only_its_client_can_cancel_a_request() {
     let fake = fake();
     let fixture = fake.proxy().await;
