@@ -1,5 +1,7 @@
 //! The events that controllers publish, in addition to those about a condition, which have the condition's reason.
 
+use crate::kinds::{ANY_CONFIG, config_kinds};
+
 /// Whether an event needs attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -14,10 +16,21 @@ pub enum Severity {
 pub struct EventEntry {
     /// The reason.
     pub reason: &'static str,
-    /// The kinds that it is about.
-    pub kinds: &'static [&'static str],
+    /// The kinds that it is about, as declared: see [`EventEntry::kinds`].
+    kinds: &'static [&'static str],
     /// What it means.
     pub meaning: &'static str,
+}
+
+impl EventEntry {
+    /// The kinds that it is about. `AnyConfig` stands for every kind of configuration.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let is_generic = self.kinds.contains(&ANY_CONFIG);
+        let mut kinds: Vec<&str> = self.kinds.iter().copied().filter(|kind| *kind != ANY_CONFIG).collect();
+        kinds.extend(config_kinds().filter(|_| is_generic));
+        kinds.sort_unstable();
+        kinds
+    }
 }
 
 macro_rules! events {
@@ -60,13 +73,13 @@ events! {
         "the spec cannot be applied; the message states why";
     ValidationFailed Warning "ValidateSpec" [EmbeddingServer, MCPRegistry] "the spec is invalid; the message names the field";
     ConfigInvalid Warning "Validate"
-        [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig, MCPServerEntry]
+        [AnyConfig, MCPServerEntry]
         "the spec has become invalid";
     ConfigValid Normal "Validate"
-        [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig]
+        [AnyConfig]
         "the spec is valid again";
     DeletionBlocked Warning "Delete"
-        [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig]
+        [AnyConfig]
         "it is being deleted, and workloads still refer to it";
     WorkflowInvalid Warning "Validate" [VirtualMCPCompositeToolDefinition] "the workflow has become invalid";
     WorkflowValid Normal "Validate" [VirtualMCPCompositeToolDefinition] "the workflow is valid again";

@@ -1,4 +1,4 @@
-//! The API of skep: the fourteen kinds of the group `toolhive.stacklok.dev`.
+//! The API of skep: the kinds of the group `toolhive.stacklok.dev`.
 //!
 //! The Rust types are the source. Their doc comments are the manual that `kubectl explain` prints, their attributes
 //! are the validation rules that the API server enforces, and [`crd::crds`] turns both into the

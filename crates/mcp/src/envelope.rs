@@ -242,7 +242,13 @@ fn message<'a>(fields: &Fields<'a, 6>) -> Result<Message<'a>, Fault> {
         _ => return Err(Fault::NotJsonRpc),
     }
     let id = fields.value(ID);
-    match (fields.value(METHOD), fields.value(RESULT), fields.value(ERROR)) {
+    let (result, error) = match (fields.value(RESULT), fields.value(ERROR)) {
+        // JSON-RPC forbids both. Many servers have both, and the other is null.
+        (Some(result), Some(error)) if error.kind() == Kind::Null => (Some(result), None),
+        (Some(result), Some(error)) if result.kind() == Kind::Null => (None, Some(error)),
+        both => both,
+    };
+    match (fields.value(METHOD), result, error) {
         (Some(method), None, None) => {
             if method.kind() != Kind::Text {
                 return Err(Fault::WrongType { field: "method", expected: "a string" });

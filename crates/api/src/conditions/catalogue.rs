@@ -41,11 +41,8 @@ conditions! {
         ConfigInvalid unmet [MCPAuthzConfig, MCPOIDCConfig, MCPServerEntry]
             "the spec is invalid. Workloads that refer to it keep running with the last valid configuration"
             => "see the message: it names the field";
-        ValidationSucceeded met
-            [MCPExternalAuthConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig, VirtualMCPServer]
-            "the spec is valid";
-        ValidationFailed unmet
-            [MCPExternalAuthConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig, VirtualMCPServer]
+        ValidationSucceeded met [AnyConfig, VirtualMCPServer] "the spec is valid";
+        ValidationFailed unmet [AnyConfig, MCPExternalAuthConfig, VirtualMCPServer]
             "the spec is invalid. Workloads that refer to it keep running with the last valid configuration"
             => "see the message: it names the field";
         EnterpriseRequired unmet [MCPExternalAuthConfig] "type `obo` is not supported"
@@ -54,17 +51,13 @@ conditions! {
 
     /// Whether a deletion waits for the workloads that refer to the object.
     DeletionBlocked ("Delete") {
-        ReferencedByWorkloads met
-            [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig]
-            "it is being deleted, and workloads still refer to it"
+        ReferencedByWorkloads met [AnyConfig] "it is being deleted, and workloads still refer to it"
             => "remove the references that the message lists; the deletion then completes";
     }
 
     /// Whether the Secrets and ConfigMaps that a configuration refers to exist.
     ReferencesResolved ("ResolveReferences") {
-        NotFound unmet
-            [MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig, MCPWebhookConfig]
-            "a Secret, a ConfigMap or a key of it does not exist" => "create it: the message lists all that is missing";
+        NotFound unmet [AnyConfig] "a Secret, a ConfigMap or a key of it does not exist" => "create it: the message lists all that is missing";
     }
 
     /// Whether there are policies that never apply.

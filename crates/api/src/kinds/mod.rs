@@ -80,3 +80,14 @@ macro_rules! api_kinds {
 }
 
 for_each_kind!(api_kinds);
+
+/// In a declaration of conditions or events: every kind of configuration.
+pub(crate) const ANY_CONFIG: &str = "AnyConfig";
+
+/// The kinds of configuration, whose names end so.
+pub fn config_kinds() -> impl Iterator<Item = &'static str> {
+    macro_rules! names {
+        ($($kind:ident),+) => { [ $(stringify!($kind)),+ ] };
+    }
+    for_each_kind!(names).into_iter().filter(|name| name.ends_with("Config"))
+}

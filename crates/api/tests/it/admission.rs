@@ -14,7 +14,14 @@ use crate::{
 };
 
 macro_rules! kinds {
-    ($( $module:ident: $kind:ident, )+) => { $(
+    ($( $module:ident: $kind:ident, )+) => {
+        #[test]
+        fn every_kind_is_in_the_list_of_this_file() {
+            let crds: Vec<String> = crd::crds().unwrap().into_iter().map(|crd| crd.spec.names.kind).collect();
+            assert_eq!(crds, [$(stringify!($kind)),+]);
+        }
+
+        $(
         mod $module {
             use super::*;
 
@@ -43,7 +50,8 @@ macro_rules! kinds {
                 reject_violations(&Kind::named(stringify!($kind))).await;
             }
         }
-    )+ };
+        )+
+    };
 }
 
 kinds! {

@@ -20,11 +20,10 @@ fn schemas() -> Vec<(String, Value)> {
 }
 
 #[test]
-fn there_are_fourteen_kinds_sorted_by_name() {
+fn the_kinds_are_sorted_by_name() {
     let crds = crd::crds().unwrap();
     let kinds: Vec<&str> = crds.iter().map(|crd| crd.spec.names.kind.as_str()).collect();
-    assert_eq!(kinds.len(), 14);
-    assert!(kinds.is_sorted());
+    assert!(kinds.is_sorted(), "{kinds:?}");
 }
 
 #[test]

@@ -31,6 +31,8 @@ fn a_message_is_a_request_a_notification_or_a_response() {
         (r#"{"jsonrpc":"2.0","id":2,"error":{"code":1}}"#, r#"error {"code":1} of Some("2")"#),
         (r#"{"jsonrpc":"2.0","id":null,"error":{}}"#, "error {} of None"),
         (r#"{"jsonrpc":"2.0","error":{}}"#, "error {} of None"),
+        (r#"{"jsonrpc":"2.0","id":3,"result":{"a":1},"error":null}"#, r#"result {"a":1} of 3"#),
+        (r#"{"jsonrpc":"2.0","id":3,"result":null,"error":{}}"#, r#"error {} of Some("3")"#),
     ] {
         assert_eq!(kind(message), expected, "{message}");
     }

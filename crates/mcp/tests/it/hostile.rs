@@ -81,7 +81,7 @@ fn what_is_not_a_json_rpc_message_is_rejected() {
         (r#""jsonrpc":"2.0""#, unclear),
         (r#""jsonrpc":"2.0","id":1"#, unclear),
         (r#""jsonrpc":"2.0","id":1,"result":{},"error":{}"#, unclear),
-        (r#""jsonrpc":"2.0","id":1,"result":{},"error":null"#, unclear),
+        (r#""jsonrpc":"2.0","id":1,"method":"ping","result":null,"error":null"#, unclear),
         (r#""jsonrpc":"2.0","id":1,"method":"ping","result":{}"#, unclear),
         (r#""jsonrpc":"2.0","id":1,"method":"ping","error":{}"#, unclear),
         (r#""jsonrpc":"2.0","id":null,"method":"ping""#, id),

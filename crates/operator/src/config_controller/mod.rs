@@ -1,4 +1,4 @@
-//! What the six kinds of configuration share: they are validated, they list the workloads that refer to them, and their
+//! What all kinds of configuration share: they are validated, they list the workloads that refer to them, and their
 //! deletion waits for these.
 //!
 //! A configuration's status is written by its own controller alone. Workloads read the spec, check it by the same

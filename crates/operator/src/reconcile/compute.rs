@@ -44,7 +44,11 @@ impl<K: Controller> Computed<K> {
         let mut conditions = self.validation.conditions.clone();
         conditions.extend(further);
         for condition in &conditions {
-            debug_assert!(condition.is_declared(kind.kind), "{}: {condition:?} is not declared", kind.kind);
+            debug_assert!(
+                condition.is_declared(kind.kind),
+                "{}: {condition:?} is not declared in conditions/catalogue.rs",
+                kind.kind
+            );
         }
         let mut body = json!(status);
         body["observedGeneration"] = json!(generation);

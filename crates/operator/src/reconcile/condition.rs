@@ -49,8 +49,11 @@ impl Condition {
             // `Ready` may have the reason of another condition.
             None => self.type_ == declared.name || self.type_ == Ready::TYPE,
         });
-        let mut reasons = of_type.flat_map(|declared| declared.reasons);
-        reasons.any(|entry| entry.reason.reason == self.reason && entry.kinds.contains(&kind))
+        let mut reasons =
+            of_type.flat_map(|declared| declared.reasons.iter().map(move |entry| (declared, entry)));
+        reasons.any(|(declared, entry)| {
+            entry.reason.reason == self.reason && declared.kinds(entry).contains(&kind)
+        })
     }
 }
 

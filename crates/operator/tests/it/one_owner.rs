@@ -26,6 +26,17 @@ fn configurations() -> Vec<(Kind, Value)> {
     ]
 }
 
+#[test]
+fn every_configuration_and_every_kind_of_reference_to_it_is_tried() {
+    let kinds: Vec<&str> = configurations().iter().map(|(kind, _)| kind.kind).collect();
+    assert_eq!(kinds, skep_api::kinds::config_kinds().collect::<Vec<_>>());
+    let tried: Vec<String> = referrers().iter().map(|(_, _, spec)| spec("NAME").to_string()).collect();
+    let is_config = |kind: &str| kinds.contains(&kind);
+    for (field, _) in skep_api::refs::REFERENCES.iter().filter(|(_, kind)| is_config(kind)) {
+        assert!(tried.iter().any(|spec| spec.contains(field)), "{field}: add it to referrers()");
+    }
+}
+
 /// The kind of a configuration, that of a workload, and the workload's spec around the configuration's name.
 type Referrer = (Kind, Kind, fn(&str) -> Value);
 

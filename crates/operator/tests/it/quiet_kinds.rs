@@ -30,6 +30,14 @@ fn kinds() -> [Kind; 11] {
         WebhookConfigs::kind(),
     ]
 }
+
+#[test]
+fn every_kind_of_configuration_is_tried() {
+    let kinds = kinds().map(|kind| kind.kind);
+    let missing: Vec<&str> = skep_api::kinds::config_kinds().filter(|kind| !kinds.contains(kind)).collect();
+    assert!(missing.is_empty(), "add these to kinds(): {missing:?}");
+}
+
 /// Variants of each specimen that are tried. The API server rejects some of them.
 const VARIANTS: usize = 20;
 
