@@ -1,7 +1,5 @@
 //! The events that controllers publish, in addition to those about a condition, which have the condition's reason.
 
-use crate::kinds::{ANY_CONFIG, config_kinds};
-
 /// Whether an event needs attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
@@ -16,21 +14,10 @@ pub enum Severity {
 pub struct EventEntry {
     /// The reason.
     pub reason: &'static str,
-    /// The kinds that it is about, as declared: see [`EventEntry::kinds`].
-    kinds: &'static [&'static str],
+    /// The kinds that it is about, as declared. `kinds::kinds_of_event` has all of them.
+    pub kinds: &'static [&'static str],
     /// What it means.
     pub meaning: &'static str,
-}
-
-impl EventEntry {
-    /// The kinds that it is about. `AnyConfig` stands for every kind of configuration.
-    pub fn kinds(&self) -> Vec<&'static str> {
-        let is_generic = self.kinds.contains(&ANY_CONFIG);
-        let mut kinds: Vec<&str> = self.kinds.iter().copied().filter(|kind| *kind != ANY_CONFIG).collect();
-        kinds.extend(config_kinds().filter(|_| is_generic));
-        kinds.sort_unstable();
-        kinds
-    }
 }
 
 macro_rules! events {

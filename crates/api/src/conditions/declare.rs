@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::kinds::{ANY_CONFIG, config_kinds};
-
 /// A reason of a condition type. The reason decides whether the condition is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
@@ -34,30 +32,13 @@ pub struct ConditionType {
     pub reasons: &'static [ReasonEntry],
 }
 
-impl ConditionType {
-    /// The kinds whose objects can have a reason. `AnyConfig` stands for the kinds of configuration that no other reason with
-    /// the same status names.
-    pub fn kinds(&self, entry: &ReasonEntry) -> Vec<&'static str> {
-        let is_named = |kind: &str| {
-            let others = self.reasons.iter().filter(|other| other.reason.met == entry.reason.met);
-            others.flat_map(|other| other.kinds).any(|named| *named == kind)
-        };
-        let is_generic = entry.kinds.contains(&ANY_CONFIG);
-        let configs = config_kinds().filter(|kind| is_generic && !is_named(kind));
-        let mut kinds: Vec<&str> = entry.kinds.iter().copied().filter(|kind| *kind != ANY_CONFIG).collect();
-        kinds.extend(configs);
-        kinds.sort_unstable();
-        kinds
-    }
-}
-
 /// A reason as the documentation describes it.
 #[derive(Debug)]
 pub struct ReasonEntry {
     /// The reason.
     pub reason: Reason,
-    /// The kinds whose objects can have it, as declared: see [`ConditionType::kinds`].
-    pub(super) kinds: &'static [&'static str],
+    /// The kinds whose objects can have it, as declared. `kinds::kinds_of_reason` has all of them.
+    pub kinds: &'static [&'static str],
     /// What it means.
     pub meaning: &'static str,
     /// What to do about it. Empty where there is nothing to do.

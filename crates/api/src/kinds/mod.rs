@@ -16,6 +16,9 @@ mod mcp_webhook_config;
 mod virtual_mcp_composite_tool_definition;
 mod virtual_mcp_server;
 
+mod declared;
+
+pub use declared::{config_kinds, kinds_of_event, kinds_of_reason};
 pub use embedding_server::*;
 pub use mcp_authz_config::*;
 pub use mcp_external_auth_config::*;
@@ -80,14 +83,3 @@ macro_rules! api_kinds {
 }
 
 for_each_kind!(api_kinds);
-
-/// In a declaration of conditions or events: every kind of configuration.
-pub(crate) const ANY_CONFIG: &str = "AnyConfig";
-
-/// The kinds of configuration, whose names end so.
-pub fn config_kinds() -> impl Iterator<Item = &'static str> {
-    macro_rules! names {
-        ($($kind:ident),+) => { [ $(stringify!($kind)),+ ] };
-    }
-    for_each_kind!(names).into_iter().filter(|name| name.ends_with("Config"))
-}

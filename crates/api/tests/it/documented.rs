@@ -5,6 +5,7 @@ use std::{fmt::Write, fs, path::PathBuf};
 use skep_api::{
     conditions::{CONDITIONS, ConditionType},
     events::EVENTS,
+    kinds::{kinds_of_event, kinds_of_reason},
 };
 
 /// Writes the tables instead of comparing them.
@@ -20,7 +21,7 @@ fn conditions() -> String {
         text.push_str("| reason | status | on | meaning | what to do |\n| --- | --- | --- | --- | --- |\n");
         for entry in *reasons {
             let status = if entry.reason.met { "True" } else { "False" };
-            let kinds = declared.kinds(entry).join(", ");
+            let kinds = kinds_of_reason(declared, entry).join(", ");
             let remedy = if entry.remedy.is_empty() { String::new() } else { format!("{} ", entry.remedy) };
             writeln!(text, "| `{}` | {status} | {kinds} | {} | {remedy}|", entry.reason, entry.meaning)
                 .unwrap();
@@ -33,7 +34,8 @@ fn conditions() -> String {
 fn events() -> String {
     let mut text = String::from("| reason | on | meaning |\n| --- | --- | --- |\n");
     for event in EVENTS {
-        writeln!(text, "| `{}` | {} | {} |", event.reason, event.kinds().join(", "), event.meaning).unwrap();
+        writeln!(text, "| `{}` | {} | {} |", event.reason, kinds_of_event(event).join(", "), event.meaning)
+            .unwrap();
     }
     text + "\n"
 }
@@ -67,6 +69,6 @@ fn every_condition_of_one_type_and_reason_is_declared_once() {
         CONDITIONS.iter().flat_map(|declared| declared.reasons.iter().map(move |entry| (declared, entry)));
     for (declared, entry) in entries {
         assert!(seen.insert((entry.reason.type_, entry.reason.reason)), "{}", entry.reason);
-        assert!(!declared.kinds(entry).is_empty() && !entry.meaning.is_empty());
+        assert!(!kinds_of_reason(declared, entry).is_empty() && !entry.meaning.is_empty());
     }
 }

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition as StatusCondition, Time};
-use skep_api::conditions::{CONDITIONS, Ready, Reason};
+use skep_api::{
+    conditions::{CONDITIONS, Ready, Reason},
+    kinds::kinds_of_reason,
+};
 
 /// A condition without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +55,7 @@ impl Condition {
         let mut reasons =
             of_type.flat_map(|declared| declared.reasons.iter().map(move |entry| (declared, entry)));
         reasons.any(|(declared, entry)| {
-            entry.reason.reason == self.reason && declared.kinds(entry).contains(&kind)
+            entry.reason.reason == self.reason && kinds_of_reason(declared, entry).contains(&kind)
         })
     }
 }
