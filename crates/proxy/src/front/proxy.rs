@@ -163,8 +163,9 @@ impl Service for Proxy {
     }
 
     fn close_streams(&self) {
-        if let Server::Stdio(server) = &self.server {
-            server.close();
+        match &self.server {
+            Server::Http(server) => server.close_streams(),
+            Server::Stdio(server) => server.close(),
         }
     }
 

@@ -3,21 +3,23 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderMap, Method, Request, Response, Uri, uri::PathAndQuery};
-use http_body_util::Full;
+use http_body_util::{BodyDataStream, Full};
 use skep_config::{RunConfig, run_config::Transport};
 use skep_gateway::{
     headers::strip_hop_by_hop,
-    http::Body,
+    http::{Body, events},
     message::Exchange,
     middleware::Chain,
     outbound::{Client, Error, Target, UpstreamBody, outgoing},
     sessions::{Ended, Sessions},
 };
 use skep_mcp::Rejection;
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use super::{announced::Announced, reachability::Reachability, session, session::Current, sse};
+use super::{announced::Announced, reachability::Reachability, session, session::Current, sse, turns::Turns};
 use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
 /// The variable that enables health checks of remote servers.
@@ -30,6 +32,8 @@ pub(crate) struct HttpServer {
     pub(super) sessions: Sessions,
     /// Those that must not be restored.
     pub(super) ended: Ended,
+    /// Those that are being restored.
+    pub(super) turns: Turns,
     reachability: Reachability,
     /// The readiness of its pods, where it runs in the cluster.
     readiness: Option<Readiness>,
@@ -37,6 +41,8 @@ pub(crate) struct HttpServer {
     endpoint: Option<Endpoint>,
     /// The endpoints that it has announced.
     announced: Announced,
+    /// Whether streams are to end.
+    closing: watch::Sender<bool>,
     /// Whether its health is checked.
     is_checked: bool,
     /// One health check at a time.
@@ -59,12 +65,27 @@ impl HttpServer {
             target,
             sessions,
             ended: Ended::default(),
+            turns: Turns::default(),
             reachability: Reachability::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
             announced: Announced::default(),
+            closing: watch::Sender::new(false),
             checking: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Ends the streams of clients that listen for messages of the server. They connect again, to another proxy.
+    pub(crate) fn close_streams(&self) {
+        self.closing.send_replace(true);
+    }
+
+    fn until_closed(&self, body: Body) -> Body {
+        let mut closing = self.closing.subscribe();
+        let closed = async move {
+            closing.wait_for(|closing| *closing).await.ok();
+        };
+        Body::Made(BodyDataStream::new(body).take_until(Box::pin(closed)).boxed())
     }
 
     /// Whether it runs elsewhere.
@@ -119,10 +140,12 @@ impl HttpServer {
     /// the chain, too.
     pub(crate) async fn send(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {
         let response = self.send_in_session(exchange, chain).await?;
-        Ok(match &self.endpoint {
+        let response = match &self.endpoint {
             Some(endpoint) => sse::with_proxy_endpoint(exchange, response, endpoint, &self.announced),
             None => response,
-        })
+        };
+        let listens = exchange.method == Method::GET && events::is_stream(response.headers());
+        Ok(if listens { response.map(|body| self.until_closed(body)) } else { response })
     }
 
     async fn send_in_session(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {

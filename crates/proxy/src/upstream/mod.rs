@@ -6,5 +6,6 @@ mod reachability;
 mod restorable_id;
 mod session;
 mod sse;
+mod turns;
 
 pub(crate) use http::HttpServer;

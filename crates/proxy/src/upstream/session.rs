@@ -210,7 +210,13 @@ impl HttpServer {
         mut current: Current,
         first: Result<Response<UpstreamBody>, ()>,
     ) -> Result<Response<Body>, Rejection> {
-        match self.start_again(exchange, chain, &current).await {
+        // Of all requests that notice the loss, one starts the session again.
+        let turn = self.turns.take(current.key()).await;
+        let restored = match self.sessions.get(current.key()).await? {
+            Some(session) if !current.known || session != current.session => Some(session),
+            _ => self.start_again(exchange, chain, &current).await,
+        };
+        match restored {
             Some(session) => {
                 debug!(session = ?current.id, "session restored: the server had lost it");
                 if current.known {
@@ -233,6 +239,7 @@ impl HttpServer {
                 };
             }
         }
+        drop(turn);
         let response = self.forward(exchange, Some(&current)).await.map_err(unreachable)?;
         self.record(exchange, Some(current), response).await
     }

@@ -127,6 +127,37 @@ async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent()
     assert_eq!(server.requests().len(), 6);
 }
 
+#[tokio::test]
+async fn a_lost_session_is_restored_once_for_all_requests_that_notice_it() {
+    let starts = AtomicUsize::new(0);
+    let server = Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => {
+            initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
+        }
+        Some("notifications/initialized") => status(202),
+        _ if request.header("mcp-session-id") == Some("s-0") => status(404),
+        _ => result(request, json!({"session": request.header("mcp-session-id")})),
+    })
+    .await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let id = session_id(&fixture.post(&[], &initialize()).await);
+    // A successor knows nothing of the session.
+    let successor = Fixture::new(&server, json!([])).await;
+    for proxy in [&fixture, &successor] {
+        let before =
+            server.requests().iter().filter(|request| request.json()["method"] == "initialize").count();
+        let within = [("mcp-session-id", &*id)];
+        let list = call("tools/list", json!({}));
+        let answers = futures::future::join_all((0..16).map(|_| proxy.post(&within, &list))).await;
+        let sessions: std::collections::HashSet<String> =
+            answers.iter().map(|answer| answer.json()["result"]["session"].to_string()).collect();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        let after =
+            server.requests().iter().filter(|request| request.json()["method"] == "initialize").count();
+        assert_eq!(after - before, 1);
+    }
+}
+
 /// A server that forgets each session when another starts, and numbers the sessions that it starts.
 async fn with_the_last_session() -> Server {
     let started = AtomicUsize::new(0);

@@ -95,6 +95,18 @@ async fn only_the_stream_and_its_endpoint_are_reached_at_a_remote_http_sse_serve
     assert_eq!(received, expected);
 }
 
+/// The server does not end the stream, and a pod has half a minute to end.
+#[tokio::test]
+async fn a_client_that_listens_does_not_delay_the_end_of_the_proxy() {
+    let (url, _) = http_sse_server("/messages").await;
+    let fixture = proxy("sse", &format!("{url}/sse")).await;
+    let mut stream = Raw::new(fixture.address).await;
+    stream.send("GET /sse HTTP/1.1\r\nHost: r\r\nAccept: text/event-stream\r\n\r\n").await;
+    assert_eq!(stream.status().await, 200);
+    let ended = tokio::time::timeout(skep_proxy::limits::DRAIN_TIME / 2, fixture.end()).await;
+    assert!(ended.is_ok(), "it waits for the stream");
+}
+
 #[tokio::test]
 async fn the_path_at_a_remote_server_without_one_is_not_the_caller_s_choice() {
     let server = Server::start(|request| result(request, json!({}))).await;
