@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::{Error, policies::Policies};
+use crate::{Error, policies::Policies, size};
 
 /// The prefix of attributes for arguments.
 pub(crate) const PREFIX: &str = "arg_";
@@ -24,8 +24,12 @@ impl Reads {
     pub(crate) fn of(policies: &Policies) -> Result<Self, Error> {
         let mut reads = Self::default();
         for (path, policy) in policies.iter() {
-            let policy = policy.to_json().map_err(|error| Error::new(&path, error.to_string()))?;
-            reads.visit(&policy["conditions"]);
+            // Cedar's encoder is recursive, and so is the visit of what it encodes.
+            size::with_stack(policies.steps, || {
+                let policy = policy.to_json().map_err(|error| Error::new(&path, error.to_string()))?;
+                reads.visit(&policy["conditions"]);
+                Ok(())
+            })?;
         }
         Ok(reads)
     }

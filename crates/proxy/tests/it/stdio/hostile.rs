@@ -72,7 +72,8 @@ async fn a_malformed_response_is_an_error_at_once() {
 #[tokio::test]
 async fn a_request_times_out_and_is_cancelled_unless_the_server_reports_progress() {
     let fake = Fake::new(|_| Vec::new());
-    let patience = Duration::from_millis(400);
+    // Much longer than a step, also on a busy machine.
+    let patience = Duration::from_secs(3);
     let fixture = fake.configured(json!({}), patience).await;
     let client = Client::new(&fixture).await;
     let answer = client.post(&call("one", json!({}))).await;
@@ -92,7 +93,7 @@ async fn a_request_times_out_and_is_cancelled_unless_the_server_reports_progress
     let mut stream = client.stream(&request).await;
     let number = fake.received_method("three").await.json["id"].clone();
     for step in 0..6 {
-        tokio::time::sleep(patience / 2).await;
+        tokio::time::sleep(patience / 5).await;
         let params = json!({"progressToken": number, "progress": step});
         fake.send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
         assert_eq!(stream.next().await.unwrap()["params"]["progress"], step);
