@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// A value in which no object has a key twice. serde_json takes the last of two; a server may take the first.
@@ -10,11 +10,14 @@ pub(super) struct Distinct(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Distinct {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader).map(Self)
+        deserializer.deserialize_any(Reader { is_deep: true }).map(Self)
     }
 }
 
-struct Reader;
+/// Reads a value. Nested arrays and objects are skipped unless it is deep: they are null.
+pub(super) struct Reader {
+    pub(super) is_deep: bool,
+}
 
 impl<'de> Visitor<'de> for Reader {
     type Value = Value;
@@ -48,6 +51,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        if !self.is_deep {
+            while items.next_element::<IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         let mut values = Vec::new();
         while let Some(Distinct(value)) = items.next_element()? {
             values.push(value);
@@ -56,6 +63,10 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
+        if !self.is_deep {
+            while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            return Ok(Value::Null);
+        }
         let mut values = Map::new();
         while let Some((key, Distinct(value))) = members.next_entry::<String, _>()? {
             if values.insert(key, value).is_some() {
