@@ -63,7 +63,8 @@ pub trait Controller: ApiKind {
         Actions::default()
     }
 
-    /// Objects that the garbage collector does not delete with their owner, as kind and name.
+    /// Objects that the garbage collector does not delete with their owner, or not in this order, as kind and name. Those
+    /// that belong to others are left alone.
     fn unowned(_name: &str) -> Vec<(Kind, String)> {
         Vec::new()
     }

@@ -34,14 +34,17 @@ impl<K: Controller> Reconciler<K> {
             }
         }
         let name = metadata.name.clone().unwrap_or_default();
-        for (kind, name) in K::unowned(&name) {
-            let Some(child) = children::get(reader, kind, &name) else { continue };
-            // An object of another kind can have the same name, and children of the same names.
-            if child.observed.owner.is_some_and(|owner| Some(&owner.uid) != metadata.uid.as_ref()) {
-                continue;
+        for (kind, child_name) in K::unowned(&name) {
+            let Some(child) = children::get(reader, kind, &child_name) else { continue };
+            // A name proves nothing: it may be the child of another object, or made by hand.
+            let is_ours = match &child.observed.owner {
+                Some(owner) => Some(&owner.uid) == metadata.uid.as_ref(),
+                None => child.server.as_deref() == Some(&*name),
+            };
+            if is_ours {
+                let namespace = &reader.target().namespace;
+                plan.writes.extend(prune(&self.writer, kind, namespace, &child_name, &child.meta).await?);
             }
-            let namespace = &reader.target().namespace;
-            plan.writes.extend(prune(&self.writer, kind, namespace, &name, &child.meta).await?);
         }
         let removed = finalizer.remove(&self.writer, kind_of::<K>(), metadata).await?;
         plan.writes.extend(removed.planned());

@@ -8,6 +8,7 @@ use k8s_openapi::api::{
     rbac::v1::{Role, RoleBinding},
 };
 use kube::core::DynamicObject;
+use skep_config::labels;
 use skep_converge::{Kind, Observed};
 use skep_world::{Readable, Watched};
 
@@ -28,6 +29,8 @@ pub struct CachedChild<F> {
     pub observed: Observed,
     /// What the status is computed from.
     pub facts: F,
+    /// The server whose proxy created it, by its labels: such an object has no controller.
+    pub server: Option<Box<str>>,
 }
 
 /// The index key of the children of an object.
@@ -36,7 +39,11 @@ pub fn owner_key(uid: &str) -> String {
 }
 
 fn project_child<F>(object: &DynamicObject, facts: F) -> CachedChild<F> {
-    CachedChild { observed: Observed::of(object, &manager_of(object)), facts }
+    let observed = Observed::of(object, &manager_of(object));
+    let label = |key| object.metadata.labels.as_ref()?.get(key).map(String::as_str);
+    let is_of_a_proxy = observed.owner.is_none() && label(labels::TOOLHIVE) == Some(labels::TRUE);
+    let server = label(labels::APP).filter(|_| is_of_a_proxy).map(Into::into);
+    CachedChild { observed, facts, server }
 }
 
 fn owner_index<F>(cached: &CachedChild<F>) -> Vec<String> {

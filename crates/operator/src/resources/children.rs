@@ -3,7 +3,7 @@
 
 use kube::core::DynamicObject;
 use skep_converge::{Kind, Meta, Observed};
-use skep_world::{Reader, Watched, World};
+use skep_world::{Entry, Reader, Watched, World};
 
 use super::{
     CachedChild, ConfigMaps, Deployments, ManagedDeployments, ManagedStatefulSets, RoleBindings, Roles,
@@ -15,6 +15,15 @@ pub(crate) struct ChildEntry {
     pub(crate) name: String,
     pub(crate) meta: Meta,
     pub(crate) observed: Observed,
+    /// The server whose proxy created it.
+    pub(crate) server: Option<Box<str>>,
+}
+
+impl ChildEntry {
+    fn new<F>(name: String, entry: Entry<CachedChild<F>>) -> Self {
+        let CachedChild { observed, server, .. } = entry.cached;
+        Self { name, meta: entry.meta, observed, server }
+    }
 }
 
 /// How children of one kind are read.
@@ -93,13 +102,9 @@ pub(crate) fn owned_by(reader: &mut Reader, uid: &str) -> Vec<(Kind, ChildEntry)
 }
 
 fn get_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, name: &str) -> Option<ChildEntry> {
-    let entry = reader.get::<W>(name)?;
-    Some(ChildEntry { name: name.into(), meta: entry.meta, observed: entry.cached.observed })
+    reader.get::<W>(name).map(|entry| ChildEntry::new(name.into(), entry))
 }
 
 fn owned_of<W: Watched<Cached = CachedChild<F>>, F>(reader: &mut Reader, key: &str) -> Vec<ChildEntry> {
-    let children = reader.by_index::<W>(key).into_iter();
-    children
-        .map(|(name, entry)| ChildEntry { name, meta: entry.meta, observed: entry.cached.observed })
-        .collect()
+    reader.by_index::<W>(key).into_iter().map(|(name, entry)| ChildEntry::new(name, entry)).collect()
 }

@@ -74,3 +74,22 @@ async fn a_server_that_is_deleted_leaves_the_service_of_a_server_with_a_similar_
     assert_eq!(uid::<Service>(&fixture, "mcp-y-proxy").await, before);
     fixture.operator.stop().await;
 }
+
+/// A name proves nothing: these objects were made by hand, and have no owner.
+#[tokio::test]
+async fn a_server_that_is_deleted_leaves_objects_that_people_made() {
+    let fixture = Fixture::new().await;
+    let metadata = |name: &str| json!({"name": name, "labels": {"app": "someone-else"}});
+    let services = ["mcp-x", "mcp-x-headless"];
+    for name in services {
+        let service = json!({"metadata": metadata(name), "spec": {"ports": [{"port": 80}]}});
+        fixture.test.create_object::<Service>(&serde_json::from_value(service).unwrap()).await;
+    }
+    let before = [uid::<Service>(&fixture, services[0]).await, uid::<Service>(&fixture, services[1]).await];
+    fixture.settled(&MCPServer::test("x")).await;
+    delete_server(&fixture, "x").await;
+    let after = [uid::<Service>(&fixture, services[0]).await, uid::<Service>(&fixture, services[1]).await];
+    assert!(before.iter().all(Option::is_some));
+    assert_eq!(after, before);
+    fixture.operator.stop().await;
+}
