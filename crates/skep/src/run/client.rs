@@ -78,7 +78,7 @@ async fn call(
         return Ok((headers, response["result"].clone()));
     }
     let why = response["error"]["message"].as_str().unwrap_or("it does not speak MCP");
-    let why = format!("{method} is response_headers with {status}: {why}");
+    let why = format!("{method} fails with {status}: {why}");
     let unavailable = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
     Err(if unavailable { ClientError::Unavailable(why) } else { ClientError::Rejected(why) })
 }

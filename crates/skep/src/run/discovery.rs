@@ -100,17 +100,17 @@ async fn list_tools(
     let mut pause = PAUSE;
     loop {
         let tools = client::tools(address).await;
+        let Err(ClientError::Unavailable(why)) = tools else { return tools };
         let exits = (start.times() - times).saturating_sub(1);
-        match tools {
-            Err(ClientError::Unavailable(_)) if exits >= MOST_EXITS => {
-                return Err(ClientError::Unavailable(match start.problem() {
-                    Some(problem) => format!("it cannot be started: {problem}"),
-                    None => "it exits right after its start: see its output above".into(),
-                }));
-            }
-            Err(ClientError::Unavailable(_)) if begin.elapsed() < patience => tokio::time::sleep(pause).await,
-            tools => return tools,
+        if exits >= MOST_EXITS || begin.elapsed() >= patience {
+            let why = match start.problem() {
+                Some(problem) => format!("it cannot be started: {problem}"),
+                None if exits >= MOST_EXITS => "it exits right after its start: see its output above".into(),
+                None => why,
+            };
+            return Err(ClientError::Unavailable(why));
         }
+        tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
