@@ -17,6 +17,7 @@ pub mod limits;
 pub mod message;
 pub mod middleware;
 pub mod outbound;
+mod peer;
 mod redis;
 pub mod sessions;
 mod truncate;

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::limits;
+use crate::{limits, peer::counted_address};
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl Places {
 
     /// A place for a connection of this peer, or for its probes, if there is one.
     pub(super) fn take(self: &Arc<Self>, peer: SocketAddr) -> Option<Place> {
-        let peer = peer.ip().to_canonical();
+        let peer = counted_address(peer.ip());
         let ConnectionLimits { all, of_an_address, for_probes, for_probes_of_an_address } = self.limits;
         let mut taken = self.lock();
         let is_reserved = !taken.usual.add(peer, all, of_an_address);

@@ -10,6 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
@@ -88,7 +89,7 @@ pub async fn serve_within<S: Service>(
                 Err(error) => {
                     // It was closed before it was accepted, or there are too many open files: the next may succeed.
                     warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
             },
@@ -108,16 +109,22 @@ pub async fn serve_within<S: Service>(
                 begun.store(true, Ordering::Relaxed);
                 let service = service.clone();
                 async move {
-                    Ok::<_, Infallible>(match is_reserved && request.uri().path() != HEALTH {
+                    let mut response = match is_reserved && request.uri().path() != HEALTH {
                         true => too_many(),
                         false => access_log::respond(&*service, request, peer).await,
-                    })
+                    };
+                    if is_reserved {
+                        // It is for one probe, and must not be held.
+                        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+                    }
+                    Ok::<_, Infallible>(response)
                 }
             });
             let stream = TokioIo::new(WriteTimeout::new(stream, limits::WRITE_TIME));
             let connection = watcher.watch(http.serve_connection(stream, responder));
+            let time = if is_reserved { limits::PROBE_HEAD_TIME } else { limits::FIRST_HEAD_TIME };
             let served = async move {
-                if let Err(error) = with_first_request(connection, &has_begun).await {
+                if let Err(error) = with_first_request(connection, &has_begun, time).await {
                     debug!(%error, "a connection ended with an error");
                 }
                 drop(place);
@@ -147,7 +154,6 @@ const HEALTH: &str = "/health";
 /// The response on a connection that is accepted for probes only.
 fn too_many() -> Response<Body> {
     let mut response = response::text(StatusCode::SERVICE_UNAVAILABLE, "too many connections\n");
-    response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
@@ -156,9 +162,10 @@ fn too_many() -> Response<Body> {
 async fn with_first_request<F: Future<Output = hyper::Result<()>>>(
     connection: F,
     has_begun: &AtomicBool,
+    time: Duration,
 ) -> hyper::Result<()> {
     let mut connection = pin!(connection);
-    if let Ok(ended) = tokio::time::timeout(limits::FIRST_HEAD_TIME, &mut connection).await {
+    if let Ok(ended) = tokio::time::timeout(time, &mut connection).await {
         return ended;
     }
     if has_begun.load(Ordering::Relaxed) { connection.await } else { Ok(()) }

@@ -2,29 +2,24 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{identity::Owner, limits};
+use crate::{identity::Owner, limits, peer::counted_address};
 
 /// Who has a session: a caller or, where callers are anonymous, the address of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Holder {
     Caller(Owner),
-    /// Of IPv6, the network: a host has as many addresses as it likes.
     Address(IpAddr),
 }
 
 impl Holder {
     pub(super) fn new(owner: Option<Owner>, peer: IpAddr) -> Self {
-        match (owner.filter(|owner| *owner != Owner::ANONYMOUS), peer.to_canonical()) {
-            (Some(owner), _) => Self::Caller(owner),
-            (None, IpAddr::V6(address)) => {
-                let network = u128::from(address) & !u128::from(u64::MAX);
-                Self::Address(Ipv6Addr::from(network).into())
-            }
-            (None, address) => Self::Address(address),
+        match owner.filter(|owner| *owner != Owner::ANONYMOUS) {
+            Some(owner) => Self::Caller(owner),
+            None => Self::Address(counted_address(peer)),
         }
     }
 
@@ -70,16 +65,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn anonymous_callers_are_known_by_their_address_or_network() {
-        let holder = |address: &str| Holder::new(Some(Owner::ANONYMOUS), address.parse().unwrap());
-        assert_eq!(holder("10.0.0.1"), holder("::ffff:10.0.0.1"));
-        assert_ne!(holder("10.0.0.1"), holder("10.0.0.2"));
-        assert_eq!(holder("2001:db8::1"), holder("2001:db8::ffff:1"));
-        assert_ne!(holder("2001:db8::1"), holder("2001:db8:0:1::1"));
-        let ada = Owner::from_text(&"1".repeat(32));
-        assert_eq!(
-            Holder::new(ada, "10.0.0.1".parse().unwrap()),
-            Holder::new(ada, "10.0.0.2".parse().unwrap())
-        );
+    fn a_caller_is_known_by_itself_and_an_anonymous_one_by_its_address() {
+        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
+        let (ada, bob) = (Owner::from_text(&"1".repeat(32)), Owner::from_text(&"2".repeat(32)));
+        assert_eq!(Holder::new(ada, one), Holder::new(ada, two));
+        assert_ne!(Holder::new(ada, one), Holder::new(bob, one));
+        assert_eq!(Holder::new(Some(Owner::ANONYMOUS), one), Holder::new(None, one));
+        assert_ne!(Holder::new(None, one), Holder::new(None, two));
     }
 }

@@ -240,6 +240,20 @@ mod tests {
         assert!(count <= limits::SESSIONS_OF_A_CALLER + 1, "{count}");
     }
 
+    /// Anonymous callers of one address cannot be distinguished: a flood ends idle sessions, and none that is in use.
+    #[test]
+    fn a_flood_of_sessions_ends_none_that_is_in_use() {
+        let sessions = Memory::new(Duration::from_secs(10));
+        sessions.put("in use", session(), HERE).unwrap();
+        for number in 0..3 * limits::SESSIONS_OF_AN_ADDRESS {
+            sessions.put(&number.to_string(), session(), HERE).unwrap();
+            if number % 1_000 == 0 {
+                assert!(sessions.get("in use").is_some(), "after {number}");
+            }
+        }
+        assert!(sessions.count.load(Ordering::Relaxed) <= limits::SESSIONS_OF_AN_ADDRESS);
+    }
+
     #[test]
     fn what_sessions_store_is_bounded_and_counted_until_they_end() {
         let sessions = Memory::new(Duration::from_secs(10));

@@ -182,6 +182,10 @@ impl Inflight {
     /// Their sessions. What is abandoned counts, or one client would get the messages for another that has left.
     pub(super) fn from(&self) -> From {
         let now = Instant::now();
+        // There may be more, of sessions that are not known.
+        if self.abandoned.len() >= limits::STDIO_REQUESTS {
+            return From::Several;
+        }
         let mut abandoned = self.abandoned.values().filter(|abandoned| abandoned.until > now);
         match self.present() {
             From::Session(session) if abandoned.any(|other| other.session.as_ref() != Some(&session)) => {
@@ -204,5 +208,60 @@ impl Inflight {
             (1, None) => self.requests.keys().next().map_or(From::None, |number| From::Request(*number)),
             _ => From::Several,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stdio::outbox::outbox;
+
+    fn pending(session: &str) -> Pending {
+        Pending {
+            session: Some(session.into()),
+            id: (*b"1").into(),
+            token: None,
+            effect: Effect::Nothing,
+            carries: Carries::Stream,
+            reply: outbox().0,
+            pulse: Pulse::new(),
+        }
+    }
+
+    const HOUR: Duration = Duration::from_secs(60 * 60);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_abandoned_counts_until_it_is_answered_or_over() {
+        let mut inflight = Inflight::default();
+        inflight.insert(1, pending("a")).unwrap();
+        inflight.insert(2, pending("b")).unwrap();
+        inflight.abandon(1, HOUR);
+        assert_eq!(inflight.from(), From::Several);
+        inflight.forget(1);
+        assert_eq!(inflight.from(), From::Session("b".into()));
+        inflight.insert(3, pending("a")).unwrap();
+        inflight.abandon(3, Duration::from_secs(5));
+        assert_eq!(inflight.from(), From::Several);
+        tokio::time::advance(Duration::from_secs(6)).await;
+        assert_eq!(inflight.from(), From::Session("b".into()));
+    }
+
+    /// Whoever abandons very many requests must not make the bridge forget those of others.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_abandoned_requests_brings_no_messages_of_others() {
+        let mut inflight = Inflight::default();
+        let flood = u64::try_from(limits::STDIO_REQUESTS).unwrap();
+        for number in 0..flood {
+            inflight.insert(number, pending("attacker")).unwrap();
+            inflight.abandon(number, HOUR);
+        }
+        inflight.insert(flood, pending("victim")).unwrap();
+        inflight.abandon(flood, HOUR);
+        inflight.insert(flood + 1, pending("attacker")).unwrap();
+        assert_eq!(inflight.from(), From::Several, "it may be for the victim");
+        tokio::time::advance(HOUR * 2).await;
+        inflight.abandon(flood + 1, HOUR);
+        inflight.insert(flood + 2, pending("attacker")).unwrap();
+        assert_eq!(inflight.from(), From::Session("attacker".into()), "all of it is over");
     }
 }

@@ -213,6 +213,8 @@ impl HttpServer {
         // Of all requests that notice the loss, one starts the session again.
         let turn = self.turns.take(current.key()).await;
         let restored = match self.sessions.get(current.key()).await? {
+            // A server can give the id of a session that has ended to another caller.
+            Some(session) if !session.belongs_to(exchange.owner()) => return Err(Rejection::Session),
             Some(session) if !current.known || session != current.session => Some(session),
             _ => self.start_again(exchange, chain, &current).await,
         };

@@ -91,19 +91,23 @@ async fn a_session_of_an_anonymous_caller_outlives_the_proxy_that_started_it() {
     }
 }
 
-#[tokio::test]
-async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
+/// A server that numbers the sessions that it starts, and loses the first as soon as it has started.
+async fn that_loses_its_first_session() -> Server {
     let starts = AtomicUsize::new(0);
-    let server = Server::start(move |request| match request.json()["method"].as_str() {
+    Server::start(move |request| match request.json()["method"].as_str() {
         Some("initialize") => {
             initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
         }
         Some("notifications/initialized") => status(202),
-        // The first session is lost as soon as it has started.
         _ if request.header("mcp-session-id") == Some("s-0") => status(404),
         _ => result(request, json!({"session": request.header("mcp-session-id")})),
     })
-    .await;
+    .await
+}
+
+#[tokio::test]
+async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
+    let server = that_loses_its_first_session().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let id = session_id(&fixture.post(&[], &initialize()).await);
     let within = [("mcp-session-id", &*id)];
@@ -129,16 +133,7 @@ async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent()
 
 #[tokio::test]
 async fn a_lost_session_is_restored_once_for_all_requests_that_notice_it() {
-    let starts = AtomicUsize::new(0);
-    let server = Server::start(move |request| match request.json()["method"].as_str() {
-        Some("initialize") => {
-            initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
-        }
-        Some("notifications/initialized") => status(202),
-        _ if request.header("mcp-session-id") == Some("s-0") => status(404),
-        _ => result(request, json!({"session": request.header("mcp-session-id")})),
-    })
-    .await;
+    let server = that_loses_its_first_session().await;
     let fixture = Fixture::new(&server, json!([])).await;
     let id = session_id(&fixture.post(&[], &initialize()).await);
     // A successor knows nothing of the session.

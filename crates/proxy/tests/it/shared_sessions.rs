@@ -157,6 +157,46 @@ async fn a_session_in_redis_belongs_to_its_caller() {
     assert!(record.contains("skep_owner") && !record.contains("alice"), "{record}");
 }
 
+/// While the proxy restores a session, its id becomes another caller's: the session had ended, and the server used its id
+/// again.
+#[tokio::test]
+async fn a_session_that_has_become_another_caller_s_is_not_used_to_restore_one() {
+    let (redis, provider) = (Redis::start().await, IdentityProvider::start().await);
+    let address = format!("redis://{}/", redis.address());
+    let server = Server::start(move |request| match request.json()["method"].as_str() {
+        Some("initialize") => initialize_response(request, ID),
+        _ if request.header("mcp-session-id") == Some(ID) => {
+            let mut redis = redis::Client::open(address.as_str()).unwrap().get_connection().unwrap();
+            let record: String = cmd("GET").arg(KEY).query(&mut redis).unwrap();
+            let mut record: Value = serde_json::from_str(&record).unwrap();
+            record["metadata"]["skep_owner"] = json!("f".repeat(32));
+            record["metadata"]["backend_sid"] = json!("of-another");
+            cmd("SET").arg(KEY).arg(record.to_string()).exec(&mut redis).unwrap();
+            status(404)
+        }
+        _ => result(request, json!({"secret": "of another"})),
+    })
+    .await;
+    let guarded = json!({
+        "scaling_config": {"session_redis": {"address": redis.address()}},
+        "middleware_configs": [{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}],
+    });
+    let fixture = Fixture::with(&server, guarded).await;
+    let alice = format!("Bearer {}", provider.token(json!({"sub": "alice"})));
+    assert_eq!(fixture.post(&[("authorization", &alice)], &initialize()).await.status, StatusCode::OK);
+    let within = [("authorization", alice.as_str()), ("mcp-session-id", ID)];
+    let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
+    assert_eq!(
+        (answer.status, answer.json()["error"]["code"].clone()),
+        (StatusCode::NOT_FOUND, json!(-32001))
+    );
+    let requests = server.requests();
+    assert!(
+        requests.iter().all(|request| request.header("mcp-session-id") != Some("of-another")),
+        "{requests:?}"
+    );
+}
+
 #[tokio::test]
 async fn while_redis_is_unavailable_requests_in_sessions_are_rejected_and_afterwards_they_are_served() {
     let (mut redis, server) = (Redis::start().await, server(ID).await);

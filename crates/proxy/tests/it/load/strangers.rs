@@ -74,12 +74,24 @@ async fn a_stranger_that_holds_connections_locks_out_neither_others_nor_probes()
     let mut probe = Raw::of(connect(kubelet, address).await);
     probe.send(health()).await;
     assert_eq!(probe.reply().await.unwrap().status, 200, "the kubelet gets its answer");
+    assert!(probe.ends().await, "nor can its place be held");
     let mut late = Raw::of(connect(kubelet, address).await);
     late.send(ping()).await;
     let reply = late.reply().await.unwrap();
     assert_eq!(reply.status, 503);
     assert!(reply.head.contains("connection: close"), "{reply:?}");
-    drop((probe, late));
+    drop(late);
+
+    // Strangers that take the places for probes, and send nothing, lose them soon.
+    let mut silent = Vec::new();
+    for number in 0..8 {
+        silent.push(connect([127, 0, 1, number + 1].into(), address).await);
+    }
+    crate::fixture::eventually("the kubelet gets its answer again", async || {
+        let mut probe = Raw::of(connect(kubelet, address).await);
+        probe.try_send(health()).await && probe.reply().await.is_some_and(|reply| reply.status == 200)
+    })
+    .await;
 
     // What they held is free again when they end.
     drop(held);
