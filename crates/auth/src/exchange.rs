@@ -15,6 +15,8 @@ use crate::{
 };
 
 const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+/// The key of the client's own token among those of callers, which are never empty.
+const OWN: &str = "";
 const TYPES: &str = "urn:ietf:params:oauth:token-type:";
 
 /// Why a token could not be exchanged. It names the host of the token endpoint, and contains no part of a token.
@@ -62,14 +64,6 @@ impl Exchanger {
         if let Some(known) = self.tokens.get(token, Instant::now()) {
             return Ok(known);
         }
-        let sent = Instant::now();
-        let (exchanged, life) = self.request_token(token).await.map_err(ExchangeError)?;
-        let until = sent + life.saturating_sub(limits::EXCHANGE_MARGIN);
-        self.tokens.put(token, exchanged.clone(), until, Instant::now());
-        Ok(exchanged)
-    }
-
-    async fn request_token(&self, token: &str) -> Result<(String, Duration), FetchError> {
         let requested_type = format!("{TYPES}access_token");
         let fields = [
             ("grant_type", GRANT),
@@ -79,7 +73,33 @@ impl Exchanger {
             ("audience", &self.audience),
             ("scope", &self.scope),
         ];
-        let fields: Vec<_> = fields.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        self.cached(token, &fields).await
+    }
+
+    /// A token of the client itself (RFC 6749, section 4.4). None if it has no credentials.
+    pub async fn own_token(&self) -> Option<Result<String, ExchangeError>> {
+        self.credentials.as_ref()?;
+        if let Some(known) = self.tokens.get(OWN, Instant::now()) {
+            return Some(Ok(known));
+        }
+        let fields =
+            [("grant_type", "client_credentials"), ("audience", &self.audience), ("scope", &self.scope)];
+        Some(self.cached(OWN, &fields).await)
+    }
+
+    /// The token that this form requests, which is cached for this key.
+    async fn cached(&self, key: &str, fields: &[(&str, &str)]) -> Result<String, ExchangeError> {
+        let sent = Instant::now();
+        let (token, life) = self.request_token(fields).await.map_err(ExchangeError)?;
+        let until = sent + life.saturating_sub(limits::EXCHANGE_MARGIN);
+        self.tokens.put(key, token.clone(), until, Instant::now());
+        Ok(token)
+    }
+
+    async fn request_token(&self, fields: &[(&str, &str)]) -> Result<(String, Duration), FetchError> {
+        let is_exchange = fields.contains(&("grant_type", GRANT));
+        let fields = fields.iter().copied();
+        let fields: Vec<_> = fields.filter(|(_, value)| !value.is_empty()).collect();
         let mut request = post(&self.endpoint, &fields);
         if let Some(credentials) = &self.credentials {
             credentials.sign(&mut request);
@@ -93,7 +113,9 @@ impl Exchanger {
         let text = |key| answer.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let exchanged = text("access_token").ok_or_else(|| malformed("it has no access_token"))?;
         text("token_type").ok_or_else(|| malformed("it has no token_type"))?;
-        text("issued_token_type").ok_or_else(|| malformed("it has no issued_token_type"))?;
+        if is_exchange {
+            text("issued_token_type").ok_or_else(|| malformed("it has no issued_token_type"))?;
+        }
         let life = answer.get("expires_in").and_then(Value::as_u64).unwrap_or_default();
         // A bound, so that the sum of times cannot overflow.
         Ok((exchanged.to_owned(), Duration::from_secs(life.min(24 * 60 * 60))))

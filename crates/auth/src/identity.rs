@@ -28,9 +28,24 @@ impl Identity {
         Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
     }
 
-    /// The one local user where callers are not authenticated.
+    /// The identity of every caller of a server that requires no token, on the machine of its user.
     pub fn local() -> Self {
-        let claims = json!({"sub": "local", "name": "Local User: local", "email": "local@localhost", "iss": "toolhive-local"});
+        Self::local_user("local")
+    }
+
+    /// The same, by the name of the user.
+    pub fn local_user(name: &str) -> Self {
+        Self::unauthenticated(name, &format!("Local User: {name}"))
+    }
+
+    /// The identity of every caller of a server that is open to all.
+    pub fn anonymous() -> Self {
+        Self::unauthenticated("anonymous", "Anonymous User")
+    }
+
+    fn unauthenticated(subject: &str, name: &str) -> Self {
+        let email = format!("{subject}@localhost");
+        let claims = json!({"sub": subject, "name": name, "email": email, "iss": "toolhive-local"});
         Self { is_local: true, ..Self::of(claims.as_object().cloned().unwrap_or_default()) }
     }
 }

@@ -12,16 +12,16 @@ mod proxy;
 mod rbac;
 mod render;
 mod run;
+mod signals;
+mod vmcp;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
-use anyhow::anyhow;
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// The name of the program in ToolHive's proxy image.
+/// The names of the programs in ToolHive's images.
 const PROXY_RUNNER: &str = "thv-proxyrunner";
-/// The first argument of a VirtualMCPServer's container, which sets no command.
-const VIRTUAL_SERVER: &str = "serve";
+const VIRTUAL_SERVER: &str = "vmcp";
 
 /// Run MCP servers on Kubernetes, or on this machine.
 #[derive(Parser)]
@@ -47,16 +47,21 @@ enum Command {
     Rbac(rbac::Args),
     Render(render::Args),
     Run(run::Args),
+    Vmcp(vmcp::Args),
 }
 
-/// The command line. A program with the name of ToolHive's proxy is `skep proxy`. So is one in a container of the operator
-/// with the first argument of that proxy: the container sets no command, and the image's entrypoint is skep.
+/// The command line. A program with the name of one of ToolHive's is that command. So is one in a container of the operator
+/// with its first argument: the container sets no command, and the image's entrypoint is skep.
 fn normalize_args(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString> {
     let called = words.first().and_then(|path| Path::new(path).file_name());
-    let runs = in_container && words.get(1).is_some_and(|word| word == "run");
-    if runs || called.is_some_and(|name| name == PROXY_RUNNER) {
-        words.splice(..1, ["skep".into(), "proxy".into()]);
-    }
+    let is_called = |name: &str| called.is_some_and(|called| called == name);
+    let starts_with = |word: &str| words.get(1).is_some_and(|first| first == word);
+    let command = match () {
+        () if is_called(PROXY_RUNNER) || (in_container && starts_with("run")) => "proxy",
+        () if is_called(VIRTUAL_SERVER) || starts_with("serve") => "vmcp",
+        () => return words,
+    };
+    words.splice(..1, ["skep".into(), command.into()]);
     words
 }
 
@@ -64,12 +69,6 @@ fn main() -> ExitCode {
     // The operator sets this variable for every proxy.
     let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
     let words = normalize_args(env::args_os().collect(), in_container);
-    if words.get(1).is_some_and(|word| word == VIRTUAL_SERVER) {
-        return exit_code(Err(anyhow!(
-            "skep has no virtual MCP server yet: set operator.vmcpImage of the chart, which is VMCP_IMAGE of \
-             the operator, to ToolHive's image, such as ghcr.io/stacklok/toolhive/vmcp:v0.44.0"
-        )));
-    }
     let result = match Cli::parse_from(words).command {
         Command::Completions(args) => {
             completions::run(&args, Cli::command());
@@ -83,6 +82,7 @@ fn main() -> ExitCode {
         Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Vmcp(args) => vmcp::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_proxy_is_recognised_by_its_name_and_in_a_container_by_its_first_argument() {
+    fn a_program_is_recognised_by_its_name_and_in_a_container_by_its_first_argument() {
         let read = |line: &str, in_container| {
             normalize_args(line.split(' ').map(Into::into).collect(), in_container).join(OsStr::new(" "))
         };
@@ -114,5 +114,7 @@ mod tests {
         assert_eq!(read("/skep run image", false), "/skep run image");
         assert_eq!(read("/skep operator run", true), "/skep operator run");
         assert_eq!(read("/skep", true), "/skep");
+        assert_eq!(read("/vmcp validate -c f", false), "skep vmcp validate -c f");
+        assert_eq!(read("/skep serve --config=f", false), "skep vmcp serve --config=f");
     }
 }

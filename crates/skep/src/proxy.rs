@@ -14,13 +14,10 @@ use skep_proxy::{
     Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time, runtime::kubernetes::Starting,
     search, serve,
 };
-use tokio::{
-    net::TcpListener,
-    signal::unix::{SignalKind, signal},
-};
+use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::logs;
+use crate::{logs, signals::shutdown_signal};
 
 /// The kubelet sets it in every container.
 const IN_A_POD: &str = "KUBERNETES_SERVICE_HOST";
@@ -128,18 +125,6 @@ fn in_a_cluster(env: &BTreeMap<String, String>) -> bool {
         Some(runtime) => runtime == names::KUBERNETES,
         None => env.contains_key(IN_A_POD),
     }
-}
-
-/// Completes when the process gets a signal to terminate.
-fn shutdown_signal() -> anyhow::Result<impl Future<Output = ()>> {
-    let mut signals = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
-        .map(signal)
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(async move {
-        let waits = signals.iter_mut().map(|signal| Box::pin(signal.recv()));
-        futures::future::select_all(waits).await;
-    })
 }
 
 /// Parses the command line. An unknown flag is skipped together with the next word, unless that is a flag, too, so that the

@@ -4,23 +4,45 @@ use serde::ser::Error;
 use serde_json::{Value, json};
 use skep_config::{FieldError, FieldPath, yaml};
 
-use super::{Config, OutputProperty, Step};
+use super::{Config, OutputProperty, Step, check};
 use crate::{Duration, RawObject, rate_limit::RateLimitBucket, strict};
 
 impl Config {
-    /// Parses a file. An unknown key is an error, unlike in a VirtualMCPServer, whose unknown fields the API server
-    /// rejects or prunes.
+    /// Parses a file. All unknown keys and all values of a wrong type are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        let document: Value =
-            yaml::parse(text).map_err(|error| vec![FieldError::new("", error.to_string())])?;
-        let (config, mut errors) = strict::parse_lenient::<Self>(document);
-        let Some(config) = config else { return Err(errors) };
-        errors.extend(config.unknown.keys().map(|key| strict::unknown_key(key.clone().into())));
-        errors.extend(config.composite_tools.iter().enumerate().flat_map(|(index, tool)| {
-            let field = FieldPath::from("compositeTools").index(index);
-            tool.nested_errors().into_iter().map(move |error| error.within(field.clone()))
-        }));
+        match Self::parse_lenient(text) {
+            (Some(config), errors) if errors.is_empty() => Ok(config),
+            (_, errors) => Err(errors),
+        }
+    }
+
+    /// Parses a file that a process is to run with, and reports everything that is wrong with it.
+    pub fn parse_checked(text: &str) -> Result<Self, Vec<FieldError>> {
+        let (Some(config), mut errors) = Self::parse_lenient(text) else {
+            return Self::parse(text);
+        };
+        // A value that was wrong is not missing as well.
+        let is_new =
+            |error: &FieldError| !errors.iter().any(|known| known.field.is_within(error.field.clone()));
+        let checked: Vec<FieldError> = check::errors(&config).into_iter().filter(is_new).collect();
+        errors.extend(checked);
         if errors.is_empty() { Ok(config) } else { Err(errors) }
+    }
+
+    fn parse_lenient(text: &str) -> (Option<Self>, Vec<FieldError>) {
+        let document: Value = match yaml::parse(text) {
+            Ok(document) => document,
+            Err(error) => return (None, vec![FieldError::new("", error.to_string())]),
+        };
+        let (config, mut errors) = strict::parse_lenient::<Self>(document);
+        if let Some(config) = &config {
+            errors.extend(config.unknown.keys().map(|key| strict::unknown_key(key.clone().into())));
+            errors.extend(config.composite_tools.iter().enumerate().flat_map(|(index, tool)| {
+                let field = FieldPath::from("compositeTools").index(index);
+                tool.nested_errors().into_iter().map(move |error| error.within(field.clone()))
+            }));
+        }
+        (config, errors)
     }
 
     /// The text of the file. Its values have the form that ToolHive gives them, so that its files stay as they are.

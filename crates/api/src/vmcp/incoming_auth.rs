@@ -24,6 +24,8 @@ pub struct IncomingAuth {
 impl IncomingAuth {
     /// Clients present tokens.
     pub const OIDC: &str = "oidc";
+    /// Clients are not authenticated, and act as the user that runs the process.
+    pub const LOCAL: &str = "local";
     /// Clients are not authenticated.
     pub const ANONYMOUS: &str = "anonymous";
 }

@@ -4,6 +4,7 @@
 mod aggregation;
 mod audit;
 mod backend;
+pub mod check;
 mod code_mode;
 mod composite_tool;
 mod file;

@@ -8,6 +8,7 @@ mod framing;
 mod places;
 pub mod response;
 mod serve;
+mod well_known;
 mod write_timeout;
 
 pub use access_log::{REQUEST_ID, respond};
@@ -15,3 +16,4 @@ pub use body::{Body, BodyError, Ended, Observed, Observer};
 pub use places::ConnectionLimits;
 pub use response::ErrorResponse;
 pub use serve::{Service, serve, serve_within};
+pub use well_known::WellKnown;

@@ -28,8 +28,10 @@ pub(crate) enum Authentication {
 }
 
 impl Authentication {
-    pub(super) fn new(parameters: &Auth) -> Result<Self, ConfigError> {
-        let Some(oidc) = &parameters.oidc_config else { return Ok(Self::Local(Arc::new(Identity::local()))) };
+    pub(super) fn new(parameters: &Auth, unauthenticated: &Identity) -> Result<Self, ConfigError> {
+        let Some(oidc) = &parameters.oidc_config else {
+            return Ok(Self::Local(Arc::new(unauthenticated.clone())));
+        };
         let secret = secret(&oidc.client_secret, env::OIDC_CLIENT_SECRET);
         let authenticator = Authenticator::new(oidc, &secret, Pace::default())
             .map_err(|error| ConfigError::new(format!("auth: oidc_config: {error}")))?;

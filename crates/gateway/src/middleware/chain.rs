@@ -8,6 +8,7 @@ use crate::{
     ConfigError,
     body::Budget,
     http::{Body, ErrorResponse, response},
+    identity::Identity,
     limits,
     message::{self, Exchange},
 };
@@ -29,6 +30,8 @@ pub struct ChainContext<'a> {
     pub remote_url: &'a str,
     /// The transport that the server speaks.
     pub transport: Transport,
+    /// Who callers are where they need not authenticate.
+    pub unauthenticated: Identity,
 }
 
 impl Chain {

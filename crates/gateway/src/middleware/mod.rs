@@ -63,7 +63,9 @@ impl Middleware {
         Ok(Some(match config {
             Config::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
             Config::Audit(parameters) => Self::Audit(Audit::new(parameters)?),
-            Config::Auth(parameters) => Self::Authentication(Box::new(Authentication::new(parameters)?)),
+            Config::Auth(parameters) => {
+                Self::Authentication(Box::new(Authentication::new(parameters, &context.unauthenticated)?))
+            }
             Config::StripAuth => Self::StripAuth,
             Config::TokenExchange(parameters) => {
                 Self::TokenExchange(Box::new(TokenExchange::new(&parameters.token_exchange_config)?))

@@ -15,28 +15,48 @@ use super::{
     Session,
     holders::{Holder, Holders},
 };
-use crate::limits;
+use crate::{identity::Owner, limits};
 
 /// Locks are held for one look-up; this many let others pass meanwhile.
 const SHARDS: usize = 16;
 
-struct Entry {
-    session: Session,
+/// What is kept of a session.
+pub trait Kept: Clone {
+    /// Who started it, if that is known.
+    fn owner(&self) -> Option<Owner>;
+
+    /// How many bytes it keeps beside its own size.
+    fn bytes(&self) -> usize;
+
+    /// Drops what it can do without: there are too many bytes.
+    fn shed(&mut self);
+}
+
+impl Kept for Session {
+    fn owner(&self) -> Option<Owner> {
+        self.owner
+    }
+
+    fn bytes(&self) -> usize {
+        self.initialize.as_ref().map_or(0, |initialize| initialize.len())
+    }
+
+    /// It cannot be restored then.
+    fn shed(&mut self) {
+        self.initialize = None;
+    }
+}
+
+struct Entry<S> {
+    session: S,
     holder: Holder,
     last_used: Instant,
 }
 
-impl Entry {
-    /// How much it stores beside the session itself.
-    fn stored(&self) -> usize {
-        self.session.initialize.as_ref().map_or(0, |initialize| initialize.len())
-    }
-}
-
 /// The sessions of one proxy, in its memory. Idle ones expire, and so does the one that was idle for longest of a holder
 /// that has too many.
-pub struct Memory {
-    shards: [Mutex<HashMap<Arc<str>, Entry>>; SHARDS],
+pub struct Memory<S = Session> {
+    shards: [Mutex<HashMap<Arc<str>, Entry<S>>>; SHARDS],
     hasher: RandomState,
     holders: Holders,
     count: AtomicUsize,
@@ -49,11 +69,11 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Full;
 
-impl Memory {
+impl<S: Kept> Memory<S> {
     /// Sessions that expire when they are not used for this long.
     pub fn new(life: Duration) -> Self {
         Self {
-            shards: Default::default(),
+            shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
             holders: Holders::default(),
             count: AtomicUsize::new(0),
@@ -63,7 +83,7 @@ impl Memory {
     }
 
     /// The session of that id, which counts as a use.
-    pub fn get(&self, id: &str) -> Option<Session> {
+    pub fn get(&self, id: &str) -> Option<S> {
         let mut shard = self.shard(id);
         let entry = shard.get_mut(id)?;
         entry.last_used = Instant::now();
@@ -76,8 +96,8 @@ impl Memory {
     }
 
     /// Adds a session of a client at this address, in place of one of that id.
-    pub fn put(&self, id: &str, session: Session, peer: IpAddr) -> Result<(), Full> {
-        let holder = Holder::new(session.owner, peer);
+    pub fn put(&self, id: &str, session: S, peer: IpAddr) -> Result<(), Full> {
+        let holder = Holder::new(session.owner(), peer);
         self.remove(id);
         if self.count.fetch_add(1, Ordering::Relaxed) >= limits::SESSIONS {
             self.count.fetch_sub(1, Ordering::Relaxed);
@@ -96,9 +116,9 @@ impl Memory {
     }
 
     /// Changes what is known of a session, unless it has ended meanwhile.
-    pub fn change(&self, id: &str, session: Session) {
+    pub fn change(&self, id: &str, session: S) {
         if let Some(known) = self.shard(id).get_mut(id) {
-            self.stored.fetch_sub(known.stored(), Ordering::Relaxed);
+            self.stored.fetch_sub(known.session.bytes(), Ordering::Relaxed);
             *known = self.counted(Entry { session, holder: known.holder, last_used: Instant::now() });
         }
     }
@@ -123,9 +143,9 @@ impl Memory {
 
     fn sweep(&self, now: Instant) {
         for shard in &self.shards {
-            let is_idle = |entry: &mut Entry| now.saturating_duration_since(entry.last_used) >= self.life;
+            let is_idle = |entry: &mut Entry<S>| now.saturating_duration_since(entry.last_used) >= self.life;
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            let idle: Vec<(Arc<str>, Entry)> = shard.extract_if(|_, entry| is_idle(entry)).collect();
+            let idle: Vec<(Arc<str>, Entry<S>)> = shard.extract_if(|_, entry| is_idle(entry)).collect();
             // Returns memory after many sessions have ended.
             if shard.capacity() > 4 * shard.len() {
                 shard.shrink_to_fit();
@@ -148,23 +168,22 @@ impl Memory {
         ids.iter().take(count).for_each(|(_, id)| self.remove(id));
     }
 
-    /// The entry, with its bytes counted. If there are too many, it does not store its `initialize`: it cannot be
-    /// restored then.
-    fn counted(&self, mut entry: Entry) -> Entry {
-        let stored = entry.stored();
+    /// The entry, with its bytes counted, or without them if there are too many.
+    fn counted(&self, mut entry: Entry<S>) -> Entry<S> {
+        let stored = entry.session.bytes();
         if self.stored.fetch_add(stored, Ordering::Relaxed) + stored > limits::SESSION_BYTES {
             self.stored.fetch_sub(stored, Ordering::Relaxed);
-            entry.session.initialize = None;
+            entry.session.shed();
         }
         entry
     }
 
-    fn uncount(&self, entry: &Entry) {
+    fn uncount(&self, entry: &Entry<S>) {
         self.count.fetch_sub(1, Ordering::Relaxed);
-        self.stored.fetch_sub(entry.stored(), Ordering::Relaxed);
+        self.stored.fetch_sub(entry.session.bytes(), Ordering::Relaxed);
     }
 
-    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+    fn shard(&self, id: &str) -> MutexGuard<'_, HashMap<Arc<str>, Entry<S>>> {
         let number = self.hasher.hash_one(id) as usize % SHARDS;
         self.shards[number].lock().unwrap_or_else(PoisonError::into_inner)
     }

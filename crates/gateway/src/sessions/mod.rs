@@ -15,7 +15,7 @@ use skep_mcp::Rejection;
 
 use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
 pub use ended::Ended;
-pub use memory::{Full, Memory};
+pub use memory::{Full, Kept, Memory};
 use shared::Shared;
 
 /// What is known of a session.

@@ -1,6 +1,6 @@
 //! One value, as it was spelled.
 
-use std::{fmt, ops::Range};
+use std::{borrow::Cow, fmt, ops::Range};
 
 use serde_json::{Map, Value};
 
@@ -73,6 +73,42 @@ impl<'a> Raw<'a> {
     /// replaces, another keeps and a third refuses.
     pub(crate) fn text(self) -> Result<Text<'a>, Fault> {
         Text::new(self)
+    }
+
+    /// The string that it is, if it is one.
+    pub fn as_text(self) -> Option<Cow<'a, str>> {
+        Some(Text::new(self).ok()?.decoded())
+    }
+
+    /// The members of an object, in their order. Other values have none.
+    pub fn entries(self) -> Result<Vec<(Text<'a>, Self)>, Fault> {
+        let mut entries = Vec::new();
+        if self.kind() == Kind::Object {
+            Scanner::within(self).object(|scanner, key| {
+                entries.push((key, scanner.value()?));
+                Ok(())
+            })?;
+        }
+        Ok(entries)
+    }
+
+    /// The items of an array. Other values have none.
+    pub fn items(self) -> Result<Vec<Self>, Fault> {
+        let mut items = Vec::new();
+        if self.kind() == Kind::Array {
+            Scanner::within(self).array(|scanner| {
+                items.push(scanner.value()?);
+                Ok(())
+            })?;
+        }
+        Ok(items)
+    }
+
+    /// The member of an object that has this key. If several have it, none does: readers differ in which one they use.
+    pub fn get(self, key: &str) -> Option<Self> {
+        let entries = self.entries().ok()?;
+        let mut found = entries.into_iter().filter(|(name, _)| name.decoded() == key).map(|(_, value)| value);
+        found.next().filter(|_| found.next().is_none())
     }
 
     /// The value, if it means the same to every reader.

@@ -4,6 +4,5 @@ mod middlewares;
 mod proxy;
 mod routes;
 mod server;
-mod well_known;
 
 pub use proxy::Proxy;

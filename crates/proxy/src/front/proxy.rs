@@ -18,14 +18,15 @@ use skep_config::{
 };
 use skep_gateway::{
     body::Budget,
-    http::{Body, Service},
+    http::{Body, Service, WellKnown},
+    identity::Identity,
     middleware::{Chain, ChainContext, Telemetry},
     outbound::Target,
     sessions::{Memory, Sessions},
 };
 use tracing::info;
 
-use super::{middlewares::middlewares, server::Server, well_known::WellKnown};
+use super::{middlewares::middlewares, server::Server};
 use crate::{
     ConfigError,
     health::Health,
@@ -104,14 +105,16 @@ impl Proxy {
             host: &config.host,
             remote_url: &config.remote_url,
             transport: config.transport,
+            unauthenticated: Identity::local(),
         };
+        let middlewares = middlewares(config)?;
         Ok(Self {
-            chain: Chain::new(&middlewares(config)?, &context)?,
+            chain: Chain::new(&middlewares, &context)?,
             server,
             sessions,
             transport: config.transport,
             stateless: config.stateless,
-            well_known: WellKnown::new(config),
+            well_known: WellKnown::new(&middlewares),
             health: Health::new(Arc::default()),
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),

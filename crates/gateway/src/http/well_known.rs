@@ -1,9 +1,10 @@
-//! The protected resource metadata of the proxy (RFC 9728).
+//! The protected resource metadata of an endpoint (RFC 9728).
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use skep_auth::{ProtectedResource, WELL_KNOWN};
-use skep_config::{RunConfig, run_config::Middleware};
-use skep_gateway::http::{Body, response};
+use skep_config::run_config::{Middleware, Oidc};
+
+use super::{Body, response};
 
 const CORS: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, OPTIONS"),
@@ -12,22 +13,23 @@ const CORS: [(HeaderName, &str); 3] = [
 ];
 
 /// The pages under `/.well-known/`.
-pub(super) struct WellKnown {
-    /// There is one where callers need tokens; it has a text where the proxy's address is known.
+pub struct WellKnown {
+    /// There is one where callers need tokens; it has a text where the endpoint's address is known.
     resource: Option<Option<String>>,
 }
 
 impl WellKnown {
-    /// The pages of the proxy that the RunConfig describes.
-    pub(super) fn new(config: &RunConfig) -> Self {
-        let oidc = config.middleware_configs.iter().find_map(|middleware| match middleware {
+    /// The pages of an endpoint with these middlewares.
+    pub fn new(middlewares: &[Middleware]) -> Self {
+        let oidc = middlewares.iter().find_map(|middleware| match middleware {
             Middleware::Auth(auth) => auth.oidc_config.as_ref(),
             _ => None,
         });
-        Self { resource: oidc.map(|oidc| ProtectedResource::new(oidc).description()) }
+        Self { resource: oidc.map(|oidc: &Oidc| ProtectedResource::new(oidc).description()) }
     }
 
-    pub(super) fn respond<B>(&self, request: &Request<B>) -> Response<Body> {
+    /// The page that is requested, or that there is none.
+    pub fn respond<B>(&self, request: &Request<B>) -> Response<Body> {
         let path = request.uri().path().strip_prefix(WELL_KNOWN);
         match &self.resource {
             Some(description) if path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {

@@ -1,0 +1,118 @@
+//! `skep vmcp`: the virtual MCP server.
+
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::{Subcommand, value_parser};
+use skep_config::FieldError;
+use skep_vmcp::{Listen, Settings, Workers, serve};
+use tokio::net::TcpListener;
+use tracing::info;
+
+use crate::{logs, signals::shutdown_signal};
+
+/// Serve several MCP servers at one address.
+///
+/// It is configured by a file, which the operator writes for a VirtualMCPServer.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  skep vmcp serve --config vmcp.yaml\n  skep vmcp validate --config vmcp.yaml"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+    /// Log details
+    #[arg(long, global = true)]
+    debug: bool,
+    /// The configuration file
+    #[arg(long, short, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(Serve),
+    /// Check a configuration file
+    Validate,
+    /// Print the version
+    Version,
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    /// The address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// The port to listen on
+    #[arg(long, default_value_t = 4483, value_parser = value_parser!(u16))]
+    port: u16,
+    /// Audit requests, also if the configuration has no audit section
+    #[arg(long)]
+    enable_audit: bool,
+    /// How long a session lives without being used, such as 30m
+    #[arg(long, value_name = "DURATION", default_value = "0")]
+    session_ttl: String,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.command {
+        Command::Version => {
+            println!("{}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        Command::Validate => validate(&settings(args)?),
+        Command::Serve(options) => {
+            let life = session_life(&options.session_ttl)?;
+            let settings = settings(args)?;
+            logs::init(logs::debug(args.debug));
+            let listen =
+                Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
+            serve_until_stopped(&settings, &listen, options.port)
+        }
+    }
+}
+
+fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyhow::Result<()> {
+    let workers = Workers::beside_this_thread().context("cannot start threads")?;
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let host = &*listen.host;
+        let listener = TcpListener::bind((host, port))
+            .await
+            .with_context(|| format!("cannot listen on {host}:{port}"))?;
+        let shutdown = shutdown_signal()?;
+        let server = Arc::new(settings.server(listen)?);
+        server.check().await?;
+        info!(address = %listener.local_addr()?, "serving");
+        Ok(serve(listener, server, workers, shutdown).await?)
+    })
+}
+
+/// The settings in the file that the command line names.
+fn settings(args: &Args) -> anyhow::Result<Settings> {
+    let Some(file) = &args.config else { bail!("no configuration file: name one with --config") };
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Settings::parse(&text).map_err(|errors| anyhow::anyhow!("invalid configuration:\n{}", lines(&errors)))
+}
+
+fn lines(errors: &[FieldError]) -> String {
+    errors.iter().map(|error| format!("  - {error}")).collect::<Vec<_>>().join("\n")
+}
+
+fn validate(settings: &Settings) -> anyhow::Result<()> {
+    let config = settings.config();
+    println!("name: {}", config.name.as_deref().unwrap_or_default());
+    println!("group: {}", config.group_ref.as_deref().unwrap_or_default());
+    println!("backends: {}", config.backends.len());
+    Ok(())
+}
+
+/// How long sessions live. Zero is the default.
+fn session_life(text: &str) -> anyhow::Result<Option<Duration>> {
+    if text.starts_with('-') {
+        bail!("--session-ttl: {text} is negative");
+    }
+    let life =
+        skep_config::duration::parse(text).map_err(|error| anyhow::anyhow!("--session-ttl: {error}"))?;
+    Ok((!life.is_zero()).then_some(life))
+}

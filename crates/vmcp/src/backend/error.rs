@@ -1,0 +1,56 @@
+//! Why a backend did not do what was requested. A message names no secret, and not the backend: callers do.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use skep_gateway::outbound;
+
+/// Why a backend has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BackendError {
+    #[error("{0}")]
+    Unreachable(String),
+    #[error("it closed the connection before its response was complete")]
+    Broken,
+    #[error("it sent nothing within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    #[error("it rejects the credentials of this request, or needs some (HTTP {})", .0.as_u16())]
+    Unauthenticated(StatusCode),
+    #[error("there are no credentials for it: {0}")]
+    NoCredentials(String),
+    #[error("it responded with HTTP {}", .0.as_u16())]
+    Status(StatusCode),
+    #[error("it has lost the session")]
+    SessionLost,
+    #[error("its response is not a valid MCP message")]
+    Malformed,
+    #[error("its response is too large")]
+    TooLarge,
+    #[error("its lists have too many {0}")]
+    TooMany(&'static str),
+    #[error("{message}")]
+    Rpc { code: i64, message: String },
+    #[error("it is unavailable since its last health checks")]
+    CircuitOpen,
+}
+
+impl BackendError {
+    /// The category that status pages show.
+    pub(crate) fn category(&self) -> &'static str {
+        match self {
+            Self::Timeout(_) => "timeout",
+            Self::Unauthenticated(_) | Self::NoCredentials(_) => "authentication_failed",
+            _ => "backend_unavailable",
+        }
+    }
+
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        matches!(self, Self::Unauthenticated(_))
+    }
+}
+
+impl From<outbound::Error> for BackendError {
+    fn from(error: outbound::Error) -> Self {
+        if error.is_connect() { Self::Unreachable(error.to_string()) } else { Self::Broken }
+    }
+}

@@ -1,0 +1,136 @@
+//! The messages that a backend sends for one request, the last of which is its response.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use skep_gateway::{http::events, outbound::UpstreamBody};
+use skep_mcp::sse;
+use tokio::sync::mpsc;
+
+use super::BackendError;
+use crate::limits;
+
+/// How much is read of the body of an error.
+const ERROR_BODY: usize = 64 << 10;
+
+/// The messages of one request.
+pub(crate) enum Messages {
+    /// One message, or none.
+    Whole(Option<Bytes>),
+    /// A stream of events.
+    Events(Events),
+    /// Those that the stream of a session has for it.
+    Queue(mpsc::Receiver<Bytes>),
+}
+
+/// A stream of events, of which only messages matter.
+pub(crate) struct Events {
+    body: UpstreamBody,
+    decoder: sse::Decoder,
+}
+
+impl Messages {
+    /// The messages of this response.
+    pub(super) async fn of(response: Response<UpstreamBody>) -> Result<Self, BackendError> {
+        let status = response.status();
+        if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
+            return Err(BackendError::Unauthenticated(status));
+        }
+        if status.is_success() && events::is_stream(response.headers()) {
+            return Ok(Self::Events(Events::new(response.into_body())));
+        }
+        let limit = if status.is_success() { limits::MESSAGE } else { ERROR_BODY };
+        let body = whole(response.into_body(), limit).await?;
+        match body.trim_ascii() {
+            [] if status.is_success() => Ok(Self::Whole(None)),
+            // Since 2026-07-28, an error of JSON-RPC has a status of HTTP, too.
+            [b'{', ..] if status.is_success() || is_rpc_error(&body) => Ok(Self::Whole(Some(body))),
+            _ if status.is_success() => Err(BackendError::Malformed),
+            _ => Err(BackendError::Status(status)),
+        }
+    }
+
+    /// The next message, which must arrive within this time.
+    pub(crate) async fn next(&mut self, time: Duration) -> Result<Option<Bytes>, BackendError> {
+        let next = async {
+            match self {
+                Self::Whole(message) => Ok(message.take()),
+                Self::Events(events) => events.next().await,
+                Self::Queue(messages) => Ok(messages.recv().await),
+            }
+        };
+        tokio::time::timeout(time, next).await.unwrap_or(Err(BackendError::Timeout(time)))
+    }
+}
+
+/// What a backend sends by itself.
+pub(crate) enum Listening {
+    /// On a stream of its own.
+    Events(Events),
+    /// On the stream of the session.
+    Queue(mpsc::Receiver<Bytes>),
+}
+
+impl Listening {
+    /// The next message, or nothing when there are no more. It may be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Events(events) => events.next().await.ok().flatten(),
+            Self::Queue(messages) => messages.recv().await,
+        }
+    }
+}
+
+impl Events {
+    pub(super) fn new(body: UpstreamBody) -> Self {
+        Self { body, decoder: sse::Decoder::new(limits::MESSAGE) }
+    }
+
+    /// The next message.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BackendError> {
+        loop {
+            let Some(event) = self.event().await? else { return Ok(None) };
+            // A server may send events without data, to be resumed after.
+            if let Some(data) =
+                event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))
+            {
+                return Ok(Some(Bytes::copy_from_slice(data)));
+            }
+        }
+    }
+
+    /// The next event.
+    pub(super) async fn event(&mut self) -> Result<Option<sse::Event>, BackendError> {
+        loop {
+            match self.decoder.frame().map_err(|_| BackendError::TooLarge)? {
+                Some(sse::Frame::Event(event)) => return Ok(Some(event)),
+                Some(sse::Frame::Comment(_)) => continue,
+                None => {}
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.feed(&data);
+                    }
+                }
+                Some(Err(_)) => return Err(BackendError::Broken),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+async fn whole(body: UpstreamBody, limit: usize) -> Result<Bytes, BackendError> {
+    match Limited::new(body, limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(BackendError::TooLarge),
+        Err(_) => Err(BackendError::Broken),
+    }
+}
+
+fn is_rpc_error(body: &[u8]) -> bool {
+    let outcome = skep_mcp::Envelope::parse(body).map(|envelope| envelope.message());
+    matches!(outcome, Ok(skep_mcp::Message::Response { outcome: skep_mcp::Outcome::Error(_), .. }))
+}

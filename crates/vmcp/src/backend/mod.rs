@@ -1,0 +1,213 @@
+//! One backend: how it is reached, what it speaks, what it offers, and whether it is healthy.
+//!
+//! [`Backend::run`] looks after it for as long as the virtual server runs: it opens a session of its own, reads the lists,
+//! reads them again when they change, and checks its health. Clients have their own sessions, see [`Link`].
+
+mod capabilities;
+mod error;
+mod health;
+mod http_sse;
+mod link;
+mod listing;
+mod messages;
+mod request;
+mod run;
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http_body_util::Full;
+use jiff::Timestamp;
+use skep_api::vmcp::BackendTransport;
+use skep_gateway::{
+    identity::Identity,
+    outbound::{Client, UpstreamBody},
+};
+use skep_mcp::{Era, Revision};
+use tokio::sync::{Notify, watch};
+
+use crate::{catalog::Lists, outgoing::Credentials};
+pub(crate) use capabilities::Capabilities;
+pub(crate) use error::BackendError;
+pub(crate) use health::{Circuit, Health, Status, Thresholds};
+pub(crate) use link::{Link, rpc_error};
+pub(crate) use messages::{Listening, Messages};
+pub(crate) use request::{Object, Rename, VERSION, request, unreserved};
+
+/// For whom a request is sent.
+#[derive(Clone, Default)]
+pub(crate) struct Caller {
+    /// The caller. The virtual server itself has none.
+    pub(crate) identity: Option<Arc<Identity>>,
+    /// The caller's token, for strategies that exchange it.
+    pub(crate) token: Option<Arc<str>>,
+    /// The headers of the request that are forwarded.
+    pub(crate) headers: HeaderMap,
+}
+
+/// How a backend is configured.
+pub(crate) struct Settings {
+    pub(crate) name: Arc<str>,
+    pub(crate) uri: Uri,
+    pub(crate) transport: BackendTransport,
+    pub(crate) credentials: Credentials,
+    /// Headers that every request has.
+    pub(crate) headers: HeaderMap,
+    /// How long it may take to send a message.
+    pub(crate) timeout: Duration,
+    pub(crate) checks: Checks,
+}
+
+/// How its health is checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Checks {
+    pub(crate) interval: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) thresholds: Thresholds,
+}
+
+/// One backend.
+pub(crate) struct Backend {
+    pub(crate) name: Arc<str>,
+    pub(crate) transport: BackendTransport,
+    pub(crate) credentials: Credentials,
+    pub(crate) timeout: Duration,
+    client: Arc<Client>,
+    uri: Uri,
+    headers: HeaderMap,
+    checks: Checks,
+    state: Mutex<State>,
+    /// Reads its lists again.
+    refresh: Notify,
+    /// How often its lists have been read, or could not be.
+    checked: watch::Sender<u64>,
+    /// What depends on it has changed.
+    changed: Arc<watch::Sender<u64>>,
+}
+
+/// What is known of a backend.
+struct State {
+    health: Health,
+    era: Option<(Era, Capabilities)>,
+    revision: Option<Revision>,
+    lists: Option<Arc<Lists>>,
+    /// When the lists were read.
+    read: Option<Instant>,
+    /// Whether changes of its lists are announced.
+    is_watched: bool,
+}
+
+impl Backend {
+    /// A backend. `changed` counts what changes about any of them.
+    pub(crate) fn new(settings: Settings, client: Arc<Client>, changed: Arc<watch::Sender<u64>>) -> Self {
+        let Settings { name, uri, transport, credentials, headers, timeout, checks } = settings;
+        let state = State {
+            health: Health::new(Timestamp::now()),
+            era: (transport == BackendTransport::Sse).then_some((Era::Legacy, Capabilities::default())),
+            revision: None,
+            lists: None,
+            read: None,
+            is_watched: false,
+        };
+        Self {
+            name,
+            transport,
+            credentials,
+            timeout,
+            client,
+            uri,
+            headers,
+            checks,
+            state: Mutex::new(state),
+            refresh: Notify::new(),
+            checked: watch::Sender::new(0),
+            changed,
+        }
+    }
+
+    /// Its health.
+    pub(crate) fn health(&self) -> Health {
+        self.state().health.clone()
+    }
+
+    /// The revision that was agreed on, if one was.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.state().revision
+    }
+
+    /// What it offers, if that is known.
+    pub(crate) fn offered(&self) -> Option<Arc<Lists>> {
+        self.state().lists.clone()
+    }
+
+    /// Whether new sessions see what it offers.
+    pub(crate) fn is_usable(&self) -> bool {
+        !matches!(self.state().health.status, Status::Unhealthy | Status::Unauthenticated)
+    }
+
+    /// Whether requests are not sent to it, as its circuit is open.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.state().health.circuit == Circuit::Open
+    }
+
+    fn era(&self) -> Option<Era> {
+        self.state().era.map(|(era, _)| era)
+    }
+
+    fn modern_capabilities(&self) -> Capabilities {
+        self.state().era.map(|(_, capabilities)| capabilities).unwrap_or_default()
+    }
+
+    fn set_era(&self, era: Era, capabilities: Capabilities) {
+        self.state().era = Some((era, capabilities));
+    }
+
+    fn set_revision(&self, revision: Revision) {
+        self.state().revision = Some(revision);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The headers of every request for this caller.
+    async fn headers(&self, caller: &Caller) -> Result<HeaderMap, BackendError> {
+        let mut headers = self.headers.clone();
+        headers.extend(caller.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        self.credentials.apply(&mut headers, caller).await?;
+        Ok(headers)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<UpstreamBody>, BackendError> {
+        self.send_to(self.uri.clone(), method, headers, body).await
+    }
+
+    async fn send_to(
+        &self,
+        uri: Uri,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response<UpstreamBody>, BackendError> {
+        let request = |uri: Uri| {
+            let mut request = Request::new(Full::new(body.clone()));
+            *request.method_mut() = method.clone();
+            *request.uri_mut() = uri;
+            *request.headers_mut() = headers.clone();
+            request
+        };
+        let sent = tokio::time::timeout(self.timeout, self.client.send(uri, request));
+        Ok(sent.await.map_err(|_| BackendError::Timeout(self.timeout))??)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a virtual server offers: the lists of its backends, joined under names that are unique.
+//!
+//! Computed once for each set of lists, and shared by all sessions that see the same. Nothing here does I/O.
+
+mod conflicts;
+mod lists;
+mod page;
+mod rename;
+mod table;
+mod tools;
+mod uri_template;
+
+use std::sync::Arc;
+
+use skep_api::vmcp::{Aggregation, ConflictResolution};
+use skep_mcp::List;
+
+use conflicts::{Candidate, Names};
+pub(crate) use lists::{Item, Lists, field, page as list_page};
+#[cfg(test)]
+use page::InvalidCursor;
+pub(crate) use table::{Entry, Table};
+use tools::ToolRules;
+use uri_template::UriTemplate;
+
+/// One backend, with what it offers.
+#[derive(Clone)]
+pub(crate) struct Member {
+    /// The name of the backend.
+    pub(crate) backend: Arc<str>,
+    pub(crate) lists: Arc<Lists>,
+}
+
+/// What a virtual server offers.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    tools: Table,
+    prompts: Table,
+    resources: Table,
+    templates: Table,
+    /// Names that several backends have, where each must have an override and does not.
+    unresolved: Vec<String>,
+}
+
+impl Catalog {
+    /// The catalog of these backends, which are in the order of their names.
+    pub(crate) fn new(members: &[Member], aggregation: &Aggregation) -> Self {
+        let names = Names::new(aggregation);
+        let rules = ToolRules::new(aggregation);
+        let candidates = |list: List| -> Vec<Candidate> {
+            let items = members.iter().flat_map(|member| {
+                member.lists.of(list).iter().map(|item| Candidate::new(&member.backend, item))
+            });
+            items.collect()
+        };
+        let tools: Vec<Candidate> =
+            candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
+        let (tools, unresolved) = names.tools(tools);
+        Self {
+            tools: Table::named(tools),
+            prompts: Table::named(names.prompts(candidates(List::Prompts))),
+            resources: Table::by_key(names.addresses(candidates(List::Resources))),
+            templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
+            unresolved,
+        }
+    }
+
+    /// What is offered in a list.
+    pub(crate) fn table(&self, list: List) -> &Table {
+        match list {
+            List::Tools => &self.tools,
+            List::Prompts => &self.prompts,
+            List::Resources => &self.resources,
+            List::ResourceTemplates => &self.templates,
+        }
+    }
+
+    /// Where a resource is read: at the backend that has it, or else at the one whose template fits.
+    pub(crate) fn resource(&self, uri: &str) -> Option<&Entry> {
+        let fits = |entry: &&Entry| UriTemplate::new(&entry.key).matches(uri);
+        self.resources
+            .get(uri)
+            .or_else(|| self.templates.get(uri))
+            .or_else(|| self.templates.iter().find(fits))
+    }
+
+    /// Why the tools cannot be listed, if they cannot.
+    pub(crate) fn conflict(&self) -> Option<String> {
+        let name = self.unresolved.first()?;
+        Some(format!(
+            "aggregation.conflictResolution is {}, and several backends have a tool {name:?}: give each of them \
+             another name in aggregation.tools[].overrides",
+            ConflictResolution::Manual.as_str()
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! One list of a virtual server.
+
+use std::sync::Arc;
+
+use super::{
+    conflicts::Candidate,
+    page::{InvalidCursor, Page},
+    rename::{Changes, changed},
+};
+
+/// An item that is offered, and where it is.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The name, URI or URI template that clients use.
+    pub(crate) key: Box<str>,
+    /// The backend that has it.
+    pub(crate) backend: Arc<str>,
+    /// What it is there.
+    pub(crate) original: Box<str>,
+    /// All of it, as clients see it.
+    pub(super) json: Box<str>,
+    is_listed: bool,
+}
+
+/// Items in the order of their keys.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<Entry>);
+
+impl Table {
+    /// Items that have their names in their JSON.
+    pub(super) fn named(candidates: Vec<Candidate>) -> Self {
+        let renamed = candidates.into_iter().map(|mut candidate| {
+            if *candidate.name != *candidate.original {
+                let changes = Changes { name: Some(&candidate.name), ..Changes::default() };
+                candidate.json = changed(&candidate.json, changes);
+            }
+            candidate
+        });
+        Self::by_key(renamed.collect())
+    }
+
+    pub(super) fn by_key(candidates: Vec<Candidate>) -> Self {
+        let mut entries: Vec<Entry> = candidates.into_iter().map(Entry::from).collect();
+        entries.sort_by(|one, other| one.key.cmp(&other.key));
+        Self(entries)
+    }
+
+    /// The item that clients know by this key, if they can see it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
+        let index = self.0.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
+        self.0.get(index).filter(|entry| entry.is_listed)
+    }
+
+    /// All items that clients can see.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.0.iter().filter(|entry| entry.is_listed)
+    }
+
+    /// One page of the list.
+    pub(crate) fn page(&self, cursor: Option<&str>) -> Result<Page, InvalidCursor> {
+        Page::after(cursor, self.0.iter().filter(|entry| entry.is_listed))
+    }
+
+    /// Whether clients see the same in both.
+    pub(crate) fn looks_like(&self, other: &Self) -> bool {
+        self.iter().map(|entry| &entry.json).eq(other.iter().map(|entry| &entry.json))
+    }
+}
+
+impl From<Candidate> for Entry {
+    fn from(candidate: Candidate) -> Self {
+        let Candidate { backend, original, name, json, is_listed } = candidate;
+        Self { key: name.into(), backend, original, json, is_listed }
+    }
+}

@@ -1,0 +1,63 @@
+//! From the configuration file to a virtual server.
+
+mod backends;
+mod chain;
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use skep_api::vmcp::Config;
+use skep_config::FieldError;
+use skep_gateway::http::WellKnown;
+use tokio::sync::watch;
+
+use crate::{ConfigError, VirtualServer, front::Parts, limits, views::Views};
+
+/// Where a virtual server listens, and what else its command line sets.
+#[derive(Clone, Debug)]
+pub struct Listen {
+    /// The address.
+    pub host: String,
+    /// How long a session lives without being used.
+    pub session_life: Option<Duration>,
+    /// Whether requests are audited if the configuration does not decide that.
+    pub audits: bool,
+}
+
+/// A configuration that was checked.
+pub struct Settings(Config);
+
+impl Settings {
+    /// Parses and checks a file. All its errors are reported at once.
+    pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
+        Config::parse_checked(text).map(Self)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.0
+    }
+
+    /// The virtual server that it describes.
+    pub fn server(&self, listen: &Listen) -> Result<VirtualServer, ConfigError> {
+        let config = &self.0;
+        let changed = Arc::new(watch::Sender::new(0));
+        let backends = backends::backends(config, &changed)?;
+        let middlewares = chain::middlewares(config, listen)?;
+        let aggregation = config.aggregation.clone().unwrap_or_default();
+        Ok(VirtualServer::with(Parts {
+            name: config.name.as_deref().unwrap_or_default().into(),
+            group: config.group_ref.clone().unwrap_or_default(),
+            views: Arc::new(Views::new(backends, aggregation, changed)),
+            chain: chain::chain(config, &middlewares, listen)?,
+            well_known: WellKnown::new(&middlewares),
+            passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
+            session_life: listen.session_life.unwrap_or(limits::SESSION_LIFE),
+            is_local: is_local(&listen.host),
+        }))
+    }
+}
+
+/// Whether an address can be reached from this machine only.
+fn is_local(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}

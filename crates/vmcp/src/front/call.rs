@@ -1,0 +1,176 @@
+//! A request that is for one backend.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use skep_gateway::http::Body;
+use skep_mcp::{Era, List, Method, Raw};
+use tracing::debug;
+
+use super::{
+    ClientRequest, VirtualServer,
+    answer::tool_error,
+    relay::{Relay, respond},
+    rpc::{self, RpcError},
+};
+use crate::backend::{Backend, BackendError, Link, Messages, Rename, request};
+
+/// What a request is about, and where it is.
+struct Route {
+    backend: Arc<str>,
+    rename: Option<(&'static str, Option<&'static str>, Box<str>)>,
+}
+
+impl VirtualServer {
+    /// Sends a request to the backend that has what it names.
+    pub(super) async fn call(&self, request: &ClientRequest<'_>) -> Response<Body> {
+        let route = match self.route_of(request).await {
+            Ok(Some(route)) => route,
+            Ok(None) => return rpc::result(request.id, &empty_completion(), request.era),
+            Err(error) => return error.response(request.id, request.era),
+        };
+        let Some(backend) = self.views.backend(&route.backend) else {
+            let error = RpcError::internal(format!("backend {} has been removed", route.backend));
+            return error.response(request.id, request.era);
+        };
+        match self.forward(request, &backend, &route).await {
+            Ok((messages, link, number)) => {
+                respond(Relay::new(self, request, backend, link, messages, number)).await
+            }
+            Err(error) => failure(request, &backend.name, &error),
+        }
+    }
+
+    /// Where the target of a request is. None for a completion that no backend has.
+    async fn route_of(&self, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
+        let catalog = self.views.catalog(&request.session).await;
+        let target = request.envelope.target();
+        let name = target.map(|target| target.name().into_owned()).unwrap_or_default();
+        let renamed = |list: List, within: Option<&'static str>| {
+            let entry = catalog.table(list).get(&name)?;
+            Some(Route {
+                backend: entry.backend.clone(),
+                rename: Some(("name", within, entry.original.clone())),
+            })
+        };
+        let unknown = |what: &str| RpcError::invalid(format!("unknown {what} {name:?}"));
+        let located = |entry: &crate::catalog::Entry| Route { backend: entry.backend.clone(), rename: None };
+        match request.method {
+            Method::ToolsCall => {
+                self.check_arguments(request)?;
+                renamed(List::Tools, None).map(Some).ok_or_else(|| unknown("tool"))
+            }
+            Method::PromptsGet => {
+                self.check_arguments(request)?;
+                renamed(List::Prompts, None).map(Some).ok_or_else(|| unknown("prompt"))
+            }
+            Method::CompletionComplete => {
+                let reference = request.envelope.params().and_then(|params| params.get("ref"));
+                let kind = reference.and_then(|reference| reference.get("type")).and_then(Raw::as_text);
+                match kind.as_deref() {
+                    Some("ref/prompt") => Ok(renamed(List::Prompts, Some("ref"))),
+                    Some("ref/resource") => Ok(catalog.resource(&name).map(located)),
+                    _ => Err(RpcError::invalid("params.ref.type must be ref/prompt or ref/resource")),
+                }
+            }
+            _ if name.is_empty() => {
+                let error = RpcError::invalid("params.uri is missing");
+                Err(RpcError { data: Some(serde_json::json!({"uri": ""})), ..error })
+            }
+            _ => match catalog.resource(&name) {
+                Some(entry) => Ok(Some(located(entry))),
+                None => Err(unknown_resource(&name, request.era)),
+            },
+        }
+    }
+
+    fn check_arguments(&self, request: &ClientRequest<'_>) -> Result<(), RpcError> {
+        use skep_mcp::Kind;
+        let arguments = request.envelope.arguments();
+        if arguments.is_some_and(|arguments| !matches!(arguments.kind(), Kind::Object | Kind::Null)) {
+            return Err(RpcError::invalid("params.arguments must be an object"));
+        }
+        if request.method == Method::PromptsGet {
+            let values = arguments.and_then(|arguments| arguments.entries().ok()).unwrap_or_default();
+            if values.iter().any(|(_, value)| value.kind() != Kind::Text) {
+                return Err(RpcError::invalid("params.arguments of a prompt must be strings"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the request in the client's session at the backend. A session that the backend has lost is opened again, once
+    /// for all requests that need it.
+    async fn forward(
+        &self,
+        request: &ClientRequest<'_>,
+        backend: &Arc<Backend>,
+        route: &Route,
+    ) -> Result<(Messages, Arc<Link>, u64), BackendError> {
+        if backend.is_cut_off() {
+            return Err(BackendError::CircuitOpen);
+        }
+        let number = self.next_number();
+        let mut is_last = false;
+        loop {
+            let link = self.link(request, backend).await?;
+            let method = request.method.name().unwrap_or_default();
+            if request.method == Method::CompletionComplete && !link.capabilities.completions {
+                return Ok((Messages::Whole(Some(completion_message(number))), link, number));
+            }
+            let rename = route.rename.as_ref();
+            let rename = rename.map(|(field, within, name)| Rename { field, within: *within, name });
+            let name = rename.map(|rename| rename.name.to_owned());
+            let name = name.or_else(|| request.envelope.target().map(|target| target.name().into_owned()));
+            let id = number.to_string();
+            let body = self::request(&id, method, request.envelope.params(), rename, &link.form())
+                .map_err(|_| BackendError::Malformed)?;
+            request.session.links.begin(request.id, &backend.name, number);
+            match backend.request(&link, &request.caller, method, name.as_deref(), body.into()).await {
+                Err(BackendError::SessionLost) if !is_last => {
+                    debug!(backend = &*backend.name, "a backend has lost a session; opening another");
+                    request.session.links.forget(backend, &link).await;
+                    is_last = true;
+                }
+                Err(error) => {
+                    request.session.links.end(request.id);
+                    return Err(error);
+                }
+                Ok(messages) => return Ok((messages, link, number)),
+            }
+        }
+    }
+}
+
+/// The response to a request that a backend could not be sent, or did not respond to.
+pub(super) fn failure(request: &ClientRequest<'_>, backend: &str, error: &BackendError) -> Response<Body> {
+    let (id, era) = (request.id, request.era);
+    match (request.method, era) {
+        (Method::ToolsCall, Era::Legacy) => rpc::result(id, &tool_error(&tool_message(backend, error)), era),
+        (Method::ToolsCall, Era::Modern) => {
+            RpcError::internal(tool_message(backend, error)).response(id, era)
+        }
+        _ => RpcError::of_backend(backend, error).response(id, era),
+    }
+}
+
+/// Why a tool failed, for a person or a model to read.
+pub(super) fn tool_message(backend: &str, error: &BackendError) -> String {
+    format!("backend {backend}: {error}")
+}
+
+/// Before 2026-07-28, an unknown resource has a code of its own.
+fn unknown_resource(uri: &str, era: Era) -> RpcError {
+    const RESOURCE_NOT_FOUND: i64 = -32002;
+    let code = if era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    RpcError::new(code, format!("unknown resource {uri:?}"))
+}
+
+fn empty_completion() -> String {
+    r#"{"completion":{"values":[]}}"#.into()
+}
+
+fn completion_message(number: u64) -> Bytes {
+    rpc::result_body(&number.to_string(), &empty_completion()).into()
+}

@@ -1,0 +1,35 @@
+//! Lists, from the catalog of a session.
+
+use http::Response;
+use skep_gateway::http::Body;
+use skep_mcp::{Era, List, Raw};
+
+use super::{
+    ClientRequest, VirtualServer,
+    rpc::{self, Cacheable, RpcError, complete},
+};
+use crate::{backend::Object, catalog::field};
+
+impl VirtualServer {
+    /// One page of a list.
+    pub(super) async fn list(&self, request: &ClientRequest<'_>, list: List) -> Response<Body> {
+        let catalog = self.views.catalog(&request.session).await;
+        if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
+            return RpcError::internal(conflict).response(request.id, request.era);
+        }
+        let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
+        let Ok(page) = catalog.table(list).page(cursor.as_deref()) else {
+            return RpcError::invalid("params.cursor is not one of this list")
+                .response(request.id, request.era);
+        };
+        let mut result = Object::default();
+        result.put(&format!("\"{}\"", field(list)), &page.items);
+        if let Some(next) = page.next {
+            result.put("\"nextCursor\"", &format!("\"{next}\""));
+        }
+        if request.era == Era::Modern {
+            complete(&mut result, &self.name, Object::default(), Cacheable::Yes);
+        }
+        rpc::result(request.id, &result.json(), request.era)
+    }
+}

@@ -1,0 +1,82 @@
+//! Pages about the virtual server and its backends.
+
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+use skep_gateway::http::{Body, response};
+
+use super::VirtualServer;
+use crate::backend::{Backend, Status, VERSION};
+
+impl VirtualServer {
+    /// The page at this path, if there is one.
+    pub(super) fn page(&self, path: &str) -> Option<Response<Body>> {
+        let page = match path {
+            "/health" | "/ping" => json!({"status": "ok"}),
+            "/readyz" => json!({"status": "ready", "mode": "static"}),
+            "/status" => self.status(),
+            "/api/backends/health" => self.backends_health(),
+            _ => return None,
+        };
+        let mut page = response::json(StatusCode::OK, page.to_string());
+        let headers = page.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        Some(page)
+    }
+
+    fn status(&self) -> Value {
+        let backends = self.views.backends();
+        let is_healthy = backends.values().any(|backend| backend.health().status == Status::Healthy);
+        let backends: Vec<Value> = backends.values().map(|backend| status(backend)).collect();
+        json!({"backends": backends, "healthy": is_healthy, "version": VERSION, "group_ref": self.group})
+    }
+
+    /// The names of the fields are those that ToolHive's page has.
+    fn backends_health(&self) -> Value {
+        let all = self.views.backends();
+        // Of those that have not been checked yet, there is nothing to show.
+        let backends: Vec<_> = all.values().filter(|backend| backend.health().checked.is_some()).collect();
+        let count =
+            |status: Status| backends.iter().filter(|backend| backend.health().status == status).count();
+        let states = backends.iter().map(|backend| (backend.name.to_string(), health(backend)));
+        json!({
+            "monitoring_enabled": true,
+            "summary": {
+                "Total": backends.len(),
+                "Healthy": count(Status::Healthy),
+                "Degraded": count(Status::Degraded),
+                "Unhealthy": count(Status::Unhealthy),
+                "Unknown": count(Status::Unknown),
+                "Unauthenticated": count(Status::Unauthenticated),
+            },
+            "backends": states.collect::<serde_json::Map<_, _>>(),
+        })
+    }
+}
+
+fn status(backend: &Backend) -> Value {
+    let mut status = json!({
+        "name": &*backend.name,
+        "health": backend.health().status.as_str(),
+        "transport": backend.transport.as_str(),
+        "auth_type": backend.credentials.kind(),
+    });
+    if let Some(revision) = backend.revision() {
+        status["mcp_revision"] = revision.name().into();
+    }
+    status
+}
+
+fn health(backend: &Backend) -> Value {
+    let health = backend.health();
+    json!({
+        "Status": health.status.as_str(),
+        "ConsecutiveFailures": health.failures,
+        "LastCheckTime": health.checked.unwrap_or(health.changed).to_string(),
+        "LastErrorCategory": health.category,
+        "LastTransitionTime": health.changed.to_string(),
+        "CircuitState": health.circuit.as_str(),
+        "CircuitLastChanged": health.circuit_changed.to_string(),
+        "MCPRevision": backend.revision().map(|revision| revision.name()).unwrap_or_default(),
+    })
+}

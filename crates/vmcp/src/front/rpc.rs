@@ -1,0 +1,110 @@
+//! Responses of JSON-RPC, in the form of the client's revision.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+use skep_gateway::http::{Body, response};
+use skep_mcp::Era;
+
+use crate::backend::{BackendError, Object};
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(super) struct RpcError {
+    pub(super) code: i64,
+    pub(super) message: String,
+    pub(super) data: Option<Value>,
+}
+
+pub(super) const INVALID_PARAMS: i64 = -32602;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+const INTERNAL: i64 = -32603;
+/// Since 2026-07-28: the client lacks a capability.
+const MISSING_CAPABILITY: i64 = -32021;
+
+impl RpcError {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(INVALID_PARAMS, message)
+    }
+
+    pub(super) fn internal(message: impl Into<String>) -> Self {
+        Self::new(INTERNAL, message)
+    }
+
+    pub(super) fn missing_capability(name: &str) -> Self {
+        let data = json!({"requiredCapabilities": {name: {}}});
+        Self { data: Some(data), ..Self::new(MISSING_CAPABILITY, "missing required client capability") }
+    }
+
+    /// The error of a backend, which is named.
+    pub(super) fn of_backend(backend: &str, error: &BackendError) -> Self {
+        match error {
+            BackendError::Rpc { code, message } => Self::new(*code, message.clone()),
+            error => Self::internal(format!("backend {backend}: {error}")),
+        }
+    }
+
+    /// The status of HTTP. Before 2026-07-28 an error of JSON-RPC has none.
+    fn status(&self, era: Era) -> StatusCode {
+        match (era, self.code) {
+            (Era::Modern, INVALID_PARAMS) => StatusCode::BAD_REQUEST,
+            (Era::Modern, METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+            _ => StatusCode::OK,
+        }
+    }
+
+    pub(super) fn body(&self, id: &str) -> String {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+    }
+
+    pub(super) fn response(&self, id: &str, era: Era) -> Response<Body> {
+        reply(self.status(era), self.body(id), era)
+    }
+}
+
+/// The message with this result.
+pub(super) fn result_body(id: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
+}
+
+/// The response with this result.
+pub(super) fn result(id: &str, result: &str, era: Era) -> Response<Body> {
+    reply(StatusCode::OK, result_body(id, result), era)
+}
+
+pub(super) fn reply(status: StatusCode, body: impl Into<Bytes>, era: Era) -> Response<Body> {
+    let mut response = response::json(status, body);
+    if era == Era::Modern {
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-store"));
+    }
+    response
+}
+
+/// What a result is about: since 2026-07-28 some may be cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cacheable {
+    Yes,
+    No,
+}
+
+/// Adds what a result of 2026-07-28 has.
+pub(super) fn complete(result: &mut Object, server: &str, meta: Object, cacheable: Cacheable) {
+    let mut meta = meta;
+    let info = json!({"name": server, "version": crate::backend::VERSION}).to_string();
+    meta.put("\"io.modelcontextprotocol/serverInfo\"", &info);
+    result.put("\"resultType\"", "\"complete\"");
+    if cacheable == Cacheable::Yes {
+        // What one caller sees is not for others, and may change at any time.
+        result.put("\"ttlMs\"", "0");
+        result.put("\"cacheScope\"", "\"private\"");
+    }
+    result.put("\"_meta\"", &meta.json());
+}

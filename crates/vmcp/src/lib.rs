@@ -1,0 +1,24 @@
+//! The virtual MCP server: many servers behind one address.
+//!
+//! A client has one session here, and through it one at each backend that it uses, which is opened when it is first
+//! needed ([`session`]). What the client sees is a [`catalog`]: the lists of all backends, joined under unique names. It is
+//! computed once for each set of lists, and shared by all sessions that see the same ([`views`]). Each [`backend`] is
+//! looked after by a task of its own, which reads its lists and checks its health, so that a slow or dead one delays no
+//! other.
+//!
+//! A request passes through the middlewares of `skep-gateway`, as in the proxy, and then to [`front`]: its method decides
+//! whether it is answered here, from the catalog, or by a backend. Payloads are forwarded byte for byte, but for names and
+//! ids.
+
+mod backend;
+mod catalog;
+mod config;
+mod front;
+mod limits;
+mod outgoing;
+mod session;
+mod views;
+
+pub use config::{Listen, Settings};
+pub use front::VirtualServer;
+pub use skep_gateway::{ConfigError, Workers, http::serve};

@@ -1,0 +1,36 @@
+//! Every limit of a virtual server. Those that it shares with the proxy are in `skep_gateway::limits`.
+
+use std::time::Duration;
+
+/// How many items a page of a list has.
+pub(crate) const PAGE_ITEMS: usize = 1_000;
+/// How many pages of a backend's list are read.
+pub(crate) const PAGES: usize = 1_000;
+/// How many items a backend may offer, in all its lists.
+pub(crate) const ITEMS: usize = 20_000;
+/// How long a request waits for backends that were never listed. Their tools follow with `list_changed`.
+pub(crate) const FIRST_LISTS_TIME: Duration = Duration::from_secs(5);
+/// How long lists are used for new sessions without checking whether they have changed, where the backend does not send
+/// `list_changed`.
+pub(crate) const LISTS_AGE: Duration = Duration::from_secs(1);
+/// How long a new session waits for lists that are being checked.
+pub(crate) const REFRESH_TIME: Duration = Duration::from_millis(500);
+/// The largest message of a backend.
+pub(crate) const MESSAGE: usize = 32 << 20;
+/// How long a backend may take to send a message, unless it is configured.
+pub(crate) const BACKEND_TIME: Duration = Duration::from_secs(30);
+/// How long a session lives without being used, unless it is configured.
+pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
+/// How many messages wait for a client that reads slowly. It loses the stream after that, and can open another.
+pub(crate) const STREAM_QUEUE: usize = 256;
+/// How many resources a session may subscribe to.
+pub(crate) const SUBSCRIPTIONS: usize = 1_000;
+/// How many sessions at backends are waiting to be ended.
+pub(crate) const ENDING_SESSIONS: usize = 10_000;
+/// How many of them are ended at the same time, and how long each may take.
+pub(crate) const ENDING_AT_ONCE: usize = 16;
+pub(crate) const END_SESSION_TIME: Duration = Duration::from_secs(5);
+/// The pause between events that keep an idle stream open.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(30);
+/// The largest `capabilities` of a client, which are kept with its session.
+pub(crate) const CLIENT_CAPABILITIES: usize = 16 << 10;

@@ -1,0 +1,122 @@
+//! The sessions of one client at its backends. Each is opened when it is first needed, and kept.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::mpsc;
+
+use crate::backend::{Backend, BackendError, Caller, Link};
+
+/// A session at a backend that is no longer needed.
+pub(crate) struct Opened {
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) link: Arc<Link>,
+    /// For whom it was opened.
+    pub(crate) caller: Caller,
+}
+
+/// Where sessions at backends are sent to be ended.
+pub(crate) type Ended = mpsc::Sender<Opened>;
+
+/// The sessions of one client at its backends.
+pub(crate) struct Links {
+    slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
+    /// Requests in flight by the ids that the client gave them: where they are, and under which number.
+    in_flight: Mutex<HashMap<Box<str>, (Arc<str>, u64)>>,
+    /// The capabilities of the client.
+    client: Arc<str>,
+    ended: Ended,
+}
+
+/// The session at one backend. Whoever needs it while it is being opened waits for it.
+#[derive(Default)]
+struct Slot(tokio::sync::Mutex<Option<Opened>>);
+
+impl Links {
+    pub(crate) fn new(client: Arc<str>, ended: Ended) -> Self {
+        Self { slots: Mutex::default(), in_flight: Mutex::default(), client, ended }
+    }
+
+    /// The session at a backend, and whether it has just been opened.
+    pub(crate) async fn get(
+        &self,
+        backend: &Arc<Backend>,
+        caller: &Caller,
+    ) -> Result<(Arc<Link>, bool), BackendError> {
+        let slot = self.slots().entry(backend.name.clone()).or_default().clone();
+        let mut opened = slot.0.lock().await;
+        if let Some(opened) = &*opened {
+            return Ok((opened.link.clone(), false));
+        }
+        let link = Arc::new(backend.open(caller, &self.client).await?);
+        *opened = Some(Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone() });
+        Ok((link, true))
+    }
+
+    /// Forgets a session that the backend has lost, unless another has been opened already.
+    pub(crate) async fn forget(&self, backend: &Backend, lost: &Arc<Link>) {
+        let slot = self.slots().get(&backend.name).cloned();
+        if let Some(slot) = slot {
+            let mut opened = slot.0.lock().await;
+            if opened.as_ref().is_some_and(|opened| Arc::ptr_eq(&opened.link, lost)) {
+                *opened = None;
+            }
+        }
+    }
+
+    /// Those that are open.
+    pub(crate) async fn open(&self) -> Vec<(Arc<Backend>, Arc<Link>)> {
+        let slots: Vec<Arc<Slot>> = self.slots().values().cloned().collect();
+        let mut open = Vec::new();
+        for slot in slots {
+            if let Some(opened) = &*slot.0.lock().await {
+                open.push((opened.backend.clone(), opened.link.clone()));
+            }
+        }
+        open
+    }
+
+    /// The session at a backend, if it is open.
+    pub(crate) async fn opened(&self, backend: &str) -> Option<Arc<Link>> {
+        let slot = self.slots().get(backend).cloned()?;
+        let opened = slot.0.lock().await;
+        opened.as_ref().map(|opened| opened.link.clone())
+    }
+
+    /// Records a request, for as long as it is in flight.
+    pub(crate) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) {
+        self.in_flight().insert(id.into(), (backend.clone(), number));
+    }
+
+    /// The request has its response.
+    pub(crate) fn end(&self, id: &str) {
+        self.in_flight().remove(id);
+    }
+
+    /// Where a request in flight is.
+    pub(crate) fn find(&self, id: &str) -> Option<(Arc<str>, u64)> {
+        self.in_flight().get(id).cloned()
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<Box<str>, (Arc<str>, u64)>> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Slot>>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// They end with the client's session, however it ends. If very many end at once, backends expire the rest by themselves.
+impl Drop for Links {
+    fn drop(&mut self) {
+        let slots = std::mem::take(&mut *self.slots());
+        for slot in slots.into_values().filter_map(Arc::into_inner) {
+            if let Some(opened) = slot.0.into_inner() {
+                self.ended.try_send(opened).ok();
+            }
+        }
+    }
+}

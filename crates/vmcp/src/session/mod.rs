@@ -1,0 +1,160 @@
+//! A client's session, with one session at each backend that it uses.
+
+mod links;
+mod outbox;
+mod presence;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use bytes::Bytes;
+use skep_gateway::{identity::Owner, sessions::Kept};
+use skep_mcp::{Raw, Revision};
+
+use crate::{catalog::Catalog, limits};
+pub(crate) use links::{Ended, Links, Opened};
+pub(crate) use outbox::{Outbox, Queue};
+pub(crate) use presence::{Presence, Present};
+
+/// What a client declared when it started the session.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) revision: Revision,
+    /// Its capabilities, as JSON.
+    pub(crate) capabilities: Arc<str>,
+}
+
+/// A client's session.
+pub(crate) struct ClientSession {
+    pub(crate) owner: Owner,
+    pub(crate) client: Client,
+    /// Its sessions at backends.
+    pub(crate) links: Links,
+    /// Its stream of messages that belong to no request.
+    pub(crate) outbox: Outbox,
+    state: Mutex<State>,
+    _present: Present,
+}
+
+#[derive(Default)]
+struct State {
+    /// The lowest level of log messages that the client wants.
+    level: Option<Level>,
+    subscriptions: BTreeSet<Box<str>>,
+    /// The backends that the client has seen. They stay in its lists while they are unavailable.
+    seen: BTreeSet<Arc<str>>,
+    /// What it saw last, and of which state of all backends.
+    catalog: Option<(u64, Arc<Catalog>)>,
+}
+
+/// The levels of log messages, the least important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Level(usize);
+
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+impl Level {
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        LEVELS.iter().position(|level| *level == name).map(Self)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        LEVELS.get(self.0).copied().unwrap_or_default()
+    }
+}
+
+impl ClientSession {
+    pub(crate) fn new(owner: Owner, client: Client, ended: Ended, presence: Presence) -> Self {
+        let links = Links::new(client.capabilities.clone(), ended);
+        let _present = presence.enter();
+        Self { owner, client, links, outbox: Outbox::default(), state: Mutex::default(), _present }
+    }
+
+    /// Whether the client has declared this capability.
+    pub(crate) fn can(&self, capability: &str) -> bool {
+        Raw::spelled(&self.client.capabilities).is_some_and(|declared| declared.get(capability).is_some())
+    }
+
+    /// Whether the client wants log messages of this level.
+    pub(crate) fn wants(&self, level: Level) -> bool {
+        self.state().level.is_some_and(|lowest| level >= lowest)
+    }
+
+    pub(crate) fn level(&self) -> Option<Level> {
+        self.state().level
+    }
+
+    pub(crate) fn set_level(&self, level: Level) {
+        self.state().level = Some(level);
+    }
+
+    /// Remembers a subscription. Returns whether there was room for it.
+    pub(crate) fn subscribe(&self, uri: &str) -> bool {
+        let mut state = self.state();
+        let has_room = state.subscriptions.len() < limits::SUBSCRIPTIONS || state.subscriptions.contains(uri);
+        if has_room {
+            state.subscriptions.insert(uri.into());
+        }
+        has_room
+    }
+
+    pub(crate) fn unsubscribe(&self, uri: &str) {
+        self.state().subscriptions.remove(uri);
+    }
+
+    pub(crate) fn subscriptions(&self) -> Vec<Box<str>> {
+        self.state().subscriptions.iter().cloned().collect()
+    }
+
+    /// What the client saw in this state of all backends, if it has seen it.
+    pub(crate) fn catalog(&self, epoch: u64) -> Option<Arc<Catalog>> {
+        self.state().catalog.as_ref().filter(|(seen, _)| *seen == epoch).map(|(_, catalog)| catalog.clone())
+    }
+
+    /// What the client saw last.
+    pub(crate) fn last_catalog(&self) -> Option<Arc<Catalog>> {
+        self.state().catalog.as_ref().map(|(_, catalog)| catalog.clone())
+    }
+
+    pub(crate) fn has_seen(&self, backend: &str) -> bool {
+        self.state().seen.contains(backend)
+    }
+
+    pub(crate) fn pin(&self, backends: impl Iterator<Item = Arc<str>>) {
+        self.state().seen.extend(backends);
+    }
+
+    pub(crate) fn see(&self, epoch: u64, catalog: Arc<Catalog>, backends: impl Iterator<Item = Arc<str>>) {
+        let mut state = self.state();
+        state.seen.extend(backends);
+        state.catalog = Some((epoch, catalog));
+    }
+
+    /// Sends a message that belongs to no request, if the client listens.
+    pub(crate) fn send(&self, message: Bytes) {
+        self.outbox.send(message);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session among all sessions.
+#[derive(Clone)]
+pub(crate) struct Known(pub(crate) Arc<ClientSession>);
+
+impl Kept for Known {
+    fn owner(&self) -> Option<Owner> {
+        Some(self.0.owner)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.client.capabilities.len()
+    }
+
+    /// Its capabilities are needed for as long as it lives. They are small.
+    fn shed(&mut self) {}
+}

@@ -1,0 +1,94 @@
+//! The stream of a session for messages that belong to no request. There is one at most.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, watch};
+
+use crate::limits;
+
+/// Where messages for a client's stream are put.
+#[derive(Default)]
+pub(crate) struct Outbox(Mutex<Option<Stream>>);
+
+struct Stream {
+    sender: mpsc::Sender<Bytes>,
+    /// Ends with the queue.
+    is_open: watch::Receiver<()>,
+}
+
+/// The messages of a stream. It ends if the client reads too slowly: it must see that it has missed something.
+pub(crate) struct Queue {
+    messages: mpsc::Receiver<Bytes>,
+    _open: watch::Sender<()>,
+}
+
+impl Queue {
+    /// The next message, or nothing when the stream has ended. It may be dropped and called again.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        self.messages.recv().await
+    }
+}
+
+impl Outbox {
+    /// Opens the stream, unless there is one.
+    pub(crate) fn open(&self) -> Option<Queue> {
+        let mut stream = self.lock();
+        if stream.as_ref().is_some_and(Stream::is_open) {
+            return None;
+        }
+        let (sender, messages) = mpsc::channel(limits::STREAM_QUEUE);
+        let (open, is_open) = watch::channel(());
+        *stream = Some(Stream { sender, is_open });
+        Some(Queue { messages, _open: open })
+    }
+
+    /// Completes when the client no longer listens. None if it does not.
+    pub(crate) fn closed(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let mut is_open = self.lock().as_ref().filter(|stream| stream.is_open())?.is_open.clone();
+        Some(async move { while is_open.changed().await.is_ok() {} })
+    }
+
+    pub(crate) fn send(&self, message: Bytes) {
+        let mut stream = self.lock();
+        if stream.as_ref().is_some_and(|stream| stream.sender.try_send(message).is_err()) {
+            *stream = None;
+        }
+    }
+
+    /// Ends the stream. The client may open another.
+    pub(crate) fn close(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Stream>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stream {
+    fn is_open(&self) -> bool {
+        !self.sender.is_closed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_reads_too_slowly_loses_its_stream_and_can_open_another() {
+        let outbox = Outbox::default();
+        let mut slow = outbox.open().unwrap();
+        assert!(outbox.open().is_none(), "there is one stream");
+        for _ in 0..=limits::STREAM_QUEUE {
+            outbox.send(Bytes::from_static(b"{}"));
+        }
+        let mut count = 0;
+        while slow.next().await.is_some() {
+            count += 1;
+        }
+        assert_eq!(count, limits::STREAM_QUEUE);
+        assert!(outbox.open().is_some());
+    }
+}
