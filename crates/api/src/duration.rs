@@ -7,9 +7,17 @@ use serde::{Deserialize, Deserializer, Serialize};
 use skep_config::duration::{DurationError, format, parse};
 
 /// A duration such as `30s` or `1h30m`, stored as it was written. It may be invalid: not every schema checks it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Duration(String);
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Numbers have no unit.
+        let expected = |_| serde::de::Error::custom("must be a duration with its unit, such as 30s");
+        String::deserialize(deserializer).map(Self).map_err(expected)
+    }
+}
 
 impl Duration {
     /// The pattern of durations that the API server checks.

@@ -41,6 +41,11 @@ pub enum Rejection {
     Origin,
     /// A policy does not allow it.
     Denied,
+    /// A policy of a virtual server does not permit it: to call, to read, or to get a prompt.
+    DeniedBy {
+        /// What was denied.
+        what: &'static str,
+    },
     /// A webhook does not allow it.
     WebhookDenied {
         /// 403, or the 422 that a mutating webhook may return.
@@ -77,7 +82,7 @@ impl Rejection {
         match self {
             Self::HiddenTool => 200,
             Self::Message(_) | Self::Revision(_) | Self::Capability { .. } => 400,
-            Self::Origin | Self::Denied => 403,
+            Self::Origin | Self::Denied | Self::DeniedBy { .. } => 403,
             Self::WebhookDenied { status, .. } => *status,
             Self::Session | Self::Method => 404,
             Self::TooLarge => 413,
@@ -99,7 +104,7 @@ impl Rejection {
             Self::Revision(RevisionFault::Params { .. }) | Self::HiddenTool => -32602,
             Self::Origin | Self::TooLarge => -32600,
             // HTTP's numbers, where JSON-RPC has none: they are outside of the range it reserves.
-            Self::Denied | Self::WebhookDenied { .. } => 403,
+            Self::Denied | Self::DeniedBy { .. } | Self::WebhookDenied { .. } => 403,
             Self::RateLimited { .. } => 429,
             Self::Session => -32001,
             Self::Method => -32601,
@@ -116,6 +121,7 @@ impl Rejection {
             Self::Capability { .. } => "missing required client capability".to_owned(),
             Self::Origin => "Origin not allowed".to_owned(),
             Self::Denied => "Unauthorized".to_owned(),
+            Self::DeniedBy { what } => format!("{what} denied by authorization policy"),
             Self::WebhookDenied { message, .. } => message.clone(),
             Self::Session => "Session not found".to_owned(),
             Self::Method => "Method not found".to_owned(),

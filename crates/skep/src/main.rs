@@ -69,7 +69,20 @@ fn main() -> ExitCode {
     // The operator sets this variable for every proxy.
     let in_container = env::var_os(skep_config::env::RUNTIME).is_some();
     let words = normalize_args(env::args_os().collect(), in_container);
-    let result = match Cli::parse_from(words).command {
+    let cli = match Cli::try_parse_from(&words) {
+        Ok(cli) => cli,
+        Err(error) => {
+            error.print().ok();
+            // As ToolHive's program does.
+            let is_vmcp = words.get(1).is_some_and(|word| word == VIRTUAL_SERVER);
+            return if error.use_stderr() && !is_vmcp {
+                ExitCode::from(2)
+            } else {
+                ExitCode::from(u8::from(error.use_stderr()))
+            };
+        }
+    };
+    let result = match cli.command {
         Command::Completions(args) => {
             completions::run(&args, Cli::command());
             Ok(())

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[arg(long, global = true)]
     debug: bool,
     /// The configuration file
-    #[arg(long, short, global = true, value_name = "FILE")]
+    #[arg(long, short, global = true, value_name = "FILE", overrides_with = "config")]
     config: Option<PathBuf>,
 }
 

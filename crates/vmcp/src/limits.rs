@@ -13,6 +13,8 @@ pub(crate) const FIRST_LISTS_TIME: Duration = Duration::from_secs(5);
 /// How long lists are used for new sessions without checking whether they have changed, where the backend does not send
 /// `list_changed`.
 pub(crate) const LISTS_AGE: Duration = Duration::from_secs(1);
+/// How long lists are used that a backend may have for one caller only.
+pub(crate) const OWN_LISTS_AGE: Duration = Duration::from_secs(30);
 /// How long a new session waits for lists that are being checked.
 pub(crate) const REFRESH_TIME: Duration = Duration::from_millis(500);
 /// The largest message of a backend.

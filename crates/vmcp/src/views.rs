@@ -6,13 +6,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError, RwLock, Weak},
 };
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
 use skep_api::vmcp::Aggregation;
 use tokio::{sync::watch, time::timeout};
+use tracing::warn;
 
 use crate::{
-    backend::Backend,
-    catalog::{Catalog, Member},
+    backend::{Backend, BackendError, Caller},
+    catalog::{Catalog, Lists, Member},
     limits,
     session::ClientSession,
 };
@@ -30,15 +31,27 @@ pub(crate) struct Views {
     /// Counts changes of any backend.
     changed: Arc<watch::Sender<u64>>,
     catalogs: Mutex<Vec<(Vec<Member>, Weak<Catalog>)>>,
+    /// Lists of backends for single callers.
+    lists: Mutex<Vec<Weak<Lists>>>,
+    /// Whether headers of clients are passed on, which backends may decide by.
+    passes_headers: bool,
 }
 
 impl Views {
     pub(crate) fn new(
         backends: Backends,
         aggregation: Aggregation,
+        passes_headers: bool,
         changed: Arc<watch::Sender<u64>>,
     ) -> Self {
-        Self { backends: RwLock::new(Arc::new(backends)), aggregation, changed, catalogs: Mutex::default() }
+        Self {
+            backends: RwLock::new(Arc::new(backends)),
+            aggregation,
+            changed,
+            catalogs: Mutex::default(),
+            lists: Mutex::default(),
+            passes_headers,
+        }
     }
 
     pub(crate) fn backends(&self) -> Arc<Backends> {
@@ -56,16 +69,59 @@ impl Views {
 
     /// What the client of this session sees. Its first request waits for backends that are being listed for the first
     /// time, for a while: others follow with `list_changed`.
-    pub(crate) async fn catalog(&self, session: &ClientSession) -> Arc<Catalog> {
+    pub(crate) async fn catalog(&self, session: &ClientSession, caller: &Caller) -> Arc<Catalog> {
         let backends = self.backends();
-        if session.last_catalog().is_none() {
-            let listed = join_all(backends.values().map(|backend| async {
+        let is_new = session.last_catalog().is_none();
+        let missing = backends
+            .values()
+            .filter(|backend| self.is_for_each(backend) && session.own_lists(&backend.name).is_none());
+        let missing: Vec<&Arc<Backend>> = missing.collect();
+        if is_new || !missing.is_empty() {
+            let shared = join_all(backends.values().filter(|_| is_new).map(|backend| async {
                 backend.first_lists().await;
                 backend.fresh_lists().await;
             }));
-            timeout(limits::FIRST_LISTS_TIME, listed).await.ok();
+            let own = join_all(missing.into_iter().map(|backend| self.read_own(session, backend, caller)));
+            timeout(limits::FIRST_LISTS_TIME, join(shared, own)).await.ok();
         }
         self.current(session)
+    }
+
+    /// Whether what a backend offers may be different for each caller.
+    fn is_for_each(&self, backend: &Backend) -> bool {
+        self.passes_headers || backend.credentials.depend_on_caller()
+    }
+
+    /// Reads what a backend offers this caller. If that fails, the caller sees what the virtual server itself is offered:
+    /// a call then fails with the reason.
+    async fn read_own(&self, session: &ClientSession, backend: &Arc<Backend>, caller: &Caller) {
+        let read = async {
+            let (link, _) = session.links.get(backend, caller).await?;
+            let lists = backend.lists(&link, caller).await;
+            if lists == Err(BackendError::SessionLost) {
+                session.links.forget(backend, &link).await;
+            }
+            lists
+        };
+        match read.await {
+            Ok(lists) => session.set_own_lists(&backend.name, self.interned(backend, lists)),
+            Err(error) => warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller"),
+        }
+    }
+
+    /// The same lists, which other callers may have as well.
+    fn interned(&self, backend: &Backend, lists: Lists) -> Arc<Lists> {
+        let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|lists| lists.strong_count() > 0);
+        let same = |known: Option<Arc<Lists>>| known.filter(|known| **known == lists);
+        let found = same(backend.offered()).or_else(|| known.iter().find_map(|lists| same(lists.upgrade())));
+        found.unwrap_or_else(|| {
+            let lists = Arc::new(lists);
+            if known.len() < KEPT {
+                known.push(Arc::downgrade(&lists));
+            }
+            lists
+        })
     }
 
     /// Lets a new session see the backends that are available now, whatever happens to them before its first request.
@@ -85,7 +141,10 @@ impl Views {
         let backends = self.backends();
         let seen = backends.values().filter(|backend| backend.is_usable() || session.has_seen(&backend.name));
         let members: Vec<Member> = seen
-            .filter_map(|backend| Some(Member { backend: backend.name.clone(), lists: backend.offered()? }))
+            .filter_map(|backend| {
+                let own = session.own_lists(&backend.name).filter(|_| self.is_for_each(backend));
+                Some(Member { backend: backend.name.clone(), lists: own.or_else(|| backend.offered())? })
+            })
             .collect();
         let catalog = self.shared(&members);
         session.see(epoch, catalog.clone(), members.into_iter().map(|member| member.backend));

@@ -1,6 +1,10 @@
 //! One request in flight.
 
-use std::{net::SocketAddr, sync::Arc, time::Instant};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
@@ -41,6 +45,8 @@ pub struct Exchange {
     pub message: Option<ParsedMessage>,
     /// The caller, once it is known.
     pub identity: Option<Arc<Identity>>,
+    /// The backend that it was sent to, where there are several.
+    pub backend: OnceLock<Arc<str>>,
     /// What is measured of it, if anything is.
     pub metrics: Option<Arc<dyn RequestMetrics>>,
 }
@@ -59,6 +65,7 @@ impl Exchange {
             peer,
             message: None,
             identity: None,
+            backend: OnceLock::new(),
             metrics: None,
         }
     }
@@ -112,6 +119,7 @@ impl Exchange {
             peer: self.peer,
             message: Some(message),
             identity: None,
+            backend: OnceLock::new(),
             metrics: None,
         })
     }

@@ -100,6 +100,7 @@ impl Audit {
             log: self.0.clone(),
             started: exchange.started,
             entry: entry(exchange, type_),
+            backend: exchange.backend.get().cloned(),
             request: data.then(|| text_of(&exchange.body)),
         })
     }
@@ -116,6 +117,7 @@ struct Record {
     log: Arc<Log>,
     started: Instant,
     entry: Map<String, Value>,
+    backend: Option<Arc<str>>,
     request: Option<Value>,
 }
 
@@ -134,11 +136,14 @@ impl Observer for Record {
 impl Record {
     /// Writes the entry of a response that ended so, or of a request without one.
     fn write(self, end: Option<&Ended>) {
-        let Self { log, started, mut entry, request } = self;
+        let Self { log, started, mut entry, backend, request } = self;
         let mut extra = Map::new();
         let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         extra.insert("duration_ms".into(), millis.into());
         extra.insert("transport".into(), log.transport.into());
+        if let Some(backend) = backend {
+            extra.insert("backend_name".into(), (*backend).into());
+        }
         match end {
             Some(end) if end.bytes > 0 => extra.insert("response_size_bytes".into(), end.bytes.into()),
             Some(_) => None,

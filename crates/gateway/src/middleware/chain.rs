@@ -30,6 +30,8 @@ pub struct ChainContext<'a> {
     pub remote_url: &'a str,
     /// The transport that the server speaks.
     pub transport: Transport,
+    /// Whether the endpoint joins several servers. ToolHive's then filter lists of templates, too, and name what is denied.
+    pub is_virtual: bool,
     /// Who callers are where they need not authenticate.
     pub unauthenticated: Identity,
 }

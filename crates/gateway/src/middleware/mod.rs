@@ -77,7 +77,7 @@ impl Middleware {
             }
             Config::RateLimit(parameters) => Self::RateLimit(Box::new(RateLimit::new(parameters)?)),
             Config::Authorization(parameters) => {
-                Self::Authorization(Box::new(Authorization::new(parameters, context.server)?))
+                Self::Authorization(Box::new(Authorization::new(parameters, context)?))
             }
             Config::MutatingWebhook(parameters) => Self::MutatingWebhooks(MutatingWebhooks::new(parameters)?),
             Config::ValidatingWebhook(parameters) => {

@@ -105,6 +105,7 @@ impl Proxy {
             host: &config.host,
             remote_url: &config.remote_url,
             transport: config.transport,
+            is_virtual: false,
             unauthenticated: Identity::local(),
         };
         let middlewares = middlewares(config)?;

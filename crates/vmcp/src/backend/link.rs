@@ -1,6 +1,6 @@
 //! A session with a backend. Backends of 2026-07-28 have none: then it is only known how to speak to them.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -17,9 +17,6 @@ use super::{
     messages::{Events, Listening},
     request::{CLIENT, Form, VERSION, request},
 };
-
-/// The id of the virtual server's own requests. Clients' ids are forwarded, and theirs cannot be known here.
-const OWN_ID: &str = "\"skep\"";
 
 /// A session with a backend.
 #[derive(Debug)]
@@ -89,7 +86,8 @@ impl Backend {
         };
         let method = "server/discover";
         let discovered = async {
-            let mut messages = self.request(&link, caller, method, None, own(method, None, &link)?).await?;
+            let mut messages =
+                self.request(&link, caller, method, None, self.own(method, None, &link)?).await?;
             self.result(&mut messages).await
         };
         let result = match discovered.await {
@@ -120,9 +118,9 @@ impl Backend {
     }
 
     async fn initialize(&self, caller: &Caller, client: &Arc<str>) -> Result<Link, BackendError> {
-        let latest = Revision::V2025_11_25;
+        let (latest, id) = (Revision::V2025_11_25, self.own_id());
         let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{OWN_ID},"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{client},"clientInfo":{{"name":"{CLIENT}","version":"{VERSION}"}}}}}}"#,
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{client},"clientInfo":{{"name":"{CLIENT}","version":"{VERSION}"}}}}}}"#,
             latest.name()
         );
         let headers = self.headers(caller).await?;
@@ -131,7 +129,7 @@ impl Backend {
             BackendTransport::StreamableHttp => None,
         };
         let (session, mut messages) = match &stream {
-            Some(stream) => (None, self.post_to(stream, headers, OWN_ID, body.into()).await?),
+            Some(stream) => (None, self.post_to(stream, headers, &id, body.into()).await?),
             None => {
                 let response = self.post(headers, body.into()).await?;
                 (response.headers().get(MCP_SESSION_ID).cloned(), Messages::of(response).await?)
@@ -184,7 +182,7 @@ impl Backend {
         let ping = async {
             let mut headers = self.headers(caller).await?;
             link.headers(&mut headers, "ping", None);
-            self.post(headers, own("ping", None, link)?).await
+            self.post(headers, self.own("ping", None, link)?).await
         };
         ping.await.is_ok_and(|response| response.status().is_success())
     }
@@ -213,7 +211,7 @@ impl Backend {
     ) -> Result<String, BackendError> {
         let params = params.map(Value::to_string);
         let mut messages =
-            self.request(link, caller, method, None, own(method, params.as_deref(), link)?).await?;
+            self.request(link, caller, method, None, self.own(method, params.as_deref(), link)?).await?;
         self.result(&mut messages).await
     }
 
@@ -238,7 +236,7 @@ impl Backend {
             response.status().is_success() && skep_gateway::http::events::is_stream(response.headers());
         match response.status() {
             StatusCode::NOT_FOUND if link.session.is_some() => Err(BackendError::SessionLost),
-            _ => Ok(is_stream.then(|| Listening::Events(Events::new(response.into_body())))),
+            _ => Ok(is_stream.then(|| Listening::Events(Box::new(Events::new(response.into_body()))))),
         }
     }
 
@@ -265,6 +263,18 @@ impl Backend {
             }
         }
         Err(BackendError::Broken)
+    }
+
+    /// A request of the virtual server itself.
+    fn own(&self, method: &str, params: Option<&str>, link: &Link) -> Result<Bytes, BackendError> {
+        let params = params.and_then(Raw::spelled);
+        let body = request(&self.own_id(), method, params, None, &link.form());
+        Ok(body.map_err(|_| BackendError::Malformed)?.into())
+    }
+
+    /// The id of a request of the virtual server itself. Those of clients' requests are numbers.
+    fn own_id(&self) -> String {
+        format!("\"skep-{}\"", self.number.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Sends a request whose response comes on the stream of the session.
@@ -300,11 +310,4 @@ pub(crate) fn rpc_error(error: Raw<'_>) -> BackendError {
     let code = error.get("code").and_then(|code| code.as_str().parse().ok()).unwrap_or_default();
     let message = error.get("message").and_then(Raw::as_text).unwrap_or_default().into_owned();
     BackendError::Rpc { code, message }
-}
-
-/// A request of the virtual server itself.
-fn own(method: &str, params: Option<&str>, link: &Link) -> Result<Bytes, BackendError> {
-    let params = params.and_then(Raw::spelled);
-    let body = request(OWN_ID, method, params, None, &link.form()).map_err(|_| BackendError::Malformed)?;
-    Ok(body.into())
 }

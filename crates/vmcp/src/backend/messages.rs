@@ -20,7 +20,7 @@ pub(crate) enum Messages {
     /// One message, or none.
     Whole(Option<Bytes>),
     /// A stream of events.
-    Events(Events),
+    Events(Box<Events>),
     /// Those that the stream of a session has for it.
     Queue(mpsc::Receiver<Bytes>),
 }
@@ -39,7 +39,7 @@ impl Messages {
             return Err(BackendError::Unauthenticated(status));
         }
         if status.is_success() && events::is_stream(response.headers()) {
-            return Ok(Self::Events(Events::new(response.into_body())));
+            return Ok(Self::Events(Box::new(Events::new(response.into_body()))));
         }
         let limit = if status.is_success() { limits::MESSAGE } else { ERROR_BODY };
         let body = whole(response.into_body(), limit).await?;
@@ -68,7 +68,7 @@ impl Messages {
 /// What a backend sends by itself.
 pub(crate) enum Listening {
     /// On a stream of its own.
-    Events(Events),
+    Events(Box<Events>),
     /// On the stream of the session.
     Queue(mpsc::Receiver<Bytes>),
 }

@@ -14,7 +14,7 @@ mod request;
 mod run;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
@@ -81,6 +81,8 @@ pub(crate) struct Backend {
     headers: HeaderMap,
     checks: Checks,
     state: Mutex<State>,
+    /// Numbers requests of the virtual server itself.
+    number: AtomicU64,
     /// Reads its lists again.
     refresh: Notify,
     /// How often its lists have been read, or could not be.
@@ -123,6 +125,7 @@ impl Backend {
             headers,
             checks,
             state: Mutex::new(state),
+            number: AtomicU64::new(1),
             refresh: Notify::new(),
             checked: watch::Sender::new(0),
             changed,

@@ -5,7 +5,7 @@ mod chain;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use skep_api::vmcp::Config;
+use skep_api::{vmcp::Config, workload::SessionProvider};
 use skep_config::FieldError;
 use skep_gateway::http::WellKnown;
 use tokio::sync::watch;
@@ -40,6 +40,9 @@ impl Settings {
     /// The virtual server that it describes.
     pub fn server(&self, listen: &Listen) -> Result<VirtualServer, ConfigError> {
         let config = &self.0;
+        if let Some(unsupported) = unsupported(config) {
+            return Err(unsupported);
+        }
         let changed = Arc::new(watch::Sender::new(0));
         let backends = backends::backends(config, &changed)?;
         let middlewares = chain::middlewares(config, listen)?;
@@ -47,7 +50,12 @@ impl Settings {
         Ok(VirtualServer::with(Parts {
             name: config.name.as_deref().unwrap_or_default().into(),
             group: config.group_ref.clone().unwrap_or_default(),
-            views: Arc::new(Views::new(backends, aggregation, changed)),
+            views: Arc::new(Views::new(
+                backends,
+                aggregation,
+                !config.passthrough_headers.is_empty(),
+                changed,
+            )),
             chain: chain::chain(config, &middlewares, listen)?,
             well_known: WellKnown::new(&middlewares),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
@@ -55,6 +63,22 @@ impl Settings {
             is_local: is_local(&listen.host),
         }))
     }
+}
+
+/// Parts of a configuration that this version does not support.
+fn unsupported(config: &Config) -> Option<ConfigError> {
+    let is_discovered = config.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered");
+    let storage = config.session_storage.as_ref();
+    let uses_redis = storage.is_some_and(|storage| storage.provider == SessionProvider::Redis);
+    let field = match () {
+        () if is_discovered => "outgoingAuth.source: discovered",
+        () if uses_redis => "sessionStorage.provider: redis",
+        () if !config.composite_tools.is_empty() => "compositeTools",
+        () if config.optimizer.is_some() => "optimizer",
+        () if config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true)) => "codeMode",
+        () => return None,
+    };
+    Some(ConfigError::new(format!("{field} is not supported by this version")))
 }
 
 /// Whether an address can be reached from this machine only.

@@ -34,6 +34,7 @@ impl VirtualServer {
             let error = RpcError::internal(format!("backend {} has been removed", route.backend));
             return error.response(request.id, request.era);
         };
+        request.exchange.backend.set(backend.name.clone()).ok();
         match self.forward(request, &backend, &route).await {
             Ok((messages, link, number)) => {
                 respond(Relay::new(self, request, backend, link, messages, number)).await
@@ -44,7 +45,7 @@ impl VirtualServer {
 
     /// Where the target of a request is. None for a completion that no backend has.
     async fn route_of(&self, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
-        let catalog = self.views.catalog(&request.session).await;
+        let catalog = self.views.catalog(&request.session, &request.caller).await;
         let target = request.envelope.target();
         let name = target.map(|target| target.name().into_owned()).unwrap_or_default();
         let renamed = |list: List, within: Option<&'static str>| {

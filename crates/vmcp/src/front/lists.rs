@@ -1,8 +1,9 @@
 //! Lists, from the catalog of a session.
 
 use http::Response;
+use http_body_util::BodyExt;
 use skep_gateway::http::Body;
-use skep_mcp::{Era, List, Raw};
+use skep_mcp::{Envelope, Era, List, Message, Outcome, Raw};
 
 use super::{
     ClientRequest, VirtualServer,
@@ -11,9 +12,22 @@ use super::{
 use crate::{backend::Object, catalog::field};
 
 impl VirtualServer {
+    /// Whether the caller may use anything of a list.
+    pub(super) async fn offers(&self, request: &ClientRequest<'_>, list: List) -> bool {
+        let response = self.list(request, list).await;
+        let seen = self.chain.filter(request.exchange, response, &self.budget).await;
+        let Ok(body) = seen.into_body().collect().await else { return false };
+        let body = body.to_bytes();
+        let result = Envelope::parse(&body).ok().and_then(|envelope| match envelope.message() {
+            Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(list)),
+            _ => None,
+        });
+        result.and_then(|items| items.items().ok()).is_some_and(|items| !items.is_empty())
+    }
+
     /// One page of a list.
     pub(super) async fn list(&self, request: &ClientRequest<'_>, list: List) -> Response<Body> {
-        let catalog = self.views.catalog(&request.session).await;
+        let catalog = self.views.catalog(&request.session, &request.caller).await;
         if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
             return RpcError::internal(conflict).response(request.id, request.era);
         }

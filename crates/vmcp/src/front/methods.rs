@@ -25,7 +25,7 @@ use super::{
 use crate::{
     backend::{Backend, BackendError, Link, Object, VERSION},
     limits,
-    session::{Client, ClientSession, Known, Level},
+    session::{ClientSession, Known, Level},
 };
 
 impl VirtualServer {
@@ -59,7 +59,7 @@ impl VirtualServer {
             },
         };
         let caller = self.caller(exchange);
-        let request = ClientRequest { envelope, method, era: message.era, id, session, caller };
+        let request = ClientRequest { exchange, envelope, method, era: message.era, id, session, caller };
         Ok(self.respond_to(&request).await)
     }
 
@@ -95,9 +95,8 @@ impl VirtualServer {
         let revision =
             revision.filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::V2025_11_25);
         let capabilities = envelope.params().and_then(|params| params.get("capabilities"));
-        let client = Client { revision, capabilities: declared(capabilities) };
         let session = SessionId::random();
-        let started = self.new_session(exchange.owner(), client);
+        let started = self.new_session(exchange.owner(), declared(capabilities));
         if self.sessions.put(session.as_str(), Known(started), exchange.peer.ip()).is_err() {
             return Err(Rejection::Unavailable("sessions"));
         }
@@ -119,8 +118,8 @@ impl VirtualServer {
     }
 
     /// A session that sees the backends that are available now.
-    fn new_session(&self, owner: Owner, client: Client) -> Arc<ClientSession> {
-        let session = ClientSession::new(owner, client, self.ended.clone(), self.presence.clone());
+    fn new_session(&self, owner: Owner, capabilities: Arc<str>) -> Arc<ClientSession> {
+        let session = ClientSession::new(owner, capabilities, self.ended.clone(), self.presence.clone());
         self.views.pin(&session);
         Arc::new(session)
     }
@@ -138,8 +137,7 @@ impl VirtualServer {
         if let Some(Known(session)) = self.stateless.get(&id) {
             return Ok(session);
         }
-        let client = Client { revision: Revision::V2026_07_28, capabilities };
-        let session = self.new_session(owner, client);
+        let session = self.new_session(owner, capabilities);
         match self.stateless.put(&id, Known(session.clone()), exchange.peer.ip()) {
             Ok(()) => Ok(session),
             Err(_) => Err(Rejection::Unavailable("sessions")),
@@ -251,7 +249,7 @@ impl VirtualServer {
         let (id, era) = (request.id, request.era);
         let subscribes = request.method == Method::ResourcesSubscribe;
         let uri = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
-        let catalog = self.views.catalog(&request.session).await;
+        let catalog = self.views.catalog(&request.session, &request.caller).await;
         let backend = catalog.resource(&uri).and_then(|entry| self.views.backend(&entry.backend));
         let Some(backend) = backend else {
             return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
@@ -277,15 +275,16 @@ impl VirtualServer {
 
     /// What the virtual server can do, for clients without a session.
     async fn discovered(&self, request: &ClientRequest<'_>) -> Response<Body> {
-        let catalog = self.views.catalog(&request.session).await;
         let mut capabilities = serde_json::Map::from_iter([("completions".to_owned(), json!({}))]);
         for (name, lists) in [
             ("tools", &[List::Tools][..]),
             ("prompts", &[List::Prompts]),
             ("resources", &[List::Resources, List::ResourceTemplates]),
         ] {
-            if lists.iter().any(|list| catalog.table(*list).iter().next().is_some()) {
-                capabilities.insert(name.to_owned(), json!({}));
+            for list in lists {
+                if self.offers(request, *list).await {
+                    capabilities.insert(name.to_owned(), json!({}));
+                }
             }
         }
         let versions = json!([Revision::V2026_07_28.name(), Revision::V2025_11_25.name()]);

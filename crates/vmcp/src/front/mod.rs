@@ -31,6 +31,7 @@ use hyper::body::Incoming;
 use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
+    message::Exchange,
     middleware::Chain,
     sessions::Memory,
 };
@@ -81,6 +82,7 @@ pub(crate) struct Parts {
 
 /// A request of a client that has passed through the chain.
 pub(crate) struct ClientRequest<'a> {
+    exchange: &'a Exchange,
     envelope: Envelope<'a>,
     method: Method,
     era: Era,

@@ -177,6 +177,7 @@ pub(super) fn for_client(envelope: &Envelope<'_>, session: &ClientSession, backe
     match envelope.method() {
         Some(Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged) => {
             // Clients get it once the lists have been read.
+            session.forget_own_lists(&backend.name);
             backend.lists_changed();
             false
         }

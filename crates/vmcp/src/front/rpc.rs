@@ -19,8 +19,6 @@ pub(super) struct RpcError {
 pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 const INTERNAL: i64 = -32603;
-/// Since 2026-07-28: the client lacks a capability.
-const MISSING_CAPABILITY: i64 = -32021;
 
 impl RpcError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
@@ -33,11 +31,6 @@ impl RpcError {
 
     pub(super) fn internal(message: impl Into<String>) -> Self {
         Self::new(INTERNAL, message)
-    }
-
-    pub(super) fn missing_capability(name: &str) -> Self {
-        let data = json!({"requiredCapabilities": {name: {}}});
-        Self { data: Some(data), ..Self::new(MISSING_CAPABILITY, "missing required client capability") }
     }
 
     /// The error of a backend, which is named.

@@ -19,7 +19,8 @@ pub(super) fn credentials(strategy: &BackendAuthStrategy) -> Result<Credentials,
         (Some(value), None) => ("headerValue", value.clone()),
         (None, Some(variable)) => {
             let value = std::env::var(variable).ok().filter(|value| !value.is_empty());
-            let missing = || wrong("headerValueEnv", "names an environment variable that is not set");
+            let missing =
+                || wrong("headerValueEnv", &format!("the environment variable {variable} is not set"));
             ("headerValueEnv", value.ok_or_else(missing)?)
         }
         _ => return Err(wrong("headerValue", "or headerValueEnv must be set, and not both")),

@@ -19,8 +19,9 @@ pub(super) fn credentials(strategy: &BackendAuthStrategy) -> Result<Credentials,
         ));
     }
     let secret = match (&exchange.client_secret, &exchange.client_secret_env) {
-        (_, Some(variable)) => std::env::var(variable)
-            .map_err(|_| wrong("clientSecretEnv", "names an environment variable that is not set"))?,
+        (_, Some(variable)) => std::env::var(variable).map_err(|_| {
+            wrong("clientSecretEnv", &format!("the environment variable {variable} is not set"))
+        })?,
         (secret, None) => secret.clone().unwrap_or_default(),
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_default();

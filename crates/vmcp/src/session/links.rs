@@ -17,14 +17,17 @@ pub(crate) struct Opened {
     pub(crate) caller: Caller,
 }
 
+/// Requests by the ids that the client gave them: the backend, and the number of the request there.
+type InFlight = HashMap<Box<str>, (Arc<str>, u64)>;
+
 /// Where sessions at backends are sent to be ended.
 pub(crate) type Ended = mpsc::Sender<Opened>;
 
 /// The sessions of one client at its backends.
 pub(crate) struct Links {
     slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
-    /// Requests in flight by the ids that the client gave them: where they are, and under which number.
-    in_flight: Mutex<HashMap<Box<str>, (Arc<str>, u64)>>,
+    /// Requests without a response yet.
+    in_flight: Mutex<InFlight>,
     /// The capabilities of the client.
     client: Arc<str>,
     ended: Ended,
@@ -100,7 +103,7 @@ impl Links {
         self.in_flight().get(id).cloned()
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<Box<str>, (Arc<str>, u64)>> {
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,31 +5,28 @@ mod outbox;
 mod presence;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
 use bytes::Bytes;
 use skep_gateway::{identity::Owner, sessions::Kept};
-use skep_mcp::{Raw, Revision};
+use skep_mcp::Raw;
 
-use crate::{catalog::Catalog, limits};
+use crate::{
+    catalog::{Catalog, Lists},
+    limits,
+};
 pub(crate) use links::{Ended, Links, Opened};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
 
-/// What a client declared when it started the session.
-#[derive(Debug)]
-pub(crate) struct Client {
-    pub(crate) revision: Revision,
-    /// Its capabilities, as JSON.
-    pub(crate) capabilities: Arc<str>,
-}
-
 /// A client's session.
 pub(crate) struct ClientSession {
     pub(crate) owner: Owner,
-    pub(crate) client: Client,
+    /// The capabilities that the client declared, as JSON.
+    pub(crate) capabilities: Arc<str>,
     /// Its sessions at backends.
     pub(crate) links: Links,
     /// Its stream of messages that belong to no request.
@@ -45,6 +42,8 @@ struct State {
     subscriptions: BTreeSet<Box<str>>,
     /// The backends that the client has seen. They stay in its lists while they are unavailable.
     seen: BTreeSet<Arc<str>>,
+    /// What backends offer this caller, where that may depend on the caller, and when it was read.
+    own_lists: HashMap<Arc<str>, (Instant, Arc<Lists>)>,
     /// What it saw last, and of which state of all backends.
     catalog: Option<(u64, Arc<Catalog>)>,
 }
@@ -66,15 +65,15 @@ impl Level {
 }
 
 impl ClientSession {
-    pub(crate) fn new(owner: Owner, client: Client, ended: Ended, presence: Presence) -> Self {
-        let links = Links::new(client.capabilities.clone(), ended);
+    pub(crate) fn new(owner: Owner, capabilities: Arc<str>, ended: Ended, presence: Presence) -> Self {
+        let links = Links::new(capabilities.clone(), ended);
         let _present = presence.enter();
-        Self { owner, client, links, outbox: Outbox::default(), state: Mutex::default(), _present }
+        Self { owner, capabilities, links, outbox: Outbox::default(), state: Mutex::default(), _present }
     }
 
     /// Whether the client has declared this capability.
     pub(crate) fn can(&self, capability: &str) -> bool {
-        Raw::spelled(&self.client.capabilities).is_some_and(|declared| declared.get(capability).is_some())
+        Raw::spelled(&self.capabilities).is_some_and(|declared| declared.get(capability).is_some())
     }
 
     /// Whether the client wants log messages of this level.
@@ -118,6 +117,24 @@ impl ClientSession {
         self.state().catalog.as_ref().map(|(_, catalog)| catalog.clone())
     }
 
+    /// What a backend offers this caller, unless it was read too long ago.
+    pub(crate) fn own_lists(&self, backend: &str) -> Option<Arc<Lists>> {
+        let state = self.state();
+        let (read, lists) = state.own_lists.get(backend)?;
+        (read.elapsed() < limits::OWN_LISTS_AGE).then(|| lists.clone())
+    }
+
+    pub(crate) fn set_own_lists(&self, backend: &Arc<str>, lists: Arc<Lists>) {
+        let mut state = self.state();
+        state.own_lists.insert(backend.clone(), (Instant::now(), lists));
+        state.catalog = None;
+    }
+
+    /// Has what a backend offers this caller read again.
+    pub(crate) fn forget_own_lists(&self, backend: &str) {
+        self.state().own_lists.remove(backend);
+    }
+
     pub(crate) fn has_seen(&self, backend: &str) -> bool {
         self.state().seen.contains(backend)
     }
@@ -152,7 +169,7 @@ impl Kept for Known {
     }
 
     fn bytes(&self) -> usize {
-        self.0.client.capabilities.len()
+        self.0.capabilities.len()
     }
 
     /// Its capabilities are needed for as long as it lives. They are small.

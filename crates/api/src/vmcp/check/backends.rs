@@ -26,7 +26,7 @@ fn backend_errors(backend: &Backend) -> Vec<FieldError> {
         errors.push(missing("name"));
     }
     let host = ["http://", "https://"].iter().find_map(|scheme| backend.url.strip_prefix(scheme));
-    if !host.is_some_and(|rest| rest.split('/').next().is_some_and(|host| !host.is_empty())) {
+    if host.is_none_or(|rest| rest.split('/').next().is_none_or(str::is_empty)) {
         errors.push(FieldError::new("url", "must be a URL, as https://host/path"));
     }
     let is_entry = backend.type_ == Some(BackendType::Entry);

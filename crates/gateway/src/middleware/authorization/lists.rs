@@ -54,7 +54,7 @@ impl MessageFilter for Lists {
         let mut requests = Vec::new();
         // A malformed message is rejected when it is filtered.
         for list in List::lists_in(envelope).unwrap_or_default() {
-            let Some(action) = action(list) else { continue };
+            let Some(action) = action(list, self.policies.is_virtual) else { continue };
             let mut place = 0;
             let every = filtered_in(envelope, list, |item| {
                 requests.push(((action, place), item.name().into_owned(), hints(item)));
@@ -77,7 +77,7 @@ impl MessageFilter for Lists {
     fn message<'a>(&self, message: &'a [u8], envelope: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
         let mut seen = Cow::Borrowed(message);
         for list in List::lists_in(envelope).map_err(|_| Rejection::Internal)? {
-            let Some(action) = action(list) else { continue };
+            let Some(action) = action(list, self.policies.is_virtual) else { continue };
             let next = match &seen {
                 Cow::Borrowed(_) => self.list(envelope, list, action)?,
                 Cow::Owned(message) => {
@@ -168,9 +168,10 @@ async fn verdicts(
     allowed
 }
 
-/// What a caller must be allowed to do with an item to see it. Templates are shown to all, see [`treatment`].
-fn action(list: List) -> Option<Action> {
+/// What a caller must be allowed to do with an item to see it. A proxy shows templates to all, see [`treatment`].
+fn action(list: List, is_virtual: bool) -> Option<Action> {
     match list {
+        List::ResourceTemplates if is_virtual => Some(Feature::Resource.action()),
         List::Tools => Some(Feature::Tool.action()),
         List::Prompts => Some(Feature::Prompt.action()),
         List::Resources => Some(Feature::Resource.action()),

@@ -16,7 +16,7 @@ use skep_config::run_config;
 use skep_mcp::Rejection;
 use tracing::info;
 
-use super::unsupported_auth_server;
+use super::{ChainContext, unsupported_auth_server};
 use crate::{
     ConfigError,
     http::ErrorResponse,
@@ -31,6 +31,8 @@ pub(crate) struct Authorization(Arc<Policies>);
 
 struct Policies {
     authority: Authority,
+    /// Whether they are those of a virtual server.
+    is_virtual: bool,
     /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called.
     hints: Mutex<HashMap<String, Hints>>,
 }
@@ -53,7 +55,11 @@ struct AuthorizationRequest<'a> {
 }
 
 impl Authorization {
-    pub(super) fn new(parameters: &run_config::Authorization, server: &str) -> Result<Self, ConfigError> {
+    pub(super) fn new(
+        parameters: &run_config::Authorization,
+        context: &ChainContext<'_>,
+    ) -> Result<Self, ConfigError> {
+        let server = context.server;
         let wrong = |error: &dyn std::fmt::Display| ConfigError::new(format!("authorization: {error}"));
         let Some(document) = &parameters.config_data else {
             return Err(wrong(&"config_data is missing"));
@@ -73,7 +79,8 @@ impl Authorization {
                 Authority::Pdp(Box::new(point))
             }
         };
-        Ok(Self(Arc::new(Policies { authority, hints: Mutex::default() })))
+        let is_virtual = context.is_virtual;
+        Ok(Self(Arc::new(Policies { authority, is_virtual, hints: Mutex::default() })))
     }
 
     pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
@@ -88,7 +95,13 @@ impl Authorization {
             },
             Authority::Pdp(point) => Box::pin(point.allows(&request)).await,
         };
-        if allowed { Ok(()) } else { Err(exchange.reject(&Rejection::Denied)) }
+        let denied = match request.action {
+            _ if !self.0.is_virtual => Rejection::Denied,
+            Action::CallTool => Rejection::DeniedBy { what: "call" },
+            Action::GetPrompt => Rejection::DeniedBy { what: "prompt" },
+            _ => Rejection::DeniedBy { what: "read" },
+        };
+        if allowed { Ok(()) } else { Err(exchange.reject(&denied)) }
     }
 
     /// The request to authorize, if policies apply to it.
