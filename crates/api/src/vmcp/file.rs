@@ -30,10 +30,14 @@ impl Config {
     }
 
     fn parse_lenient(text: &str) -> (Option<Self>, Vec<FieldError>) {
-        let document: Value = match yaml::parse(text) {
+        let mut document: Value = match yaml::parse(text) {
             Ok(document) => document,
             Err(error) => return (None, vec![FieldError::new("", error.to_string())]),
         };
+        // The API requires it, also where it is empty. A file need not have it.
+        if let Some(oidc) = document.pointer_mut("/incomingAuth/oidc").and_then(Value::as_object_mut) {
+            oidc.entry("clientId").or_insert("".into());
+        }
         let (config, mut errors) = strict::parse_lenient::<Self>(document);
         if let Some(config) = &config {
             errors.extend(config.unknown.keys().map(|key| strict::unknown_key(key.clone().into())));

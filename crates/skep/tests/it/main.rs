@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chart;
+mod compat;
 mod demo_server;
 mod docs;
 mod generation_is_frozen;

@@ -1,0 +1,67 @@
+//! Scenarios with recorded responses of ToolHive's programs, played against skep. `SKEP_COMPAT` names their folder.
+
+use std::{collections::BTreeSet, env, path::PathBuf, process::Command};
+
+/// Scenarios of parts that are not built yet. A configuration with one of them is rejected.
+const NOT_BUILT: [&str; 4] = ["composite", "optimizer", "code-mode", "exclude-all-tools"];
+
+/// Where differences that are right are documented.
+const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
+
+fn kit(name: &str) -> PathBuf {
+    let compat = env::var_os("SKEP_COMPAT").expect("SKEP_COMPAT names the folder of ToolHive's files");
+    PathBuf::from(compat).join(name)
+}
+
+/// The differences in a table of the document: the first column has a scenario, the second its steps.
+fn documented(heading: &str) -> BTreeSet<(String, String)> {
+    let section = DOCUMENT.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"))
+        .filter_map(|line| line.split_once("` | "));
+    let steps = rows.flat_map(|(scenario, rest)| {
+        let steps = rest.split(" | ").next().unwrap_or_default();
+        steps.split(", ").map(|step| (scenario.to_owned(), step.trim_matches('`').to_owned()))
+    });
+    steps.collect()
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn a_virtual_server_responds_as_toolhives_but_for_documented_differences() {
+    let kit = kit("vmcp");
+    let is_built = |name: &String| !NOT_BUILT.iter().any(|part| name.contains(part)) && name != "metrics";
+    let scenarios = std::fs::read_dir(kit.join("scenarios")).unwrap();
+    let scenarios = scenarios.map(|entry| entry.unwrap().file_name().into_string().unwrap()).filter(is_built);
+    let command = format!(
+        "{} vmcp serve --config {{config}} --host 127.0.0.1 --port {{port}}",
+        env!("CARGO_BIN_EXE_skep")
+    );
+    let played = Command::new("python3")
+        .arg(kit.join("replay"))
+        .args(["--jobs", "6", "--command", &command])
+        .args(scenarios.collect::<BTreeSet<_>>())
+        .output()
+        .expect("python3 plays the scenarios");
+    let output = String::from_utf8_lossy(&played.stdout);
+    let mut scenario = String::new();
+    let mut different = BTreeSet::new();
+    for line in output.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match line.strip_prefix("  ! ") {
+            Some(step) => {
+                different.insert((scenario.clone(), step.to_owned()));
+            }
+            None if matches!(words.first(), Some(&("equal" | "DIFFERS"))) => scenario = words[1].to_owned(),
+            None => {}
+        }
+    }
+    assert!(output.contains("scenarios equal"), "{output}{}", String::from_utf8_lossy(&played.stderr));
+    let documented = documented("The virtual server");
+    let undocumented: Vec<_> = different.difference(&documented).collect();
+    let obsolete: Vec<_> = documented.difference(&different).collect();
+    assert!(undocumented.is_empty(), "not in docs/compatibility.md: {undocumented:?}\n{output}");
+    assert!(obsolete.is_empty(), "in docs/compatibility.md, and equal: {obsolete:?}");
+}
