@@ -1,0 +1,201 @@
+//! A fake backend: an MCP server that counts its sessions and requests, and fails on demand.
+
+use std::{
+    collections::HashSet,
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, task::JoinHandle};
+
+/// How a backend responds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mood {
+    #[default]
+    Good,
+    /// It never responds.
+    Hangs,
+    /// It responds after so many milliseconds.
+    Slow(u64),
+    Status(u16),
+    Garbage,
+    /// Its lists have no end.
+    EndlessPages,
+}
+
+#[derive(Default)]
+struct State {
+    mood: Mood,
+    sessions: HashSet<String>,
+    /// All requests, by their methods and sessions.
+    received: Vec<(String, String)>,
+}
+
+pub(crate) struct Backend {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    task: JoinHandle<()>,
+}
+
+impl Backend {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, Arc::default())
+    }
+
+    fn on(listener: TcpListener, state: Arc<Mutex<State>>) -> Self {
+        let address = listener.local_addr().unwrap();
+        let shared = state.clone();
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                let shared = shared.clone();
+                connections.spawn(async move {
+                    let service = service_fn(move |request| respond(request, shared.clone()));
+                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                });
+            }
+        });
+        Self { address, state, task }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    pub(crate) fn set(&self, mood: Mood) {
+        self.state().mood = mood;
+    }
+
+    /// Loses all sessions.
+    pub(crate) fn lose_sessions(&self) {
+        self.state().sessions.clear();
+    }
+
+    /// The sessions that are open.
+    pub(crate) fn sessions(&self) -> usize {
+        self.state().sessions.len()
+    }
+
+    /// The requests of a method, each by its session.
+    pub(crate) fn received(&self, method: &str) -> Vec<String> {
+        let state = self.state();
+        let of = state.received.iter().filter(|(name, _)| name == method);
+        of.map(|(_, session)| session.clone()).collect()
+    }
+
+    pub(crate) fn forget(&self) {
+        self.state().received.clear();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    state: Arc<Mutex<State>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let session = request.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+    let session = session.unwrap_or_default();
+    let method = request.method().clone();
+    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let name = message["method"].as_str().unwrap_or(method.as_str()).to_owned();
+    let mood = {
+        let mut state = state.lock().unwrap();
+        state.received.push((name.clone(), session.clone()));
+        state.mood
+    };
+    match mood {
+        Mood::Hangs => std::future::pending::<()>().await,
+        Mood::Slow(time) => tokio::time::sleep(Duration::from_millis(time)).await,
+        Mood::Status(status) => return Ok(reply(status, String::new())),
+        Mood::Garbage => return Ok(reply(200, "{\"not\": \"a message\"".into())),
+        Mood::Good | Mood::EndlessPages => {}
+    }
+    let result = {
+        let mut state = state.lock().unwrap();
+        if method == Method::DELETE {
+            state.sessions.remove(&session);
+            return Ok(reply(200, String::new()));
+        }
+        if method == Method::GET {
+            return Ok(reply(405, String::new()));
+        }
+        if name == "server/discover" {
+            return Ok(reply(400, String::new()));
+        }
+        if name == "initialize" {
+            let id = format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+            state.sessions.insert(id.clone());
+            let result = json!({
+                "protocolVersion": "2025-11-25", "serverInfo": {"name": "fake", "version": "1"},
+                "capabilities": {"tools": {"listChanged": true}, "logging": {}, "resources": {"subscribe": true}},
+            });
+            let mut response = reply(200, answer(&message, &result));
+            response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
+            return Ok(response);
+        }
+        if !state.sessions.contains(&session) {
+            return Ok(reply(404, String::new()));
+        }
+        match &*name {
+            "tools/list" if mood == Mood::EndlessPages => {
+                json!({"tools": [], "nextCursor": NUMBER.fetch_add(1, Ordering::Relaxed).to_string()})
+            }
+            "tools/list" => {
+                let page =
+                    message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().unwrap());
+                let name = ["echo", "whoami", "last"][page];
+                let tool = json!({"name": name, "inputSchema": {"type": "object"}});
+                let mut result = json!({"tools": [tool]});
+                if page < 2 {
+                    result["nextCursor"] = (page + 1).to_string().into();
+                }
+                result
+            }
+            "tools/call" => {
+                json!({"content": [{"type": "text", "text": format!("{} {session}", message["params"]["name"])}]})
+            }
+            "resources/list" => json!({"resources": [{"uri": "kit://1", "name": "r"}]}),
+            "resources/templates/list" => json!({"resourceTemplates": []}),
+            _ => json!({}),
+        }
+    };
+    if message.get("id").is_none() {
+        return Ok(reply(202, String::new()));
+    }
+    Ok(reply(200, answer(&message, &result)))
+}
+
+fn answer(message: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string()
+}
+
+fn reply(status: u16, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
+    response.headers_mut().insert("content-type", "application/json".parse().unwrap());
+    response
+}

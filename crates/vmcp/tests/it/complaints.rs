@@ -1,0 +1,85 @@
+//! What users of such gateways complain of. Each is shown not to happen here: see docs/virtual-servers.md.
+
+use serde_json::json;
+
+use crate::{
+    Server,
+    backend::{Backend, Mood},
+    client::text,
+};
+
+#[tokio::test]
+async fn a_call_is_one_request_to_the_backend() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    client.call("a_echo").await;
+    backend.forget();
+    for _ in 0..10 {
+        assert!(text(&client.call("a_echo").await).0.starts_with("\"echo\""));
+    }
+    assert_eq!(backend.received("tools/call").len(), 10);
+    let others: usize =
+        ["initialize", "tools/list", "ping", "DELETE"].map(|name| backend.received(name).len()).iter().sum();
+    assert_eq!(others, 0);
+}
+
+#[tokio::test]
+async fn every_page_of_a_backend_is_read() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    assert_eq!(server.client().await.tools().await, ["a_echo", "a_last", "a_whoami"]);
+}
+
+#[tokio::test]
+async fn a_backend_whose_pages_never_end_is_left_out_and_hurts_no_other() {
+    let (endless, good) = (Backend::start().await, Backend::start().await);
+    endless.set(Mood::EndlessPages);
+    let server = Server::before(&[("bad", &endless), ("good", &good)], "").await;
+    assert_eq!(server.client().await.tools().await, ["good_echo", "good_last", "good_whoami"]);
+    assert!(endless.received("tools/list").len() <= 1_001);
+}
+
+#[tokio::test]
+async fn callers_never_share_a_session_at_a_backend() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let (one, other) = (server.client().await, server.client().await);
+    let [first, second, again] =
+        [one.call("a_whoami").await, other.call("a_whoami").await, one.call("a_whoami").await];
+    assert_ne!(text(&first), text(&second));
+    assert_eq!(text(&first), text(&again));
+}
+
+#[tokio::test]
+async fn a_slow_backend_delays_neither_initialize_nor_calls_of_others() {
+    let (slow, good) = (Backend::start().await, Backend::start().await);
+    slow.set(Mood::Hangs);
+    let server = Server::before(&[("bad", &slow), ("good", &good)], "").await;
+    let client = server.client().await;
+    let call = tokio::time::timeout(std::time::Duration::from_secs(8), client.call("good_echo")).await;
+    assert!(text(&call.unwrap()).0.starts_with("\"echo\""));
+}
+
+#[tokio::test]
+async fn a_backend_that_rejects_the_caller_is_named_and_others_are_shown() {
+    let (strict, good) = (Backend::start().await, Backend::start().await);
+    let server = Server::before(&[("strict", &strict), ("good", &good)], "").await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.len(), 6);
+    strict.set(Mood::Status(401));
+    let failed = client.call("strict_echo").await;
+    assert_eq!(
+        text(&failed),
+        ("backend strict: it rejects the credentials of this request, or needs some (HTTP 401)", true)
+    );
+    assert!(!text(&client.call("good_echo").await).1);
+}
+
+#[tokio::test]
+async fn a_tool_that_no_backend_has_is_an_error_that_names_it() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let unknown = server.client().await.request("tools/call", json!({"name": "a_nothing"})).await;
+    assert_eq!(unknown["error"], json!({"code": -32602, "message": "unknown tool \"a_nothing\""}));
+}

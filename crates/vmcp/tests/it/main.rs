@@ -1,0 +1,65 @@
+//! A virtual server over HTTP, in front of backends that can do what real ones do only by accident.
+
+mod backend;
+mod client;
+mod complaints;
+mod faults;
+mod sessions;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use skep_vmcp::{Listen, Settings, Workers, serve};
+use tokio::{net::TcpListener, sync::oneshot};
+
+use backend::Backend;
+use client::Client;
+
+/// A running virtual server.
+struct Server {
+    address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Server {
+    /// One in front of these backends, with more lines in its configuration.
+    async fn before(backends: &[(&str, &Backend)], more: &str) -> Self {
+        Self::with_life(backends, more, None).await
+    }
+
+    async fn with_life(backends: &[(&str, &Backend)], more: &str, life: Option<Duration>) -> Self {
+        let list: String = backends
+            .iter()
+            .map(|(name, backend)| {
+                format!("  - {{name: {name}, url: \"{}\", transport: streamable-http}}\n", backend.url())
+            })
+            .collect();
+        let config = format!(
+            "name: test\ngroupRef: test\nincomingAuth: {{type: anonymous}}\noutgoingAuth: {{source: inline}}\n\
+             aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\
+             backends:\n{list}{more}"
+        );
+        let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let listen = Listen { host: "127.0.0.1".into(), session_life: life, audits: false };
+        let server = Arc::new(settings.server(&listen).unwrap());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            let stopped = async { drop(stopped.await) };
+            serve(listener, server, Workers::default(), stopped).await.unwrap();
+        });
+        Self { address, _stop: stop }
+    }
+
+    /// A client with a session.
+    async fn client(&self) -> Client {
+        Client::start(self.address, serde_json::json!({})).await
+    }
+}
+
+/// Waits until something is so, for as long as a test may take.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,81 @@
+//! Sessions of clients, and those that they have at backends.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use crate::{Server, backend::Backend, client::text, until};
+
+#[tokio::test]
+async fn a_session_that_a_backend_has_lost_is_opened_again_once_for_all_who_wait() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    let before = client.call("a_whoami").await;
+    backend.lose_sessions();
+    backend.forget();
+    let calls = join_all((0..20).map(|_| client.call("a_whoami"))).await;
+    let after = text(&calls[0]);
+    assert!(!after.1 && after != text(&before), "{calls:?}");
+    assert!(calls.iter().all(|call| text(call) == after), "all use one session: {calls:?}");
+    // The virtual server's own session is opened again, too.
+    assert!(backend.received("initialize").len() <= 2, "{:?}", backend.received("initialize"));
+}
+
+#[tokio::test]
+async fn the_level_and_subscriptions_are_set_again_in_a_new_session() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    client.call("a_echo").await;
+    assert_eq!(client.request("logging/setLevel", json!({"level": "info"})).await["result"], json!({}));
+    assert_eq!(client.request("resources/subscribe", json!({"uri": "kit://1"})).await["result"], json!({}));
+    backend.lose_sessions();
+    backend.forget();
+    client.call("a_echo").await;
+    let session = backend.received("tools/call").pop().unwrap();
+    for method in ["logging/setLevel", "resources/subscribe"] {
+        assert_eq!(backend.received(method), std::slice::from_ref(&session), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_ends_its_sessions_at_backends() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    client.call("a_echo").await;
+    assert!(backend.sessions() >= 1);
+    client.end().await;
+    until(|| backend.sessions() == 0).await;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    assert_eq!(client.send(Method::POST, Some(&list)).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_client_that_never_ends_its_session_costs_a_backend_nothing_before_it_is_used_and_expires() {
+    let backend = Backend::start().await;
+    let server = Server::with_life(&[("a", &backend)], "", Some(Duration::from_millis(400))).await;
+    let clients = join_all((0..50).map(|_| server.client())).await;
+    // That of the virtual server itself.
+    assert!(backend.sessions() <= 1, "{}", backend.sessions());
+    join_all(clients.iter().take(10).map(|client| client.call("a_echo"))).await;
+    until(|| backend.sessions() == 0).await;
+}
+
+#[tokio::test]
+async fn a_stranger_cannot_answer_what_a_backend_requested_of_another_client() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let (owner, stranger) = (server.client().await, server.client().await);
+    owner.call("a_echo").await;
+    backend.forget();
+    // The id that a request 1 of backend a has for clients.
+    let response = json!({"jsonrpc": "2.0", "id": "YQ.MQ", "result": {"roots": []}});
+    assert_eq!(stranger.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
+    assert_eq!(backend.received("POST"), Vec::<String>::new(), "the stranger has no session at the backend");
+    assert_eq!(owner.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
+    assert_eq!(backend.received("POST").len(), 1);
+}
