@@ -6,6 +6,7 @@
 mod chart;
 mod demo_server;
 mod docs;
+mod egress;
 mod generation_is_frozen;
 mod help;
 mod leaving;
