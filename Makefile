@@ -47,6 +47,7 @@ image: ## Build the image, target/images/skep.tar, without a container engine
 test: programs ## Run all tests, on a real control plane
 	@hack/tools cargo-nextest >/dev/null
 	@hack/redis >/dev/null
+	@hack/packages --tinyproxy >/dev/null
 	@hack/helm >/dev/null
 	$(progress) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)

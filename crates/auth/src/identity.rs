@@ -1,8 +1,13 @@
 //! The identity of a caller.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
-use crate::{Delegation, claims::Claims};
+use crate::{
+    Delegation,
+    claims::{Claims, rest},
+};
 
 /// The claim with which an authorization server looks up its own session. It is for no other program.
 pub(crate) const INTERNAL: &str = "tsid";
@@ -26,6 +31,11 @@ impl Identity {
         claims.remove(INTERNAL);
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
         Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
+    }
+
+    /// How long the token is still valid. The local user has none.
+    pub fn validity(&self) -> Option<Duration> {
+        (!self.is_local).then(|| rest(&self.claims))
     }
 
     /// The identity of every caller of a server that requires no token, on the machine of its user.

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use skep_config::run_config::{AuthzDocument, Cedar};
+use skep_gocompat::fold;
 
 use crate::{
     Error, Pdp, Warning,
@@ -55,13 +56,30 @@ pub enum Document {
     Pdp(Pdp),
 }
 
+/// The parts of a document, of any type.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Parts {
+    version: Value,
+    #[serde(rename = "type")]
+    type_: Value,
+    cedar: Option<Value>,
+    pdp: Option<Value>,
+}
+
 impl Document {
     /// The document in a JSON value: `{version, type, cedar | pdp}`.
     ///
     /// Only the shape is validated; [`Document::check`] validates the rest. Unknown keys are ignored. An unknown
     /// version is rejected.
     pub fn read(document: &Value) -> Result<Self, Error> {
-        match document.get("version").unwrap_or(&Value::Null) {
+        let parts: Parts = match document {
+            Value::Object(_) => {
+                fold::from_value(document).map_err(|error| Error::new("document", error.to_string()))?
+            }
+            _ => Parts::default(),
+        };
+        match &parts.version {
             Value::Null => {}
             Value::String(version) if version.is_empty() || version == AuthzDocument::VERSION => {}
             other => {
@@ -69,14 +87,15 @@ impl Document {
                 return Err(Error::new("version", format!("{other} is not known: use {expected:?}")));
             }
         }
-        let backend = Backend::of(document.get("type").and_then(Value::as_str).unwrap_or_default())?;
+        let backend = Backend::of(parts.type_.as_str().unwrap_or_default())?;
         let key = backend.key();
         let missing = || Error::new(key, "set what the type needs");
-        let settings = document.get(key).ok_or_else(missing)?;
         let wrong = |error: serde_json::Error| Error::new(key, error.to_string());
         match backend {
-            Backend::Cedar => Cedar::deserialize(settings).map(Self::Cedar).map_err(wrong),
-            Backend::Pdp => Pdp::deserialize(settings).map(Self::Pdp).map_err(wrong),
+            Backend::Cedar => {
+                fold::from_value(&parts.cedar.ok_or_else(missing)?).map(Self::Cedar).map_err(wrong)
+            }
+            Backend::Pdp => fold::from_value(&parts.pdp.ok_or_else(missing)?).map(Self::Pdp).map_err(wrong),
         }
     }
 

@@ -8,6 +8,8 @@ use std::fmt::Write;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 use serde_json::value::RawValue;
 
+use crate::fold;
+
 /// A JSON value that keeps the order of its keys and the digits of its numbers, and loses its white space.
 ///
 /// For parts of a file that are passed through to other programs.
@@ -27,9 +29,9 @@ impl Json {
         self.0.get()
     }
 
-    /// The text, deserialised.
+    /// The text, deserialised, with keys in any case.
     pub fn read<T: DeserializeOwned>(&self) -> serde_json::Result<T> {
-        serde_json::from_str(self.as_str())
+        fold::from_str(self.as_str())
     }
 }
 

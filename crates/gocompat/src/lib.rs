@@ -9,6 +9,7 @@
 //! | [`duration`] | `time.ParseDuration` and `Duration.String` | permanently: the API has such fields |
 //! | [`quantity`] | `resource.Quantity` of Kubernetes | permanently: the API server rewrites them |
 //! | [`template`] | `text/template` | permanently: workflows have such fields |
+//! | [`fold`] | keys of `encoding/json` in any case | permanently: people write files |
 //! | [`structs`] | `encoding/json` with the types of pods | zeros: permanently; encoding: for takeovers |
 //! | [`json`] | `encoding/json` | for takeovers |
 //! | [`dump`], [`fnv`] | `DeepHashObject` of Kubernetes | for takeovers |
@@ -19,6 +20,7 @@
 pub mod dump;
 pub mod duration;
 pub mod fnv;
+pub mod fold;
 pub mod json;
 pub mod quantity;
 pub mod structs;

@@ -23,6 +23,7 @@ use crate::{Fault, Id, Revision, RevisionFault};
 /// | `Unreachable` | 502 | -32603 | no body |
 /// | `Unavailable` | 503 | -32603 | text |
 /// | `Timeout` | 504 | -32000 | text, if it is not in a stream |
+/// | `SlowReader` | 503 | -32000 | events are lost |
 ///
 /// In a stream that has started, status and headers have been sent, and the body is one more event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub enum Rejection {
     Unavailable(&'static str),
     /// The server did not respond in time.
     Timeout,
+    /// The client did not read the stream of the response in time.
+    SlowReader,
 }
 
 impl Rejection {
@@ -89,7 +92,7 @@ impl Rejection {
             Self::RateLimited { .. } => 429,
             Self::Internal => 500,
             Self::Unreachable => 502,
-            Self::Unavailable(_) => 503,
+            Self::Unavailable(_) | Self::SlowReader => 503,
             Self::Timeout => 504,
         }
     }
@@ -109,7 +112,7 @@ impl Rejection {
             Self::Session => -32001,
             Self::Method => -32601,
             Self::Internal | Self::Unreachable | Self::Unavailable(_) => -32603,
-            Self::Timeout => -32000,
+            Self::Timeout | Self::SlowReader => -32000,
         }
     }
 
@@ -132,6 +135,7 @@ impl Rejection {
             Self::Unreachable => "the MCP server cannot be reached".to_owned(),
             Self::Unavailable(what) => format!("{what} unavailable"),
             Self::Timeout => "Timeout".to_owned(),
+            Self::SlowReader => "the client reads too slowly, and has lost messages".to_owned(),
         }
     }
 

@@ -64,6 +64,8 @@ pub const STDIO_LINE: usize = 32 << 20;
 pub const STDIO_LOG_LINE: usize = 8 << 10;
 /// How many messages wait for a stdio server to read them. More wait in the clients' requests.
 pub const STDIO_QUEUE: usize = 64;
+/// How many messages of the proxy itself wait for a stdio server: cancellations, and ends of subscriptions.
+pub const STDIO_OWN_QUEUE: usize = 20_000;
 /// How many requests a stdio server has at once.
 pub const STDIO_REQUESTS: usize = 10_000;
 /// How many of them are of one session.

@@ -15,7 +15,7 @@
 //! else is real.
 //!
 //! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. Proxies share state in a
-//! [`Redis`] of the test.
+//! [`Redis`] of the test, and reach other hosts through a [`Tinyproxy`].
 //!
 //! Every process ends with the test process, however that ends: see [`process`].
 
@@ -37,6 +37,7 @@ mod programs;
 mod redis;
 mod scratch;
 mod shared;
+mod tinyproxy;
 mod user;
 mod wait;
 
@@ -47,5 +48,6 @@ pub use link::Link;
 pub use namespace::Namespace;
 pub use redis::Redis;
 pub use shared::{SHARED_DIR, namespace, share};
+pub use tinyproxy::{Tinyproxy, own_address};
 pub use user::User;
 pub use wait::{PATIENCE, until, until_within};

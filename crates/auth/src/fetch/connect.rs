@@ -74,6 +74,23 @@ impl Service<Uri> for Guarded {
     }
 }
 
+/// Checks the address of a request that a proxy forwards, which resolves the name itself. A name that means a private
+/// address here is not given to the proxy; of one that only the proxy can resolve, the proxy decides.
+pub(super) async fn check_for_proxy(reach: Reach, uri: &Uri) -> io::Result<()> {
+    if reach.private {
+        return Ok(());
+    }
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    let is_permitted = match host.parse() {
+        Ok(address) => reach.permits(address),
+        Err(_) => match tokio::net::lookup_host((host, 443)).await {
+            Ok(mut addresses) => addresses.all(|address| reach.permits(address.ip())),
+            Err(_) => true,
+        },
+    };
+    if is_permitted { Ok(()) } else { Err(private_address_error()) }
+}
+
 /// Resolves names to permitted addresses.
 #[derive(Clone)]
 struct Addresses {

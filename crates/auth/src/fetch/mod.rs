@@ -5,18 +5,14 @@ mod connect;
 mod error;
 mod tls;
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::Scheme};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::Client as Pool,
-    rt::{TokioExecutor, TokioTimer},
-};
 use serde_json::{Map, Value};
+use skep_egress::{Client, Egress, Idle, Proxies};
 use tokio::sync::Semaphore;
 
 use crate::{SetupError, limits};
@@ -26,10 +22,7 @@ pub(crate) use error::FetchError;
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
 /// The API server of Kubernetes serves its keys as the second type only (RFC 7517, section 8.5).
 const JSON: HeaderValue = HeaderValue::from_static("application/json, application/jwk-set+json");
-/// How long an idle connection stays in the pool.
-const IDLE: Duration = Duration::from_secs(60);
-/// The number of idle connections.
-const IDLE_CONNECTIONS: usize = 16;
+const IDLE: Idle = Idle { time: Duration::from_secs(60), connections: 16 };
 
 /// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +35,8 @@ pub(crate) struct Reach {
 
 /// The client.
 pub(crate) struct Fetcher {
-    pool: Pool<HttpsConnector<Guarded>, Full<Bytes>>,
+    client: Client<Guarded>,
+    proxies: Arc<Proxies>,
     reach: Reach,
     places: Semaphore,
 }
@@ -50,14 +44,15 @@ pub(crate) struct Fetcher {
 impl Fetcher {
     /// A client that trusts the certificate authorities of that file, or those of the system.
     pub(crate) fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
-        let tls = HttpsConnectorBuilder::new().with_tls_config(tls::config(authorities)?);
-        let connector = tls.https_or_http().enable_http1().wrap_connector(Guarded::new(reach));
-        let pool = Pool::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .build(connector);
-        Ok(Self { pool, reach, places: Semaphore::new(limits::FETCHES) })
+        let proxies = Proxies::from_env().map_err(|error| SetupError::new(error.to_string()))?;
+        Self::through(reach, authorities, proxies)
+    }
+
+    fn through(reach: Reach, authorities: Option<&Path>, proxies: Proxies) -> Result<Self, SetupError> {
+        let proxies = Arc::new(proxies);
+        let egress = Egress::new(Guarded::new(reach), proxies.clone()).map_err(tls::failed)?;
+        let client = Client::with(tls::config(authorities)?, egress, IDLE);
+        Ok(Self { client, proxies, reach, places: Semaphore::new(limits::FETCHES) })
     }
 
     /// The address in a field of the configuration.
@@ -116,8 +111,12 @@ impl Fetcher {
             *request.method_mut() = parts.method.clone();
             *request.uri_mut() = uri.clone();
             *request.headers_mut() = parts.headers.clone();
+            if self.proxies.of(&uri).is_some() {
+                let permitted = connect::check_for_proxy(self.reach, &uri).await;
+                permitted.map_err(|error| FetchError::Unreachable(origin(&uri), error.to_string()))?;
+            }
             let response =
-                self.pool.request(request).await.map_err(|error| FetchError::unreachable(&uri, &error))?;
+                self.client.request(request).await.map_err(|error| FetchError::unreachable(&uri, &error))?;
             match redirect(&uri, &response) {
                 Some(next) if parts.method == Method::GET && redirects < limits::REDIRECTS => {
                     redirects += 1;
@@ -163,4 +162,33 @@ pub fn redirect<B>(uri: &Uri, response: &Response<B>) -> Option<Uri> {
 fn origin(uri: &Uri) -> String {
     let port = uri.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The proxy could reach what the outsider who chose the address cannot.
+    #[tokio::test]
+    async fn a_private_address_is_forbidden_through_a_proxy_as_well() {
+        let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = proxy.local_addr().unwrap().to_string();
+        let proxies = || Proxies::new(|name| (name == "HTTPS_PROXY").then(|| address.clone())).unwrap();
+        let fetched = async |private: bool, host: &str| {
+            let reach = Reach { private, plain: false };
+            let fetcher = Fetcher::through(reach, None, proxies()).unwrap();
+            let request = Request::get(format!("https://{host}/keys")).body(Bytes::new()).unwrap();
+            fetcher.bytes(request, 1024, Duration::from_secs(10)).await.unwrap_err().to_string()
+        };
+        for host in ["10.0.0.1", "169.254.169.254", "0.0.0.0", "[fd00::1]", "2130706433", "127.1"] {
+            let error = fetched(false, host).await;
+            assert!(error.contains("its address is private, which is not allowed"), "{host}: {error}");
+        }
+        let accepted = tokio::spawn(async move { drop(proxy.accept().await.unwrap()) });
+        let error = fetched(true, "10.0.0.1").await;
+        assert!(error.contains("the egress proxy 127.0.0.1:"), "{error}");
+        accepted.await.unwrap();
+    }
 }

@@ -13,7 +13,6 @@ use crate::SetupError;
 
 /// With a file of authorities, only those are trusted, and not those of the system.
 pub(super) fn config(authorities: Option<&Path>) -> Result<ClientConfig, SetupError> {
-    let failed = |error: rustls::Error| SetupError::new(format!("TLS cannot be set up: {error}"));
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -23,6 +22,10 @@ pub(super) fn config(authorities: Option<&Path>) -> Result<ClientConfig, SetupEr
         Some(path) => builder.with_root_certificates(roots(path)?),
     };
     Ok(builder.with_no_client_auth())
+}
+
+pub(super) fn failed(error: rustls::Error) -> SetupError {
+    SetupError::new(format!("TLS cannot be set up: {error}"))
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, SetupError> {

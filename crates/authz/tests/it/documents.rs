@@ -52,6 +52,17 @@ fn a_document_is_of_one_of_two_types() {
     }
 }
 
+#[test]
+fn keys_match_in_any_case_and_none_is_set_twice() {
+    let cedar = json!({"Type": "cedarv1", "Cedar": {"Policies": [EVERYTHING], "Group_Claim_Name": "teams"}});
+    let Document::Cedar(cedar) = Document::read(&cedar).unwrap() else { panic!("it is of type cedarv1") };
+    assert_eq!((cedar.policies.len(), cedar.group_claim_name.as_str()), (1, "teams"));
+    let error = problem(json!({"type": "cedarv1", "cedar": {}, "Cedar": {"policies": [EVERYTHING]}}));
+    assert_eq!(error, "document: duplicate field `cedar`");
+    let error = problem(json!({"type": "cedarv1", "Version": "2.0"}));
+    assert_eq!(error, "version: \"2.0\" is not known: use \"1.0\"");
+}
+
 fn wrong(policy: &str) -> String {
     let error: Error = check(&cedar([EVERYTHING, EVERYTHING, policy])).unwrap_err();
     assert_eq!(error.path(), "policies[2]");

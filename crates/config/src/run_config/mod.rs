@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_with::apply;
-use skep_gocompat::json;
+use skep_gocompat::{fold, json};
 
 use crate::{AuthServer, Json, SchemaVersion, zero::zero};
 
@@ -44,7 +44,8 @@ pub use webhook::*;
 
 /// The RunConfig file. Its fields have the order of the file.
 ///
-/// Unknown keys are ignored.
+/// Unknown keys are ignored. Keys match in any case, as in ToolHive: otherwise `"issuer"` in `oidc_config` would be unknown,
+/// and tokens of every issuer would be accepted.
 #[apply(_ => #[serde(default, skip_serializing_if = "zero")])]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct RunConfig {
@@ -179,7 +180,7 @@ pub struct RunConfig {
 impl RunConfig {
     /// The file with this text.
     pub fn parse(text: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(text)
+        fold::from_str(text)
     }
 
     /// The text of the file: see [`json::render`].
@@ -238,6 +239,16 @@ mod tests {
     fn unknown_keys_are_ignored() {
         let text = r#"{"name": "files", "transport": "stdio", "new": {"in": ["next", "version"]}}"#;
         assert_eq!(RunConfig::parse(text).unwrap(), RunConfig::parse(LEAST).unwrap());
+    }
+
+    #[test]
+    fn no_check_is_dropped_because_of_the_case_of_its_key() {
+        let text = r#"{"Name": "files", "TRANSPORT": "stdio", "OIDC_config": {"issuer": "https://i", "audience": "a"},
+            "middleware_configs": [{"Type": "bodylimit", "Parameters": {"Max_Bytes": 512}}]}"#;
+        let config = RunConfig::parse(text).unwrap();
+        let oidc = Oidc { issuer: "https://i".into(), audience: "a".into(), ..Oidc::default() };
+        assert_eq!(config.oidc_config, Some(oidc));
+        assert_eq!(config.middleware_configs, [Middleware::BodyLimit(BodyLimit { max_bytes: 512 })]);
     }
 
     #[test]

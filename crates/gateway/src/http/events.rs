@@ -1,17 +1,28 @@
 //! Responses that are streams of events.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, header};
-use http_body_util::BodyExt;
+use http_body_util::{BodyDataStream, BodyExt};
 use skep_mcp::sse;
 
 use crate::{http::Body, limits};
+
+/// The longest time that is waited for. A timer for ever does not exist.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Whether a response is a stream of events, by its headers.
 pub fn is_stream(headers: &HeaderMap) -> bool {
     let type_ = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     type_.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+}
+
+/// The stream, which ends after this time at the latest.
+pub fn ended_after(body: Body, time: Duration) -> Body {
+    let over = tokio::time::sleep(time.min(LONGEST));
+    Body::Made(BodyDataStream::new(body).take_until(Box::pin(over)).boxed())
 }
 
 /// Maps the events of a stream.

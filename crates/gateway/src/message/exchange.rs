@@ -49,6 +49,21 @@ pub struct Exchange {
     pub backend: OnceLock<Arc<str>>,
     /// What is measured of it, if anything is.
     pub metrics: Option<Arc<dyn RequestMetrics>>,
+    /// What the caller authenticates with, where a middleware has replaced it.
+    pub authorization: Option<HeaderValue>,
+    /// Signs other requests that are sent for this one.
+    pub signer: Option<Arc<dyn SignRequest>>,
+}
+
+/// Signs requests for the server.
+pub trait SignRequest: Send + Sync {
+    /// Replaces the signature in these headers by that of a request with this method, path and body.
+    fn sign(
+        &self,
+        requested: (&Method, &PathAndQuery),
+        headers: &mut HeaderMap,
+        body: &[u8],
+    ) -> Result<(), Rejection>;
 }
 
 impl Exchange {
@@ -67,12 +82,20 @@ impl Exchange {
             identity: None,
             backend: OnceLock::new(),
             metrics: None,
+            authorization: None,
+            signer: None,
         }
     }
 
     /// The id that a response must carry.
     pub fn id(&self) -> Option<Id<'_>> {
         self.message.as_ref().and_then(ParsedMessage::id)
+    }
+
+    /// Whether only the client ends its response: it listens for what the server sends by itself.
+    pub fn listens(&self) -> bool {
+        let method = self.message.as_ref().and_then(|message| message.method);
+        self.method == Method::GET || method == Some(McpMethod::SubscriptionsListen)
     }
 
     /// Whose session a request of this caller may use.
@@ -102,6 +125,9 @@ impl Exchange {
         for name in [MCP_SESSION_ID, MCP_METHOD, MCP_NAME] {
             headers.remove(name);
         }
+        if let Some(authorization) = &self.authorization {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let message = ParsedMessage::of(&headers, &body)?;
@@ -121,6 +147,8 @@ impl Exchange {
             identity: None,
             backend: OnceLock::new(),
             metrics: None,
+            authorization: None,
+            signer: None,
         })
     }
 

@@ -7,7 +7,7 @@ use super::{Middleware, Telemetry};
 use crate::{
     ConfigError,
     body::Budget,
-    http::{Body, ErrorResponse, response},
+    http::{Body, ErrorResponse, events, response},
     identity::Identity,
     limits,
     message::{self, Exchange},
@@ -109,11 +109,11 @@ impl Chain {
         let filters: Vec<_> =
             self.middlewares.iter().rev().filter_map(|middleware| middleware.filter(exchange)).collect();
         if filters.is_empty() {
-            return response;
+            return while_authenticated(exchange, response);
         }
         // In a box, so that requests without filters do not carry its size around.
         match Box::pin(message::filter(response, filters, budget)).await {
-            Ok(response) => response,
+            Ok(response) => while_authenticated(exchange, response),
             Err(rejection) => response::error(&rejection, exchange.id()),
         }
     }
@@ -129,6 +129,16 @@ impl Chain {
         let observers: Vec<_> =
             self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
+    }
+}
+
+/// The response, of which a stream that only the client ends ends with the caller's token: a revoked caller must not listen
+/// for ever. The client connects again, with a new token.
+fn while_authenticated(exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+    let is_endless = exchange.listens() && events::is_stream(response.headers());
+    match exchange.identity.as_ref().filter(|_| is_endless).and_then(|identity| identity.validity()) {
+        Some(time) => response.map(|body| events::ended_after(body, time)),
+        None => response,
     }
 }
 

@@ -53,7 +53,10 @@ impl TokenExchange {
             return Err(Box::new(response::text(StatusCode::UNAUTHORIZED, "Token exchange failed\n")));
         };
         exchanged.set_sensitive(true);
-        exchange.headers.insert(self.header.clone(), exchanged);
+        let replaced = exchange.headers.insert(self.header.clone(), exchanged);
+        if self.header == header::AUTHORIZATION {
+            exchange.authorization = replaced;
+        }
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! Requests to a server, with redirects.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
@@ -11,18 +13,50 @@ use super::{
 };
 use crate::{
     ConfigError, limits,
-    outbound::{connector, verified_by_system},
+    outbound::{Pool, pool, verified_by_system},
 };
 
+/// How long an idle connection to a remote server is kept for the next request.
+const IDLE: Duration = Duration::from_secs(90);
+/// How many of them are kept, where the server does not speak HTTP/2.
+const IDLE_CONNECTIONS: usize = 256;
+
 /// Sends requests to a server.
-pub struct Client(Connections);
+pub struct Client(Connecting);
+
+enum Connecting {
+    /// To one in the cluster, never through a proxy.
+    Own(Connections),
+    /// To a remote one, encrypted by the scheme of its address, and through a proxy where the environment names one.
+    Remote(Pool),
+}
 
 impl Client {
     /// A client of a remote server, or of one in the cluster.
     pub fn new(remote: bool) -> Result<Self, ConfigError> {
+        if !remote {
+            return Ok(Self(Connecting::Own(Connections::new())));
+        }
         let tls = verified_by_system()
             .map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
-        Ok(Self(Connections::new(connector(tls.with_no_client_auth()), remote)))
+        let pool = pool(tls.with_no_client_auth(), IDLE, IDLE_CONNECTIONS).map_err(ConfigError::new)?;
+        Ok(Self(Connecting::Remote(pool)))
+    }
+
+    async fn send_once(&self, request: Request<Full<Bytes>>) -> Result<Response<UpstreamBody>, Error> {
+        let pool = match &self.0 {
+            Connecting::Own(connections) => return connections.send(request).await,
+            Connecting::Remote(pool) => pool,
+        };
+        // Without credentials before it.
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        match Box::pin(pool.request(request)).await {
+            Ok(response) => Ok(response.map(UpstreamBody::shared)),
+            Err(source) if source.is_connect() => {
+                Err(Error::Connect { host: host.into(), source: source.into() })
+            }
+            Err(error) => Err(Error::Lost(error)),
+        }
     }
 
     /// Sends the request for an address, and follows redirects that stay at the same host and encrypted.
@@ -33,7 +67,7 @@ impl Client {
     ) -> Result<Response<UpstreamBody>, Error> {
         let mut redirects = 0;
         loop {
-            let response = self.0.send(request(uri.clone())).await?;
+            let response = self.send_once(request(uri.clone())).await?;
             match redirect(&uri, &response) {
                 Some(next) if redirects < limits::REDIRECTS => {
                     redirects += 1;
@@ -46,7 +80,10 @@ impl Client {
 
     /// Closes idle connections, for ever.
     pub async fn expire(&self) {
-        self.0.expire().await;
+        match &self.0 {
+            Connecting::Own(connections) => connections.expire().await,
+            Connecting::Remote(_) => std::future::pending().await,
+        }
     }
 }
 

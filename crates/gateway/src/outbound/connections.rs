@@ -1,4 +1,4 @@
-//! The connections to a server, and which of them are idle.
+//! The connections to a server in the cluster, and which of them are idle.
 //!
 //! A connection stays with the thread that made it, so that a response wakes no other thread.
 
@@ -13,19 +13,19 @@ use bytes::Bytes;
 use http::{Extensions, HeaderValue, Request, Response, Uri, header, uri::Authority};
 use http_body_util::Full;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::connect::{Connection as _, HttpConnector, HttpInfo};
+use hyper_util::client::legacy::{
+    self,
+    connect::{Connection as _, HttpConnector, HttpInfo},
+};
 use tower::Service as _;
 use tracing::debug;
 
 use super::UpstreamBody;
-use crate::workers;
+use crate::{limits, workers};
 
 /// How long an idle connection is kept for the next request. Many servers in the cluster close one after five seconds,
 /// and a request on it would be lost.
-const IDLE_LOCAL: Duration = Duration::from_secs(4);
-/// The same for servers of others, where a new connection costs more.
-const IDLE_REMOTE: Duration = Duration::from_secs(90);
+const KEPT: Duration = Duration::from_secs(4);
 /// How many of them are kept for each host, by each thread.
 const IDLE_CONNECTIONS: usize = 256;
 
@@ -43,6 +43,9 @@ pub enum Error {
     /// The connection broke.
     #[error(transparent)]
     Broken(#[from] hyper::Error),
+    /// The connection to a remote server broke.
+    #[error("connection lost: {}", innermost(.0))]
+    Lost(legacy::Error),
 }
 
 impl Error {
@@ -60,11 +63,9 @@ fn innermost<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a (dyn std::
 /// The connections to a server, at as many hosts as it has.
 #[derive(Clone)]
 pub(super) struct Connections {
-    connector: HttpsConnector<HttpConnector>,
+    connector: HttpConnector,
     /// By the thread that made them.
     idle: Arc<[Idle]>,
-    /// How long they are kept.
-    kept: Duration,
 }
 
 /// Idle connections by host, of which the last is the one that was used last.
@@ -87,9 +88,11 @@ pub(super) struct Lease {
 }
 
 impl Connections {
-    pub(super) fn new(connector: HttpsConnector<HttpConnector>, remote: bool) -> Self {
-        let kept = if remote { IDLE_REMOTE } else { IDLE_LOCAL };
-        Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect(), kept }
+    pub(super) fn new() -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        connector.set_connect_timeout(Some(limits::CONNECT_TIME));
+        Self { connector, idle: (0..workers::most()).map(|_| Idle::default()).collect() }
     }
 
     /// Sends a request to its address, over an idle connection or a new one.
@@ -129,7 +132,7 @@ impl Connections {
     async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
-            if connection.used.elapsed() < self.kept && connection.sender.ready().await.is_ok() {
+            if connection.used.elapsed() < KEPT && connection.sender.ready().await.is_ok() {
                 return Some(connection);
             }
         }
@@ -139,7 +142,7 @@ impl Connections {
         let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
             // Without credentials before it.
             host: uri.host().unwrap_or_default().into(),
-            source,
+            source: source.into(),
         })?;
         let mut known = Extensions::new();
         stream.connected().get_extras(&mut known);
@@ -159,9 +162,9 @@ impl Connections {
     /// Closes connections that have been idle for long, from time to time, for ever.
     pub(super) async fn expire(&self) {
         loop {
-            tokio::time::sleep(self.kept).await;
+            tokio::time::sleep(KEPT).await;
             for idle in &*self.idle {
-                idle.expire(Instant::now(), self.kept);
+                idle.expire(Instant::now());
             }
         }
     }
@@ -180,10 +183,10 @@ impl Idle {
         }
     }
 
-    fn expire(&self, now: Instant, kept: Duration) {
+    fn expire(&self, now: Instant) {
         self.lock().retain(|_, connections| {
             connections.retain(|connection| {
-                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < kept
+                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < KEPT
             });
             !connections.is_empty()
         });

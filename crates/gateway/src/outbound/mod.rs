@@ -12,7 +12,7 @@ mod upstream_body;
 pub use client::Client;
 pub use connections::Error;
 pub use headers::outgoing;
-pub(crate) use pool::{Pool, connector, pool};
+pub(crate) use pool::{Pool, pool};
 pub(crate) use service::{Service, ServiceError, address};
 pub use target::Target;
 pub(crate) use tls::{Trust, verified, verified_by_system};

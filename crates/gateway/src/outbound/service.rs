@@ -52,7 +52,7 @@ pub(crate) struct Service {
 impl Service {
     /// The service at this address, with this timeout.
     pub(crate) fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
-        let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS);
+        let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?;
         Ok(Self { pool, uri, time, places: Semaphore::new(limits::SERVICE_REQUESTS) })
     }
 

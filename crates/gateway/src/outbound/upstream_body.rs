@@ -24,6 +24,11 @@ impl UpstreamBody {
         Self { body, lease: Some(lease) }
     }
 
+    /// A body on a connection that others take care of.
+    pub(super) fn shared(body: Incoming) -> Self {
+        Self { body, lease: None }
+    }
+
     /// The address of the server, until the body has been read.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.lease.as_ref().and_then(Lease::peer)

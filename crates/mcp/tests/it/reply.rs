@@ -33,6 +33,7 @@ fn each_rejection_has_a_status_a_code_and_a_message() {
         (Rejection::Unreachable, 502, -32603, "the MCP server cannot be reached"),
         (Rejection::Unavailable("session store"), 503, -32603, "session store unavailable"),
         (Rejection::Timeout, 504, -32000, "Timeout"),
+        (Rejection::SlowReader, 503, -32000, "the client reads too slowly, and has lost messages"),
     ] {
         let actual = (rejection.status(), rejection.code(), rejection.message());
         assert_eq!(actual, (status, code, text.to_owned()));

@@ -8,16 +8,14 @@ use std::{
 
 use bytes::Bytes;
 use skep_mcp::{Envelope, Method, Rejection};
-use tokio::{
-    sync::{mpsc, watch},
-    time::timeout,
-};
+use tokio::{sync::watch, time::timeout};
 
 use super::{
     handshake::Handshake,
     inflight::{Carries, Pulse, SessionKey},
     outbox::{Reply, outbox},
     outgoing::{Outgoing, Requester},
+    queue::{NotQueued, Queue},
     router::{Link, Router},
     waiting::Waiting,
 };
@@ -84,13 +82,13 @@ impl Bridge {
         let (reply, inbox) = outbox();
         let pulse = Pulse::new();
         let requester = Requester { session: session.cloned(), carries, reply, pulse: pulse.clone() };
-        let (sender, outgoing) =
-            self.when_open(|router, sender| (sender, router.request(envelope, requester))).await?;
+        let (queue, outgoing) =
+            self.when_open(|router, queue| (queue, router.request(envelope, requester))).await?;
         match outgoing? {
             Outgoing::Response(answer) => Ok(Forwarded::Answer(answer.into())),
             Outgoing::Line { number, line } => {
                 let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
-                self.put(&sender, line).await?;
+                self.put(&queue, line).await?;
                 Ok(Forwarded::Waiting(waiting))
             }
         }
@@ -101,9 +99,9 @@ impl Bridge {
         &self,
         line: impl FnOnce(&mut Router) -> Option<Vec<u8>> + Send,
     ) -> Result<(), Rejection> {
-        let (sender, line) = self.when_open(|router, sender| (sender, line(router))).await?;
+        let (queue, line) = self.when_open(|router, queue| (queue, line(router))).await?;
         match line {
-            Some(line) => self.put(&sender, line).await,
+            Some(line) => self.put(&queue, line).await,
             None => Ok(()),
         }
     }
@@ -143,7 +141,7 @@ impl Bridge {
     }
 
     /// Initializes a restarted server like the first time, before any request of a client.
-    pub(super) async fn initialize_again(self: &Arc<Self>) -> Result<(), Rejection> {
+    pub(super) async fn initialize_again(self: &Arc<Self>, queue: &Queue) -> Result<(), Rejection> {
         let kept = {
             let router = self.router();
             router.handshake.as_ref().map(|known| (known.request.clone(), known.initialized.clone()))
@@ -164,28 +162,42 @@ impl Bridge {
         let answer = waiting.answer().await?.ok_or(Rejection::Unreachable)?;
         let mut handshake = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
         handshake.initialized.clone_from(&initialized);
-        let mut router = self.router();
-        router.handshake = Some(handshake);
+        self.router().handshake = Some(handshake);
         if let Some(initialized) = initialized {
-            router.send(skep_mcp::stdio::line_of(initialized.to_vec()));
-            router.restore_subscriptions();
+            self.put(queue, skep_mcp::stdio::line_of(initialized.to_vec())).await?;
         }
-        Ok(())
+        self.restore_subscriptions(queue).await
+    }
+
+    /// Restores subscriptions and the log level, however many there are: it waits while the server reads.
+    async fn restore_subscriptions(&self, queue: &Queue) -> Result<(), Rejection> {
+        let uris = self.router().subscriptions();
+        for uri in uris {
+            let line = self.router().subscription(&uri);
+            if let Some(line) = line {
+                self.put(queue, line).await?;
+            }
+        }
+        let level = self.router().log_level();
+        match level {
+            Some(line) => self.put(queue, line).await,
+            None => Ok(()),
+        }
     }
 
     /// Waits until clients may use the server, and then uses the router.
     async fn when_open<T>(
         &self,
-        use_router: impl FnOnce(&mut Router, mpsc::Sender<Bytes>) -> T + Send,
+        use_router: impl FnOnce(&mut Router, Queue) -> T + Send,
     ) -> Result<T, Rejection> {
         let mut status = self.status.subscribe();
         let waited = timeout(limits::STDIO_START_TIME, async {
             loop {
                 {
                     let mut router = self.router();
-                    if let Link::Open(sender) = &router.link {
-                        let sender = sender.clone();
-                        return Ok(use_router(&mut router, sender));
+                    if let Link::Open(queue) = &router.link {
+                        let queue = queue.clone();
+                        return Ok(use_router(&mut router, queue));
                     }
                 }
                 // It only waits while the server is starting.
@@ -200,10 +212,10 @@ impl Bridge {
     }
 
     /// Puts a line into the server's queue, and waits while that is full.
-    async fn put(&self, sender: &mpsc::Sender<Bytes>, line: Vec<u8>) -> Result<(), Rejection> {
-        match timeout(self.request_time, sender.send(line.into())).await {
+    async fn put(&self, queue: &Queue, line: Vec<u8>) -> Result<(), Rejection> {
+        match timeout(self.request_time, queue.put(line)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Rejection::Unreachable),
+            Ok(Err(NotQueued)) => Err(Rejection::Unreachable),
             Err(_) => Err(Rejection::Timeout),
         }
     }

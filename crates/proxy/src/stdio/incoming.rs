@@ -63,7 +63,7 @@ impl Router {
         }
         let place = envelope.subscription_id().filter(|place| number_in(*place) == number);
         let answer = restored(line, envelope, &pending, place);
-        // A client that has disconnected or is too slow has lost it.
+        // A client that reads too slowly for it gets an error in its place.
         pending.reply.push(Reply::Answer(answer)).ok();
     }
 
@@ -78,10 +78,8 @@ impl Router {
         let listens = self.members.get(&session).is_some_and(|member| member.stream.is_some());
         let newest = self.inflight.of(&session).next().map(|(number, _)| number);
         let streams = self.inflight.of(&session).find(|(_, pending)| pending.carries_messages());
-        let by_request = streams.map(|(number, pending)| (number, pending.reply.clone()));
-        let Some(request) = by_request.as_ref().map(|(number, _)| *number).or(newest) else {
-            return self.answer_unknown(id);
-        };
+        let by_request = streams.map(|(number, _)| number);
+        let Some(request) = by_request.or(newest) else { return self.answer_unknown(id) };
         if !able || (by_request.is_none() && !listens) {
             return self.answer_unknown(id);
         }
@@ -90,22 +88,22 @@ impl Router {
         let Some(number) = self.add_server_request(request) else { return self.answer_unknown(id) };
         let Ok(message) = Edits::of(line).replace(id.raw(), Json::Number(number)).bytes() else { return };
         let message = Bytes::from(message);
-        let Some((_, reply)) = by_request else { return self.deliver(&session, &message) };
-        if reply.push(Reply::Message(message)).is_err() {
-            self.remove_server_request(number);
-            self.answer_unknown(id);
+        match by_request {
+            // If its client is too slow, the request ends, and this one with it.
+            Some(request) => self.send_before_response(request, message),
+            None => self.deliver(&session, &message),
         }
     }
 
     fn route_notification(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         if let Some(place) = envelope.subscription_id() {
-            let pending = number_in(place).and_then(|number| self.inflight.get(number));
-            let Some(pending) = pending else {
+            let number = number_in(place).unwrap_or_default();
+            let Some(pending) = self.inflight.get(number) else {
                 return debug!("notification of the server for an unknown subscription");
             };
             pending.pulse.beat();
-            pending.reply.push(Reply::Message(restored(line, envelope, pending, Some(place)))).ok();
-            return;
+            let message = restored(line, envelope, pending, Some(place));
+            return self.send_before_response(number, message);
         }
         match envelope.method().unwrap_or(Method::Other) {
             Method::Progress => self.route_progress(line, envelope),
@@ -128,16 +126,17 @@ impl Router {
     }
 
     /// Progress goes to the client of the request.
-    fn route_progress(&self, line: &Bytes, envelope: &Envelope<'_>) {
+    fn route_progress(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         let Some(target) = envelope.target() else { return };
-        let Some(pending) = number_in(target.raw).and_then(|number| self.inflight.get(number)) else {
+        let number = number_in(target.raw).unwrap_or_default();
+        let Some(pending) = self.inflight.get(number) else {
             return debug!("progress of the server for an unknown request");
         };
         pending.pulse.beat();
         let Some(token) = &pending.token else { return };
         let Some(token) = Raw::spelled(token) else { return };
         if let Ok(message) = Edits::of(line).replace(target.raw, Json::Raw(token)).bytes() {
-            pending.reply.push(Reply::Message(message.into())).ok();
+            self.send_before_response(number, message.into());
         }
     }
 
@@ -184,11 +183,7 @@ impl Router {
     fn route_to_only_session(&mut self, line: &Bytes) {
         match self.only_party() {
             From::Session(session) => self.deliver(&session, line),
-            From::Request(number) => {
-                if let Some(pending) = self.inflight.get(number) {
-                    pending.reply.push(Reply::Message(line.clone())).ok();
-                }
-            }
+            From::Request(number) => self.send_before_response(number, line.clone()),
             From::None | From::Several => {
                 debug!("dropped a notification without a recipient: there are several sessions, or none")
             }

@@ -2,17 +2,17 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use skep_mcp::stdio::{Line, Lines};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    sync::{mpsc, watch},
+    sync::watch,
     time::{Instant, sleep},
 };
 use tracing::{debug, info, warn};
 
 use super::{
     bridge::{Bridge, Status},
+    queue::{QueuedLines, queue},
     router::Link,
     server::Phase,
 };
@@ -70,8 +70,8 @@ async fn serve(
     mut input: BoxWrite,
     stop: &mut watch::Receiver<Phase>,
 ) -> Ended {
-    let (sender, lines) = mpsc::channel(limits::STDIO_QUEUE);
-    bridge.router().link = Link::Initializing(sender.clone());
+    let (queue, lines) = queue();
+    bridge.router().link = Link::Initializing(queue.clone());
     let ended = {
         let traffic = async {
             tokio::select! {
@@ -80,10 +80,10 @@ async fn serve(
             }
         };
         let initialized = async {
-            if let Err(rejection) = bridge.initialize_again().await {
+            if let Err(rejection) = bridge.initialize_again(&queue).await {
                 return io::Error::other(format!("it cannot be initialized again: {}", rejection.message()));
             }
-            bridge.router().link = Link::Open(sender);
+            bridge.router().link = Link::Open(queue);
             bridge.set_status(Status::Ready);
             std::future::pending().await
         };
@@ -134,8 +134,8 @@ fn route(bridge: &Bridge, line: Line) {
 }
 
 /// Writes lines to the server for ever.
-async fn write(input: &mut BoxWrite, mut lines: mpsc::Receiver<Bytes>) -> io::Error {
-    while let Some(line) = lines.recv().await {
+async fn write(input: &mut BoxWrite, mut lines: QueuedLines) -> io::Error {
+    while let Some(line) = lines.next().await {
         let written = async {
             input.write_all(&line).await?;
             input.flush().await

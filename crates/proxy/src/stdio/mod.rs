@@ -28,6 +28,7 @@ mod link;
 mod member;
 mod outbox;
 mod outgoing;
+mod queue;
 mod router;
 mod server;
 mod status;

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
@@ -23,16 +23,23 @@ pub(super) enum Reply {
 }
 
 /// Where replies are put. The reader's end comes when it is dropped.
-#[derive(Clone)]
 pub(super) struct Outbox {
     replies: mpsc::Sender<Reply>,
-    queued: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
 }
 
 /// Where replies are taken from.
 pub(super) struct Inbox {
     replies: mpsc::Receiver<Reply>,
-    queued: Arc<AtomicUsize>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The size of what is queued.
+    queued: AtomicUsize,
+    /// Whether a reply was lost, as its reader is too slow.
+    lost: AtomicBool,
 }
 
 /// The reader has disconnected, or is too slow. It gets nothing more.
@@ -42,21 +49,22 @@ pub(super) struct Lost;
 /// A queue.
 pub(super) fn outbox() -> (Outbox, Inbox) {
     let (sender, receiver) = mpsc::channel(limits::STREAM_EVENTS);
-    let queued = Arc::new(AtomicUsize::new(0));
-    (Outbox { replies: sender, queued: queued.clone() }, Inbox { replies: receiver, queued })
+    let shared = Arc::<Shared>::default();
+    (Outbox { replies: sender, shared: shared.clone() }, Inbox { replies: receiver, shared })
 }
 
 impl Outbox {
     /// Adds a reply, if there is room. It never waits: others have messages in the same stream of the server.
     pub(super) fn push(&self, reply: Reply) -> Result<(), Lost> {
         let size = reply.size();
-        let before = self.queued.fetch_add(size, Ordering::Relaxed);
+        let before = self.shared.queued.fetch_add(size, Ordering::Relaxed);
         // One that is larger than the bound may pass alone: the server's lines have their own bound.
         let room = before == 0 || before + size <= limits::STREAM_BYTES;
         if room && self.replies.try_send(reply).is_ok() {
             return Ok(());
         }
-        self.queued.fetch_sub(size, Ordering::Relaxed);
+        self.shared.queued.fetch_sub(size, Ordering::Relaxed);
+        self.shared.lost.store(true, Ordering::Relaxed);
         Err(Lost)
     }
 }
@@ -65,8 +73,13 @@ impl Inbox {
     /// The next reply, or nothing when there will be none.
     pub(super) async fn next(&mut self) -> Option<Reply> {
         let reply = self.replies.recv().await?;
-        self.queued.fetch_sub(reply.size(), Ordering::Relaxed);
+        self.shared.queued.fetch_sub(reply.size(), Ordering::Relaxed);
         Some(reply)
+    }
+
+    /// Whether the reader was too slow for a reply: then there is none after those that were queued.
+    pub(super) fn has_lost(&self) -> bool {
+        self.shared.lost.load(Ordering::Relaxed)
     }
 }
 

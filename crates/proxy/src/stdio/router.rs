@@ -4,7 +4,6 @@ use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
 use skep_mcp::{Edits, Envelope, Id, Json, Kind, Raw, Rejection, empty_result, stdio::line_of};
-use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::{
@@ -12,6 +11,7 @@ use super::{
     inflight::{Effect, From, Inflight, Pending, SessionKey},
     member::Members,
     outbox::Reply,
+    queue::Queue,
 };
 use crate::limits;
 
@@ -22,9 +22,9 @@ pub(super) enum Link {
     #[default]
     Down,
     /// The server has been started, and is not initialized.
-    Initializing(mpsc::Sender<Bytes>),
+    Initializing(Queue),
     /// Clients may use it.
-    Open(mpsc::Sender<Bytes>),
+    Open(Queue),
 }
 
 /// A request of the server that a client has not responded to yet.
@@ -56,8 +56,8 @@ impl Router {
 
     /// Sends a line without waiting: the reader of the server's output must not wait for its input.
     pub(super) fn send(&self, line: Vec<u8>) {
-        let (Link::Open(sender) | Link::Initializing(sender)) = &self.link else { return };
-        if sender.try_send(line.into()).is_err() {
+        let (Link::Open(queue) | Link::Initializing(queue)) = &self.link else { return };
+        if queue.push(line).is_err() {
             warn!("dropped a message: the server does not read its input");
         }
     }
@@ -122,18 +122,25 @@ impl Router {
         }
     }
 
-    /// Restores subscriptions and log levels after the server was restarted.
-    pub(super) fn restore_subscriptions(&mut self) {
-        let uris: Vec<String> = self.members.subscriptions().map(Into::into).collect();
-        let level = self.members.listeners().map(|(_, level)| level).min();
-        for uri in uris {
-            let number = self.number();
-            self.send(request(number, "resources/subscribe", &serde_json::json!({"uri": uri})));
+    /// The resources that sessions are subscribed to, to be restored after the server was restarted.
+    pub(super) fn subscriptions(&self) -> Vec<Box<str>> {
+        self.members.subscriptions().map(Into::into).collect()
+    }
+
+    /// The request that subscribes to a resource again, unless the last session has unsubscribed meanwhile.
+    pub(super) fn subscription(&mut self, uri: &str) -> Option<Vec<u8>> {
+        if !self.members.is_subscribed(uri) {
+            return None;
         }
-        if let Some(level) = level {
-            let number = self.number();
-            self.send(request(number, "logging/setLevel", &serde_json::json!({"level": level.name()})));
-        }
+        let number = self.number();
+        Some(request(number, "resources/subscribe", &serde_json::json!({"uri": uri})))
+    }
+
+    /// The request that restores the lowest level of log messages that a session has set.
+    pub(super) fn log_level(&mut self) -> Option<Vec<u8>> {
+        let level = self.members.listeners().map(|(_, level)| level).min()?;
+        let number = self.number();
+        Some(request(number, "logging/setLevel", &serde_json::json!({"level": level.name()})))
     }
 
     /// Delivers a message to a session: on its own stream, or else on that of a request. Without either it is lost, as it would be
@@ -147,9 +154,20 @@ impl Router {
             }
             member.stream = None;
         }
-        if let Some((_, pending)) = self.inflight.of(session).find(|(_, pending)| pending.carries_messages())
-        {
-            pending.reply.push(Reply::Message(message.clone())).ok();
+        let carrier = self.inflight.of(session).find(|(_, pending)| pending.carries_messages());
+        if let Some(number) = carrier.map(|(number, _)| number) {
+            self.send_before_response(number, message.clone());
+        }
+    }
+
+    /// Sends a message on the stream of a request. A client that reads too slowly for it loses the stream: it gets an
+    /// error in place of the response, and the server processes the request no longer.
+    pub(super) fn send_before_response(&mut self, number: u64, message: Bytes) {
+        let Some(pending) = self.inflight.get(number).filter(|pending| pending.carries_messages()) else {
+            return;
+        };
+        if pending.reply.push(Reply::Message(message)).is_err() {
+            self.cancel(number);
         }
     }
 

@@ -76,7 +76,10 @@ impl Waiting {
                 biased;
                 reply = self.inbox.next() => {
                     self.over = !matches!(reply, Some(Reply::Message(_)));
-                    return reply;
+                    return match reply {
+                        None if self.inbox.has_lost() => Some(Reply::Rejected(Rejection::SlowReader)),
+                        reply => reply,
+                    };
                 }
                 () = late => {}
             }

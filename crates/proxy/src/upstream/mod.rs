@@ -6,6 +6,8 @@ mod reachability;
 mod restorable_id;
 mod session;
 mod sse;
+#[cfg(test)]
+mod tests;
 mod turns;
 
 pub(crate) use http::HttpServer;

@@ -252,9 +252,7 @@ impl HttpServer {
             // It has passed through the middlewares when it was received.
             Some(initialize) => {
                 let initialize = Bytes::copy_from_slice(initialize);
-                let (session, _) =
-                    self.initialize(exchange, exchange.headers.clone(), initialize, lost).await;
-                session
+                self.initialize(exchange, initialize, lost).await.0
             }
             // It comes with this request, so no middleware has seen it.
             None => {
@@ -265,8 +263,8 @@ impl HttpServer {
                 };
                 let (session, response) = match admitted {
                     Ok(()) => {
-                        let (headers, body) = (start.exchange.headers.clone(), start.exchange.body.clone());
-                        self.initialize(exchange, headers, body, lost).await
+                        let body = start.exchange.body.clone();
+                        self.initialize(&start.exchange, body, lost).await
                     }
                     Err(rejected) => (None, *rejected),
                 };
@@ -280,22 +278,25 @@ impl HttpServer {
     async fn initialize(
         &self,
         exchange: &Exchange,
-        mut headers: HeaderMap,
         initialize: Bytes,
         lost: &Current,
     ) -> (Option<Session>, Response<Body>) {
+        let (signer, mut headers) = (exchange.signer.as_deref(), exchange.headers.clone());
         outgoing(&mut headers, &self.target, exchange.peer);
         headers.remove(&HEADER);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let post = |headers: HeaderMap, body: Bytes| {
-            move |uri| request(Method::POST, uri, headers.clone(), body.clone())
+        let failed = || (None, response::empty(StatusCode::BAD_GATEWAY));
+        // A signature is valid for one method and one body.
+        let post = |mut headers: HeaderMap, body: Bytes| {
+            if let Some(signer) = signer {
+                signer.sign((&Method::POST, &exchange.path), &mut headers, &body)?;
+            }
+            Ok::<_, Rejection>(move |uri| request(Method::POST, uri, headers.clone(), body.clone()))
         };
         let any = self.uri(&Method::POST, exchange, None);
-        let Ok(response) = self.send_when_available(any, None, post(headers.clone(), initialize)).await
-        else {
-            return (None, response::empty(StatusCode::BAD_GATEWAY));
-        };
+        let Ok(start) = post(headers.clone(), initialize) else { return failed() };
+        let Ok(response) = self.send_when_available(any, None, start).await else { return failed() };
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
         let pod = self.pod(&response);
@@ -304,7 +305,8 @@ impl HttpServer {
         // A server may wait for this before it responds to anything else.
         set(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
-        if self.client.send(same, post(headers, Bytes::from_static(INITIALIZED))).await.is_err() {
+        let Ok(initialized) = post(headers, Bytes::from_static(INITIALIZED)) else { return (None, answer) };
+        if self.client.send(same, initialized).await.is_err() {
             return (None, answer);
         }
         let server_id = Some(id.as_str().into());

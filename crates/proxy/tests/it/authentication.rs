@@ -1,12 +1,21 @@
 //! Authentication of callers, and the responses to unauthenticated ones.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use skep_testkit::IdentityProvider;
 
-use crate::fixture::{Answer, Fixture, Server, call, result};
+use crate::{
+    fixture::{Answer, Fixture, Server, call, initialize, result, session_id},
+    stdio::{
+        client::{Events, STREAM, send},
+        fake::Fake,
+    },
+};
 
 fn middleware(oidc: Value) -> Value {
     json!([{"type": "auth", "parameters": {"oidc_config": oidc}}, {"type": "mcp-parser", "parameters": {}}])
@@ -228,4 +237,26 @@ async fn a_token_that_cannot_be_exchanged_is_not_forwarded() {
         (StatusCode::UNAUTHORIZED, &b"Token exchange failed\n"[..])
     );
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_that_a_caller_listens_to_ends_with_its_token() {
+    let provider = IdentityProvider::start().await;
+    let fake = Fake::echo();
+    let auth = json!({"middleware_configs": middleware(provider.oidc(json!({})))});
+    let fixture = fake.configured(auth, Duration::from_secs(20)).await;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let brief = format!("Bearer {}", provider.token(json!({"exp": now + 2})));
+    let long = format!("Bearer {}", provider.token(json!({})));
+    let started = fixture.post(&[("authorization", &brief)], &initialize()).await;
+    let id = session_id(&started);
+    let listen = async |bearer: &str| {
+        let headers = [("authorization", bearer), ("mcp-session-id", &*id), STREAM];
+        Events::new(send(&fixture, Method::GET, "/mcp", &headers, "").await)
+    };
+    assert_eq!(listen(&brief).await.next().await, None, "it ended, without a message");
+    let mut renewed = listen(&long).await;
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    fake.send(changed.clone());
+    renewed.expect(changed).await;
 }

@@ -7,6 +7,7 @@ mod chart;
 mod compat;
 mod demo_server;
 mod docs;
+mod egress;
 mod generation_is_frozen;
 mod help;
 mod leaving;

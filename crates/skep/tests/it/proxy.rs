@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(crate) struct Proxy {
     folder: PathBuf,
@@ -19,15 +19,21 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts one in front of a server that does not exist, with these variables and no others.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
+        let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let remote = json!({"remote_url": format!("http://127.0.0.1:{unused}/mcp")});
+        Self::with(name, remote, variables)
+    }
+
+    /// The same with more in its RunConfig.
+    pub(crate) fn with(name: &str, more: Value, variables: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("skep-proxy-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let (port, unused) = (port(), port());
-        let config = json!({
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut config = json!({
             "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
-            "port": port, "remote_url": format!("http://127.0.0.1:{unused}/mcp"),
-            "middleware_configs": [{"type": "auth", "parameters": {}}],
+            "port": port, "middleware_configs": [{"type": "auth", "parameters": {}}],
         });
+        config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
         let process = Command::new(env!("CARGO_BIN_EXE_skep"))
             .args(["proxy", "run", "image"])

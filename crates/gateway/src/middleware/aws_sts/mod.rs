@@ -5,14 +5,17 @@
 
 mod roles;
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, uri::PathAndQuery};
 use jiff::Timestamp;
 use serde_json::Value;
 use skep_auth::{
-    aws::{Signer, Sts, StsError},
+    aws::{Credentials, Signer, Sts, StsError},
     bearer,
 };
 use skep_config::run_config::{AwsStsParameters, Transport};
+use skep_mcp::Rejection;
 use tracing::{info, warn};
 
 use super::unsupported_auth_server;
@@ -21,7 +24,7 @@ use crate::{
     http::{Body, ErrorResponse, response},
     identity::Identity,
     limits,
-    message::Exchange,
+    message::{Exchange, SignRequest},
     outbound::Target,
 };
 use roles::Roles;
@@ -39,8 +42,19 @@ pub(crate) struct AwsSts {
     roles: Roles,
     session_name_claim: String,
     sts: Sts,
+    place: Arc<Place>,
+}
+
+/// What signatures are valid for.
+struct Place {
     signer: Signer,
     target: Target,
+}
+
+/// The signing of one caller's requests, with credentials of AWS.
+struct Signing {
+    credentials: Arc<Credentials>,
+    place: Arc<Place>,
 }
 
 /// Why a request cannot be signed.
@@ -97,31 +111,32 @@ impl AwsSts {
             roles: Roles::new(config).map_err(|error| wrong(&error))?,
             session_name_claim: named(&config.session_name_claim, SESSION_NAME_CLAIM),
             sts: sts(seconds).map_err(|error| wrong(&error))?,
-            signer: Signer::new(&config.region, &named(&config.service, SERVICE)),
-            target: Target::remote(&parameters.target_url, transport).map_err(|error| wrong(&error))?,
+            place: Arc::new(Place {
+                signer: Signer::new(&config.region, &named(&config.service, SERVICE)),
+                target: Target::remote(&parameters.target_url, transport).map_err(|error| wrong(&error))?,
+            }),
         })
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let identity = exchange.identity.clone();
+        let reject = |error| Box::new(rejected(error));
+        let signing = self.signing(exchange.identity.as_deref(), &exchange.headers).await.map_err(reject)?;
+        exchange.authorization = exchange.headers.get(header::AUTHORIZATION).cloned();
         let requested = (&exchange.method, &exchange.path);
-        let signed = self.sign(identity.as_deref(), requested, &mut exchange.headers, &exchange.body).await;
-        signed.map_err(|error| Box::new(rejected(error)))
+        signing.sign(requested, &mut exchange.headers, &exchange.body).map_err(reject)?;
+        exchange.signer = Some(Arc::new(signing));
+        Ok(())
     }
 
-    async fn sign(
+    /// The signing of requests of this caller.
+    async fn signing(
         &self,
         identity: Option<&Identity>,
-        (method, path): (&Method, &PathAndQuery),
-        headers: &mut HeaderMap,
-        body: &[u8],
-    ) -> Result<(), SigningError> {
+        headers: &HeaderMap,
+    ) -> Result<Signing, SigningError> {
         let (Some(identity), Ok(token)) = (identity, bearer(headers)) else {
             return Err(SigningError::NoToken);
         };
-        if body.len() > limits::SIGNED_BODY {
-            return Err(SigningError::TooLarge);
-        }
         let role = self.roles.of(&identity.claims).ok_or(SigningError::NoRole)?;
         let session = identity.claims.get(&self.session_name_claim).and_then(Value::as_str);
         let session = session.filter(|name| is_session_name(name)).ok_or(SigningError::NoSessionName)?;
@@ -133,11 +148,37 @@ impl AwsSts {
                 SigningError::Unavailable
             }
         })?;
+        Ok(Signing { credentials, place: self.place.clone() })
+    }
+}
+
+impl Signing {
+    fn sign(
+        &self,
+        (method, path): (&Method, &PathAndQuery),
+        headers: &mut HeaderMap,
+        body: &[u8],
+    ) -> Result<(), SigningError> {
+        if body.len() > limits::SIGNED_BODY {
+            return Err(SigningError::TooLarge);
+        }
+        let Place { signer, target } = &*self.place;
         // The address that it is sent to, which for a remote server is not the requested one.
-        let uri = self.target.uri(method, path, None).ok_or(SigningError::Signature)?;
+        let uri = target.uri(method, path, None).ok_or(SigningError::Signature)?;
         let time = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-        let signed = self.signer.sign(&credentials, &time, (method, &uri), headers, body);
+        let signed = signer.sign(&self.credentials, &time, (method, &uri), headers, body);
         signed.map_err(|_| SigningError::Signature)
+    }
+}
+
+impl SignRequest for Signing {
+    fn sign(
+        &self,
+        requested: (&Method, &PathAndQuery),
+        headers: &mut HeaderMap,
+        body: &[u8],
+    ) -> Result<(), Rejection> {
+        self.sign(requested, headers, body).map_err(|_| Rejection::Internal)
     }
 }
 

@@ -42,7 +42,8 @@ impl Collector {
     pub(super) fn new(authorities: &str, headers: HeaderMap) -> Result<Self, ConfigError> {
         let runtime = Handle::try_current().map_err(|error| wrong(&error))?;
         let tls = verified("caCertPath", authorities).map_err(|error| wrong(&error))?;
-        let pool = pool(tls.with_no_client_auth(), limits::COLLECTOR_IDLE, IDLE_CONNECTIONS);
+        let pool = pool(tls.with_no_client_auth(), limits::COLLECTOR_IDLE, IDLE_CONNECTIONS)
+            .map_err(|error| wrong(&error))?;
         Ok(Self { pool, headers, runtime, failing: Arc::default() })
     }
 

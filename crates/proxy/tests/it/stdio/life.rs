@@ -1,6 +1,9 @@
 //! The server's process: it starts, crashes, restarts and ends.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -9,7 +12,7 @@ use skep_proxy::Proxy;
 
 use super::{
     client::Client,
-    fake::{Act, Fake},
+    fake::{Act, Fake, ReceivedMessage},
 };
 use crate::fixture::{Fixture, call};
 
@@ -49,6 +52,44 @@ async fn a_crashed_server_fails_requests_in_flight_and_is_initialized_again() {
     assert_eq!(received[0].json["params"], first["params"], "it is initialized like the first");
     assert_eq!(received[2].json["params"], json!({"uri": "file:///a"}));
     assert_eq!(received[3].json["params"], json!({"level": "warning"}));
+}
+
+/// More than wait for a server at once.
+#[tokio::test]
+async fn a_restarted_server_gets_every_subscription_and_the_log_level_back() {
+    let fake = Fake::new(|received| match received.method() {
+        "die" => vec![Act::Die],
+        _ if received.json.get("id").is_some() => vec![received.result("{}")],
+        _ => Vec::new(),
+    });
+    let fixture = fake.proxy().await;
+    let client = Client::new(&fixture).await;
+    let uris: BTreeSet<_> = (0..300).map(|number| format!("file:///{number}")).collect();
+    for uri in &uris {
+        client.call("resources/subscribe", json!({"uri": uri})).await;
+    }
+    client.call("logging/setLevel", json!({"level": "warning"})).await;
+    client.post(&call("die", json!({}))).await;
+    client.call("tools/list", json!({})).await;
+    let received: Vec<_> = fake.received().into_iter().filter(|received| received.run == 1).collect();
+    let subscribed: BTreeSet<_> = received
+        .iter()
+        .filter(|received| received.method() == "resources/subscribe")
+        .map(|received| received.json["params"]["uri"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(subscribed, uris);
+    let level = received.iter().find(|received| received.method() == "logging/setLevel").unwrap();
+    assert_eq!(level.json["params"], json!({"level": "warning"}));
+    assert_eq!(received.last().unwrap().method(), "tools/list", "clients come after");
+
+    let session = [("mcp-session-id", client.session.as_str())];
+    fixture.send(Method::DELETE, "/mcp", &session, b"").await;
+    for uri in &uris {
+        let is_end = |received: &ReceivedMessage| {
+            received.method() == "resources/unsubscribe" && received.json["params"]["uri"] == **uri
+        };
+        fake.received_where(is_end).await;
+    }
 }
 
 #[tokio::test]

@@ -204,6 +204,40 @@ async fn what_the_server_sends_for_a_client_that_has_left_is_sent_to_no_other() 
 }
 
 #[tokio::test]
+async fn a_client_that_reads_a_response_too_slowly_loses_it_with_an_error() {
+    let fake = fake();
+    let fixture = fake.proxy().await;
+    let client = Client::new(&fixture).await;
+    let meta = json!({"_meta": {"progressToken": "t"}});
+    let mut slow = client.stream(&waiting(json!("a"), meta)).await;
+    let number = fake.received_method("wait").await.json["id"].clone();
+    let text = "x".repeat(64 << 10);
+    for done in 0..1_000 {
+        fake.send(notification(
+            "progress",
+            json!({"progressToken": number, "progress": done, "message": text}),
+        ));
+    }
+    let cancelled = fake.received_method("notifications/cancelled").await;
+    assert_eq!(cancelled.json["params"], json!({"requestId": number}), "the server stops");
+    fake.send(json!({"jsonrpc": "2.0", "id": number, "result": {}}));
+    let mut seen = 0;
+    let last = loop {
+        let message = slow.next().await.unwrap();
+        if message.get("id").is_some() {
+            break message;
+        }
+        assert_eq!(message["params"]["progress"], seen, "nothing is missing in between");
+        seen += 1;
+    };
+    assert!(seen < 1_000);
+    let message = "the client reads too slowly, and has lost messages";
+    assert_eq!(last, json!({"jsonrpc": "2.0", "id": "a", "error": {"code": -32000, "message": message}}));
+    assert_eq!(slow.next().await, None);
+    assert_eq!(client.call("tools/list", json!({})).await["result"], json!({}), "its session continues");
+}
+
+#[tokio::test]
 async fn only_its_client_can_cancel_a_request() {
     let fake = fake();
     let fixture = fake.proxy().await;
