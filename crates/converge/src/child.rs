@@ -27,6 +27,8 @@ pub struct Child {
     digest: Digest,
     /// The key of a Secret whose value is random.
     random_key: Option<&'static str>,
+    /// The fields that others report, as a set of managed fields. They are never taken over.
+    of_others: Value,
 }
 
 impl Child {
@@ -58,6 +60,12 @@ impl Child {
         Self::exactly(kind, namespace, name, json!({"status": status}))
     }
 
+    /// The same status. The status fields `of_others`, a set of managed fields, are never taken over.
+    #[must_use]
+    pub fn sparing(self, of_others: &Value) -> Self {
+        Self { of_others: json!({"f:status": of_others}), ..self }
+    }
+
     fn exactly(kind: Kind, namespace: String, name: String, mut body: Value) -> Self {
         let mut fields = body.clone();
         strip_identity(&mut fields);
@@ -66,7 +74,7 @@ impl Child {
         body["kind"] = json!(kind.kind);
         body["metadata"]["name"] = json!(name);
         body["metadata"]["namespace"] = json!(namespace);
-        Self { kind, namespace, name, body, digest, random_key: None }
+        Self { kind, namespace, name, body, digest, random_key: None, of_others: Value::Null }
     }
 
     /// What is applied: the whole object with the fields that the controller owns.
@@ -77,6 +85,11 @@ impl Child {
     /// The key whose value is random, if the object is only ever created.
     pub(crate) fn random_key(&self) -> Option<&'static str> {
         self.random_key
+    }
+
+    /// The fields that others report.
+    pub(crate) fn of_others(&self) -> &Value {
+        &self.of_others
     }
 
     /// The digest of its documents, in any layout: see [`crate::documents`].

@@ -19,7 +19,7 @@ use crate::{
     random,
     reclaim::reclaim,
     request::{JSON_PATCH, Patch, request_error},
-    takeover::{after_takeover, status_after_takeover},
+    takeover::{StatusTakeover, after_takeover},
 };
 
 /// The outcome of applying a child.
@@ -222,7 +222,16 @@ impl Writer {
     }
 
     pub(crate) async fn send(&self, child: &Child, subresource: Option<&str>) -> Result<DynamicObject> {
-        let query = format!("fieldManager={}&force=true", self.manager);
+        self.send_with(child, subresource, "").await
+    }
+
+    async fn send_with(
+        &self,
+        child: &Child,
+        subresource: Option<&str>,
+        options: &str,
+    ) -> Result<DynamicObject> {
+        let query = format!("fieldManager={}&force=true{options}", self.manager);
         let request =
             Patch { content: "application/apply-patch+yaml", query: &query, body: child.body(), subresource };
         request.send(self, "apply", child.kind, &child.namespace, &child.name).await
@@ -244,15 +253,18 @@ impl Writer {
         Ok(live)
     }
 
-    /// Takes over the managed fields of the program that reported the status before.
+    /// Takes over the managed fields of the program that reported the status before, if the API server accepts ours: after half
+    /// of a takeover, the fields of one program would have two owners.
     async fn take_over_status(&self, child: &Child) -> Result<()> {
         let Child { kind, namespace, name, .. } = child;
         let ObjectMeta { managed_fields, resource_version, .. } =
             self.live(*kind, namespace, name).await?.metadata;
         let entries = managed_fields.unwrap_or_default();
-        let Some(entries) = status_after_takeover(&entries, child.body(), &self.manager) else {
+        let Some(takeover) = StatusTakeover::new(&entries, child.body(), child.of_others()) else {
             return Ok(());
         };
+        self.send_with(child, Some("status"), "&dryRun=All").await?;
+        let entries = takeover.entries(&entries, &self.manager);
         // With the resourceVersion, so that a concurrent write causes a conflict; and not to the status subresource,
         // where the API server ignores metadata.
         let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});

@@ -63,6 +63,12 @@ impl Error {
             if matches!(source.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
     }
 
+    /// Whether the API server rejected the request because the schema does not declare one of its fields.
+    pub fn is_undeclared_field(&self) -> bool {
+        matches!(self, Self::Request { source, .. }
+            if matches!(source.as_ref(), kube::Error::Api(status) if status.message.contains("not declared in schema")))
+    }
+
     /// Whether the API server rejected the request as invalid, so that a retry is useless until the spec changes.
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Request { source, .. }

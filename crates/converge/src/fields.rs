@@ -44,6 +44,22 @@ pub(crate) fn without(set: &Value, other: Option<&Value>) -> Option<Value> {
     (!left.is_empty()).then_some(Value::Object(left))
 }
 
+/// The fields of a set without those below the leaves of another, and those alone. Each is `None` if it is empty.
+pub(crate) fn split(set: &Value, other: &Value) -> (Option<Value>, Option<Value>) {
+    let (mut outside, mut inside) = (Map::new(), Map::new());
+    for (key, inner) in set.as_object().into_iter().flatten() {
+        let (out, within) = match other.get(key).filter(|_| key != ".") {
+            Some(Value::Object(leaf)) if leaf.is_empty() => (None, Some(inner.clone())),
+            Some(other) => split(inner, other),
+            None => (Some(inner.clone()), None),
+        };
+        outside.extend(out.map(|out| (key.clone(), out)));
+        inside.extend(within.map(|within| (key.clone(), within)));
+    }
+    let set = |fields: Map<String, Value>| (!fields.is_empty()).then_some(Value::Object(fields));
+    (set(outside), set(inside))
+}
+
 fn contains_itself(set: &Value) -> bool {
     set.as_object().is_some_and(|fields| fields.is_empty() || fields.contains_key("."))
 }
@@ -86,6 +102,21 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_is_split_at_the_leaves_of_another() {
+        let key = r#"k:{"type":"Degraded"}"#;
+        let set = json!({
+            "f:phase": {}, "f:backends": {".": {}, "k:1": {"f:name": {}}},
+            "f:conditions": {".": {}, key: {"f:type": {}}, "k:2": {}},
+        });
+        let (outside, inside) = split(&set, &json!({"f:backends": {}, "f:conditions": {key: {}}}));
+        assert_eq!(outside, Some(json!({"f:phase": {}, "f:conditions": {".": {}, "k:2": {}}})));
+        let expected =
+            json!({"f:backends": {".": {}, "k:1": {"f:name": {}}}, "f:conditions": {key: {"f:type": {}}}});
+        assert_eq!(inside, Some(expected));
+        assert_eq!(split(&set, &json!({})), (Some(set.clone()), None));
+    }
 
     #[test]
     fn fields_of_the_previous_owner_alone_are_removed_and_fields_of_others_stay() {

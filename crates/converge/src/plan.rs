@@ -22,9 +22,8 @@ use crate::{
     changes::{changes, hide_secrets},
     fields::{strip, union, without},
     observed::{controller, is_apply, ownable},
-    owned::owned,
     request::{JSON_PATCH, Patch},
-    takeover::{concerns, is_hollow, is_status_update},
+    takeover::{StatusTakeover, concerns},
 };
 
 /// A planned write.
@@ -127,7 +126,8 @@ impl Writer {
         let takeover = live.is_some_and(|(_, observed)| observed.takeover);
         let theirs: Vec<_> =
             if takeover { entries(&before).iter().filter(concern).collect() } else { Vec::new() };
-        let after = match self.dropped(&before, &sent, &theirs, None) {
+        let taken = theirs.iter().map(|entry| fields(entry)).reduce(union);
+        let after = match self.dropped(&before, &sent, &theirs, taken, None) {
             Some(dropped) => self.without_dropped(child, &sent, &dropped).await?,
             None => sent,
         };
@@ -151,14 +151,11 @@ impl Writer {
     pub(crate) async fn planned_status(&self, child: &Child, observed: &Observed) -> Result<Applied> {
         let before = self.live(child.kind, &child.namespace, &child.name).await?;
         let mut after = self.send(child, Some("status")).await?;
-        let concern = |entry: &&ManagedFieldsEntry| {
-            is_status_update(entry)
-                && owned(child.body(), &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
-        };
-        let takeover = observed.status_takeover;
-        let theirs: Vec<_> =
-            if takeover { entries(&before).iter().filter(concern).collect() } else { Vec::new() };
-        if let Some(dropped) = self.dropped(&before, &after, &theirs, Some("status")) {
+        let takeover = StatusTakeover::new(entries(&before), child.body(), child.of_others())
+            .filter(|_| observed.status_takeover);
+        let theirs = takeover.as_ref().map(|takeover| takeover.from.as_slice()).unwrap_or_default();
+        let taken = takeover.as_ref().map(|takeover| takeover.fields.clone());
+        if let Some(dropped) = self.dropped(&before, &after, theirs, taken, Some("status")) {
             strip(&mut after.data, &dropped);
         }
         let status = |object: &DynamicObject| json!({"status": timeless(&object.data["status"])});
@@ -169,18 +166,19 @@ impl Writer {
         if changes.is_empty() && same {
             return Ok(Applied::Unchanged);
         }
-        Ok(Planned::of(child, Write::Report, managers(&theirs), changes))
+        Ok(Planned::of(child, Write::Report, managers(theirs), changes))
     }
 
-    /// The fields that only previous programs own, and that are not desired.
+    /// The fields that are taken over from the entries `theirs`, that no one else owns, and that are not desired.
     fn dropped(
         &self,
         before: &DynamicObject,
         sent: &DynamicObject,
         theirs: &[&ManagedFieldsEntry],
+        taken: Option<Value>,
         subresource: Option<&str>,
     ) -> Option<Value> {
-        let all = theirs.iter().map(|entry| fields(entry)).reduce(union)?;
+        let all = taken?;
         let others = entries(before).iter().filter(|entry| !theirs.contains(entry)).map(fields);
         let kept = others.chain(self.fields(sent, subresource)).reduce(union);
         without(&all, kept.as_ref())

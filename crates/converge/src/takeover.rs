@@ -8,7 +8,10 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, OwnerReference};
 use serde_json::{Value, json};
 
-use crate::{fields::union, owned::owned};
+use crate::{
+    fields::{split, union},
+    owned::owned,
+};
 
 /// Whether the entry is of the plain write that set the owner reference: the one that created the object. The entries
 /// of later writers (a user, an autoscaler, a cloud controller) stay theirs.
@@ -38,28 +41,46 @@ pub(crate) fn is_status_update(entry: &ManagedFieldsEntry) -> bool {
     entry.operation.as_deref() == Some("Update") && entry.subresource.as_deref() == Some("status")
 }
 
-/// The managed fields after `manager` has taken over the status from the program that reported the same fields
-/// before. Programs that report other fields keep them. `None` if there was no such program.
-pub(crate) fn status_after_takeover(
-    entries: &[ManagedFieldsEntry],
-    desired: &Value,
-    manager: &str,
-) -> Option<Value> {
-    let fields = |entry: &ManagedFieldsEntry| entry.fields_v1.clone().unwrap_or_default().0;
-    let concerns = |entry: &&ManagedFieldsEntry| {
-        is_status_update(entry) && owned(desired, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
-    };
-    let (theirs, mut rest): (Vec<_>, Vec<_>) = entries.iter().partition(concerns);
-    // It may have reported in several versions of the API, and a manager has one entry for what it applied.
-    let all = theirs.iter().map(|entry| fields(entry)).reduce(union)?;
-    let ours = ManagedFieldsEntry {
-        manager: Some(manager.into()),
-        operation: Some("Apply".into()),
-        fields_v1: Some(FieldsV1(all)),
-        ..(*theirs.last()?).clone()
-    };
-    rest.push(&ours);
-    Some(json!(rest))
+/// The managed fields of a status before and after a takeover.
+pub(crate) struct StatusTakeover<'a> {
+    /// The entries of the programs that reported the same fields before.
+    pub(crate) from: Vec<&'a ManagedFieldsEntry>,
+    /// Their fields, without those that others report.
+    pub(crate) fields: Value,
+    /// What they keep: the fields that others report.
+    kept: Vec<ManagedFieldsEntry>,
+}
+
+impl<'a> StatusTakeover<'a> {
+    /// The takeover of the status fields that are desired, and of what was reported with them. Programs that report other
+    /// fields keep them, and so do those that report the fields `of_others`. `None` if there is nothing to be taken over.
+    pub(crate) fn new(entries: &'a [ManagedFieldsEntry], desired: &Value, of_others: &Value) -> Option<Self> {
+        let fields = |entry: &ManagedFieldsEntry| entry.fields_v1.clone().unwrap_or_default().0;
+        let concerns = |entry: &&ManagedFieldsEntry| {
+            is_status_update(entry)
+                && owned(desired, &fields(entry)).is_some_and(|shared| !is_hollow(&shared))
+        };
+        let from: Vec<_> = entries.iter().filter(concerns).collect();
+        let split = || from.iter().map(|entry| (split(&fields(entry), of_others), *entry));
+        let kept = split().filter_map(|((_, kept), entry)| {
+            Some(ManagedFieldsEntry { fields_v1: Some(FieldsV1(kept?)), ..entry.clone() })
+        });
+        // It may have reported in several versions of the API, and a manager has one entry for what it applied.
+        let fields = split().filter_map(|((taken, _), _)| taken).reduce(union)?;
+        Some(Self { fields, kept: kept.collect(), from })
+    }
+
+    /// All managed fields, with `manager` as the owner of what is taken over.
+    pub(crate) fn entries(&self, entries: &[ManagedFieldsEntry], manager: &str) -> Value {
+        let ours = self.from.last().map(|last| ManagedFieldsEntry {
+            manager: Some(manager.into()),
+            operation: Some("Apply".into()),
+            fields_v1: Some(FieldsV1(self.fields.clone())),
+            ..(*last).clone()
+        });
+        let rest = entries.iter().filter(|entry| !self.from.contains(entry));
+        json!(rest.chain(&self.kept).chain(&ours).collect::<Vec<_>>())
+    }
 }
 
 /// Whether a value has no leaves.
@@ -102,7 +123,18 @@ mod tests {
             json!({"f:phase": {}, "f:dropped": {}, "f:conditions": {".": {}, ready: {".": {}, "f:reason": {}}}}),
         );
         ours.operation = Some("Apply".into());
-        assert_eq!(status_after_takeover(&entries, &desired, "new"), Some(json!([entries[2], ours])));
-        assert_eq!(status_after_takeover(&entries[2..], &desired, "new"), None);
+        let taken = |entries: &[ManagedFieldsEntry], of_others: &Value| {
+            StatusTakeover::new(entries, &desired, of_others).map(|takeover| takeover.entries(entries, "new"))
+        };
+        assert_eq!(taken(&entries, &json!({})), Some(json!([entries[2], ours])));
+        assert_eq!(taken(&entries[2..], &json!({})), None);
+
+        let mut kept = entries[0].clone();
+        kept.fields_v1 = Some(FieldsV1(json!({"f:status": {"f:dropped": {}}})));
+        let mut fields = ours.fields_v1.clone().unwrap();
+        fields.0["f:status"].as_object_mut().unwrap().remove("f:dropped");
+        ours.fields_v1 = Some(fields);
+        let of_others = json!({"f:status": {"f:dropped": {}}});
+        assert_eq!(taken(&entries, &of_others), Some(json!([entries[2], kept, ours])));
     }
 }

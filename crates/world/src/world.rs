@@ -219,6 +219,16 @@ impl World {
         self.wake::<W>(&topics, object);
     }
 
+    /// Queues all objects of a kind that is controlled.
+    pub fn requeue<W: Watched>(&self) {
+        let Some(cached) = self.cached::<W>() else { return };
+        let names: Vec<Name> =
+            cached.store.read().unwrap_or_else(PoisonError::into_inner).names().cloned().collect();
+        for (namespace, name) in names {
+            self.queue.add(Arc::new(Target { kind: W::kind(), namespace, name }));
+        }
+    }
+
     /// Lists a kind in a namespace, or in all. Without a cluster, everything is already known.
     pub(crate) async fn list<W: Watched>(&self, namespace: Option<&str>) -> Result<(), ReadError> {
         let Some(client) = self.client.clone() else { return Ok(()) };

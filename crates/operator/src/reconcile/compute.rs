@@ -36,7 +36,7 @@ impl<K: Controller> Computed<K> {
     }
 
     /// The whole status that the controller owns, and its conditions.
-    pub(crate) fn status(&self, outcome: &Outcome, now: &Time) -> (Child, Vec<Condition>) {
+    pub(crate) fn status(&self, outcome: &Outcome, now: &Time) -> (Value, Vec<Condition>) {
         let kind = kind_of::<K>();
         let metadata = self.object.meta();
         let generation = metadata.generation.unwrap_or_default();
@@ -50,16 +50,12 @@ impl<K: Controller> Computed<K> {
                 kind.kind
             );
         }
-        let mut body = json!(status);
-        body["observedGeneration"] = json!(generation);
+        let mut status = json!(status);
+        status["observedGeneration"] = json!(generation);
         if !conditions.is_empty() {
             let before = self.object.conditions();
-            body["conditions"] = json!(status_conditions(conditions.clone(), before, generation, now));
+            status["conditions"] = json!(status_conditions(conditions.clone(), before, generation, now));
         }
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        (
-            Child::status(kind, text(&metadata.namespace), text(&metadata.name), Value::take(&mut body)),
-            conditions,
-        )
+        (status, conditions)
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, future::Future, sync::Arc};
 
 use kube::core::object::HasStatus;
+use serde_json::{Value, json};
 use skep_api::{events::EventReason, kinds::ApiKind};
 use skep_converge::{Child, Error, Finalizer, Kind, Meta};
 use skep_world::{ReadError, Reader};
@@ -47,6 +48,11 @@ pub trait Controller: ApiKind {
         validation: &Validation,
         outcome: &Outcome,
     ) -> (<Self as HasStatus>::Status, Vec<Condition>);
+
+    /// The status fields that running pods report, as a set of managed fields. The controller never owns them.
+    fn reported_by_pods() -> Value {
+        json!({})
+    }
 
     /// Events in addition to the one about a problem, which is published when it is new.
     fn events(_inputs: &Self::Inputs, _validation: &Validation, _outcome: &Outcome) -> Vec<Event> {

@@ -10,6 +10,7 @@ mod outcome;
 mod plan;
 mod problem;
 mod report;
+mod undeclared;
 mod validation;
 
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) use event::EventPublisher;
 pub use outcome::{BuildError, Outcome, ReconcileError};
 pub use plan::{Plan, Subject, Verdict};
 pub use problem::Problem;
+pub(crate) use undeclared::undeclared;
+pub use undeclared::{ByKind, UndeclaredField, UndeclaredFields};
 pub use validation::Validation;
 
 /// Reconciles objects of one kind.
@@ -40,20 +43,33 @@ pub struct Reconciler<K> {
     events: EventPublisher,
     world: Arc<World>,
     settings: Arc<Settings>,
+    undeclared: Arc<UndeclaredFields>,
     kind: std::marker::PhantomData<fn() -> K>,
 }
 
 impl<K: Controller> Reconciler<K> {
     /// A reconciler that writes with the client, or only plans to.
-    pub fn new(client: Client, world: Arc<World>, settings: Arc<Settings>, mode: Mode) -> Self {
+    pub fn new(
+        client: Client,
+        world: Arc<World>,
+        settings: Arc<Settings>,
+        undeclared: Arc<UndeclaredFields>,
+        mode: Mode,
+    ) -> Self {
         let manager = field_manager::<K>();
         Self {
             events: EventPublisher::new(client.clone(), &manager, mode),
             writer: Writer::new(client, &manager, mode),
             world,
             settings,
+            undeclared,
             kind: std::marker::PhantomData,
         }
+    }
+
+    /// Queues all objects of the kind.
+    pub fn requeue(&self) {
+        self.world.requeue::<Custom<K>>();
     }
 
     /// Reconciles one object. In plan mode, what would be written is returned. An error is to be retried.

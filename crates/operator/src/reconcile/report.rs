@@ -6,7 +6,7 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use skep_api::conditions::Ready;
-use skep_converge::{Applied, Meta, Observed};
+use skep_converge::{Applied, Child, Meta, Observed};
 use tracing::debug;
 
 use super::{Computed, Condition, Controller, Event, Outcome, Plan, ReconcileError, Reconciler};
@@ -22,11 +22,16 @@ impl<K: Controller> Reconciler<K> {
         seen: &Observed,
         plan: &mut Plan,
     ) -> Result<(), ReconcileError> {
-        let (status, conditions) = computed.status(outcome, &Time(Timestamp::now()));
+        let (mut status, conditions) = computed.status(outcome, &Time(Timestamp::now()));
+        self.undeclared.strip(kind_of::<K>(), &mut status);
         plan.problem = outcome.message();
         let mut events = K::events(&computed.inputs, &computed.validation, outcome);
         events.extend(problem_event(computed, outcome, &conditions));
         plan.events.extend(self.events.publish(&reference::<K>(computed.object.meta()), events).await);
+        let metadata = computed.object.meta();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let status = Child::status(kind_of::<K>(), text(&metadata.namespace), text(&metadata.name), status)
+            .sparing(&K::reported_by_pods());
         match self.writer.apply_status(&status, meta, seen).await {
             Ok(done) => {
                 self.record_write(done, plan);
@@ -37,7 +42,12 @@ impl<K: Controller> Reconciler<K> {
                 debug!(%error, "no status to write to");
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => {
+                if error.is_undeclared_field() {
+                    self.undeclared.record_rejection();
+                }
+                Err(error.into())
+            }
         }
     }
 

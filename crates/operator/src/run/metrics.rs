@@ -27,6 +27,11 @@ struct ApiRequest {
     resource: String,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfKind {
+    kind: &'static str,
+}
+
 /// The metrics of one process.
 pub(super) struct Metrics {
     pub(super) registry: Registry,
@@ -34,6 +39,7 @@ pub(super) struct Metrics {
     durations: Histogram,
     requests: Family<ApiRequest, Counter>,
     writes: Counter,
+    undeclared: Family<OfKind, Gauge<i64, AtomicI64>>,
     pub(super) queue_depth: Gauge<i64, AtomicI64>,
 }
 
@@ -55,7 +61,13 @@ impl Default for Metrics {
         );
         registry.register("writes", "Requests to the API server that write", writes.clone());
         registry.register("queue_depth", "Objects that wait to be reconciled", queue_depth.clone());
-        Self { registry, reconciles, durations, requests, writes, queue_depth }
+        let undeclared = Family::default();
+        registry.register(
+            "undeclared_status_fields",
+            "Status fields that are left out because the CRD does not declare them",
+            undeclared.clone(),
+        );
+        Self { registry, reconciles, durations, requests, writes, undeclared, queue_depth }
     }
 }
 
@@ -71,6 +83,10 @@ impl Metrics {
             self.writes.inc();
         }
         self.requests.get_or_create(&ApiRequest { verb, resource }).inc();
+    }
+
+    pub(super) fn record_undeclared(&self, kind: &'static str, fields: usize) {
+        self.undeclared.get_or_create(&OfKind { kind }).set(i64::try_from(fields).unwrap_or(i64::MAX));
     }
 
     /// The metrics in the format of Prometheus.

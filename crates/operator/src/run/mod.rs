@@ -10,6 +10,7 @@ mod platform;
 mod registry;
 pub mod render;
 mod requests;
+pub mod schemas;
 
 use std::{
     net::SocketAddr,
@@ -32,6 +33,7 @@ use observer::Observer;
 use registry::Registry;
 pub use registry::watches;
 use requests::{REQUEST_TIME, counted_client};
+use schemas::SchemaReader;
 use skep_converge::Mode;
 use skep_world::{Target, World};
 
@@ -178,6 +180,11 @@ async fn write(
         settings = resolve_settings(&options.settings, client) => settings,
         _ = stop.wait_for(|stop| *stop) => return Ok(()),
     };
+    let mut schemas = SchemaReader::new(client.clone());
+    tokio::select! {
+        () = schemas.start(metrics) => {}
+        _ = stop.wait_for(|stop| *stop) => return Ok(()),
+    }
     info!(workers = options.workers, observe = options.observe, platform = ?settings.platform(), "started");
     let mut workers = JoinSet::new();
     let migrate = options.migrate && !options.observe;
@@ -191,7 +198,9 @@ async fn write(
              namespaces"
         );
     }
-    let registry = Arc::new(Registry::new(client, world, settings, mode));
+    let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, mode));
+    let mut following = JoinSet::new();
+    following.spawn(schemas.follow(registry.clone(), metrics.clone()));
     for _ in 0..options.workers {
         let work = work(world.clone(), registry.clone(), metrics.clone(), observer.clone(), stop.clone());
         workers.spawn(work);

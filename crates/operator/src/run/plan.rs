@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use skep_converge::Mode;
+use skep_converge::{Mode, error_chain};
 use skep_world::{ReadError, Target};
+use tracing::debug;
 
 use super::{
     platform,
     registry::{Registry, watches},
     requests,
+    schemas::SchemaReader,
 };
 use crate::{
-    reconcile::{Plan, ReconcileError},
+    reconcile::{ByKind, Plan, ReconcileError},
     settings::Settings,
 };
 
@@ -33,6 +35,14 @@ pub enum PlanError {
     Read(ReadError),
 }
 
+/// The plans for a cluster.
+pub struct ClusterPlan {
+    /// Those of the selected objects.
+    pub objects: Vec<Planning>,
+    /// The status fields that the CRDs of the cluster do not declare, which are left out.
+    pub undeclared: ByKind,
+}
+
 /// The plan for one object, or why there is none.
 pub type Planning = (Arc<Target>, Result<Plan, ReconcileError>);
 
@@ -42,7 +52,7 @@ pub async fn plan(
     namespaces: &[String],
     settings: Settings,
     is_selected: impl Fn(&Target) -> bool,
-) -> Result<Vec<Planning>, PlanError> {
+) -> Result<ClusterPlan, PlanError> {
     let client = requests::counted_client(config, Mode::Plan, requests::REQUEST_TIME, |_, _| {})?;
     let read = |error: ReadError| {
         if error.is_unknown() { PlanError::Unknown(error) } else { PlanError::Read(error) }
@@ -52,11 +62,16 @@ pub async fn plan(
     targets.retain(|target| is_selected(target));
     targets.sort_by_cached_key(|target| (target.namespace.clone(), target.kind.kind, target.name.clone()));
     let settings = platform::with_platform(&settings, &client).await?;
-    let registry = Registry::new(&client, &world, settings, Mode::Plan);
+    let mut schemas = SchemaReader::new(client.clone());
+    if let Err(error) = schemas.refresh().await {
+        debug!(error = error_chain(&error), "cannot read what the CRDs declare");
+    }
+    let registry = Registry::new(&client, &world, settings, &schemas.undeclared, Mode::Plan);
     let registry = &registry;
     let plans = stream::iter(targets).map(async |target| {
         let plan = registry.reconcile(&target).await;
         (target, plan)
     });
-    Ok(plans.buffered(AT_ONCE).collect().await)
+    let objects = plans.buffered(AT_ONCE).collect().await;
+    Ok(ClusterPlan { objects, undeclared: schemas.undeclared.all() })
 }

@@ -8,7 +8,7 @@ use skep_converge::{Kind, Mode};
 use skep_world::{Builder, Target, World};
 
 use crate::{
-    reconcile::{Controller, Plan, ReconcileError, Reconciler},
+    reconcile::{Controller, Plan, ReconcileError, Reconciler, UndeclaredFields},
     resources::{
         ConfigMaps, Custom, Deployments, ManagedDeployments, ManagedStatefulSets, Pods, RoleBindings, Roles,
         Secrets, ServiceAccounts, Services, StatefulSets, kind_of,
@@ -21,11 +21,17 @@ type Reconciling<'a> = Pin<Box<dyn Future<Output = Result<Plan, ReconcileError>>
 /// A reconciler of any kind.
 trait AnyReconciler: Send + Sync {
     fn reconcile<'a>(&'a self, target: &'a Arc<Target>) -> Reconciling<'a>;
+
+    fn requeue(&self);
 }
 
 impl<K: Controller> AnyReconciler for Reconciler<K> {
     fn reconcile<'a>(&'a self, target: &'a Arc<Target>) -> Reconciling<'a> {
         Box::pin(Reconciler::reconcile(self, target))
+    }
+
+    fn requeue(&self) {
+        Reconciler::requeue(self);
     }
 }
 
@@ -34,17 +40,32 @@ pub(crate) struct Registry(HashMap<Kind, Box<dyn AnyReconciler>>);
 
 impl Registry {
     /// Reconcilers that write with the client, or only plan to.
-    pub(crate) fn new(client: &Client, world: &Arc<World>, settings: Settings, mode: Mode) -> Self {
+    pub(crate) fn new(
+        client: &Client,
+        world: &Arc<World>,
+        settings: Settings,
+        undeclared: &Arc<UndeclaredFields>,
+        mode: Mode,
+    ) -> Self {
         let settings = Arc::new(settings);
         let mut reconcilers: HashMap<Kind, Box<dyn AnyReconciler>> = HashMap::new();
         macro_rules! add {
             ($($kind:ident),+) => { $(
-                let reconciler = Reconciler::<$kind>::new(client.clone(), world.clone(), settings.clone(), mode);
+                let reconciler = Reconciler::<$kind>::new(
+                    client.clone(), world.clone(), settings.clone(), undeclared.clone(), mode,
+                );
                 reconcilers.insert(kind_of::<$kind>(), Box::new(reconciler));
             )+ };
         }
         for_each_kind!(add);
         Self(reconcilers)
+    }
+
+    /// Queues all objects of a kind.
+    pub(crate) fn requeue(&self, kind: Kind) {
+        if let Some(reconciler) = self.0.get(&kind) {
+            reconciler.requeue();
+        }
     }
 
     /// Reconciles one object.

@@ -119,7 +119,7 @@ fn children_and_status<K: Controller>(computed: Computed<K>) -> (Result<Vec<Chil
         problems if problems.is_empty() => vec![problem],
         problems => problems,
     });
-    (children, status.body()["status"].clone())
+    (children, status)
 }
 
 fn renderers() -> HashMap<Kind, Box<dyn Renderer + Send + Sync>> {

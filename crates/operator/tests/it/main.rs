@@ -26,6 +26,7 @@ mod matchers;
 mod mcp_registry;
 mod migrator;
 mod observe;
+mod older_crds;
 mod one_owner;
 mod openshift;
 mod others_own_theirs;

@@ -23,7 +23,7 @@ use crate::{
     plan::only_tried,
 };
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -39,7 +39,7 @@ async fn fetched(port: u16, path: &str) -> String {
 }
 
 /// Waits until the metrics have this line.
-async fn until_counted(port: u16, line: &str) {
+pub(crate) async fn until_counted(port: u16, line: &str) {
     let counted = async {
         while !fetched(port, "/metrics").await.lines().any(|known| known == line) {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -73,7 +73,7 @@ fn has_no_user(deployment: &Value) -> bool {
 /// The kinds of what would be written.
 async fn planned(fixture: &Fixture, settings: Settings) -> Vec<Kind> {
     let plans = plan(fixture.user.config(), &[fixture.test.name().into()], settings, |_| true).await.unwrap();
-    plans.into_iter().flat_map(|(_, plan)| plan.unwrap().writes).map(|planned| planned.kind).collect()
+    plans.objects.into_iter().flat_map(|(_, plan)| plan.unwrap().writes).map(|planned| planned.kind).collect()
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(crate) async fn only_tried(recording: &Recording) {
 pub(crate) async fn plans(fixture: &Fixture, kinds: &[Kind], settings: Settings) -> BTreeMap<String, Plan> {
     let (before, recording) = (states(fixture, kinds).await, fixture.record());
     let namespaces = [fixture.test.name().to_owned()];
-    let planned = plan(fixture.user.config(), &namespaces, settings, |_| true).await.unwrap();
+    let planned = plan(fixture.user.config(), &namespaces, settings, |_| true).await.unwrap().objects;
     only_tried(&recording).await;
     assert_eq!(states(fixture, kinds).await, before, "nothing is written");
     let named = planned.into_iter().map(|(target, plan)| {
@@ -220,7 +220,7 @@ async fn planned_as(
     let user = test.user("reader");
     test.grant(&user, rules).await;
     let plans = plan(user.config(), &[test.name().to_owned()], Settings::default(), |_| true).await?;
-    let failures = plans.into_iter().filter_map(|(_, plan)| plan.err());
+    let failures = plans.objects.into_iter().filter_map(|(_, plan)| plan.err());
     Ok(failures.map(|failure| failure.to_string()).collect())
 }
 

@@ -284,7 +284,8 @@ async fn a_failed_read_is_retried_and_changes_no_child() {
     let world = watches().start(&client, std::slice::from_ref(&namespace));
     world.listed().await;
     let settings = Arc::new(Settings::default());
-    let reconciler = Reconciler::<VirtualMCPServer>::new(client, world.clone(), settings, Mode::Write);
+    let reconciler =
+        Reconciler::<VirtualMCPServer>::new(client, world.clone(), settings, Arc::default(), Mode::Write);
     let target =
         Arc::new(Target { kind: VirtualServers::kind(), namespace: namespace.into(), name: "front".into() });
     let recording = fixture.record();

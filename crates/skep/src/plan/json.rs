@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use skep_api::events::Severity;
 use skep_converge::{Change, Planned as Write};
-use skep_operator::reconcile::{Event, Plan, Subject, Verdict};
+use skep_operator::reconcile::{ByKind, Event, Plan, Subject, UndeclaredField, Verdict};
 
 use super::Planned;
 
 /// The plans, as one document.
-pub(super) fn json(plans: &[Planned]) -> anyhow::Result<String> {
+pub(super) fn json(plans: &[Planned], undeclared: &ByKind) -> anyhow::Result<String> {
     let objects: Vec<Value> = plans.iter().map(object).collect();
     let count = |verdict: Verdict| plans.iter().filter(|(_, plan)| plan.verdict() == verdict).count();
     let summary: Value = [
@@ -23,7 +23,11 @@ pub(super) fn json(plans: &[Planned]) -> anyhow::Result<String> {
     .map(|verdict| (verdict.word().to_owned(), json!(count(verdict))))
     .chain([("rollsPods".to_owned(), json!(plans.iter().filter(|(_, plan)| plan.rolls_pods()).count()))])
     .collect();
-    let mut text = serde_json::to_string_pretty(&json!({"objects": objects, "summary": summary}))?;
+    let fields = |fields: &[UndeclaredField]| fields.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let undeclared: Value =
+        undeclared.iter().map(|(kind, of_kind)| (kind.kind.to_owned(), json!(fields(of_kind)))).collect();
+    let document = json!({"objects": objects, "summary": summary, "undeclaredStatusFields": undeclared});
+    let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)
 }

@@ -10,8 +10,8 @@ use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use kube::{Config, config::KubeConfigOptions};
 use skep_operator::{
-    plan::{Planning, plan},
-    reconcile::{Plan, ReconcileError, Verdict},
+    plan::{ClusterPlan, Planning, plan},
+    reconcile::{ByKind, Plan, ReconcileError, Verdict},
     settings::Settings,
 };
 use skep_world::Target;
@@ -65,10 +65,10 @@ const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let plans = runtime.block_on(plans(args))?;
+    let (plans, undeclared) = runtime.block_on(plans(args))?;
     print(&match args.output {
-        Output::Text => text::text(&plans),
-        Output::Json => json::json(&plans)?,
+        Output::Text => text::text(&plans, &undeclared),
+        Output::Json => json::json(&plans, &undeclared)?,
     })?;
     let settled = plans.iter().all(|(_, plan)| plan.verdict() == Verdict::Settled);
     Ok(if settled { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
@@ -77,7 +77,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// An object and its plan.
 type Planned = (Target, Plan);
 
-async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
+/// The plans, and what the CRDs lack.
+async fn plans(args: &Args) -> anyhow::Result<(Vec<Planned>, ByKind)> {
     // These errors include their causes.
     let config = match &args.context {
         Some(context) => {
@@ -98,7 +99,7 @@ async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
         args.objects.is_empty() || args.objects.iter().any(|selector| selector.matches(target))
     };
     // The error includes its causes.
-    let planned =
+    let ClusterPlan { objects: planned, undeclared } =
         plan(config, &namespaces, settings, is_selected).await.map_err(|error| anyhow!("{error}"))?;
     for selector in &args.objects {
         if !planned.iter().any(|(target, _)| selector.matches(target)) {
@@ -110,7 +111,8 @@ async fn plans(args: &Args) -> anyhow::Result<Vec<Planned>> {
             bail!("{selector}: not found in {place}");
         }
     }
-    planned.into_iter().map(finished).collect()
+    let plans = planned.into_iter().map(finished).collect::<anyhow::Result<_>>()?;
+    Ok((plans, undeclared))
 }
 
 const RIGHTS: &str = "a plan writes nothing, but the API server accepts a dry run only from users who may make the \

@@ -1,7 +1,10 @@
 //! Plans as plain text.
 
 use skep_converge::{Change, Planned as Write};
-use skep_operator::reconcile::{Plan, Verdict};
+use skep_operator::{
+    reconcile::{ByKind, Plan, Verdict},
+    run::schemas::{INSTALL_CRDS, described},
+};
 
 use super::{Planned, json::problem};
 
@@ -9,8 +12,8 @@ use super::{Planned, json::problem};
 const OF_STATUS: usize = 6;
 
 /// The plans, with a summary.
-pub(super) fn text(plans: &[Planned]) -> String {
-    let mut lines = Vec::new();
+pub(super) fn text(plans: &[Planned], undeclared: &ByKind) -> String {
+    let mut lines = lacking(undeclared);
     for (target, plan) in plans {
         lines.push(format!("{}/{} {}: {}", target.namespace, target.kind.kind, target.name, verdict(plan)));
         for planned in &plan.writes {
@@ -23,6 +26,16 @@ pub(super) fn text(plans: &[Planned]) -> String {
     }
     lines.push(summary(plans));
     lines.join("\n") + "\n"
+}
+
+/// What the CRDs lack, and how to install it.
+fn lacking(undeclared: &ByKind) -> Vec<String> {
+    if undeclared.is_empty() {
+        return Vec::new();
+    }
+    let fields = described(undeclared).into_iter().map(|fields| format!("  {fields}"));
+    let first = "The CRDs of the cluster lack status fields, which the operator leaves out:".to_owned();
+    std::iter::once(first).chain(fields).chain([format!("  To have them: {INSTALL_CRDS}")]).collect()
 }
 
 fn verdict(plan: &Plan) -> String {

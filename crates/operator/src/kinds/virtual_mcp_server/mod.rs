@@ -15,6 +15,7 @@ mod validate;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use skep_api::{
     events::EventReason,
     kinds::{VirtualMCPServer, VirtualMCPServerStatus},
@@ -56,6 +57,10 @@ impl Controller for VirtualMCPServer {
         outcome: &Outcome,
     ) -> (VirtualMCPServerStatus, Vec<Condition>) {
         status::status(inputs, outcome)
+    }
+
+    fn reported_by_pods() -> Value {
+        status::reported_by_pods()
     }
 
     fn events(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> Vec<Event> {

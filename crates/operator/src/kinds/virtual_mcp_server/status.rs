@@ -10,6 +10,7 @@
 //! Conditions are a list that is merged by `type`, and each type has one of the two as its owner. The operator computes the
 //! phase from what the pods report of the backends.
 
+use serde_json::{Value, json};
 use skep_api::{
     conditions::{Ready, Reason},
     kinds::{DiscoveredBackend, VirtualMCPServerPhase, VirtualMCPServerStatus},
@@ -45,6 +46,16 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
         ..VirtualMCPServerStatus::default()
     };
     (status, vec![ready])
+}
+
+/// The conditions that the running pods report.
+const CONDITIONS_OF_PODS: [&str; 2] = ["BackendsDiscovered", "Degraded"];
+
+/// The status fields that the running pods report.
+pub(super) fn reported_by_pods() -> Value {
+    let key = |type_: &str| (format!("k:{}", json!({"type": type_})), json!({}));
+    let conditions: Value = CONDITIONS_OF_PODS.into_iter().map(key).collect();
+    json!({"f:discoveredBackends": {}, "f:backendCount": {}, "f:conditions": conditions})
 }
 
 /// The phase, the reason of the condition `Ready`, and why the phase is not Ready.

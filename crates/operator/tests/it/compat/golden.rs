@@ -23,7 +23,7 @@ use skep_testkit::Namespace;
 use skep_world::Watched;
 
 /// The kinds that the operator reconciles.
-pub(super) fn kinds() -> [Kind; 14] {
+pub(crate) fn kinds() -> [Kind; 14] {
     [
         Servers::kind(),
         RemoteProxies::kind(),

@@ -60,7 +60,13 @@ async fn namespace(kind: Kind, spec: &Value) -> Namespace {
 async fn work<K: Controller>(test: &Namespace, client: Client) -> bool {
     let world = watches().start(&test.client(), &[test.name().into()]);
     world.listed().await;
-    let reconciler = Reconciler::<K>::new(client, world.clone(), Arc::new(Settings::default()), Mode::Write);
+    let reconciler = Reconciler::<K>::new(
+        client,
+        world.clone(),
+        Arc::new(Settings::default()),
+        Arc::default(),
+        Mode::Write,
+    );
     let (kind, namespace) = (kind_of::<K>(), test.name().into());
     let target = Arc::new(Target { kind, namespace, name: NAME.into() });
     for _ in 0..5 {

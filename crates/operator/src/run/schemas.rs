@@ -1,0 +1,197 @@
+//! What the CRDs of the cluster declare, from the OpenAPI documents of the API server: every authenticated user may read these, and
+//! CRDs only with permissions in the whole cluster.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use kube::Client;
+use serde::Deserialize;
+use serde_json::Value;
+use skep_api::{crd, for_each_kind, kinds::*};
+use skep_converge::{Kind, error_chain};
+use tracing::{info, warn};
+
+use super::{metrics::Metrics, registry::Registry};
+use crate::{
+    reconcile::{ByKind, UndeclaredFields, undeclared},
+    resources::kind_of,
+};
+
+/// How long to wait before missing fields are looked for again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// The command that installs what is missing.
+pub const INSTALL_CRDS: &str = "skep crds | kubectl apply --server-side --force-conflicts -f -";
+
+/// The documents that the API server publishes, each with an address that changes with its content.
+#[derive(Deserialize)]
+struct Index {
+    paths: BTreeMap<String, Document>,
+}
+
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+struct Document {
+    #[serde(rename = "serverRelativeURL")]
+    url: String,
+}
+
+/// The part of a document that is used.
+#[derive(Deserialize)]
+struct Schemas {
+    components: Components,
+}
+
+#[derive(Deserialize)]
+struct Components {
+    schemas: BTreeMap<String, Schema>,
+}
+
+#[derive(Deserialize)]
+struct Schema {
+    #[serde(default, rename = "x-kubernetes-group-version-kind")]
+    kinds: Vec<GroupVersionKind>,
+    #[serde(default)]
+    properties: BTreeMap<String, Value>,
+}
+
+#[derive(PartialEq, Eq, Deserialize)]
+struct GroupVersionKind {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+/// Reads what the CRDs declare.
+pub(crate) struct SchemaReader {
+    client: Client,
+    pub(crate) undeclared: Arc<UndeclaredFields>,
+    /// The documents that were read last.
+    read: BTreeMap<String, Document>,
+}
+
+impl SchemaReader {
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, undeclared: Arc::default(), read: BTreeMap::new() }
+    }
+
+    /// Reads the documents that have changed. Returns the kinds that now have other undeclared fields.
+    pub(crate) async fn refresh(&mut self) -> Result<Vec<Kind>, kube::Error> {
+        let index: Index = request(&self.client, "/openapi/v3").await?;
+        let versions: Vec<String> =
+            kinds().iter().map(|kind| format!("apis/{}", kind.api_version())).collect();
+        let mut published = index.paths;
+        published.retain(|path, _| versions.contains(path));
+        if published == self.read {
+            return Ok(Vec::new());
+        }
+        let mut schemas = Vec::new();
+        for path in published.keys() {
+            // Not by its address: the index may be older than the document, and would then lead to a redirect.
+            let read: Schemas = request(&self.client, &format!("/openapi/v3/{path}")).await?;
+            schemas.extend(read.components.schemas.into_values());
+        }
+        self.read = published;
+        Ok(self.undeclared.replace(compare(&schemas)))
+    }
+
+    /// Reads them at the start. An operator that may not read them assumes that everything is declared.
+    pub(super) async fn start(&mut self, metrics: &Metrics) {
+        match self.refresh().await {
+            Ok(_) => self.report(metrics),
+            Err(error) => {
+                let error = error_chain(&error);
+                warn!(
+                    error,
+                    "cannot read what the CRDs declare; assuming that they are those of this version"
+                );
+            }
+        }
+    }
+
+    /// Requeues objects whose CRDs have changed: looks again while fields are missing, and when the API server rejects one.
+    pub(super) async fn follow(mut self, registry: Arc<Registry>, metrics: Arc<Metrics>) {
+        loop {
+            let is_complete = self.undeclared.all().is_empty();
+            tokio::select! {
+                () = tokio::time::sleep(RETRY), if !is_complete => {}
+                () = self.undeclared.rejection() => {}
+            }
+            match self.refresh().await {
+                Ok(changed) if changed.is_empty() => {}
+                Ok(changed) => {
+                    self.report(&metrics);
+                    changed.into_iter().for_each(|kind| registry.requeue(kind));
+                }
+                Err(error) => {
+                    warn!(error = error_chain(&error), "cannot read what the CRDs declare; retrying")
+                }
+            }
+        }
+    }
+
+    fn report(&self, metrics: &Metrics) {
+        let all = self.undeclared.all();
+        for kind in kinds() {
+            metrics.record_undeclared(kind.kind, all.get(&kind).map_or(0, |fields| fields.len()));
+        }
+        match described(&all).join("; ") {
+            fields if fields.is_empty() => info!("the CRDs declare all status fields"),
+            fields => {
+                warn!(
+                    fields,
+                    run = INSTALL_CRDS,
+                    "the CRDs lack status fields, which are left out until they are installed"
+                )
+            }
+        }
+    }
+}
+
+/// The missing fields, a text for each kind.
+pub fn described(all: &ByKind) -> Vec<String> {
+    let of_kind = |(kind, fields): (&Kind, &Arc<[_]>)| {
+        let fields: Vec<String> = fields.iter().map(ToString::to_string).collect();
+        format!("{}: {}", kind.kind, fields.join(", "))
+    };
+    all.iter().map(of_kind).collect()
+}
+
+fn kinds() -> Vec<Kind> {
+    macro_rules! kinds {
+        ($($kind:ident),+) => { vec![$(kind_of::<$kind>()),+] };
+    }
+    for_each_kind!(kinds)
+}
+
+fn compare(published: &[Schema]) -> ByKind {
+    // The schemas are generated from types, which the tests prove to succeed.
+    let ours = crd::crds().unwrap_or_default();
+    let mut all = ByKind::new();
+    for kind in kinds() {
+        let of_kind = GroupVersionKind {
+            group: kind.group.into(),
+            version: kind.version.into(),
+            kind: kind.kind.into(),
+        };
+        let declared = published.iter().find(|schema| schema.kinds.contains(&of_kind));
+        let crd = ours.iter().find(|crd| crd.spec.names.kind == kind.kind);
+        let version =
+            crd.and_then(|crd| crd.spec.versions.iter().find(|version| version.name == kind.version));
+        let status = version.and_then(|version| {
+            let schema = version.schema.as_ref()?.open_api_v3_schema.as_ref()?;
+            serde_json::to_value(schema.properties.as_ref()?.get("status")?).ok()
+        });
+        if let (Some(status), Some(declared)) =
+            (status, declared.and_then(|schema| schema.properties.get("status")))
+        {
+            let fields = undeclared(&status, declared);
+            if !fields.is_empty() {
+                all.insert(kind, fields.into());
+            }
+        }
+    }
+    all
+}
+
+async fn request<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T, kube::Error> {
+    client.request(http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
+}
