@@ -48,7 +48,7 @@ fn remove(document: &mut Value, path: &serde_path_to_error::Path) -> bool {
         _ => Some(value),
     });
     match (parent.and_then(Value::as_object_mut), last) {
-        (Some(parent), Segment::Map { key }) => parent.shift_remove(key).is_some(),
+        (Some(parent), Segment::Map { key }) => parent.remove(key).is_some(),
         _ => false,
     }
 }

@@ -1,11 +1,11 @@
 //! `skep vmcp`: the virtual MCP server.
 
-use std::{fs, path::PathBuf, sync::Arc, time::Duration};
+use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
-use skep_config::FieldError;
-use skep_vmcp::{Listen, Settings, Workers, serve};
+use skep_config::{FieldError, env as names};
+use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -58,7 +58,7 @@ struct Serve {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.command {
         Command::Version => {
-            println!("{}", env!("CARGO_PKG_VERSION"));
+            println!("{}", std::env!("CARGO_PKG_VERSION"));
             Ok(())
         }
         Command::Validate => validate(&settings(args)?),
@@ -81,11 +81,21 @@ fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyho
             .await
             .with_context(|| format!("cannot listen on {host}:{port}"))?;
         let shutdown = shutdown_signal()?;
-        let server = Arc::new(settings.server(listen)?);
+        let cluster = if settings.is_discovered() { Some(cluster()?) } else { None };
+        let server = Arc::new(settings.server(listen, cluster)?);
         server.check().await?;
         info!(address = %listener.local_addr()?, "serving");
         Ok(serve(listener, server, workers, shutdown).await?)
     })
+}
+
+/// The cluster that the process runs in.
+fn cluster() -> anyhow::Result<Cluster> {
+    let needs = "outgoingAuth.source: discovered needs a cluster";
+    let config = kube::Config::incluster().context(needs)?;
+    let namespace =
+        env::var(names::VMCP_NAMESPACE).with_context(|| format!("{needs}: set {}", names::VMCP_NAMESPACE))?;
+    Ok(Cluster { client: kube::Client::try_from(config)?, namespace })
 }
 
 /// The settings in the file that the command line names.

@@ -13,6 +13,7 @@
 mod backend;
 mod catalog;
 mod config;
+mod discovery;
 mod front;
 mod limits;
 mod outgoing;
@@ -20,5 +21,6 @@ mod session;
 mod views;
 
 pub use config::{Listen, Settings};
+pub use discovery::Cluster;
 pub use front::VirtualServer;
 pub use skep_gateway::{ConfigError, Workers, http::serve};

@@ -12,7 +12,7 @@ use tokio::{sync::watch, time::timeout};
 use tracing::warn;
 
 use crate::{
-    backend::{Backend, BackendError, Caller},
+    backend::{Backend, BackendError, Blueprint, Caller, Factory},
     catalog::{Catalog, Lists, Member},
     limits,
     session::ClientSession,
@@ -39,13 +39,12 @@ pub(crate) struct Views {
 
 impl Views {
     pub(crate) fn new(
-        backends: Backends,
         aggregation: Aggregation,
         passes_headers: bool,
         changed: Arc<watch::Sender<u64>>,
     ) -> Self {
         Self {
-            backends: RwLock::new(Arc::new(backends)),
+            backends: RwLock::default(),
             aggregation,
             changed,
             catalogs: Mutex::default(),
@@ -56,6 +55,27 @@ impl Views {
 
     pub(crate) fn backends(&self) -> Arc<Backends> {
         self.backends.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces all backends. Those that stay as they are keep their sessions, lists and health.
+    pub(crate) fn replace(&self, factory: &Factory, blueprints: &[Blueprint]) -> Result<(), String> {
+        let before = self.backends();
+        let mut errors = Vec::new();
+        let mut backends = Backends::new();
+        for blueprint in blueprints {
+            let known = before.get(&blueprint.name).filter(|backend| backend.blueprint == *blueprint);
+            match known.map_or_else(|| factory.backend(blueprint).map(Arc::new), |known| Ok(known.clone())) {
+                Ok(backend) => drop(backends.insert(blueprint.name.clone(), backend)),
+                Err(error) => errors.push(format!("backend {}: {error}", blueprint.name)),
+            }
+        }
+        let is_same = backends.len() == before.len()
+            && backends.values().zip(before.values()).all(|(one, other)| Arc::ptr_eq(one, other));
+        if !is_same {
+            *self.backends.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(backends);
+            self.changed.send_modify(|count| *count += 1);
+        }
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
     pub(crate) fn backend(&self, name: &str) -> Option<Arc<Backend>> {

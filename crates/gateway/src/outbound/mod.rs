@@ -15,5 +15,5 @@ pub use headers::outgoing;
 pub(crate) use pool::{Pool, pool};
 pub(crate) use service::{Service, ServiceError, address};
 pub use target::Target;
-pub(crate) use tls::{Trust, verified, verified_by_system};
+pub(crate) use tls::{Trust, trusted, verified, verified_by_system};
 pub use upstream_body::UpstreamBody;

@@ -56,9 +56,15 @@ pub(crate) fn verified(
     if path.is_empty() {
         return verified_by_system();
     }
+    let pem = fs::read(path).map_err(|error| format!("{field}: {path}: {error}"))?;
+    trusted(&pem).map_err(|error| format!("{field}: {path}: {error}"))
+}
+
+/// The same for authorities in PEM.
+pub(crate) fn trusted(pem: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
     let mut roots = RootCertStore::empty();
-    for certificate in certificates(field, path)? {
-        roots.add(certificate).map_err(|error| format!("{field}: {path}: {error}"))?;
+    for certificate in parsed(pem)? {
+        roots.add(certificate).map_err(|error| error.to_string())?;
     }
     Ok(builder(Arc::new(aws_lc_rs::default_provider()))?.with_root_certificates(roots))
 }
@@ -79,9 +85,13 @@ fn failed(error: rustls::Error) -> String {
 fn certificates(field: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("{field}: {path}: {what}");
     let pem = fs::read(path).map_err(|error| wrong(&error))?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let certificates = certificates.map_err(|_| wrong(&"it is not a certificate"))?;
-    if certificates.is_empty() { Err(wrong(&"it contains no certificate")) } else { Ok(certificates) }
+    parsed(&pem).map_err(|error| wrong(&error))
+}
+
+fn parsed(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|_| "it is not a certificate")?;
+    if certificates.is_empty() { Err("it contains no certificate".into()) } else { Ok(certificates) }
 }
 
 /// Accepts every certificate, as configured. That the server has its key is still verified.

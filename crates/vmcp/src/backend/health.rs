@@ -61,11 +61,11 @@ pub(crate) struct Thresholds {
     /// After how many failures the circuit opens, and for how long.
     circuit: Option<(u32, Duration)>,
     /// Whether credentials are configured: then a backend that rejects those of a check is not to blame.
-    pub(crate) has_credentials: bool,
+    has_credentials: bool,
 }
 
 impl Thresholds {
-    pub(crate) fn new(handling: Option<&FailureHandling>, has_credentials: bool) -> Self {
+    pub(crate) fn new(handling: Option<&FailureHandling>) -> Self {
         let count =
             |number: Option<i64>, default| number.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
         let breaker = handling.and_then(|handling| handling.circuit_breaker.as_ref());
@@ -76,8 +76,13 @@ impl Thresholds {
         Self {
             unhealthy: count(handling.and_then(|handling| handling.unhealthy_threshold), 3),
             circuit: breaker.filter(|breaker| breaker.enabled == Some(true)).map(circuit),
-            has_credentials,
+            has_credentials: false,
         }
+    }
+
+    /// The same for a backend with credentials, or without.
+    pub(crate) fn with_credentials(self, has_credentials: bool) -> Self {
+        Self { has_credentials, ..self }
     }
 }
 
@@ -182,7 +187,7 @@ mod tests {
     fn thresholds() -> Thresholds {
         let handling = json!({"unhealthyThreshold": 2, "circuitBreaker":
             {"enabled": true, "failureThreshold": 3, "timeout": "10s"}});
-        Thresholds::new(Some(&serde_json::from_value(handling).unwrap()), false)
+        Thresholds::new(Some(&serde_json::from_value(handling).unwrap()))
     }
 
     #[test]
@@ -230,7 +235,7 @@ mod tests {
         health.failed(&rejected, &thresholds(), now, time);
         assert_eq!(health.status, Status::Unauthenticated);
         let mut health = Health::new(time);
-        health.failed(&rejected, &Thresholds { has_credentials: true, ..thresholds() }, now, time);
+        health.failed(&rejected, &thresholds().with_credentials(true), now, time);
         assert_eq!(health.status, Status::Healthy);
     }
 }

@@ -3,6 +3,7 @@
 //! [`Backend::run`] looks after it for as long as the virtual server runs: it opens a session of its own, reads the lists,
 //! reads them again when they change, and checks its health. Clients have their own sessions, see [`Link`].
 
+mod blueprint;
 mod capabilities;
 mod error;
 mod health;
@@ -31,6 +32,7 @@ use skep_mcp::{Era, Revision};
 use tokio::sync::{Notify, watch};
 
 use crate::{catalog::Lists, outgoing::Credentials};
+pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::Capabilities;
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
@@ -50,16 +52,16 @@ pub(crate) struct Caller {
 }
 
 /// How a backend is configured.
-pub(crate) struct Settings {
-    pub(crate) name: Arc<str>,
-    pub(crate) uri: Uri,
-    pub(crate) transport: BackendTransport,
-    pub(crate) credentials: Credentials,
+struct Settings {
+    blueprint: Blueprint,
+    uri: Uri,
+    transport: BackendTransport,
+    credentials: Credentials,
     /// Headers that every request has.
-    pub(crate) headers: HeaderMap,
+    headers: HeaderMap,
     /// How long it may take to send a message.
-    pub(crate) timeout: Duration,
-    pub(crate) checks: Checks,
+    timeout: Duration,
+    checks: Checks,
 }
 
 /// How its health is checked.
@@ -73,6 +75,8 @@ pub(crate) struct Checks {
 /// One backend.
 pub(crate) struct Backend {
     pub(crate) name: Arc<str>,
+    /// What it was made from.
+    pub(crate) blueprint: Blueprint,
     pub(crate) transport: BackendTransport,
     pub(crate) credentials: Credentials,
     pub(crate) timeout: Duration,
@@ -105,8 +109,8 @@ struct State {
 
 impl Backend {
     /// A backend. `changed` counts what changes about any of them.
-    pub(crate) fn new(settings: Settings, client: Arc<Client>, changed: Arc<watch::Sender<u64>>) -> Self {
-        let Settings { name, uri, transport, credentials, headers, timeout, checks } = settings;
+    fn new(settings: Settings, client: Arc<Client>, changed: Arc<watch::Sender<u64>>) -> Self {
+        let Settings { blueprint, uri, transport, credentials, headers, timeout, checks } = settings;
         let state = State {
             health: Health::new(Timestamp::now()),
             era: (transport == BackendTransport::Sse).then_some((Era::Legacy, Capabilities::default())),
@@ -116,7 +120,8 @@ impl Backend {
             is_watched: false,
         };
         Self {
-            name,
+            name: blueprint.name.clone(),
+            blueprint,
             transport,
             credentials,
             timeout,

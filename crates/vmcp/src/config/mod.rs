@@ -1,6 +1,6 @@
 //! From the configuration file to a virtual server.
 
-mod backends;
+pub(crate) mod backends;
 mod chain;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -10,7 +10,13 @@ use skep_config::FieldError;
 use skep_gateway::http::WellKnown;
 use tokio::sync::watch;
 
-use crate::{ConfigError, VirtualServer, front::Parts, limits, views::Views};
+use crate::{
+    ConfigError, VirtualServer,
+    discovery::{Cluster, Discovery},
+    front::Parts,
+    limits,
+    views::Views,
+};
 
 /// Where a virtual server listens, and what else its command line sets.
 #[derive(Clone, Debug)]
@@ -37,41 +43,48 @@ impl Settings {
         &self.0
     }
 
-    /// The virtual server that it describes.
-    pub fn server(&self, listen: &Listen) -> Result<VirtualServer, ConfigError> {
+    /// Whether backends are discovered in a cluster.
+    pub fn is_discovered(&self) -> bool {
+        self.0.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
+    }
+
+    /// The virtual server that it describes. One that discovers its backends needs the cluster that has them.
+    pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.0;
         if let Some(unsupported) = unsupported(config) {
             return Err(unsupported);
         }
         let changed = Arc::new(watch::Sender::new(0));
-        let backends = backends::backends(config, &changed)?;
         let middlewares = chain::middlewares(config, listen)?;
         let aggregation = config.aggregation.clone().unwrap_or_default();
+        let views = Views::new(aggregation, !config.passthrough_headers.is_empty(), changed.clone());
+        let factory = backends::factory(config, changed)?;
+        let blueprints = backends::blueprints(config)?;
+        views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
+        let discovery = match (self.is_discovered(), cluster) {
+            (false, _) => None,
+            (true, Some(cluster)) => Some((Discovery::new(cluster, config, blueprints), factory)),
+            (true, None) => return Err(ConfigError::new("outgoingAuth.source: discovered needs a cluster")),
+        };
         Ok(VirtualServer::with(Parts {
             name: config.name.as_deref().unwrap_or_default().into(),
             group: config.group_ref.clone().unwrap_or_default(),
-            views: Arc::new(Views::new(
-                backends,
-                aggregation,
-                !config.passthrough_headers.is_empty(),
-                changed,
-            )),
+            views: Arc::new(views),
             chain: chain::chain(config, &middlewares, listen)?,
             well_known: WellKnown::new(&middlewares),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
             session_life: listen.session_life.unwrap_or(limits::SESSION_LIFE),
             is_local: is_local(&listen.host),
+            discovery,
         }))
     }
 }
 
 /// Parts of a configuration that this version does not support.
 fn unsupported(config: &Config) -> Option<ConfigError> {
-    let is_discovered = config.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered");
     let storage = config.session_storage.as_ref();
     let uses_redis = storage.is_some_and(|storage| storage.provider == SessionProvider::Redis);
     let field = match () {
-        () if is_discovered => "outgoingAuth.source: discovered",
         () if uses_redis => "sessionStorage.provider: redis",
         () if !config.composite_tools.is_empty() => "compositeTools",
         () if config.optimizer.is_some() => "optimizer",

@@ -17,6 +17,7 @@ mod stream;
 mod rpc;
 
 use std::{
+    collections::HashMap,
     net::SocketAddr,
     sync::{
         Arc,
@@ -25,7 +26,7 @@ use std::{
     time::Duration,
 };
 
-use futures::{StreamExt, future::join_all};
+use futures::StreamExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use skep_gateway::{
@@ -36,10 +37,14 @@ use skep_gateway::{
     sessions::Memory,
 };
 use skep_mcp::{Envelope, Era, Method};
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::{
+    sync::{Mutex, mpsc, watch},
+    task::AbortHandle,
+};
 
 use crate::{
-    backend::Caller,
+    backend::{Backend, Caller, Factory},
+    discovery::Discovery,
     limits,
     session::{ClientSession, Ended, Known, Opened, Presence},
     views::Views,
@@ -65,6 +70,9 @@ pub struct VirtualServer {
     number: AtomicU64,
     closing: watch::Sender<bool>,
     is_leaving: AtomicBool,
+    /// Whether all backends are known.
+    is_synced: AtomicBool,
+    discovery: Option<(Discovery, Factory)>,
 }
 
 /// What a virtual server is made of.
@@ -78,6 +86,8 @@ pub(crate) struct Parts {
     pub(crate) session_life: Duration,
     /// Whether it listens on this machine only.
     pub(crate) is_local: bool,
+    /// How backends are discovered, and made.
+    pub(crate) discovery: Option<(Discovery, Factory)>,
 }
 
 /// A request of a client that has passed through the chain.
@@ -94,7 +104,8 @@ pub(crate) struct ClientRequest<'a> {
 
 impl VirtualServer {
     pub(crate) fn with(parts: Parts) -> Self {
-        let Parts { name, group, views, chain, well_known, passthrough, session_life, is_local } = parts;
+        let Parts { name, group, views, chain, well_known, passthrough, session_life, is_local, discovery } =
+            parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
         Self {
             name,
@@ -113,6 +124,8 @@ impl VirtualServer {
             number: AtomicU64::new(1),
             closing: watch::Sender::new(false),
             is_leaving: AtomicBool::new(false),
+            is_synced: AtomicBool::new(discovery.is_none()),
+            discovery,
         }
     }
 
@@ -131,6 +144,36 @@ impl VirtualServer {
         self.number.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Looks after the backends that there are, for ever.
+    async fn run_backends(&self) {
+        let mut running: HashMap<Arc<str>, (Arc<Backend>, AbortOnDrop)> = HashMap::new();
+        let mut changes = self.views.changes();
+        loop {
+            let backends = self.views.backends();
+            running.retain(|name, (backend, _)| {
+                backends.get(name).is_some_and(|current| Arc::ptr_eq(current, backend))
+            });
+            for (name, backend) in &*backends {
+                running.entry(name.clone()).or_insert_with(|| {
+                    let (task, count) = (backend.clone(), self.presence.count());
+                    let task = tokio::spawn(async move { task.run(count).await });
+                    (backend.clone(), AbortOnDrop(task.abort_handle()))
+                });
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Follows the members of the group, where backends are discovered.
+    async fn discover(&self) {
+        match &self.discovery {
+            Some((discovery, factory)) => discovery.run(&self.views, factory, &self.is_synced).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Ends sessions at backends that are no longer needed, for ever.
     async fn end_sessions(&self) {
         let mut ending = self.ending.lock().await;
@@ -141,6 +184,15 @@ impl VirtualServer {
                 tokio::time::timeout(limits::END_SESSION_TIME, closed).await.ok();
             })
             .await;
+    }
+}
+
+/// A task that ends with its handle.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -158,12 +210,12 @@ impl Service for VirtualServer {
     }
 
     async fn run(&self) {
-        let backends = self.views.backends();
         tokio::select! {
             () = self.sessions.expire() => {}
             () = self.stateless.expire() => {}
             () = self.end_sessions() => {}
-            _ = join_all(backends.values().map(|backend| backend.run(self.presence.count()))) => {}
+            () = self.run_backends() => {}
+            () = self.discover() => {}
         }
     }
 

@@ -1,5 +1,7 @@
 //! Pages about the virtual server and its backends.
 
+use std::sync::atomic::Ordering;
+
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_gateway::http::{Body, response};
@@ -12,7 +14,7 @@ impl VirtualServer {
     pub(super) fn page(&self, path: &str) -> Option<Response<Body>> {
         let page = match path {
             "/health" | "/ping" => json!({"status": "ok"}),
-            "/readyz" => json!({"status": "ready", "mode": "static"}),
+            "/readyz" => return Some(self.readiness()),
             "/status" => self.status(),
             "/api/backends/health" => self.backends_health(),
             _ => return None,
@@ -22,6 +24,16 @@ impl VirtualServer {
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         Some(page)
+    }
+
+    /// It is ready when it knows its backends, whether they are healthy or not.
+    fn readiness(&self) -> Response<Body> {
+        let mode = if self.discovery.is_some() { "dynamic" } else { "static" };
+        if self.is_synced.load(Ordering::Relaxed) {
+            return response::json(StatusCode::OK, json!({"status": "ready", "mode": mode}).to_string());
+        }
+        let body = json!({"status": "not_ready", "mode": mode, "reason": "cache_sync_pending"});
+        response::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string())
     }
 
     fn status(&self) -> Value {

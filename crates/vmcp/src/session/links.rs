@@ -50,7 +50,8 @@ impl Links {
     ) -> Result<(Arc<Link>, bool), BackendError> {
         let slot = self.slots().entry(backend.name.clone()).or_default().clone();
         let mut opened = slot.0.lock().await;
-        if let Some(opened) = &*opened {
+        // One that was replaced by another of its name has another session.
+        if let Some(opened) = opened.as_ref().filter(|opened| Arc::ptr_eq(&opened.backend, backend)) {
             return Ok((opened.link.clone(), false));
         }
         let link = Arc::new(backend.open(caller, &self.client).await?);

@@ -12,7 +12,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -40,6 +40,8 @@ struct State {
     sessions: HashSet<String>,
     /// All requests, by their methods and sessions.
     received: Vec<(String, String)>,
+    /// The headers of the last call.
+    headers: HeaderMap,
 }
 
 pub(crate) struct Backend {
@@ -96,6 +98,11 @@ impl Backend {
         of.map(|(_, session)| session.clone()).collect()
     }
 
+    /// A header of the last call.
+    pub(crate) fn last_header(&self, name: &str) -> Option<String> {
+        self.state().headers.get(name).map(|value| value.to_str().unwrap().to_owned())
+    }
+
     pub(crate) fn forget(&self) {
         self.state().received.clear();
     }
@@ -118,13 +125,16 @@ async fn respond(
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let session = request.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
     let session = session.unwrap_or_default();
-    let method = request.method().clone();
+    let (method, headers) = (request.method().clone(), request.headers().clone());
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = message["method"].as_str().unwrap_or(method.as_str()).to_owned();
     let mood = {
         let mut state = state.lock().unwrap();
         state.received.push((name.clone(), session.clone()));
+        if name == "tools/call" {
+            state.headers = headers;
+        }
         state.mood
     };
     match mood {

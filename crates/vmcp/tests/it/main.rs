@@ -1,14 +1,18 @@
 //! A virtual server over HTTP, in front of backends that can do what real ones do only by accident.
 
+// A test panics where it fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod backend;
 mod client;
 mod complaints;
+mod discovery;
 mod faults;
 mod sessions;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use skep_vmcp::{Listen, Settings, Workers, serve};
+use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
 use tokio::{net::TcpListener, sync::oneshot};
 
 use backend::Backend;
@@ -38,9 +42,14 @@ impl Server {
              aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\
              backends:\n{list}{more}"
         );
-        let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
+        Self::of(&config, life, None).await
+    }
+
+    /// The one of this configuration.
+    async fn of(config: &str, life: Option<Duration>, cluster: Option<Cluster>) -> Self {
+        let settings = Settings::parse(config).unwrap_or_else(|errors| panic!("{errors:?}"));
         let listen = Listen { host: "127.0.0.1".into(), session_life: life, audits: false };
-        let server = Arc::new(settings.server(&listen).unwrap());
+        let server = Arc::new(settings.server(&listen, cluster).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -1,0 +1,97 @@
+//! What a backend is made from: two of the same make the same backend.
+
+use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+
+use http::{HeaderName, HeaderValue, Uri};
+use skep_api::vmcp::{BackendAuthStrategy, BackendTransport};
+use skep_config::field::joined;
+use skep_gateway::outbound::Client;
+use tokio::sync::watch;
+
+use super::{Backend, Checks, Settings};
+use crate::{ConfigError, outgoing::Credentials};
+
+/// What a backend is made from. It may have secrets, so it is never logged.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Blueprint {
+    pub(crate) name: Arc<str>,
+    pub(crate) url: String,
+    pub(crate) transport: BackendTransport,
+    pub(crate) strategy: Option<BackendAuthStrategy>,
+    /// Headers that every request has.
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) authorities: Authorities,
+}
+
+/// Whose certificates are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Authorities {
+    /// Those that the system trusts.
+    #[default]
+    System,
+    /// Those in a file.
+    File(String),
+    /// Those in this text, in PEM.
+    Pem(String),
+}
+
+/// Makes backends.
+pub(crate) struct Factory {
+    own: Arc<Client>,
+    remote: Arc<Client>,
+    checks: Checks,
+    timeout: Box<dyn Fn(&str) -> Duration + Send + Sync>,
+    changed: Arc<watch::Sender<u64>>,
+}
+
+impl Factory {
+    /// One whose backends are checked so, and have these timeouts.
+    pub(crate) fn new(
+        checks: Checks,
+        timeout: impl Fn(&str) -> Duration + Send + Sync + 'static,
+        changed: Arc<watch::Sender<u64>>,
+    ) -> Result<Self, ConfigError> {
+        let (own, remote) = (Arc::new(Client::new(false)?), Arc::new(Client::new(true)?));
+        Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed })
+    }
+
+    /// The backend, or why there cannot be one.
+    pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
+        let Blueprint { name, url, transport, strategy, headers, authorities } = blueprint;
+        let uri: Uri = url.parse().map_err(|_| format!("url: {url:?} is not a URL"))?;
+        let credentials = Credentials::new(strategy.as_ref()).map_err(|errors| joined(&errors))?;
+        let client = match authorities {
+            Authorities::System if uri.scheme_str() == Some("https") => self.remote.clone(),
+            Authorities::System => self.own.clone(),
+            Authorities::File(path) => {
+                let pem = fs::read(path).map_err(|error| format!("caBundlePath: {path}: {error}"))?;
+                trusting(&pem)?
+            }
+            Authorities::Pem(pem) => trusting(pem.as_bytes())?,
+        };
+        let has_credentials = !matches!(credentials, Credentials::Unauthenticated);
+        let thresholds = self.checks.thresholds.clone().with_credentials(has_credentials);
+        let settings = Settings {
+            blueprint: blueprint.clone(),
+            uri,
+            transport: *transport,
+            credentials,
+            headers: headers.iter().map(header).collect::<Result<_, _>>()?,
+            timeout: (self.timeout)(name),
+            checks: Checks { thresholds, ..self.checks.clone() },
+        };
+        Ok(Backend::new(settings, client, self.changed.clone()))
+    }
+}
+
+fn trusting(pem: &[u8]) -> Result<Arc<Client>, String> {
+    Client::trusting(pem).map(Arc::new).map_err(|error| format!("certificates: {error}"))
+}
+
+fn header((name, value): (&String, &String)) -> Result<(HeaderName, HeaderValue), String> {
+    let invalid = || format!("{name:?} is not a valid header");
+    let parsed = HeaderName::try_from(name.as_str()).map_err(|_| invalid())?;
+    let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| invalid())?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}

@@ -1,0 +1,223 @@
+//! The members of a group, as backends.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use kube::{Resource, ResourceExt, api::DynamicObject};
+use serde::de::DeserializeOwned;
+use skep_api::{
+    kinds::{
+        ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec, MCPRemoteProxy, MCPServer,
+        MCPServerEntry, MCPServerEntryPhase, ProxyMode, Transport,
+    },
+    refs::ExternalAuthConfigRef,
+    vmcp::{BackendAuthStrategy, BackendTransport, HeaderInjection, OutgoingAuth, TokenExchange},
+    workload::RemoteTransport,
+};
+
+use super::{Kept, references::References};
+use crate::{
+    backend::{Authorities, Blueprint},
+    config::backends::strategy,
+};
+
+/// The objects that members are computed from.
+pub(super) struct Objects<'a> {
+    pub(super) servers: &'a Kept,
+    pub(super) proxies: &'a Kept,
+    pub(super) entries: &'a Kept,
+    pub(super) auths: &'a Kept,
+}
+
+/// A member, before what it refers to has been read.
+struct Member {
+    name: String,
+    url: String,
+    transport: BackendTransport,
+    auth: Option<ExternalAuthConfigRef>,
+    entry: Option<MCPServerEntry>,
+}
+
+impl Objects<'_> {
+    /// The backends of a group, and why members cannot be backends.
+    pub(super) async fn members(
+        &self,
+        group: &str,
+        outgoing: Option<&OutgoingAuth>,
+        references: &References<'_>,
+    ) -> Vec<Result<Blueprint, String>> {
+        let mut found = Vec::new();
+        found.extend(parsed::<MCPServer>(self.servers).filter_map(|server| server_member(&server?, group)));
+        found.extend(parsed::<MCPRemoteProxy>(self.proxies).filter_map(|proxy| proxy_member(&proxy?, group)));
+        found.extend(parsed::<MCPServerEntry>(self.entries).filter_map(|entry| entry_member(entry?, group)));
+        found.sort_by(|one: &Member, other| one.name.cmp(&other.name));
+        let mut blueprints = Vec::new();
+        for member in found {
+            let name = member.name.clone();
+            let blueprint = self.blueprint(member, outgoing, references).await;
+            blueprints.push(blueprint.map_err(|error| format!("{name}: {error}")));
+        }
+        blueprints
+    }
+
+    async fn blueprint(
+        &self,
+        member: Member,
+        outgoing: Option<&OutgoingAuth>,
+        references: &References<'_>,
+    ) -> Result<Blueprint, String> {
+        let own = match &member.auth {
+            Some(reference) => Some(self.strategy(&reference.name, references).await?),
+            None => strategy(outgoing, &member.name),
+        };
+        let mut headers = BTreeMap::new();
+        let mut authorities = Authorities::System;
+        if let Some(entry) = &member.entry {
+            if let Some(forward) = &entry.spec.header_forward {
+                headers = forward.add_plaintext_headers.clone();
+                for header in &forward.add_headers_from_secret {
+                    headers.insert(
+                        header.header_name.clone(),
+                        references.secret(&header.value_secret_ref).await?,
+                    );
+                }
+            }
+            if let Some(selector) =
+                entry.spec.ca_bundle_ref.as_ref().and_then(|bundle| bundle.config_map_ref.as_ref())
+            {
+                let key = selector.key.as_str();
+                let key = if key.is_empty() { "ca.crt" } else { key };
+                let name = selector.name.as_deref().unwrap_or_default();
+                authorities = Authorities::Pem(references.config(name, key).await?);
+            }
+        }
+        Ok(Blueprint {
+            name: Arc::from(member.name),
+            url: member.url,
+            transport: member.transport,
+            strategy: own,
+            headers,
+            authorities,
+        })
+    }
+
+    /// How an MCPExternalAuthConfig has the virtual server authenticate, with the secrets that it refers to.
+    async fn strategy(&self, name: &str, references: &References<'_>) -> Result<BackendAuthStrategy, String> {
+        let config =
+            parsed::<MCPExternalAuthConfig>(self.auths).flatten().find(|config| config.name_any() == name);
+        let Some(config) = config else { return Err(format!("MCPExternalAuthConfig {name} does not exist")) };
+        let MCPExternalAuthConfigSpec { type_, header_injection, token_exchange, .. } = &config.spec;
+        if let Some(header) = header_injection {
+            let value = references.secret(&header.value_secret_ref).await?;
+            let header_injection = Some(HeaderInjection {
+                header_name: header.header_name.clone(),
+                header_value: Some(value),
+                header_value_env: None,
+            });
+            return Ok(BackendAuthStrategy {
+                header_injection,
+                ..BackendAuthStrategy::of("header_injection")
+            });
+        }
+        if let Some(exchange) = token_exchange {
+            let client_secret = match &exchange.client_secret_ref {
+                Some(reference) => Some(references.secret(reference).await?),
+                None => None,
+            };
+            let token_exchange = Some(TokenExchange {
+                token_url: exchange.token_url.clone(),
+                client_id: exchange.client_id.clone(),
+                client_secret,
+                client_secret_env: None,
+                audience: Some(exchange.audience.clone()),
+                scopes: exchange.scopes.clone(),
+                subject_token_type: exchange.subject_token_type.clone(),
+                subject_provider_name: exchange.subject_provider_name.clone(),
+            });
+            return Ok(BackendAuthStrategy { token_exchange, ..BackendAuthStrategy::of("token_exchange") });
+        }
+        if *type_ == ExternalAuthType::Unauthenticated {
+            return Ok(BackendAuthStrategy::of(BackendAuthStrategy::UNAUTHENTICATED));
+        }
+        Err(format!(
+            "MCPExternalAuthConfig {name}: type {:?} is not supported by this version",
+            type_.as_str()
+        ))
+    }
+}
+
+/// The objects that can be parsed.
+fn parsed<K: Resource + DeserializeOwned>(store: &Kept) -> impl Iterator<Item = Option<K>> {
+    store.state().into_iter().map(|object| {
+        let object: DynamicObject = (*object).clone();
+        object.try_parse().ok()
+    })
+}
+
+fn server_member(server: &MCPServer, group: &str) -> Option<Member> {
+    let spec = &server.spec;
+    let is_sse = match spec.transport() {
+        Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,
+        Transport::Sse => true,
+        Transport::StreamableHttp => false,
+    };
+    let url = server.status.as_ref()?.url.clone();
+    member(
+        server,
+        spec.group_ref.as_ref().map(|reference| &*reference.name),
+        group,
+        url?,
+        is_sse,
+        &spec.external_auth_config_ref,
+    )
+}
+
+fn proxy_member(proxy: &MCPRemoteProxy, group: &str) -> Option<Member> {
+    let spec = &proxy.spec;
+    let url = proxy.status.as_ref()?.url.clone();
+    let is_sse = spec.transport() == RemoteTransport::Sse;
+    member(
+        proxy,
+        spec.group_ref.as_ref().map(|reference| &*reference.name),
+        group,
+        url?,
+        is_sse,
+        &spec.external_auth_config_ref,
+    )
+}
+
+/// An entry is used once all that it refers to exists.
+fn entry_member(entry: MCPServerEntry, group: &str) -> Option<Member> {
+    let phase = entry.status.as_ref().and_then(|status| status.phase);
+    if phase != Some(MCPServerEntryPhase::Valid) {
+        return None;
+    }
+    let spec = &entry.spec;
+    let is_sse = spec.transport == RemoteTransport::Sse;
+    let found = member(
+        &entry,
+        Some(&spec.group_ref.name),
+        group,
+        spec.remote_url.clone(),
+        is_sse,
+        &spec.external_auth_config_ref,
+    )?;
+    Some(Member { entry: Some(entry), ..found })
+}
+
+fn member(
+    object: &impl ResourceExt,
+    of: Option<&str>,
+    group: &str,
+    url: String,
+    is_sse: bool,
+    auth: &Option<ExternalAuthConfigRef>,
+) -> Option<Member> {
+    let is_member = of == Some(group) && object.meta().deletion_timestamp.is_none() && !url.is_empty();
+    is_member.then(|| Member {
+        name: object.name_any(),
+        url,
+        transport: if is_sse { BackendTransport::Sse } else { BackendTransport::StreamableHttp },
+        auth: auth.clone(),
+        entry: None,
+    })
+}

@@ -1,0 +1,119 @@
+//! Members of a group, on a real API server: they come, change and go without a restart, and without a lost session.
+
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPExternalAuthConfig, MCPServer};
+use skep_testkit::Namespace;
+use skep_vmcp::Cluster;
+
+use crate::{Server, backend::Backend, client::text};
+
+fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
+    serde_json::from_value(value).unwrap()
+}
+
+/// A virtual server that discovers the members of the group `team`.
+async fn discovering(test: &Namespace) -> Server {
+    let cluster = Cluster { client: test.client(), namespace: test.name().to_owned() };
+    let config = "name: test\ngroupRef: team\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: discovered}\n\
+                  aggregation: {conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: \"{workload}_\"}}\n";
+    Server::of(config, None, Some(cluster)).await
+}
+
+/// A member of a group whose proxy is this backend.
+async fn member(test: &Namespace, name: &str, group: &str, backend: &Backend, spec: Value) {
+    let mut all = json!({"image": "example", "transport": "streamable-http", "groupRef": {"name": group}});
+    all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    let server: MCPServer = parsed(json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer", "metadata": {"name": name}, "spec": all,
+    }));
+    test.create_object(&server).await;
+    address(test, name, backend).await;
+}
+
+async fn address(test: &Namespace, name: &str, backend: &Backend) {
+    let servers: Api<MCPServer> = test.api();
+    let status = Patch::Merge(json!({"status": {"url": backend.url(), "phase": "Ready"}}));
+    servers.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
+/// Waits until new clients see tools of these backends.
+async fn until_offered(server: &Server, backends: &[&str]) {
+    let expected: Vec<String> = backends.iter().map(|backend| format!("{backend}_echo")).collect();
+    loop {
+        let tools = server.client().await.tools().await;
+        let offered: Vec<String> = tools.into_iter().filter(|tool| tool.ends_with("_echo")).collect();
+        if offered == expected {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn members_come_and_go_without_a_lost_session() {
+    let test = skep_testkit::namespace().await;
+    let (one, two, other) = (Backend::start().await, Backend::start().await, Backend::start().await);
+    member(&test, "one", "team", &one, json!({})).await;
+    member(&test, "other", "another-team", &other, json!({})).await;
+    let server = discovering(&test).await;
+    until_offered(&server, &["one"]).await;
+    let client = server.client().await;
+    let session = text(&client.call("one_whoami").await).0.to_owned();
+    member(&test, "two", "team", &two, json!({})).await;
+    until_offered(&server, &["one", "two"]).await;
+    assert!(!text(&client.call("two_echo").await).1, "a session sees a member that came later");
+    test.object::<MCPServer>("two").delete().await;
+    until_offered(&server, &["one"]).await;
+    let gone = client.call("two_echo").await;
+    assert_eq!(gone["error"]["message"], "unknown tool \"two_echo\"");
+    // It moves to another group.
+    test.object::<MCPServer>("other").patch(&json!({"spec": {"groupRef": {"name": "team"}}})).await;
+    until_offered(&server, &["one", "other"]).await;
+    assert_eq!(text(&client.call("one_whoami").await).0, session, "the others were not touched");
+}
+
+#[tokio::test]
+async fn a_member_at_another_address_is_used_there() {
+    let test = skep_testkit::namespace().await;
+    let (before, after) = (Backend::start().await, Backend::start().await);
+    member(&test, "one", "team", &before, json!({})).await;
+    let server = discovering(&test).await;
+    until_offered(&server, &["one"]).await;
+    let client = server.client().await;
+    client.call("one_echo").await;
+    address(&test, "one", &after).await;
+    loop {
+        client.call("one_echo").await;
+        if !after.received("tools/call").is_empty() {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_changed_secret_is_used_at_once_and_a_missing_one_leaves_out_its_member_alone() {
+    let test = skep_testkit::namespace().await;
+    let (keyed, open) = (Backend::start().await, Backend::start().await);
+    let auth: MCPExternalAuthConfig = parsed(json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPExternalAuthConfig", "metadata": {"name": "key"},
+        "spec": {"type": "headerInjection", "headerInjection":
+            {"headerName": "X-Key", "valueSecretRef": {"name": "key", "key": "value"}}},
+    }));
+    test.create_object(&auth).await;
+    member(&test, "keyed", "team", &keyed, json!({"externalAuthConfigRef": {"name": "key"}})).await;
+    member(&test, "open", "team", &open, json!({})).await;
+    let server = discovering(&test).await;
+    until_offered(&server, &["open"]).await;
+    let secret: Secret = parsed(json!({"metadata": {"name": "key"}, "stringData": {"value": "first"}}));
+    test.create_object(&secret).await;
+    until_offered(&server, &["keyed", "open"]).await;
+    let client = server.client().await;
+    client.call("keyed_echo").await;
+    assert_eq!(keyed.last_header("x-key"), Some("first".into()));
+    test.object::<Secret>("key").patch(&json!({"stringData": {"value": "second"}})).await;
+    while keyed.last_header("x-key") != Some("second".into()) {
+        client.call("keyed_echo").await;
+    }
+}
