@@ -81,7 +81,7 @@ fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyho
             .await
             .with_context(|| format!("cannot listen on {host}:{port}"))?;
         let shutdown = shutdown_signal()?;
-        let cluster = if settings.is_discovered() { Some(cluster()?) } else { None };
+        let cluster = cluster(settings.is_discovered())?;
         let server = Arc::new(settings.server(listen, cluster)?);
         server.check().await?;
         info!(address = %listener.local_addr()?, "serving");
@@ -89,13 +89,17 @@ fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyho
     })
 }
 
-/// The cluster that the process runs in.
-fn cluster() -> anyhow::Result<Cluster> {
+/// The cluster that the process runs in, if the operator has started it.
+fn cluster(is_needed: bool) -> anyhow::Result<Option<Cluster>> {
+    let name = env::var(names::VMCP_NAME).ok();
+    if !is_needed && name.is_none() {
+        return Ok(None);
+    }
     let needs = "outgoingAuth.source: discovered needs a cluster";
     let config = kube::Config::incluster().context(needs)?;
     let namespace =
         env::var(names::VMCP_NAMESPACE).with_context(|| format!("{needs}: set {}", names::VMCP_NAMESPACE))?;
-    Ok(Cluster { client: kube::Client::try_from(config)?, namespace })
+    Ok(Some(Cluster { client: kube::Client::try_from(config)?, namespace, name }))
 }
 
 /// The settings in the file that the command line names.

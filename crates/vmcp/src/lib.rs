@@ -12,15 +12,17 @@
 
 mod backend;
 mod catalog;
+mod cluster;
 mod config;
 mod discovery;
 mod front;
 mod limits;
 mod outgoing;
+mod report;
 mod session;
 mod views;
 
+pub use cluster::Cluster;
 pub use config::{Listen, Settings};
-pub use discovery::Cluster;
 pub use front::VirtualServer;
 pub use skep_gateway::{ConfigError, Workers, http::serve};

@@ -101,8 +101,8 @@ struct State {
     era: Option<(Era, Capabilities)>,
     revision: Option<Revision>,
     lists: Option<Arc<Lists>>,
-    /// When the lists were read.
-    read: Option<Instant>,
+    /// When it was last tried to read the lists.
+    tried: Option<Instant>,
     /// Whether changes of its lists are announced.
     is_watched: bool,
 }
@@ -116,7 +116,7 @@ impl Backend {
             era: (transport == BackendTransport::Sse).then_some((Era::Legacy, Capabilities::default())),
             revision: None,
             lists: None,
-            read: None,
+            tried: None,
             is_watched: false,
         };
         Self {

@@ -98,10 +98,11 @@ impl Backend {
         let has_changed = {
             let mut state = self.state();
             let before = (state.health.status, state.health.circuit, state.lists.clone());
+            state.tried = Some(started);
             match checked {
                 Ok(lists) => {
                     state.health.succeeded(started.elapsed(), time);
-                    (state.read, state.is_watched) = (Some(started), is_watched);
+                    state.is_watched = is_watched;
                     if state.lists.as_deref() != Some(&lists) {
                         state.lists = Some(Arc::new(lists));
                     }
@@ -138,16 +139,21 @@ impl Backend {
         self.checked.subscribe().wait_for(|count| *count > 0).await.ok();
     }
 
-    /// Makes sure that lists are not too old for a new session, if changes of them are not announced.
+    /// Makes sure that lists are not too old for a new session, if changes of them are not announced. A backend that is
+    /// unavailable is tried again, and not waited for.
     pub(crate) async fn fresh_lists(&self) {
-        let is_fresh = {
+        let (is_fresh, is_available) = {
             let state = self.state();
-            state.is_watched || state.read.is_none_or(|read| read.elapsed() < limits::LISTS_AGE)
+            let is_recent = state.tried.is_none_or(|tried| tried.elapsed() < limits::LISTS_AGE);
+            (state.is_watched || is_recent, state.health.failures == 0)
         };
-        if !is_fresh {
-            let mut checked = self.checked.subscribe();
-            checked.mark_unchanged();
-            self.refresh.notify_one();
+        if is_fresh {
+            return;
+        }
+        let mut checked = self.checked.subscribe();
+        checked.mark_unchanged();
+        self.refresh.notify_one();
+        if is_available {
             tokio::time::timeout(limits::REFRESH_TIME, checked.changed()).await.ok();
         }
     }

@@ -11,11 +11,8 @@ use skep_gateway::http::WellKnown;
 use tokio::sync::watch;
 
 use crate::{
-    ConfigError, VirtualServer,
-    discovery::{Cluster, Discovery},
-    front::Parts,
-    limits,
-    views::Views,
+    ConfigError, VirtualServer, cluster::Cluster, discovery::Discovery, front::Parts, limits,
+    report::Reporter, views::Views,
 };
 
 /// Where a virtual server listens, and what else its command line sets.
@@ -48,7 +45,7 @@ impl Settings {
         self.0.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
     }
 
-    /// The virtual server that it describes. One that discovers its backends needs the cluster that has them.
+    /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.0;
         if let Some(unsupported) = unsupported(config) {
@@ -61,6 +58,7 @@ impl Settings {
         let factory = backends::factory(config, changed)?;
         let blueprints = backends::blueprints(config)?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
+        let reporter = cluster.as_ref().and_then(Reporter::new);
         let discovery = match (self.is_discovered(), cluster) {
             (false, _) => None,
             (true, Some(cluster)) => Some((Discovery::new(cluster, config, blueprints), factory)),
@@ -76,6 +74,7 @@ impl Settings {
             session_life: listen.session_life.unwrap_or(limits::SESSION_LIFE),
             is_local: is_local(&listen.host),
             discovery,
+            reporter,
         }))
     }
 }

@@ -15,7 +15,7 @@ use std::{
 use futures::{Stream, StreamExt, stream::select_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::{
-    Api, Client, Resource,
+    Api, Resource,
     api::{ApiResource, DynamicObject, PartialObjectMeta},
     runtime::{
         WatchStreamExt,
@@ -30,6 +30,7 @@ use skep_api::{
 use tracing::{info, warn};
 
 use crate::{
+    Cluster,
     backend::{Blueprint, Factory},
     views::Views,
 };
@@ -38,14 +39,6 @@ use references::References;
 
 /// Events that come together are one change.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// The cluster that has the backends.
-pub struct Cluster {
-    /// A client of its API server.
-    pub client: Client,
-    /// The namespace of the group.
-    pub namespace: String,
-}
 
 /// The backends of one group.
 pub(crate) struct Discovery {

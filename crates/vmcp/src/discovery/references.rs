@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use skep_api::refs::SecretKeyRef;
 
-use super::Cluster;
+use crate::Cluster;
 
 /// Reads what members refer to, and remembers what that was.
 pub(super) struct References<'a> {

@@ -46,6 +46,7 @@ use crate::{
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
     limits,
+    report::Reporter,
     session::{ClientSession, Ended, Known, Opened, Presence},
     views::Views,
 };
@@ -73,6 +74,7 @@ pub struct VirtualServer {
     /// Whether all backends are known.
     is_synced: AtomicBool,
     discovery: Option<(Discovery, Factory)>,
+    reporter: Option<Reporter>,
 }
 
 /// What a virtual server is made of.
@@ -88,6 +90,7 @@ pub(crate) struct Parts {
     pub(crate) is_local: bool,
     /// How backends are discovered, and made.
     pub(crate) discovery: Option<(Discovery, Factory)>,
+    pub(crate) reporter: Option<Reporter>,
 }
 
 /// A request of a client that has passed through the chain.
@@ -104,8 +107,18 @@ pub(crate) struct ClientRequest<'a> {
 
 impl VirtualServer {
     pub(crate) fn with(parts: Parts) -> Self {
-        let Parts { name, group, views, chain, well_known, passthrough, session_life, is_local, discovery } =
-            parts;
+        let Parts {
+            name,
+            group,
+            views,
+            chain,
+            well_known,
+            passthrough,
+            session_life,
+            is_local,
+            discovery,
+            reporter,
+        } = parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
         Self {
             name,
@@ -126,6 +139,7 @@ impl VirtualServer {
             is_leaving: AtomicBool::new(false),
             is_synced: AtomicBool::new(discovery.is_none()),
             discovery,
+            reporter,
         }
     }
 
@@ -174,6 +188,14 @@ impl VirtualServer {
         }
     }
 
+    /// Reports the state of the backends, in a cluster.
+    async fn report(&self) {
+        match &self.reporter {
+            Some(reporter) => reporter.run(&self.views, &self.is_synced).await,
+            None => std::future::pending().await,
+        }
+    }
+
     /// Ends sessions at backends that are no longer needed, for ever.
     async fn end_sessions(&self) {
         let mut ending = self.ending.lock().await;
@@ -216,6 +238,7 @@ impl Service for VirtualServer {
             () = self.end_sessions() => {}
             () = self.run_backends() => {}
             () = self.discover() => {}
+            () = self.report() => {}
         }
     }
 

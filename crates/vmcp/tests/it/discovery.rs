@@ -3,11 +3,15 @@
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
-use skep_api::kinds::{MCPExternalAuthConfig, MCPServer};
+use skep_api::kinds::{MCPExternalAuthConfig, MCPServer, VirtualMCPServer};
 use skep_testkit::Namespace;
 use skep_vmcp::Cluster;
 
-use crate::{Server, backend::Backend, client::text};
+use crate::{
+    Server,
+    backend::{Backend, Mood},
+    client::text,
+};
 
 fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -15,7 +19,13 @@ fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 /// A virtual server that discovers the members of the group `team`.
 async fn discovering(test: &Namespace) -> Server {
-    let cluster = Cluster { client: test.client(), namespace: test.name().to_owned() };
+    let virtual_server: VirtualMCPServer = parsed(json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer", "metadata": {"name": "all"},
+        "spec": {"groupRef": {"name": "team"}, "incomingAuth": {"type": "anonymous"}},
+    }));
+    test.create_object(&virtual_server).await;
+    let client = test.admin("vmcp").client();
+    let cluster = Cluster { client, namespace: test.name().to_owned(), name: Some("all".into()) };
     let config = "name: test\ngroupRef: team\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: discovered}\n\
                   aggregation: {conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: \"{workload}_\"}}\n";
     Server::of(config, None, Some(cluster)).await
@@ -116,4 +126,48 @@ async fn a_changed_secret_is_used_at_once_and_a_missing_one_leaves_out_its_membe
     while keyed.last_header("x-key") != Some("second".into()) {
         client.call("keyed_echo").await;
     }
+}
+
+#[tokio::test]
+async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
+    let test = skep_testkit::namespace().await;
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    member(&test, "one", "team", &one, json!({})).await;
+    member(&test, "two", "team", &two, json!({})).await;
+    two.set(Mood::Status(401));
+    let server = discovering(&test).await;
+    let handle = test.object::<VirtualMCPServer>("all");
+    let has = |object: Option<&VirtualMCPServer>, state: &str| {
+        let status = object.and_then(|object| object.status.as_ref());
+        let two = status.and_then(|status| status.discovered_backends.get(1));
+        two.is_some_and(|backend| backend.status.as_deref() == Some(state))
+    };
+    let object = handle.until("it has both backends", |object| has(object, "unauthenticated")).await.unwrap();
+    let status = serde_json::to_value(object.status.unwrap()).unwrap();
+    let backend = |name: &str, url: String, state: &str| {
+        let mut backend = json!({"name": name, "url": url, "status": state, "authType": "unauthenticated",
+            "circuitBreakerState": "closed"});
+        match state {
+            "ready" => backend["mcpRevision"] = "2025-11-25".into(),
+            _ => backend["message"] = "authentication_failed".into(),
+        }
+        backend
+    };
+    let expected = [backend("one", one.url(), "ready"), backend("two", two.url(), "unauthenticated")];
+    assert_eq!((&status["discoveredBackends"], &status["backendCount"]), (&json!(expected), &json!(2)));
+    let condition = &status["conditions"][0];
+    assert_eq!((&condition["type"], &condition["status"]), (&json!("BackendsDiscovered"), &json!("True")));
+    let version = object.metadata.resource_version;
+    // Checks and sessions go on, and nothing changes.
+    until_offered(&server, &["one"]).await;
+    two.set(Mood::Good);
+    // A new session has lists read again.
+    until_offered(&server, &["one", "two"]).await;
+    let object = handle.until("it has the change", |object| has(object, "ready")).await.unwrap();
+    let writes = object.metadata.managed_fields.unwrap();
+    assert!(
+        writes.iter().any(|entry| entry.manager.as_deref() == Some("vmcp-status-reporter")),
+        "{writes:?}"
+    );
+    assert_ne!(object.metadata.resource_version, version);
 }
