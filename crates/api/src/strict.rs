@@ -26,7 +26,13 @@ pub(crate) fn parse_lenient<T: DeserializeOwned>(mut document: Value) -> (Option
         match serde_path_to_error::deserialize(deserializer) {
             Ok(parsed) => return (Some(parsed), unknown.into_iter().chain(wrong).collect()),
             Err(error) => {
-                wrong.push(FieldError::new(error.path(), error.inner().to_string()));
+                let error_here = FieldError::new(error.path(), error.inner().to_string());
+                // A required value that was wrong is not missing as well.
+                let is_known = error_here.message.starts_with("missing field")
+                    && wrong.iter().any(|known: &FieldError| known.field.is_within(error_here.field.clone()));
+                if !is_known {
+                    wrong.push(error_here);
+                }
                 // What else is wrong shows without it.
                 if wrong.len() >= MOST_ERRORS || !remove(&mut document, error.path()) {
                     return (None, unknown.into_iter().chain(wrong).collect());

@@ -17,7 +17,8 @@ use tracing::warn;
 
 use crate::{ConfigError, limits};
 use connection::{Connection, Request};
-pub(crate) use error::{Cause, RedisUnavailable};
+pub(crate) use error::Cause;
+pub use error::RedisUnavailable;
 use error::{Failure, describe, is_permanent, timed_out};
 
 /// A Redis, whether it is available or not.

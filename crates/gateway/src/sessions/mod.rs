@@ -6,6 +6,7 @@
 mod ended;
 mod holders;
 mod memory;
+mod records;
 mod shared;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
@@ -13,9 +14,11 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Rejection;
 
-use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
+pub use crate::redis::RedisUnavailable;
+use crate::{ConfigError, identity::Owner};
 pub use ended::Ended;
 pub use memory::{Full, Kept, Memory};
+pub use records::Records;
 use shared::Shared;
 
 /// What is known of a session.

@@ -6,19 +6,16 @@
 
 use std::{borrow::Cow, net::SocketAddr, time::Duration};
 
-use ::redis::cmd;
 use serde::{Deserialize, Serialize};
 use skep_config::run_config::SessionRedis;
 use skep_mcp::SessionId;
 use tracing::warn;
-use uuid::Uuid;
 
-use super::Session;
-use crate::{
-    ConfigError,
-    identity::Owner,
-    redis::{Redis, RedisUnavailable},
+use super::{
+    Session,
+    records::{Records, name},
 };
+use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
 
 const FIELD: &str = "scaling_config.session_redis";
 const PREFIX: &str = "thv:proxy:session:";
@@ -27,10 +24,7 @@ const TYPE: &str = "mcp";
 
 /// The sessions of one server.
 pub struct Shared {
-    redis: Redis,
-    prefix: String,
-    /// How long an idle session lives, in milliseconds.
-    life: u64,
+    records: Records,
     /// Which server it is.
     server: String,
 }
@@ -73,47 +67,29 @@ struct Metadata<'a> {
 impl Shared {
     pub(super) fn new(config: &SessionRedis, life: Duration, server: &str) -> Result<Self, ConfigError> {
         let prefix = if config.key_prefix.is_empty() { PREFIX } else { &config.key_prefix };
-        if !prefix.ends_with(':') {
-            let message = format!("{FIELD}.key_prefix: {prefix:?} must end with a colon");
-            return Err(ConfigError::new(message));
-        }
-        Ok(Self {
-            redis: Redis::new(FIELD, &config.address, config.db)?,
-            prefix: prefix.to_owned(),
-            life: u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE),
-            server: server.to_owned(),
-        })
+        let records = Records::new(FIELD, &config.address, config.db, prefix, life)?;
+        Ok(Self { records, server: server.to_owned() })
     }
 
     pub(super) async fn check(&self) -> Result<(), ConfigError> {
-        self.redis.check().await
+        self.records.check().await
     }
 
     pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, RedisUnavailable> {
-        let mut command = cmd("GETEX");
-        command.arg(self.key(id)).arg("PX").arg(self.life);
-        let record: Option<Vec<u8>> = self.redis.query(&command).await?;
+        let record = self.records.get(id).await?;
         Ok(record.and_then(|record| session(&record, &self.server)))
     }
 
     pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
-        self.redis
-            .query(cmd("SET").arg(self.key(id)).arg(self.record(id, session)).arg("PX").arg(self.life))
-            .await
+        self.records.put(id, &self.record(id, session)).await
     }
 
     pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
-        let mut command = cmd("SET");
-        command.arg(self.key(id)).arg(self.record(id, session)).arg("XX").arg("PX").arg(self.life);
-        self.redis.query(&command).await
+        self.records.change(id, &self.record(id, session)).await
     }
 
     pub(super) async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
-        self.redis.query(cmd("DEL").arg(self.key(id))).await
-    }
-
-    fn key(&self, id: &str) -> String {
-        format!("{}{}", self.prefix, name(id))
+        self.records.remove(id).await
     }
 
     fn record(&self, id: &str, session: &Session) -> Vec<u8> {
@@ -134,17 +110,6 @@ impl Shared {
         };
         // Only strings: it cannot fail.
         serde_json::to_vec(&record).unwrap_or_default()
-    }
-}
-
-/// Ten years. Redis refuses what its clock cannot reach.
-const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
-
-/// The form of an id in a key. ToolHive's store has UUIDs alone: another id becomes one, by its digest.
-fn name(id: &str) -> Cow<'_, str> {
-    match Uuid::try_parse(id) {
-        Ok(_) => id.into(),
-        Err(_) => Uuid::new_v5(&Uuid::NAMESPACE_DNS, id.as_bytes()).to_string().into(),
     }
 }
 
@@ -254,11 +219,11 @@ mod tests {
     #[test]
     fn every_id_has_one_key_and_none_reaches_another_prefix() {
         let id = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
-        assert_eq!(shared().key(id), format!("thv:proxy:session:{id}"));
+        assert_eq!(shared().records.key(id), format!("thv:proxy:session:{id}"));
         // Python: uuid.uuid5(uuid.NAMESPACE_DNS, "one").
-        assert_eq!(shared().key("one"), "thv:proxy:session:6005052a-3a34-59e3-815f-5cebba3097eb");
-        assert_ne!(shared().key("../x"), shared().key("*"));
-        assert_eq!(shared().key(&"x".repeat(1024)).len(), "thv:proxy:session:".len() + 36);
+        assert_eq!(shared().records.key("one"), "thv:proxy:session:6005052a-3a34-59e3-815f-5cebba3097eb");
+        assert_ne!(shared().records.key("../x"), shared().records.key("*"));
+        assert_eq!(shared().records.key(&"x".repeat(1024)).len(), "thv:proxy:session:".len() + 36);
     }
 
     #[test]

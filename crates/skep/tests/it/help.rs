@@ -52,7 +52,8 @@ fn an_error_names_the_invalid_word_and_a_similar_one() {
         (&["operator", "--leader-elct"], "error: unexpected argument '--leader-elct' found"),
         (&["operator", "--workers", "0"], "error: invalid value '0' for '--workers <WORKERS>'"),
         (&["crds", "-o", "xml"], "error: invalid value 'xml' for '--output <OUTPUT>'"),
-        (&["serve", "--config=/x"], "error: skep has no virtual MCP server yet: set operator.vmcpImage"),
+        (&["serve", "--config=/x"], "error: cannot read /x: No such file or directory"),
+        (&["vmcp", "serve"], "error: no configuration file: name one with --config"),
         (&["proxy", "rnu"], "error: \"rnu\" is not a command of skep proxy: use skep proxy run IMAGE"),
     ] {
         let (code, output) = skep(args);

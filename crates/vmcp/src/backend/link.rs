@@ -17,6 +17,7 @@ use super::{
     messages::{Events, Listening},
     request::{CLIENT, Form, VERSION, request},
 };
+use crate::session::Resumable;
 
 /// A session with a backend.
 #[derive(Debug)]
@@ -34,6 +35,12 @@ impl Link {
     /// How requests of this session are written.
     pub(crate) fn form(&self) -> Form<'_> {
         Form { era: self.revision.era(), capabilities: &self.client }
+    }
+
+    /// What another replica needs to use it. A stream belongs to the process that opened it.
+    pub(crate) fn resumable(&self) -> Option<Resumable> {
+        let session = self.session.as_ref().filter(|_| self.stream.is_none())?.to_str().ok()?;
+        Some(Resumable { session: session.to_owned(), revision: self.revision })
     }
 
     fn headers(&self, headers: &mut HeaderMap, method: &str, name: Option<&str>) {
@@ -54,6 +61,21 @@ fn header_name(name: &'static str) -> http::HeaderName {
 }
 
 impl Backend {
+    /// A session that another replica has opened, if it can be used here.
+    pub(crate) fn resume(&self, known: &Resumable, client: &Arc<str>) -> Option<Link> {
+        if self.transport == BackendTransport::Sse {
+            return None;
+        }
+        Some(Link {
+            revision: known.revision,
+            // What the backend declares is the same for all sessions.
+            capabilities: self.declared(),
+            session: Some(HeaderValue::from_str(&known.session).ok()?),
+            client: client.clone(),
+            stream: None,
+        })
+    }
+
     /// Opens a session for a client with these capabilities.
     pub(crate) async fn open(&self, caller: &Caller, client: &Arc<str>) -> Result<Link, BackendError> {
         let era = match self.era() {
@@ -70,7 +92,7 @@ impl Backend {
             },
             Era::Legacy => self.initialize(caller, client).await?,
         };
-        self.set_revision(link.revision);
+        self.set_revision(link.revision, link.capabilities);
         Ok(link)
     }
 

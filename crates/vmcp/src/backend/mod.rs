@@ -100,6 +100,8 @@ struct State {
     health: Health,
     era: Option<(Era, Capabilities)>,
     revision: Option<Revision>,
+    /// What it declared last.
+    declared: Capabilities,
     lists: Option<Arc<Lists>>,
     /// When it was last tried to read the lists.
     tried: Option<Instant>,
@@ -115,6 +117,7 @@ impl Backend {
             health: Health::new(Timestamp::now()),
             era: (transport == BackendTransport::Sse).then_some((Era::Legacy, Capabilities::default())),
             revision: None,
+            declared: Capabilities::default(),
             lists: None,
             tried: None,
             is_watched: false,
@@ -174,8 +177,14 @@ impl Backend {
         self.state().era = Some((era, capabilities));
     }
 
-    fn set_revision(&self, revision: Revision) {
-        self.state().revision = Some(revision);
+    fn set_revision(&self, revision: Revision, declared: Capabilities) {
+        let mut state = self.state();
+        (state.revision, state.declared) = (Some(revision), declared);
+    }
+
+    /// What it declared last.
+    fn declared(&self) -> Capabilities {
+        self.state().declared
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -7,7 +7,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use skep_api::{vmcp::Config, workload::SessionProvider};
 use skep_config::FieldError;
-use skep_gateway::http::WellKnown;
+use skep_gateway::{http::WellKnown, sessions::Records};
 use tokio::sync::watch;
 
 use crate::{
@@ -25,6 +25,9 @@ pub struct Listen {
     /// Whether requests are audited if the configuration does not decide that.
     pub audits: bool,
 }
+
+/// The prefix of sessions in Redis, unless it is configured.
+const KEY_PREFIX: &str = "thv:vmcp:session:";
 
 /// A configuration that was checked.
 pub struct Settings(Config);
@@ -64,6 +67,7 @@ impl Settings {
             (true, Some(cluster)) => Some((Discovery::new(cluster, config, blueprints), factory)),
             (true, None) => return Err(ConfigError::new("outgoingAuth.source: discovered needs a cluster")),
         };
+        let session_life = listen.session_life.unwrap_or(limits::SESSION_LIFE);
         Ok(VirtualServer::with(Parts {
             name: config.name.as_deref().unwrap_or_default().into(),
             group: config.group_ref.clone().unwrap_or_default(),
@@ -71,7 +75,8 @@ impl Settings {
             chain: chain::chain(config, &middlewares, listen)?,
             well_known: WellKnown::new(&middlewares),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
-            session_life: listen.session_life.unwrap_or(limits::SESSION_LIFE),
+            session_life,
+            records: records(config, session_life)?,
             is_local: is_local(&listen.host),
             discovery,
             reporter,
@@ -79,12 +84,20 @@ impl Settings {
     }
 }
 
+/// Where sessions are stored that all replicas see.
+fn records(config: &Config, life: Duration) -> Result<Option<Records>, ConfigError> {
+    let storage = config.session_storage.as_ref();
+    let Some(storage) = storage.filter(|storage| storage.provider == SessionProvider::Redis) else {
+        return Ok(None);
+    };
+    let address = storage.address.as_deref().unwrap_or_default();
+    let prefix = storage.key_prefix.as_deref().unwrap_or(KEY_PREFIX);
+    Records::new("sessionStorage", address, storage.db.unwrap_or_default(), prefix, life).map(Some)
+}
+
 /// Parts of a configuration that this version does not support.
 fn unsupported(config: &Config) -> Option<ConfigError> {
-    let storage = config.session_storage.as_ref();
-    let uses_redis = storage.is_some_and(|storage| storage.provider == SessionProvider::Redis);
     let field = match () {
-        () if uses_redis => "sessionStorage.provider: redis",
         () if !config.composite_tools.is_empty() => "compositeTools",
         () if config.optimizer.is_some() => "optimizer",
         () if config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true)) => "codeMode",

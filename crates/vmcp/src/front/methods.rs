@@ -25,7 +25,7 @@ use super::{
 use crate::{
     backend::{Backend, BackendError, Link, Object, VERSION},
     limits,
-    session::{ClientSession, Known, Level},
+    session::{ClientSession, Known, Level, Origin},
 };
 
 impl VirtualServer {
@@ -44,12 +44,12 @@ impl VirtualServer {
         }
         match method {
             Method::Ping => return Ok(rpc::result(id, "{}", message.era)),
-            Method::Initialize => return self.initialize(exchange, &envelope, id),
+            Method::Initialize => return self.initialize(exchange, &envelope, id).await,
             _ => {}
         }
         let session = match message.era {
             Era::Modern => self.stateless_session(exchange, &envelope)?,
-            Era::Legacy => match self.session(exchange) {
+            Era::Legacy => match self.session(exchange).await {
                 Ok(session) => session,
                 Err(SessionError::Foreign) if method == Method::ToolsCall => {
                     let text = "Unauthorized: the session belongs to another caller";
@@ -84,7 +84,7 @@ impl VirtualServer {
     }
 
     /// Starts a session. No backend is contacted: each is when it is first needed.
-    fn initialize(
+    async fn initialize(
         &self,
         exchange: &Exchange,
         envelope: &Envelope<'_>,
@@ -96,7 +96,12 @@ impl VirtualServer {
             revision.filter(|revision| revision.era() == Era::Legacy).unwrap_or(Revision::V2025_11_25);
         let capabilities = envelope.params().and_then(|params| params.get("capabilities"));
         let session = SessionId::random();
-        let started = self.new_session(exchange.owner(), declared(capabilities));
+        let shared = self.records.as_ref().map(|_| session.as_str());
+        let started = self.new_session(exchange.owner(), declared(capabilities), shared);
+        if let Some(records) = &self.records {
+            let stored = records.put(session.as_str(), &started.record().await.to_bytes()).await;
+            stored.map_err(|_| Rejection::Unavailable("session store"))?;
+        }
         if self.sessions.put(session.as_str(), Known(started), exchange.peer.ip()).is_err() {
             return Err(Rejection::Unavailable("sessions"));
         }
@@ -118,8 +123,15 @@ impl VirtualServer {
     }
 
     /// A session that sees the backends that are available now.
-    fn new_session(&self, owner: Owner, capabilities: Arc<str>) -> Arc<ClientSession> {
-        let session = ClientSession::new(owner, capabilities, self.ended.clone(), self.presence.clone());
+    pub(super) fn new_session(
+        &self,
+        owner: Owner,
+        capabilities: Arc<str>,
+        shared: Option<&str>,
+    ) -> Arc<ClientSession> {
+        let shared = shared.map(Into::into);
+        let session =
+            ClientSession::new(owner, capabilities, shared, self.ended.clone(), self.presence.clone());
         self.views.pin(&session);
         Arc::new(session)
     }
@@ -137,7 +149,7 @@ impl VirtualServer {
         if let Some(Known(session)) = self.stateless.get(&id) {
             return Ok(session);
         }
-        let session = self.new_session(owner, capabilities);
+        let session = self.new_session(owner, capabilities, None);
         match self.stateless.put(&id, Known(session.clone()), exchange.peer.ip()) {
             Ok(()) => Ok(session),
             Err(_) => Err(Rejection::Unavailable("sessions")),
@@ -146,7 +158,7 @@ impl VirtualServer {
 
     /// Processes a notification, or the response to a request of a backend.
     async fn received(&self, exchange: &Exchange, envelope: &Envelope<'_>) -> Response<Body> {
-        let session = match self.session(exchange) {
+        let session = match self.session(exchange).await {
             Ok(session) => session,
             Err(error) => return error.response(),
         };
@@ -197,9 +209,12 @@ impl VirtualServer {
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
     ) -> Result<Arc<Link>, BackendError> {
-        let (link, is_new) = request.session.links.get(backend, &request.caller).await?;
-        if is_new {
+        let (link, origin) = request.session.links.get(backend, &request.caller).await?;
+        if origin == Origin::New {
             self.restore(&request.session, backend, &link, &request.caller).await;
+            self.store(&request.session).await;
+        }
+        if origin != Origin::Kept {
             self.listen_to(request.session.clone(), backend.clone(), link.clone(), request.caller.clone());
         }
         Ok(link)
@@ -233,6 +248,7 @@ impl VirtualServer {
             return RpcError::invalid("params.level is not a level").response(request.id, request.era);
         };
         request.session.set_level(level);
+        self.store(&request.session).await;
         let params = json!({"level": level.name()});
         for (backend, link) in request.session.links.open().await {
             if link.capabilities.logging {
@@ -270,6 +286,7 @@ impl VirtualServer {
         } else if !request.session.subscribe(&uri) {
             return RpcError::invalid("there are too many subscriptions").response(id, era);
         }
+        self.store(&request.session).await;
         rpc::result(id, "{}", era)
     }
 

@@ -34,7 +34,7 @@ use skep_gateway::{
     http::{Body, Service, WellKnown},
     message::Exchange,
     middleware::Chain,
-    sessions::Memory,
+    sessions::{Memory, Records},
 };
 use skep_mcp::{Envelope, Era, Method};
 use tokio::{
@@ -60,6 +60,8 @@ pub struct VirtualServer {
     pub(crate) chain: Chain,
     well_known: WellKnown,
     sessions: Arc<Memory<Known>>,
+    /// Sessions that all replicas see.
+    records: Option<Records>,
     /// The sessions at backends of callers that have none here, since 2026-07-28.
     stateless: Arc<Memory<Known>>,
     presence: Presence,
@@ -86,6 +88,8 @@ pub(crate) struct Parts {
     pub(crate) well_known: WellKnown,
     pub(crate) passthrough: Vec<http::HeaderName>,
     pub(crate) session_life: Duration,
+    /// Where sessions are stored that all replicas see.
+    pub(crate) records: Option<Records>,
     /// Whether it listens on this machine only.
     pub(crate) is_local: bool,
     /// How backends are discovered, and made.
@@ -115,6 +119,7 @@ impl VirtualServer {
             well_known,
             passthrough,
             session_life,
+            records,
             is_local,
             discovery,
             reporter,
@@ -127,6 +132,7 @@ impl VirtualServer {
             chain,
             well_known,
             sessions: Arc::new(Memory::new(session_life)),
+            records,
             stateless: Arc::new(Memory::new(session_life)),
             presence: Presence::new(),
             ended,
@@ -145,6 +151,9 @@ impl VirtualServer {
 
     /// Checks that what the server needs beside its backends is available. To be called before it serves.
     pub async fn check(&self) -> Result<(), crate::ConfigError> {
+        if let Some(records) = &self.records {
+            records.check().await?;
+        }
         self.chain.check().await
     }
 
@@ -201,10 +210,19 @@ impl VirtualServer {
         let mut ending = self.ending.lock().await;
         let sessions = futures::stream::poll_fn(|context| ending.poll_recv(context));
         sessions
-            .for_each_concurrent(limits::ENDING_AT_ONCE, |Opened { backend, link, caller }| async move {
-                let closed = backend.close(&link, &caller);
-                tokio::time::timeout(limits::END_SESSION_TIME, closed).await.ok();
-            })
+            .for_each_concurrent(
+                limits::ENDING_AT_ONCE,
+                |Opened { backend, link, caller, shared }| async move {
+                    // Another replica may still use it.
+                    if let (Some(records), Some(id)) = (&self.records, &shared)
+                        && records.contains(id).await.unwrap_or(true)
+                    {
+                        return;
+                    }
+                    let closed = backend.close(&link, &caller);
+                    tokio::time::timeout(limits::END_SESSION_TIME, closed).await.ok();
+                },
+            )
             .await;
     }
 }

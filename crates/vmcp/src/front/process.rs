@@ -8,16 +8,19 @@ use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange, ParsedMessage},
     middleware::{METRICS, Telemetry, not_served},
+    sessions::Records,
 };
 use skep_mcp::{
     Rejection, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 
+use tracing::debug;
+
 use super::VirtualServer;
 use crate::{
     backend::Caller,
-    session::{ClientSession, Known},
+    session::{ClientSession, Known, Record},
 };
 
 /// The path of MCP.
@@ -65,7 +68,7 @@ impl VirtualServer {
         self.chain.request(exchange).await?;
         let response = match exchange.method {
             Method::GET => self.listen(exchange).await,
-            Method::DELETE => self.end_session(exchange),
+            Method::DELETE => self.end_session(exchange).await,
             _ => self.message(exchange).await,
         };
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
@@ -104,23 +107,68 @@ impl VirtualServer {
     }
 
     /// The session that a request names, if it belongs to the caller.
-    pub(super) fn session(&self, exchange: &Exchange) -> Result<Arc<ClientSession>, SessionError> {
+    pub(super) async fn session(&self, exchange: &Exchange) -> Result<Arc<ClientSession>, SessionError> {
         let Some(id) = exchange.headers.get(MCP_SESSION_ID) else { return Err(SessionError::Missing) };
         let id = SessionId::parse(id.as_bytes()).map_err(|_| SessionError::Unknown)?;
-        let Known(session) = self.sessions.get(id.as_str()).ok_or(SessionError::Unknown)?;
+        let known = self.sessions.get(id.as_str()).map(|Known(session)| session);
+        let session = match &self.records {
+            None => known.ok_or(SessionError::Unknown)?,
+            Some(records) => self.stored(records, id.as_str(), known, exchange).await?,
+        };
         if session.owner != exchange.owner() {
             return Err(SessionError::Foreign);
         }
         Ok(session)
     }
 
-    fn end_session(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let session = match self.session(exchange) {
+    /// The session as all replicas see it. While Redis is unavailable, those that are known here go on.
+    async fn stored(
+        &self,
+        records: &Records,
+        id: &str,
+        known: Option<Arc<ClientSession>>,
+        exchange: &Exchange,
+    ) -> Result<Arc<ClientSession>, SessionError> {
+        let record = match records.get(id).await {
+            Ok(record) => record.as_deref().and_then(Record::parse),
+            Err(_) => return known.ok_or(SessionError::Unavailable),
+        };
+        let Some(record) = record else {
+            // Another replica has ended it.
+            self.sessions.remove(id);
+            return Err(SessionError::Unknown);
+        };
+        let session = match known {
+            Some(session) => session,
+            None => {
+                let session = self.new_session(record.owner, record.capabilities.as_str().into(), Some(id));
+                let put = self.sessions.put(id, Known(session.clone()), exchange.peer.ip());
+                put.map_err(|_| SessionError::Unavailable)?;
+                session
+            }
+        };
+        session.update(record);
+        Ok(session)
+    }
+
+    /// Stores what has changed of a session, for other replicas.
+    pub(super) async fn store(&self, session: &ClientSession) {
+        let (Some(records), Some(id)) = (&self.records, &session.links.shared) else { return };
+        if records.change(id, &session.record().await.to_bytes()).await.is_err() {
+            debug!("a session could not be stored");
+        }
+    }
+
+    async fn end_session(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
+        let session = match self.session(exchange).await {
             Ok(session) => session,
             Err(error) => return Ok(error.response()),
         };
         session.outbox.close();
         if let Some(id) = exchange.headers.get(MCP_SESSION_ID).and_then(|id| id.to_str().ok()) {
+            if let Some(records) = &self.records {
+                records.remove(id).await.map_err(|_| Rejection::Unavailable("session store"))?;
+            }
             self.sessions.remove(id);
         }
         Ok(response::empty(StatusCode::OK))
@@ -146,6 +194,8 @@ pub(super) enum SessionError {
     Missing,
     Unknown,
     Foreign,
+    /// It cannot be looked up now.
+    Unavailable,
 }
 
 impl SessionError {
@@ -153,6 +203,7 @@ impl SessionError {
     pub(super) fn response(&self) -> Response<Body> {
         match self {
             Self::Missing => response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"),
+            Self::Unavailable => response::error(&Rejection::Unavailable("session store"), None),
             Self::Unknown | Self::Foreign => response::error(&Rejection::Session, None),
         }
     }

@@ -39,7 +39,7 @@ struct Listening {
 impl VirtualServer {
     /// Opens the stream of a session.
     pub(super) async fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let session = match self.session(exchange) {
+        let session = match self.session(exchange).await {
             Ok(session) => session,
             Err(error) => return Ok(error.response()),
         };

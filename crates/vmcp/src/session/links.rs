@@ -1,12 +1,13 @@
 //! The sessions of one client at its backends. Each is opened when it is first needed, and kept.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::mpsc;
 
+use super::record::Resumable;
 use crate::backend::{Backend, BackendError, Caller, Link};
 
 /// A session at a backend that is no longer needed.
@@ -15,6 +16,19 @@ pub(crate) struct Opened {
     pub(crate) link: Arc<Link>,
     /// For whom it was opened.
     pub(crate) caller: Caller,
+    /// The client's session, if other replicas may use it.
+    pub(crate) shared: Option<Box<str>>,
+}
+
+/// How a session at a backend came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It was there.
+    Kept,
+    /// Another replica had opened it.
+    Resumed,
+    /// It has just been opened.
+    New,
 }
 
 /// Requests by the ids that the client gave them: the backend, and the number of the request there.
@@ -28,8 +42,12 @@ pub(crate) struct Links {
     slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
     /// Requests without a response yet.
     in_flight: Mutex<InFlight>,
+    /// Sessions that another replica has opened.
+    resumable: Mutex<BTreeMap<String, Resumable>>,
     /// The capabilities of the client.
     client: Arc<str>,
+    /// The client's session, if other replicas may use it.
+    pub(crate) shared: Option<Box<str>>,
     ended: Ended,
 }
 
@@ -38,25 +56,56 @@ pub(crate) struct Links {
 struct Slot(tokio::sync::Mutex<Option<Opened>>);
 
 impl Links {
-    pub(crate) fn new(client: Arc<str>, ended: Ended) -> Self {
-        Self { slots: Mutex::default(), in_flight: Mutex::default(), client, ended }
+    pub(crate) fn new(client: Arc<str>, shared: Option<Box<str>>, ended: Ended) -> Self {
+        Self {
+            slots: Mutex::default(),
+            in_flight: Mutex::default(),
+            resumable: Mutex::default(),
+            client,
+            shared,
+            ended,
+        }
     }
 
-    /// The session at a backend, and whether it has just been opened.
+    /// The session at a backend, and how it came to be.
     pub(crate) async fn get(
         &self,
         backend: &Arc<Backend>,
         caller: &Caller,
-    ) -> Result<(Arc<Link>, bool), BackendError> {
+    ) -> Result<(Arc<Link>, Origin), BackendError> {
         let slot = self.slots().entry(backend.name.clone()).or_default().clone();
         let mut opened = slot.0.lock().await;
         // One that was replaced by another of its name has another session.
         if let Some(opened) = opened.as_ref().filter(|opened| Arc::ptr_eq(&opened.backend, backend)) {
-            return Ok((opened.link.clone(), false));
+            return Ok((opened.link.clone(), Origin::Kept));
         }
-        let link = Arc::new(backend.open(caller, &self.client).await?);
-        *opened = Some(Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone() });
-        Ok((link, true))
+        let resumable = self.resumable().remove(&*backend.name);
+        let (link, origin) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
+            Some(link) => (link, Origin::Resumed),
+            None => (backend.open(caller, &self.client).await?, Origin::New),
+        };
+        let (link, shared) = (Arc::new(link), self.shared.clone());
+        *opened =
+            Some(Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared });
+        Ok((link, origin))
+    }
+
+    /// Lets sessions be used that another replica has opened.
+    pub(crate) fn set_resumable(&self, known: BTreeMap<String, Resumable>) {
+        *self.resumable() = known;
+    }
+
+    /// All sessions that another replica could use.
+    pub(crate) async fn resumable_by_others(&self) -> BTreeMap<String, Resumable> {
+        let mut all = self.resumable().clone();
+        for (backend, link) in self.open().await {
+            all.extend(link.resumable().map(|link| (backend.name.to_string(), link)));
+        }
+        all
+    }
+
+    fn resumable(&self) -> MutexGuard<'_, BTreeMap<String, Resumable>> {
+        self.resumable.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets a session that the backend has lost, unless another has been opened already.

@@ -3,6 +3,7 @@
 mod links;
 mod outbox;
 mod presence;
+mod record;
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,9 +19,10 @@ use crate::{
     catalog::{Catalog, Lists},
     limits,
 };
-pub(crate) use links::{Ended, Links, Opened};
+pub(crate) use links::{Ended, Links, Opened, Origin};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
+pub(crate) use record::{Record, Resumable};
 
 /// A client's session.
 pub(crate) struct ClientSession {
@@ -65,10 +67,37 @@ impl Level {
 }
 
 impl ClientSession {
-    pub(crate) fn new(owner: Owner, capabilities: Arc<str>, ended: Ended, presence: Presence) -> Self {
-        let links = Links::new(capabilities.clone(), ended);
+    /// A session of this caller. `shared` is its id, if other replicas may use it.
+    pub(crate) fn new(
+        owner: Owner,
+        capabilities: Arc<str>,
+        shared: Option<Box<str>>,
+        ended: Ended,
+        presence: Presence,
+    ) -> Self {
+        let links = Links::new(capabilities.clone(), shared, ended);
         let _present = presence.enter();
         Self { owner, capabilities, links, outbox: Outbox::default(), state: Mutex::default(), _present }
+    }
+
+    /// What other replicas need to know of the session.
+    pub(crate) async fn record(&self) -> Record {
+        Record {
+            owner: self.owner,
+            capabilities: self.capabilities.to_string(),
+            level: self.level(),
+            subscriptions: self.subscriptions(),
+            links: self.links.resumable_by_others().await,
+        }
+    }
+
+    /// Takes over what another replica has stored.
+    pub(crate) fn update(&self, record: Record) {
+        let mut state = self.state();
+        state.level = record.level;
+        state.subscriptions = record.subscriptions.into_iter().collect();
+        drop(state);
+        self.links.set_resumable(record.links);
     }
 
     /// Whether the client has declared this capability.

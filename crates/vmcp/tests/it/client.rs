@@ -30,6 +30,16 @@ impl Client {
         client
     }
 
+    /// A client that has no session.
+    pub(crate) fn without_session(address: SocketAddr) -> Self {
+        Self { address, session: String::new() }
+    }
+
+    /// The same client at another replica.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        Self { address, session: self.session.clone() }
+    }
+
     pub(crate) async fn send(&self, method: Method, body: Option<&Value>) -> Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();

@@ -8,6 +8,7 @@ mod client;
 mod complaints;
 mod discovery;
 mod faults;
+mod replicas;
 mod sessions;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};

@@ -23,7 +23,7 @@ fn names(text: &str, pattern: &str) -> BTreeSet<String> {
 /// The quoted names in the code, without tests.
 fn read_by_code() -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    for folder in ["config", "operator", "proxy", "skep"] {
+    for folder in ["config", "egress", "operator", "proxy", "skep", "vmcp"] {
         for file in files(&root().join("crates").join(folder).join("src"), "rs") {
             let text = fs::read_to_string(&file).unwrap();
             let is_test = file.file_name().is_some_and(|name| name == "tests.rs");

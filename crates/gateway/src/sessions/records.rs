@@ -1,0 +1,87 @@
+//! Records of sessions in Redis, which expire when they are not used.
+
+use std::{borrow::Cow, time::Duration};
+
+use ::redis::cmd;
+use uuid::Uuid;
+
+use crate::{
+    ConfigError,
+    redis::{Redis, RedisUnavailable},
+};
+
+/// Ten years. Redis refuses what its clock cannot reach.
+const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
+
+/// Records by the ids of their sessions.
+pub struct Records {
+    redis: Redis,
+    prefix: String,
+    /// How long an idle session lives, in milliseconds.
+    life: u64,
+}
+
+impl Records {
+    /// Records in this database, under keys with this prefix. `field` is the part of the configuration that has them.
+    pub fn new(
+        field: &'static str,
+        address: &str,
+        db: i32,
+        prefix: &str,
+        life: Duration,
+    ) -> Result<Self, ConfigError> {
+        if !prefix.ends_with(':') {
+            let message = format!("{field}.key_prefix: {prefix:?} must end with a colon");
+            return Err(ConfigError::new(message));
+        }
+        Ok(Self {
+            redis: Redis::new(field, address, db)?,
+            prefix: prefix.to_owned(),
+            life: u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE),
+        })
+    }
+
+    /// Checks that they can be used.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        self.redis.check().await
+    }
+
+    /// The record of a session, which counts as a use.
+    pub async fn get(&self, id: &str) -> Result<Option<Vec<u8>>, RedisUnavailable> {
+        self.redis.query(cmd("GETEX").arg(self.key(id)).arg("PX").arg(self.life)).await
+    }
+
+    /// Whether there is a record, which does not count as a use.
+    pub async fn contains(&self, id: &str) -> Result<bool, RedisUnavailable> {
+        self.redis.query(cmd("EXISTS").arg(self.key(id))).await
+    }
+
+    /// Adds a record.
+    pub async fn put(&self, id: &str, record: &[u8]) -> Result<(), RedisUnavailable> {
+        self.redis.query(cmd("SET").arg(self.key(id)).arg(record).arg("PX").arg(self.life)).await
+    }
+
+    /// Changes a record, unless the session has ended meanwhile.
+    pub async fn change(&self, id: &str, record: &[u8]) -> Result<(), RedisUnavailable> {
+        let mut command = cmd("SET");
+        command.arg(self.key(id)).arg(record).arg("XX").arg("PX").arg(self.life);
+        self.redis.query(&command).await
+    }
+
+    /// Removes a record.
+    pub async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
+        self.redis.query(cmd("DEL").arg(self.key(id))).await
+    }
+
+    pub(super) fn key(&self, id: &str) -> String {
+        format!("{}{}", self.prefix, name(id))
+    }
+}
+
+/// The form of an id in a key. ToolHive's store has UUIDs alone: another id becomes one, by its digest.
+pub(super) fn name(id: &str) -> Cow<'_, str> {
+    match Uuid::try_parse(id) {
+        Ok(_) => id.into(),
+        Err(_) => Uuid::new_v5(&Uuid::NAMESPACE_DNS, id.as_bytes()).to_string().into(),
+    }
+}
