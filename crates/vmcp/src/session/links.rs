@@ -110,6 +110,9 @@ impl Links {
 
     /// Forgets a session that the backend has lost, unless another has been opened already.
     pub(crate) async fn forget(&self, backend: &Backend, lost: &Arc<Link>) {
+        // Other replicas may not know yet that it is lost.
+        self.resumable()
+            .retain(|name, known| **name != *backend.name || lost.resumable().as_ref() != Some(known));
         let slot = self.slots().get(&backend.name).cloned();
         if let Some(slot) = slot {
             let mut opened = slot.0.lock().await;

@@ -9,7 +9,7 @@ use super::{files, root};
 /// Names in the code that are not settings: variables of Cargo, Kubernetes and shells, of tests, and of other
 /// programs.
 const OTHERS: &str = "
-    CARGO_PKG_VERSION HF_HOME HF_TOKEN KUBERNETES_SERVICE_HOST MODEL_ID NET_BIND_SERVICE SKEP_COMPAT
+    CARGO_PKG_VERSION HF_HOME HF_TOKEN KUBERNETES_SERVICE_HOST MODEL_ID NET_BIND_SERVICE SKEP_COMPAT SKEP_VERSION
 ";
 /// Variables that a library reads.
 const RUST_LOG: &str = "RUST_LOG";
