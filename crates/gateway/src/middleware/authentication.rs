@@ -30,8 +30,17 @@ pub(crate) enum Authentication {
 impl Authentication {
     pub(super) fn new(parameters: &Auth) -> Result<Self, ConfigError> {
         let Some(oidc) = &parameters.oidc_config else { return Ok(Self::Local(Arc::new(Identity::local()))) };
+        let is_set = |name| std::env::var(name).is_ok_and(|value| value == "true");
+        let mut settings = oidc.clone();
+        settings.insecure_allow_http |= is_set(env::INSECURE_DISABLE_URL_VALIDATION);
+        if is_set(env::SKIP_OIDC_DISCOVERY) && oidc.jwks_url.is_empty() && !oidc.issuer.is_empty() {
+            let variable = env::SKIP_OIDC_DISCOVERY;
+            return Err(ConfigError::new(format!(
+                "auth: oidc_config: JWKSURL is missing, and {variable} is set"
+            )));
+        }
         let secret = secret(&oidc.client_secret, env::OIDC_CLIENT_SECRET);
-        let authenticator = Authenticator::new(oidc, &secret, Pace::default())
+        let authenticator = Authenticator::new(&settings, &secret, Pace::default())
             .map_err(|error| ConfigError::new(format!("auth: oidc_config: {error}")))?;
         Ok(Self::Tokens { authenticator: Box::new(authenticator), resource: ProtectedResource::new(oidc) })
     }

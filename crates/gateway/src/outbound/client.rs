@@ -28,7 +28,7 @@ enum Connecting {
     /// To one in the cluster, never through a proxy.
     Own(Connections),
     /// To a remote one, encrypted by the scheme of its address, and through a proxy where the environment names one.
-    Remote(Pool),
+    Remote(Box<Pool>),
 }
 
 impl Client {
@@ -40,7 +40,7 @@ impl Client {
         let tls = verified_by_system()
             .map_err(|error| ConfigError::new(format!("no certificates to trust: {error}")))?;
         let pool = pool(tls.with_no_client_auth(), IDLE, IDLE_CONNECTIONS).map_err(ConfigError::new)?;
-        Ok(Self(Connecting::Remote(pool)))
+        Ok(Self(Connecting::Remote(Box::new(pool))))
     }
 
     async fn send_once(&self, request: Request<Full<Bytes>>) -> Result<Response<UpstreamBody>, Error> {

@@ -104,14 +104,16 @@ impl Proxy {
             host: &config.host,
             remote_url: &config.remote_url,
             transport: config.transport,
+            trusts_proxy_headers: config.trust_proxy_headers,
         };
+        let middlewares = middlewares(config)?;
         Ok(Self {
-            chain: Chain::new(&middlewares(config)?, &context)?,
+            chain: Chain::new(&middlewares, &context)?,
             server,
             sessions,
             transport: config.transport,
             stateless: config.stateless,
-            well_known: WellKnown::new(config),
+            well_known: WellKnown::new(&middlewares),
             health: Health::new(Arc::default()),
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),
@@ -177,9 +179,7 @@ impl Service for Proxy {
     }
 
     async fn flush(&self) {
-        if let Some(telemetry) = self.chain.telemetry() {
-            telemetry.flush().await;
-        }
+        self.chain.flush().await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use skep_auth::{ProtectedResource, WELL_KNOWN};
-use skep_config::{RunConfig, run_config::Middleware};
+use skep_config::run_config::Middleware;
 use skep_gateway::http::{Body, response};
 
 const CORS: [(HeaderName, &str); 3] = [
@@ -18,9 +18,9 @@ pub(super) struct WellKnown {
 }
 
 impl WellKnown {
-    /// The pages of the proxy that the RunConfig describes.
-    pub(super) fn new(config: &RunConfig) -> Self {
-        let oidc = config.middleware_configs.iter().find_map(|middleware| match middleware {
+    /// The pages of a proxy with these middlewares.
+    pub(super) fn new(middlewares: &[Middleware]) -> Self {
+        let oidc = middlewares.iter().find_map(|middleware| match middleware {
             Middleware::Auth(auth) => auth.oidc_config.as_ref(),
             _ => None,
         });

@@ -96,8 +96,13 @@ async fn what_restores_a_session_has_its_own_signature() {
     let target = Target::remote(&format!("http://{address}/mcp"), Transport::StreamableHttp).unwrap();
     let sessions = Sessions::new(Duration::from_secs(60), None, "here").unwrap();
     let server = HttpServer::new(&RunConfig::default(), target, sessions, None).unwrap();
-    let context =
-        ChainContext { server: "s", host: "", remote_url: "", transport: Transport::StreamableHttp };
+    let context = ChainContext {
+        server: "s",
+        host: "",
+        remote_url: "",
+        transport: Transport::StreamableHttp,
+        trusts_proxy_headers: false,
+    };
     let chain = Chain::new(&[], &context).unwrap();
     assert_eq!(server.send(&exchange("initialize", None), &chain).await.unwrap().status(), StatusCode::OK);
     let listed = server.send(&exchange("tools/list", Some("s-1")), &chain).await.unwrap();
