@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -18,10 +19,11 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 
 /// How it is called.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) struct Load {
     pub(crate) connections: usize,
     pub(crate) time: Duration,
+    pub(crate) authorization: Option<Arc<str>>,
 }
 
 /// The results.
@@ -44,20 +46,32 @@ impl Measured {
 }
 
 impl Load {
+    /// The same for a moment, before it is measured.
+    pub(crate) fn warm_up(&self) -> Self {
+        Self { time: Duration::from_secs(1), ..self.clone() }
+    }
+
+    /// Ten times as many connections.
+    pub(crate) fn overload(&self) -> Self {
+        Self { connections: self.connections * 10, ..self.clone() }
+    }
+
     /// Calls a tool for a given time, in one session per connection.
-    pub(crate) async fn run(self, address: SocketAddr) -> Result<Measured> {
-        let start = Instant::now();
+    pub(crate) async fn run(&self, address: SocketAddr) -> Result<Measured> {
+        let (start, time) = (Instant::now(), self.time);
         let mut callers = JoinSet::new();
         for _ in 0..self.connections {
+            let authorization = self.authorization.clone();
             callers.spawn(async move {
+                let caller = Caller { address, authorization };
                 let mut connection = connect(address).await?;
-                let session = start_session(&mut connection, address).await?;
-                let initialized = request(address, INITIALIZED, session.as_deref())?;
+                let session = caller.start_session(&mut connection).await?;
+                let initialized = caller.request(INITIALIZED, session.as_deref())?;
                 connection.send_request(initialized).await?.into_body().collect().await?;
                 let mut times = Vec::new();
-                while start.elapsed() < self.time {
+                while start.elapsed() < time {
                     let before = Instant::now();
-                    let request = request(address, CALL, session.as_deref())?;
+                    let request = caller.request(CALL, session.as_deref())?;
                     let response = connection.send_request(request).await?;
                     if !response.status().is_success() {
                         bail!("a call failed with {}", response.status());
@@ -79,13 +93,15 @@ impl Load {
 }
 
 /// Starts this many sessions, and leaves them open.
-pub(crate) async fn sessions(address: SocketAddr, count: usize, connections: usize) -> Result<()> {
+pub(crate) async fn sessions(address: SocketAddr, count: usize, load: &Load) -> Result<()> {
     let mut callers = JoinSet::new();
+    let connections = load.connections;
     for _ in 0..connections {
+        let caller = Caller { address, authorization: load.authorization.clone() };
         callers.spawn(async move {
             let mut connection = connect(address).await?;
             for _ in 0..count / connections {
-                start_session(&mut connection, address).await?;
+                caller.start_session(&mut connection).await?;
             }
             anyhow::Ok(())
         });
@@ -104,27 +120,35 @@ async fn connect(address: SocketAddr) -> Result<SendRequest<Full<Bytes>>> {
     Ok(sender)
 }
 
-async fn start_session(
-    connection: &mut SendRequest<Full<Bytes>>,
+/// One of the callers.
+struct Caller {
     address: SocketAddr,
-) -> Result<Option<String>> {
-    let response = connection.send_request(request(address, INITIALIZE, None)?).await?;
-    if !response.status().is_success() {
-        bail!("cannot start a session: {}", response.status());
-    }
-    let id = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(Into::into);
-    response.into_body().collect().await?;
-    Ok(id)
+    authorization: Option<Arc<str>>,
 }
 
-fn request(address: SocketAddr, body: &'static [u8], session: Option<&str>) -> Result<Request<Full<Bytes>>> {
-    let mut request = Request::post("/mcp")
-        .header("host", address.to_string())
-        .header("content-type", "application/json")
-        .header("accept", "application/json, text/event-stream")
-        .header("mcp-protocol-version", "2025-11-25");
-    if let Some(session) = session {
-        request = request.header("mcp-session-id", session);
+impl Caller {
+    async fn start_session(&self, connection: &mut SendRequest<Full<Bytes>>) -> Result<Option<String>> {
+        let response = connection.send_request(self.request(INITIALIZE, None)?).await?;
+        if !response.status().is_success() {
+            bail!("cannot start a session: {}", response.status());
+        }
+        let id = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(Into::into);
+        response.into_body().collect().await?;
+        Ok(id)
     }
-    Ok(request.body(Full::new(Bytes::from_static(body)))?)
+
+    fn request(&self, body: &'static [u8], session: Option<&str>) -> Result<Request<Full<Bytes>>> {
+        let mut request = Request::post("/mcp")
+            .header("host", self.address.to_string())
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2025-11-25");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", &**authorization);
+        }
+        Ok(request.body(Full::new(Bytes::from_static(body)))?)
+    }
 }

@@ -2,17 +2,19 @@
 //!
 //! Every number is taken on one machine within minutes, so that ratios mean something; the absolute ones do not.
 
+mod contender;
 mod load;
 mod process;
 mod server;
 mod table;
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use serde_json::json;
+use skep_testkit::IdentityProvider;
 
+use contender::Contender;
 use load::{Load, sessions};
 use process::Running;
 use server::Server;
@@ -25,7 +27,7 @@ use table::{Row, Turn};
 /// and the port to listen on.
 #[derive(Parser)]
 struct Args {
-    /// How many connections call at once.
+    /// How many connections call at once. An overload is ten times as many.
     #[arg(long, default_value_t = 16)]
     connections: usize,
     /// How many turns each has. The median counts, because the load of the machine varies.
@@ -43,23 +45,45 @@ struct Args {
     /// Another proxy to measure, as NAME=COMMAND. May be given more than once.
     #[arg(long)]
     other: Vec<String>,
+    /// Measure nginx as well, which must be installed.
+    #[arg(long)]
+    nginx: bool,
     /// Be a server: used by the program itself.
     #[arg(long, hide = true)]
     serve: Option<Server>,
 }
 
 #[tokio::main]
-async fn main() -> Result<()> {
-    let args = Args::parse();
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<()> {
     if let Some(server) = args.serve {
         return server.run().await;
     }
+    let provider = IdentityProvider::start().await;
     let others = args.other.iter().map(|other| other.split_once('=').context("write --other NAME=COMMAND"));
-    let mut commands = vec![("skep", args.skep.as_str())];
-    commands.extend(others.collect::<Result<Vec<_>>>()?);
-    println!("{} connections; memory after {} sessions", args.connections, args.sessions);
+    let mut contenders =
+        vec![Contender::plain("skep", &args.skep), Contender::checked("checked", &args.skep, &provider)];
+    contenders.extend(args.nginx.then(Contender::nginx));
+    for other in others {
+        let (name, command) = other?;
+        contenders.push(Contender::plain(name, command));
+    }
+    println!(
+        "{} connections, ten times as many under overload; memory after {} sessions; checked: tokens, 100 policies with \
+         1,000 entities, and a tool filter",
+        args.connections, args.sessions
+    );
     for server in Server::ALL {
-        let rows = measured(&args, server, &commands).await?;
+        let rows = measured(&args, server, &contenders).await?;
         println!("\n{}\n\n{}", server.title(), table::table(&rows));
     }
     Ok(())
@@ -70,27 +94,29 @@ struct Proxy {
     name: String,
     running: Running,
     config: PathBuf,
+    load: Load,
     idle: u64,
     turns: Vec<Turn>,
 }
 
 /// The turns of all contenders in front of one server.
-async fn measured(args: &Args, server: Server, commands: &[(&str, &str)]) -> Result<Vec<Row>> {
+async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Result<Vec<Row>> {
     let server = Running::server(server).await?;
-    let load = Load { connections: args.connections, time: Duration::from_secs(args.seconds) };
-    // Warm up first.
-    let warm_up = Load { time: Duration::from_secs(1), ..load };
-    warm_up.run(server.address).await?;
+    let time = Duration::from_secs(args.seconds);
+    let load = Load { connections: args.connections, time, authorization: None };
+    load.warm_up().run(server.address).await?;
     let mut proxies = Vec::new();
-    for (name, command) in commands {
+    for contender in contenders {
+        let Contender { name, command, authorization, .. } = contender;
         let port = process::free_port()?;
-        let config = config_file(server.address, port)?;
+        let config = contender.config_file(server.address, port)?;
         let running = Running::proxy(command, &config, server.address, port)
             .await
             .with_context(|| format!("{name}: {command}"))?;
         let idle = running.rss()?;
-        warm_up.run(running.address).await?;
-        proxies.push(Proxy { name: (*name).into(), running, config, idle, turns: Vec::new() });
+        let load = Load { authorization: authorization.as_deref().map(Arc::from), ..load.clone() };
+        load.warm_up().run(running.address).await.with_context(|| name.clone())?;
+        proxies.push(Proxy { name: name.clone(), running, config, load, idle, turns: Vec::new() });
     }
     let mut direct = Vec::new();
     for _ in 0..args.turns {
@@ -99,28 +125,20 @@ async fn measured(args: &Args, server: Server, commands: &[(&str, &str)]) -> Res
         direct.push(Turn::new(&measured, rate, Duration::ZERO));
         for proxy in &mut proxies {
             let before = proxy.running.cpu()?;
-            let measured = load.run(proxy.running.address).await?;
+            let measured = proxy.load.run(proxy.running.address).await.with_context(|| proxy.name.clone())?;
             proxy.turns.push(Turn::new(&measured, rate, proxy.running.cpu()? - before));
         }
     }
-    let mut rows = vec![Row::direct(direct)];
+    let overload = load.overload().run(server.address).await?;
+    let mut rows = vec![Row::direct(direct, overload.at(0.99))];
     for proxy in proxies {
-        sessions(proxy.running.address, args.sessions, load.connections).await?;
-        rows.push(Row::proxied(proxy.name, proxy.turns, proxy.idle, proxy.running.rss()?));
-        std::fs::remove_file(proxy.config).ok();
+        let Proxy { name, running, config, load, idle, turns } = proxy;
+        let overload = load.overload().run(running.address).await.with_context(|| name.clone())?;
+        sessions(running.address, args.sessions, &load).await?;
+        rows.push(Row::proxied(name, turns, overload.at(0.99), (idle, running.rss()?)));
+        if let Some(folder) = config.parent() {
+            std::fs::remove_dir_all(folder).ok();
+        }
     }
     Ok(rows)
-}
-
-/// What the operator writes for a server with nothing special.
-fn config_file(server: SocketAddr, port: u16) -> Result<PathBuf> {
-    let chain = ["bodylimit", "auth", "mcp-parser", "recovery"]
-        .map(|type_| json!({"type": type_, "parameters": null}));
-    let config = json!({
-        "schema_version": "v0.1.0", "name": "bench", "transport": "streamable-http", "host": "127.0.0.1", "port": port,
-        "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": chain,
-    });
-    let path = std::env::temp_dir().join(format!("skep-bench-{port}.json"));
-    std::fs::write(&path, config.to_string())?;
-    Ok(path)
 }

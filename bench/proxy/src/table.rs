@@ -31,35 +31,54 @@ pub(crate) struct Row {
     turn: Turn,
     /// The least and the greatest ratio.
     spread: (f64, f64),
+    /// The 99th percentile under overload.
+    overload: Duration,
     /// Memory when nothing has happened yet, and after many sessions.
     memory: Option<(u64, u64)>,
 }
 
 impl Row {
-    pub(crate) fn direct(mut turns: Vec<Turn>) -> Self {
+    pub(crate) fn direct(mut turns: Vec<Turn>, overload: Duration) -> Self {
         turns.sort_by(|one, other| one.rate.total_cmp(&other.rate));
-        Self::of("direct".into(), &turns, None)
+        Self::of("direct".into(), &turns, overload, None)
     }
 
-    pub(crate) fn proxied(name: String, mut turns: Vec<Turn>, idle: u64, crowded: u64) -> Self {
+    /// The memory is that when nothing has happened yet, and after many sessions.
+    pub(crate) fn proxied(
+        name: String,
+        mut turns: Vec<Turn>,
+        overload: Duration,
+        memory: (u64, u64),
+    ) -> Self {
         turns.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        Self::of(name, &turns, Some((idle, crowded)))
+        Self::of(name, &turns, overload, Some(memory))
     }
 
     /// Of turns in order, at least one.
-    fn of(name: String, turns: &[Turn], memory: Option<(u64, u64)>) -> Self {
+    fn of(name: String, turns: &[Turn], overload: Duration, memory: Option<(u64, u64)>) -> Self {
         let turn = turns[turns.len() / 2];
         let spread = (turns[0].ratio, turns[turns.len() - 1].ratio);
-        Self { name, turn, spread, memory }
+        Self { name, turn, spread, overload, memory }
     }
 }
 
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = String::new();
-    let head =
-        ["", "calls/s", "of direct", "least", "most", "p50 ms", "p99 ms", "CPU us", "idle MB", "crowd MB"];
+    let head = [
+        "",
+        "calls/s",
+        "of direct",
+        "least",
+        "most",
+        "p50 ms",
+        "p99 ms",
+        "p99 x10",
+        "CPU us",
+        "idle MB",
+        "crowd MB",
+    ];
     line(&mut text, head.map(Into::into));
-    for Row { name, turn, spread, memory } in rows {
+    for Row { name, turn, spread, overload, memory } in rows {
         let millis = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1e3);
         let megabytes = |bytes: u64| format!("{:.1}", bytes as f64 / 1e6);
         let of_proxy = |value: String| memory.map(|_| value).unwrap_or_default();
@@ -71,6 +90,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             of_proxy(format!("{:.2}", spread.1)),
             millis(turn.p50),
             millis(turn.p99),
+            millis(*overload),
             of_proxy(format!("{:.0}", turn.cpu.as_secs_f64() * 1e6)),
             memory.map(|(idle, _)| megabytes(idle)).unwrap_or_default(),
             memory.map(|(_, crowded)| megabytes(crowded)).unwrap_or_default(),
@@ -80,7 +100,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
-fn line(text: &mut String, cells: [String; 10]) {
+fn line(text: &mut String, cells: [String; 11]) {
     for cell in cells {
         // Writing to a String cannot fail.
         let _ = write!(text, "{cell:>10}");

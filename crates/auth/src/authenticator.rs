@@ -1,24 +1,35 @@
 //! The identity of a request's caller.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Instant};
 
 use http::HeaderMap;
 use skep_config::run_config::Oidc;
 
 use crate::{
     AuthenticationError, Identity, Pace, SetupError, bearer,
-    claims::Expected,
+    cache::Cache,
+    claims::{Expected, rest},
     fetch::{Fetcher, Reach},
     introspection::Introspection,
     jwt::Jwt,
-    keys::{Keys, Source},
+    keys::{KeySet, Keys, Source},
 };
 
 /// Validates the tokens of one issuer.
 pub struct Authenticator {
     expected: Expected,
     keys: Option<Keys>,
+    /// Tokens that have been verified, until they expire.
+    verified: Cache<Verified>,
     introspection: Option<Introspection>,
+}
+
+/// A token that was signed with one of these keys.
+#[derive(Clone)]
+struct Verified {
+    identity: Arc<Identity>,
+    key_id: Arc<str>,
+    keys: Arc<KeySet>,
 }
 
 impl Authenticator {
@@ -44,25 +55,45 @@ impl Authenticator {
         if keys.is_none() && introspection.is_none() {
             return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be set"));
         }
-        Ok(Self { expected: Expected::new(&oidc.issuer, &oidc.audience), keys, introspection })
+        let expected = Expected::new(&oidc.issuer, &oidc.audience);
+        Ok(Self { expected, keys, verified: Cache::new(), introspection })
     }
 
     /// The identity of a request's caller.
     pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, AuthenticationError> {
         let token = bearer(headers)?;
+        if let Some(keys) = &self.keys
+            && let Some(verified) = self.verified.get(token, Instant::now())
+            // The issuer may have withdrawn the key since.
+            && Arc::ptr_eq(&keys.with(&verified.key_id).await?, &verified.keys)
+        {
+            return Ok(verified.identity);
+        }
         match (Jwt::read(token), &self.keys, &self.introspection) {
-            (Some(jwt), Some(keys), _) => self.validate(jwt, keys).await.map(Arc::new),
+            (Some(jwt), Some(keys), _) => self.validate(token, jwt, keys).await,
             (_, _, Some(introspection)) => Box::pin(introspection.identity(token, &self.expected)).await,
             _ => Err(AuthenticationError::Token("the token is not a JWT")),
         }
     }
 
     /// Validates a JWT. What needs no key is validated before any request to its issuer.
-    async fn validate(&self, jwt: Jwt<'_>, keys: &Keys) -> Result<Identity, AuthenticationError> {
+    async fn validate(
+        &self,
+        token: &str,
+        jwt: Jwt<'_>,
+        keys: &Keys,
+    ) -> Result<Arc<Identity>, AuthenticationError> {
         jwt.algorithm()?;
-        let id = jwt.key_id()?;
+        let key_id: Arc<str> = jwt.key_id()?.into();
         self.expected.check(&jwt.claims)?;
-        jwt.verify(&*keys.with(id).await?)?;
-        Ok(Identity::of(jwt.claims))
+        let keys = keys.with(&key_id).await?;
+        jwt.verify(&keys)?;
+        let (now, valid) = (Instant::now(), rest(&jwt.claims));
+        let identity = Arc::new(Identity::of(jwt.claims));
+        if let Some(until) = now.checked_add(valid) {
+            let verified = Verified { identity: identity.clone(), key_id, keys };
+            self.verified.put(token, verified, until, now);
+        }
+        Ok(identity)
     }
 }

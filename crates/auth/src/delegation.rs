@@ -43,6 +43,19 @@ impl Delegation {
         }
         delegation
     }
+
+    /// The claims of the parties, of the first `most`, as JSON. Nothing without a delegation.
+    pub fn description(&self, most: usize) -> Option<Value> {
+        let actors = self.actors.iter().take(most).map(|actor| {
+            let mut claims = actor.claims.clone();
+            if let Some(subject) = &actor.subject {
+                claims.insert("sub".into(), subject.as_str().into());
+            }
+            Value::Object(claims)
+        });
+        let actors: Vec<_> = actors.collect();
+        (!actors.is_empty()).then(|| actors.into())
+    }
 }
 
 impl Actor {

@@ -33,9 +33,10 @@ impl Identity {
         Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
     }
 
-    /// How long the token is still valid. The local user has none.
+    /// How long the token is still valid. The local user has none, and some issuers do not name the end.
     pub fn validity(&self) -> Option<Duration> {
-        (!self.is_local).then(|| rest(&self.claims))
+        self.claims.get("exp")?.as_f64()?;
+        Some(rest(&self.claims))
     }
 
     /// The identity of every caller of a server that requires no token, on the machine of its user.
@@ -64,5 +65,19 @@ impl Identity {
 impl std::fmt::Debug for Identity {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_without_an_end_is_valid_for_an_unknown_time() {
+        let validity = |claims: Value| Identity::of(claims.as_object().cloned().unwrap()).validity();
+        assert_eq!(validity(json!({"sub": "a"})), None);
+        assert_eq!(validity(json!({"sub": "a", "exp": 1})), Some(Duration::ZERO));
+        assert!(validity(json!({"sub": "a", "exp": 1e12})).unwrap() > Duration::from_secs(1 << 30));
+        assert_eq!(Identity::local().validity(), None);
     }
 }

@@ -25,8 +25,12 @@ pub struct Authorizer {
     engine: cedar_policy::Authorizer,
     policies: Policies,
     reads: Reads,
-    /// The entities of the document, and the actions.
+    /// The entities of the document.
     entities: Entities,
+    /// Those that every decision needs: the actions, the server, and what conditions name.
+    base: cedar_policy::Entities,
+    /// The actions, which have more attributes than the document gives them.
+    actions: Vec<EntityUid>,
     options: Cedar,
     types: Types,
     server: Option<EntityUid>,
@@ -65,24 +69,29 @@ impl Authorizer {
     /// Parses a document. Resources are in `MCP::"<server>"`, or have no parent if the name is empty.
     pub fn new(cedar: &Cedar, server: &str) -> Result<Self, Error> {
         let policies = Policies::parse(&cedar.policies)?;
-        let mut entities = Entities::parse(&cedar.entities_json)?;
+        let entities = Entities::parse(&cedar.entities_json)?;
         let group = group_type(&cedar.group_entity_type)?;
         let types = Types::new(group).ok_or_else(|| Error::new("types", "cannot be written in Cedar"))?;
         let server = type_name("MCP").filter(|_| !server.is_empty()).map(|type_| uid(&type_, server));
+        let reads = Reads::of(&policies)?;
         let mut actions = Vec::new();
+        let mut base = entities.reachable(reads.entities.iter().chain(&server));
         for action in Feature::ALL.map(Feature::action) {
             let name = cedar_policy::RestrictedExpression::new_string(action.as_str().into());
             let uid = uid(&types.action, action.as_str());
             let attributes = Attributes::from([("operation".to_owned(), name)]);
+            base.extend(entities.beyond(&uid, []));
             actions.extend(joined(&entities, uid, Attributes::new(), attributes, Vec::new()));
         }
-        entities.all = entities
-            .all
-            .upsert_entities(actions, None)
+        let uids = actions.iter().map(Entity::uid).collect();
+        base.extend(actions);
+        // The last of those with one uid counts.
+        let base = cedar_policy::Entities::empty()
+            .upsert_entities(base, None)
             .map_err(|error| Error::new("entities_json", error.to_string()))?;
         let options = Cedar { policies: Vec::new(), entities_json: String::new(), ..cedar.clone() };
         let engine = cedar_policy::Authorizer::new();
-        Ok(Self { engine, reads: Reads::of(&policies)?, policies, entities, options, types, server })
+        Ok(Self { engine, reads, policies, entities, base, actions: uids, options, types, server })
     }
 
     /// Decides one request. For several requests of one caller, use [`Authorizer::subject`].
@@ -137,7 +146,7 @@ pub struct Subject<'a> {
 struct Caller {
     uid: EntityUid,
     context: Context,
-    /// The entities of the authorizer, and the caller.
+    /// Those that every decision needs, the caller, and what policies can get to from it.
     entities: cedar_policy::Entities,
 }
 
@@ -151,10 +160,13 @@ impl Caller {
         let caller = uid(&types.client, principal.subject);
         let attributes = claims(principal.claims, multi_valued_claims);
         let groups = groups(principal.claims, group_claim_name, role_claim_name);
-        let parents = groups.into_iter().map(|group| uid(&types.group, group)).collect();
+        let parents: Vec<_> = groups.into_iter().map(|group| uid(&types.group, group)).collect();
+        let mut entities = authorizer.entities.beyond(&caller, &parents);
+        entities.retain(|entity| !authorizer.actions.contains(&entity.uid()));
         let context = Context::from_pairs(attributes.clone()).map_err(|_| Denial::Contradictory)?;
         let entity = joined(&authorizer.entities, caller.clone(), Attributes::new(), attributes, parents);
-        let entities = with(&authorizer.entities.all, entity)?;
+        entities.push(entity.ok_or(Denial::Contradictory)?);
+        let entities = with(&authorizer.base, entities)?;
         Ok(Self { uid: caller, context, entities })
     }
 }
@@ -184,7 +196,7 @@ impl Subject<'_> {
         resource: &Resource<'_>,
         given: Option<&Map<String, Value>>,
     ) -> Result<(Request, cedar_policy::Entities), Denial> {
-        let Authorizer { types, entities, server, reads, .. } = self.authorizer;
+        let Authorizer { types, entities, actions, server, reads, .. } = self.authorizer;
         let given = given.map(|given| arguments(given, reads)).unwrap_or_default();
         let context = caller.context.clone();
         let context = if given.is_empty() {
@@ -196,10 +208,14 @@ impl Subject<'_> {
         let mut attributes = given;
         attributes.extend(standard(action, resource));
         let parents = server.iter().cloned().collect();
+        let mut new = entities.beyond(&thing, []);
+        // Those have more attributes than the document gives them.
+        new.retain(|entity| entity.uid() != caller.uid && !actions.contains(&entity.uid()));
         let entity = joined(entities, thing.clone(), hints(action, resource), attributes, parents);
         let action = uid(&types.action, action.as_str());
         let request = Request::new(caller.uid.clone(), action, thing, context, None);
-        Ok((request.map_err(|_| Denial::Contradictory)?, with(&caller.entities, entity)?))
+        new.push(entity.ok_or(Denial::Contradictory)?);
+        Ok((request.map_err(|_| Denial::Contradictory)?, with(&caller.entities, new)?))
     }
 }
 
@@ -220,10 +236,9 @@ fn joined(
     Entity::new(uid, attributes.into_iter().collect(), parents).ok()
 }
 
-/// The entities with one more. It is an error if it is missing: policies would be evaluated for another request.
-fn with(entities: &cedar_policy::Entities, entity: Option<Entity>) -> Result<cedar_policy::Entities, Denial> {
-    let entity = entity.ok_or(Denial::Contradictory)?;
-    entities.clone().upsert_entities([entity], None).map_err(|_| Denial::Contradictory)
+/// The entities with these as well.
+fn with(entities: &cedar_policy::Entities, new: Vec<Entity>) -> Result<cedar_policy::Entities, Denial> {
+    entities.clone().upsert_entities(new, None).map_err(|_| Denial::Contradictory)
 }
 
 /// The policy that failed, and the part of its text that did. The message of the error may quote a token.

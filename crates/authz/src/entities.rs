@@ -1,6 +1,9 @@
 //! The entities of a document.
 
-use std::{collections::HashMap, str::FromStr};
+use std::{
+    collections::{HashMap, HashSet},
+    str::FromStr,
+};
 
 use cedar_policy::{Entity, EntityId, EntityTypeName, EntityUid};
 use serde_json::{Map, Value, json};
@@ -13,25 +16,24 @@ const GROUP: &str = "THVGroup";
 /// The depth that serde_json parses.
 const DEPTH: usize = 128;
 
-/// Entities of a document: all of them, and the fields of each.
-#[derive(Clone)]
-pub(crate) struct Entities {
-    pub(crate) all: cedar_policy::Entities,
-    known: HashMap<EntityUid, Known>,
-}
+/// Entities of a document, by uid.
+#[derive(Default)]
+pub(crate) struct Entities(HashMap<EntityUid, Known>);
 
-/// The fields of an entity in a document.
-#[derive(Clone)]
+/// An entity in a document.
 pub(crate) struct Known {
+    entity: Entity,
     pub(crate) attributes: Attributes,
     pub(crate) parents: Vec<EntityUid>,
+    /// Its parents, and the entities that its attributes name: what a policy can get to from it.
+    next: Vec<EntityUid>,
 }
 
 impl Entities {
     /// Parses a list in JSON. An empty text is an empty list.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         if text.trim().is_empty() {
-            return Ok(Self { all: cedar_policy::Entities::empty(), known: HashMap::new() });
+            return Ok(Self::default());
         }
         let items: Vec<Value> = serde_json::from_str(text)
             .map_err(|error| Error::new(PATH, format!("it is not a list in JSON: {error}")))?;
@@ -41,37 +43,66 @@ impl Entities {
     fn read(items: Vec<Value>) -> Result<Self, Error> {
         let mut entities = Vec::with_capacity(items.len());
         for (index, item) in items.into_iter().enumerate() {
-            entities.push(entity(&format!("{PATH}[{index}]"), item)?);
+            let mut named = Vec::new();
+            for part in ["attrs", "tags"] {
+                collect_named(&item[part], &mut named);
+            }
+            entities.push((entity(&format!("{PATH}[{index}]"), item)?, named));
         }
-        let known = entities.iter().cloned().map(|entity| {
-            let (uid, attributes, parents) = entity.into_inner();
-            let known = Known {
-                attributes: attributes.into_iter().collect(),
-                parents: parents.into_iter().collect(),
-            };
-            (uid, known)
-        });
-        let known = known.collect();
-        let all = cedar_policy::Entities::from_entities(entities, None)
+        // Two with the same uid, or a circle of parents, are errors.
+        cedar_policy::Entities::from_entities(entities.iter().map(|(entity, _)| entity.clone()), None)
             .map_err(|error| Error::new(PATH, innermost(&error)))?;
-        Ok(Self { all, known })
+        let known = entities.into_iter().map(|(entity, named)| {
+            let (uid, attributes, parents) = entity.clone().into_inner();
+            let parents: Vec<_> = parents.into_iter().collect();
+            let next = parents.iter().cloned().chain(named).collect();
+            (uid, Known { entity, attributes: attributes.into_iter().collect(), parents, next })
+        });
+        Ok(Self(known.collect()))
     }
 
-    /// The fields that the document gives an entity.
+    /// What the document has of an entity.
     pub(crate) fn known(&self, uid: &EntityUid) -> Option<&Known> {
-        self.known.get(uid)
+        self.0.get(uid)
+    }
+
+    /// The entities that a policy can get to from these, and these themselves. A decision needs no others, however many
+    /// the document has.
+    pub(crate) fn reachable<'a>(&'a self, from: impl IntoIterator<Item = &'a EntityUid>) -> Vec<Entity> {
+        let mut open: Vec<&EntityUid> = from.into_iter().collect();
+        let mut seen = HashSet::new();
+        let mut reached = Vec::new();
+        while let Some(uid) = open.pop() {
+            if let Some(known) = self.0.get(uid).filter(|_| seen.insert(uid)) {
+                reached.push(known.entity.clone());
+                open.extend(&known.next);
+            }
+        }
+        reached
+    }
+
+    /// The same for the entities that such an entity leads to, without itself.
+    pub(crate) fn beyond<'a>(
+        &'a self,
+        uid: &EntityUid,
+        parents: impl IntoIterator<Item = &'a EntityUid>,
+    ) -> Vec<Entity> {
+        let next = self.0.get(uid).into_iter().flat_map(|known| &known.next);
+        let mut reached = self.reachable(next.chain(parents));
+        reached.retain(|entity| entity.uid() != *uid);
+        reached
     }
 
     /// Whether an entity of such a type has an attribute.
     pub(crate) fn give(&self, types: &[&str], attribute: &str) -> bool {
-        self.known.iter().any(|(uid, known)| {
+        self.0.iter().any(|(uid, known)| {
             types.contains(&uid.type_name().basename()) && known.attributes.contains_key(attribute)
         })
     }
 
     /// Whether the entity is a parent of another one.
     pub(crate) fn has_members(&self, uid: &EntityUid) -> bool {
-        self.known.values().any(|known| known.parents.contains(uid))
+        self.0.values().any(|known| known.parents.contains(uid))
     }
 }
 
@@ -94,6 +125,21 @@ fn entity(path: &str, mut item: Value) -> Result<Entity, Error> {
         }
     }
     Entity::from_json_value(item, None).map_err(|error| Error::new(path, innermost(&error)))
+}
+
+/// Adds the entities that a value names, in the notation of Cedar: `{"__entity": {"type": "…", "id": "…"}}`.
+pub(crate) fn collect_named(value: &Value, named: &mut Vec<EntityUid>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_named(item, named)),
+        Value::Object(fields) => {
+            named.extend(fields.get("__entity").and_then(|entity| {
+                let type_ = type_name(entity.get("type")?.as_str()?)?;
+                Some(uid(&type_, entity.get("id")?.as_str()?))
+            }));
+            fields.values().for_each(|field| collect_named(field, named));
+        }
+        _ => {}
+    }
 }
 
 /// The first null or fraction in a value, and its path.

@@ -1,6 +1,6 @@
 //! Expressions in CEL over the claims of a token, such as `"admins" in claims.groups && claims.email_verified`.
 //!
-//! The parser is recursive, and a panic aborts the program. Therefore the length of a text is checked before it is
+//! The parser is recursive, and a stack that overflows aborts the program. Therefore the length of a text is checked before it is
 //! parsed, it is parsed on a stack that suffices for the worst case, and evaluated only if [`rules`] accepts all of
 //! it: only known names, existing functions, and nothing that runs for long.
 

@@ -1,23 +1,27 @@
-//! What policies read of the arguments: an attribute that none of them names is not computed.
+//! What policies read: an argument that none of them names is not computed, and an entity that none can get to is not given to
+//! Cedar.
 //!
 //! A caller may send a million arguments. The work for them must depend on the policies, not on the caller.
 
 use std::collections::BTreeSet;
 
+use cedar_policy::EntityUid;
 use serde_json::{Map, Value};
 
-use crate::{Error, policies::Policies, size};
+use crate::{Error, entities::collect_named, policies::Policies, size};
 
 /// The prefix of attributes for arguments.
 pub(crate) const PREFIX: &str = "arg_";
 
-/// The arguments that policies read.
+/// What policies read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reads {
-    /// The attributes, without [`PREFIX`].
+    /// The attributes for arguments, without [`PREFIX`].
     pub(crate) names: BTreeSet<String>,
     /// Whether a policy uses the context as a whole, for example compares it.
     pub(crate) all: bool,
+    /// The entities that conditions name, whose attributes and parents they can read.
+    pub(crate) entities: Vec<EntityUid>,
 }
 
 impl Reads {
@@ -28,6 +32,7 @@ impl Reads {
             size::with_stack(policies.steps, || {
                 let policy = policy.to_json().map_err(|error| Error::new(&path, error.to_string()))?;
                 reads.visit(&policy["conditions"]);
+                collect_named(&policy["conditions"], &mut reads.entities);
                 Ok(())
             })?;
         }

@@ -30,6 +30,11 @@ pub const SECRETS_FROM_ENVIRONMENT: &str = "environment";
 /// The prefix of the variables with such secrets.
 pub const SECRET_PREFIX: &str = "TOOLHIVE_SECRET_";
 
+/// Whether the issuer of callers' tokens may be reached over plain HTTP (`true`), whatever the RunConfig says.
+pub const INSECURE_DISABLE_URL_VALIDATION: &str = "INSECURE_DISABLE_URL_VALIDATION";
+/// Whether the address of the issuer's keys must be configured (`true`): it is not discovered.
+pub const SKIP_OIDC_DISCOVERY: &str = "TOOLHIVE_SKIP_OIDC_DISCOVERY";
+
 /// Attributes of the service on all traces and metrics, a standard of OpenTelemetry.
 pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 

@@ -57,10 +57,15 @@ impl RequestContext {
 
     /// Runs something synchronous in this context.
     pub(crate) fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        let before = CURRENT.replace(Some(self.clone()));
-        let done = work();
-        CURRENT.set(before);
-        done
+        /// What was current before, which it is again after a panic as well.
+        struct Before(Option<Arc<RequestContext>>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                CURRENT.set(self.0.take());
+            }
+        }
+        let _before = Before(CURRENT.replace(Some(self.clone())));
+        work()
     }
 
     /// Polls a future in this context. The future is pinned by the caller, as it is large to move.

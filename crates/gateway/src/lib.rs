@@ -10,6 +10,7 @@
 
 pub mod body;
 mod context;
+mod faults;
 pub mod headers;
 pub mod http;
 pub mod identity;
@@ -24,6 +25,7 @@ mod truncate;
 mod workers;
 
 pub use context::{RequestContext, request_context};
+pub use faults::report_panics;
 pub use workers::Workers;
 
 /// Why a configuration cannot be used: a sentence that names the field.

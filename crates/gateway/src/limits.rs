@@ -124,7 +124,14 @@ pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
 pub const DECISIONS: usize = 1_000;
 /// The concurrent requests for them.
 pub const DECISIONS_AT_ONCE: usize = 16;
+/// How many entries of the audit log wait to be written. More are lost, and counted.
+pub const AUDIT_ENTRIES: usize = 8_192;
+/// How many bytes of them wait.
+pub const AUDIT_BYTES: usize = 16 << 20;
 /// The largest body that is signed for AWS.
 pub const SIGNED_BODY: usize = 10 << 20;
+/// The stack of a thread that serves connections: enough for the largest policy, so that none needs another stack for each
+/// decision. It is reserved, and takes no memory until it is used.
+pub const STACK: usize = 34 << 20;
 /// How long the server of a proxy may take to end with it.
 pub const END_TIME: Duration = Duration::from_secs(10);

@@ -13,6 +13,8 @@ use std::{
 use tokio::{net::TcpStream, runtime, sync::oneshot};
 use tracing::warn;
 
+use crate::limits;
+
 thread_local! {
     static NUMBER: Cell<usize> = const { Cell::new(0) };
 }
@@ -79,7 +81,8 @@ impl Worker {
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let thread = thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
+        let thread = thread::Builder::new().name(format!("worker-{number}")).stack_size(limits::STACK);
+        let thread = thread.spawn(move || {
             NUMBER.set(number);
             runtime.block_on(async { stopped.await.ok() });
         })?;

@@ -1,6 +1,6 @@
 //! The address for messages that a client of 2024 receives.
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use skep_config::RunConfig;
 
 /// Builds addresses for clients.
@@ -17,17 +17,8 @@ impl Endpoint {
         Self { trusted: config.trust_proxy_headers, prefix: config.endpoint_prefix.clone() }
     }
 
-    /// The address of this path, as the client of this request can reach it.
-    pub(crate) fn address(&self, headers: &HeaderMap, path: &str) -> String {
-        let host = header_value(headers, header::HOST.as_str()).filter(|host| !host.is_empty());
-        match (self.outer(headers), host) {
-            (Some(outer), _) => outer + &self.path(headers, path),
-            (None, Some(host)) => format!("{}://{host}{}", self.scheme(headers), self.path(headers, path)),
-            (None, None) => self.path(headers, path),
-        }
-    }
-
-    /// The same, without a host unless a trusted proxy names one: the client knows best how it has reached us.
+    /// The address of this path for a client, without a host unless a trusted proxy names one: the client knows best how it
+    /// has reached us, by TLS or not.
     pub(crate) fn reference(&self, headers: &HeaderMap, path: &str) -> String {
         self.outer(headers).unwrap_or_default() + &self.path(headers, path)
     }
@@ -81,16 +72,16 @@ fn has_port(host: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn address(trusted: bool, prefix: &str, headers: &[(&'static str, &'static str)]) -> String {
+    fn reference(trusted: bool, prefix: &str, headers: &[(&'static str, &'static str)]) -> String {
         let endpoint = Endpoint { trusted, prefix: prefix.into() };
         let headers = headers.iter().map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
         });
-        endpoint.address(&headers.collect(), "/messages?session_id=s")
+        endpoint.reference(&headers.collect(), "/messages?session_id=s")
     }
 
     #[test]
-    fn an_address_has_the_client_s_host_and_forwarded_headers_count_only_if_trusted() {
+    fn a_reference_leaves_the_host_to_the_client_unless_a_trusted_proxy_names_one() {
         let host = ("host", "in:8080");
         let forwarded = [
             host,
@@ -99,29 +90,13 @@ mod tests {
             ("x-forwarded-port", "8443"),
             ("x-forwarded-prefix", "/team/files/sse/"),
         ];
-        let expected = "http://in:8080/messages?session_id=s";
-        assert_eq!(address(false, "", &[host]), expected);
-        assert_eq!(address(false, "", &forwarded), expected);
+        let expected = "/messages?session_id=s";
+        assert_eq!(reference(false, "", &[host]), expected);
+        assert_eq!(reference(false, "", &forwarded), expected);
+        assert_eq!(reference(true, "", &[host]), expected);
         let outer = "https://out.example:8443/team/files/messages?session_id=s";
-        assert_eq!(address(true, "", &forwarded), outer);
-        assert_eq!(address(false, "a/b/", &[host]), "http://in:8080/a/b/messages?session_id=s");
-        assert_eq!(address(true, "/a", &forwarded), "https://out.example:8443/a/messages?session_id=s");
-        assert_eq!(address(true, "", &[]), "/messages?session_id=s");
-    }
-
-    #[test]
-    fn a_reference_leaves_the_host_to_the_client_unless_a_trusted_proxy_names_one() {
-        let reference = |trusted, headers: &[(&'static str, &'static str)]| {
-            let endpoint = Endpoint { trusted, prefix: "a".into() };
-            let headers = headers.iter().map(|(name, value)| {
-                (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
-            });
-            endpoint.reference(&headers.collect(), "/messages")
-        };
-        let headers =
-            [("host", "in:8080"), ("x-forwarded-host", "out.example"), ("x-forwarded-proto", "https")];
-        assert_eq!(reference(false, &headers), "/a/messages");
-        assert_eq!(reference(true, &headers), "https://out.example/a/messages");
-        assert_eq!(reference(true, &headers[..1]), "/a/messages");
+        assert_eq!(reference(true, "", &forwarded), outer);
+        assert_eq!(reference(false, "a/b/", &[host]), "/a/b/messages?session_id=s");
+        assert_eq!(reference(true, "/a", &forwarded), "https://out.example:8443/a/messages?session_id=s");
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn init(debug: bool) {
     } else {
         logs.fmt_fields(JsonFields::new()).event_format(Lines).init();
     }
+    skep_proxy::report_panics();
 }
 
 /// Initializes the log of the operator, to standard error.

@@ -6,9 +6,10 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
     Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time, runtime::kubernetes::Starting,
@@ -46,7 +47,14 @@ struct Run {
     debug: bool,
 }
 
+/// Runs it on a thread with the stack that policies may need.
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+    let thread = thread::Builder::new().name("proxy".into()).stack_size(limits::STACK);
+    let running = thread.spawn(|| run_proxy(args)).context("cannot start threads")?;
+    running.join().unwrap_or_else(|_| Err(anyhow!("the proxy panicked")))
+}
+
+fn run_proxy(args: Args) -> anyhow::Result<()> {
     let args: Vec<String> = args.args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let run = parse_args(&args)?;
     let debug = logs::debug(run.debug);

@@ -139,3 +139,21 @@ async fn a_request_has_one_token_of_a_sensible_length() {
     }
     assert_eq!(provider.requests(KEYS).len(), 0);
 }
+
+#[tokio::test]
+async fn a_token_is_verified_once_and_rejected_after_its_end() {
+    let provider = IdentityProvider::start().await;
+    let fixture = Fixture::new(&provider);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let token = provider.token(json!({"exp": now + 2}));
+    let (first, second) = (fixture.check(&token).await.unwrap(), fixture.check(&token).await.unwrap());
+    assert!(std::sync::Arc::ptr_eq(&first, &second));
+    let ended = async {
+        while fixture.check(&token).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        fixture.check(&token).await
+    };
+    let ended = tokio::time::timeout(std::time::Duration::from_secs(30), ended).await.unwrap();
+    assert_eq!(ended, Err(AuthenticationError::Token("the token has expired")));
+}

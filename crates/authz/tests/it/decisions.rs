@@ -217,3 +217,45 @@ fn resources_of_a_server_without_a_name_have_no_parent() {
     let decision = authorizer.decide(&principal, Action::CallTool, &Resource::new("search"), None);
     assert_eq!(decision, Decision::Deny(Denial::NotPermitted));
 }
+
+/// Cedar gets only the entities that a decision can depend on. These are all that it depends on.
+#[test]
+fn policies_reach_entities_by_parents_by_attributes_and_by_name() {
+    let entity = |type_: &str, id: &str, attrs: serde_json::Value, parents: serde_json::Value| json!({"uid": {"type": type_, "id": id}, "attrs": attrs, "parents": parents});
+    let reference = |type_: &str, id: &str| json!({"__entity": {"type": type_, "id": id}});
+    let parent = |type_: &str, id: &str| json!([{"type": type_, "id": id}]);
+    let mut entities = vec![
+        entity("Client", "alice", json!({"manager": reference("Client", "carol")}), json!([])),
+        entity("Client", "carol", json!({"level": 3, "peers": [reference("Client", "dave")]}), json!([])),
+        entity("Client", "dave", json!({"level": 4}), json!([])),
+        entity("THVGroup", "dev", json!({}), parent("THVGroup", "staff")),
+        entity("THVGroup", "staff", json!({"floor": 2}), parent("THVGroup", "all")),
+        entity("Tool", "search", json!({"owner": reference("Client", "alice")}), parent("Shelf", "a")),
+        entity("Shelf", "a", json!({"size": 5}), parent("Room", "r")),
+        entity("Room", "r", json!({}), json!([])),
+        entity(
+            "Config",
+            "limits",
+            json!({"most": 7, "next": {"of": reference("Config", "other")}}),
+            json!([]),
+        ),
+        entity("Config", "other", json!({"most": 8}), json!([])),
+    ];
+    entities.extend((0..500).map(|number| entity("THVGroup", &number.to_string(), json!({}), json!([]))));
+    for condition in [
+        r#"principal in THVGroup::"all""#,
+        "principal.manager.level == 3",
+        "principal.manager.peers.contains(Client::\"dave\")",
+        r#"Client::"dave".level == 4"#,
+        r#"THVGroup::"staff" in THVGroup::"all" && THVGroup::"staff".floor == 2"#,
+        r#"resource in Room::"r" && resource in MCP::"web""#,
+        // The caller has its claims also where an attribute leads back to it.
+        r#"resource.owner == principal && resource.owner.claim_team == "x" && principal.claim_team == "x""#,
+        r#"Config::"limits".most == 7 && Config::"limits".next.of.most == 8"#,
+        r#"action.operation == "call_tool""#,
+    ] {
+        let request = Request::when(condition).entities(json!(entities));
+        let request = request.claims(json!({"groups": ["dev"], "team": "x"}));
+        assert!(request.is_allowed(), "{condition}: {}", request.denial());
+    }
+}

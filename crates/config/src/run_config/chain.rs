@@ -74,7 +74,8 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
         let (aws_sts_config, target_url) = (sts.clone(), config.remote_url.clone());
         chain.push(Middleware::AwsSts(AwsStsParameters { aws_sts_config, target_url }));
     }
-    chain.extend(config.header_forward.as_ref().map(|headers| {
+    let remote = !config.remote_url.is_empty();
+    chain.extend(config.header_forward.as_ref().filter(|_| remote).map(|headers| {
         // The proxy adds headers from Secrets, because it can read their values.
         let add_headers = headers.add_plaintext_headers.clone();
         Middleware::HeaderForward(HeaderForwardParameters { add_headers })
@@ -251,6 +252,14 @@ mod tests {
         assert!(matches!(error(json!({"rate_limit_config": {}})), ChainError::NoRedis));
         let signed = error(json!({"aws_sts_config": {"region": "eu-west-1"}}));
         assert!(matches!(signed, ChainError::NotRemote), "{signed}");
+    }
+
+    #[test]
+    fn headers_are_added_for_a_remote_server_only() {
+        let headers = json!({"header_forward": {"add_plaintext_headers": {"X-Key": "k"}}});
+        assert!(!types(headers.clone()).contains(&"header-forward".to_owned()));
+        let remote = types(joined(headers, json!({"remote_url": "https://r.example"})));
+        assert!(remote.contains(&"header-forward".to_owned()));
     }
 
     #[test]

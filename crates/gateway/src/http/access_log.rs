@@ -4,6 +4,7 @@
 
 use std::{
     net::SocketAddr,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc, LazyLock,
@@ -12,8 +13,10 @@ use std::{
     time::Instant,
 };
 
+use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use skep_mcp::Rejection;
 use tracing::{Level, debug, enabled};
 
 use super::{
@@ -39,7 +42,12 @@ pub async fn respond(
     request.headers_mut().insert(REQUEST_ID, id.clone());
     let mut response = match framing {
         Framing::Unclear => response::empty(StatusCode::BAD_REQUEST),
-        Framing::Plain | Framing::Chunked => about.scope(pin!(service.respond(request, peer))).await,
+        Framing::Plain | Framing::Chunked => {
+            let responding = pin!(service.respond(request, peer));
+            // A panic ends this request alone. The panic hook has logged it.
+            let responded = AssertUnwindSafe(about.scope(responding)).catch_unwind().await;
+            responded.unwrap_or_else(|_| response::error(&Rejection::Internal, None))
+        }
     };
     response.headers_mut().insert(REQUEST_ID, id);
     if framing != Framing::Plain || service.is_leaving() {

@@ -5,6 +5,8 @@ mod body;
 pub mod content_type;
 pub mod events;
 mod framing;
+#[cfg(test)]
+mod panics;
 mod places;
 pub mod response;
 mod serve;

@@ -32,8 +32,17 @@ impl Authentication {
         let Some(oidc) = &parameters.oidc_config else {
             return Ok(Self::Local(Arc::new(unauthenticated.clone())));
         };
+        let is_set = |name| std::env::var(name).is_ok_and(|value| value == "true");
+        let mut settings = oidc.clone();
+        settings.insecure_allow_http |= is_set(env::INSECURE_DISABLE_URL_VALIDATION);
+        if is_set(env::SKIP_OIDC_DISCOVERY) && oidc.jwks_url.is_empty() && !oidc.issuer.is_empty() {
+            let variable = env::SKIP_OIDC_DISCOVERY;
+            return Err(ConfigError::new(format!(
+                "auth: oidc_config: JWKSURL is missing, and {variable} is set"
+            )));
+        }
         let secret = secret(&oidc.client_secret, env::OIDC_CLIENT_SECRET);
-        let authenticator = Authenticator::new(oidc, &secret, Pace::default())
+        let authenticator = Authenticator::new(&settings, &secret, Pace::default())
             .map_err(|error| ConfigError::new(format!("auth: oidc_config: {error}")))?;
         Ok(Self::Tokens { authenticator: Box::new(authenticator), resource: ProtectedResource::new(oidc) })
     }

@@ -30,6 +30,8 @@ pub struct ChainContext<'a> {
     pub remote_url: &'a str,
     /// The transport that the server speaks.
     pub transport: Transport,
+    /// Whether the `X-Forwarded-*` headers of requests are trusted.
+    pub trusts_proxy_headers: bool,
     /// Whether the endpoint joins several servers. ToolHive's then filter lists of templates, too, and name what is denied.
     pub is_virtual: bool,
     /// Who callers are where they need not authenticate.
@@ -76,6 +78,16 @@ impl Chain {
             middleware.check().await?;
         }
         Ok(())
+    }
+
+    /// Writes and sends what the middlewares have recorded, within a limit.
+    pub async fn flush(&self) {
+        for middleware in &self.middlewares {
+            middleware.flush().await;
+        }
+        if let Some(telemetry) = self.telemetry() {
+            telemetry.flush().await;
+        }
     }
 
     /// Passes a request through those middlewares that need its head only: they authenticate the caller. The first that

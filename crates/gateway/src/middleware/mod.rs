@@ -62,7 +62,7 @@ impl Middleware {
         use run_config::Middleware as Config;
         Ok(Some(match config {
             Config::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
-            Config::Audit(parameters) => Self::Audit(Audit::new(parameters)?),
+            Config::Audit(parameters) => Self::Audit(Audit::new(parameters, context.trusts_proxy_headers)?),
             Config::Auth(parameters) => {
                 Self::Authentication(Box::new(Authentication::new(parameters, &context.unauthenticated)?))
             }
@@ -156,9 +156,16 @@ impl Middleware {
     /// The middleware's observer of the end of the response, if it has one.
     fn observer(&self, exchange: &Exchange, status: StatusCode) -> Option<Box<dyn Observer>> {
         match self {
-            Self::Audit(middleware) => middleware.observer(exchange),
+            Self::Audit(middleware) => middleware.observer(exchange, status),
             Self::Telemetry(middleware) => middleware.observer(exchange, status),
             _ => None,
+        }
+    }
+
+    /// Waits until what it writes itself has been written, within a limit.
+    async fn flush(&self) {
+        if let Self::Audit(middleware) = self {
+            middleware.flush().await;
         }
     }
 

@@ -105,6 +105,7 @@ impl Proxy {
             host: &config.host,
             remote_url: &config.remote_url,
             transport: config.transport,
+            trusts_proxy_headers: config.trust_proxy_headers,
             is_virtual: false,
             unauthenticated: Identity::local(),
         };
@@ -181,9 +182,7 @@ impl Service for Proxy {
     }
 
     async fn flush(&self) {
-        if let Some(telemetry) = self.chain.telemetry() {
-            telemetry.flush().await;
-        }
+        self.chain.flush().await;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Secrets: the file names them, and the environment holds them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs, io};
 
-use skep_config::{RunConfig, env};
+use skep_config::{RunConfig, env, run_config::RemoteAuth};
 
 /// Why a secret that the file names is not available.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +17,19 @@ pub enum SecretError {
         /// What should hold it.
         variable: String,
     },
+    /// It is in a file that cannot be read.
+    #[error("remote_auth_config.bearer_token_file: {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// It would be the result of a login, for which a pod has no browser.
+    #[error(
+        "remote_auth_config.{0}: a login by OAuth is not supported: set bearer_token or bearer_token_file"
+    )]
+    Login(&'static str),
     /// Its target is missing.
     #[error("secrets[{0}]: write it as NAME,target=VARIABLE")]
     Malformed(usize),
@@ -54,16 +67,33 @@ pub(super) fn headers(
     }
     // A token that is exchanged for the caller's takes the same place.
     let exchanged = config.token_exchange_config.is_some();
-    let token = config.remote_auth_config.as_ref().map(|auth| auth.bearer_token.as_str());
-    if let Some(token) = token.filter(|token| !token.is_empty() && !exchanged) {
-        // Without a target it is the token itself, and must not become part of a message.
-        let value = match token.strip_suffix(",target=bearer_token") {
-            Some(name) => secret("remote_auth_config.bearer_token".into(), name)?,
-            None => token.to_owned(),
-        };
-        headers.insert("Authorization".into(), format!("Bearer {value}"));
+    if let Some(auth) = config.remote_auth_config.as_ref().filter(|_| !exchanged)
+        && let Some(token) = bearer_token(auth, env)?
+    {
+        headers.insert("Authorization".into(), format!("Bearer {token}"));
     }
     Ok(headers)
+}
+
+/// The token that the proxy itself has for a remote server. Settings that promise one, and give none, are an error: otherwise
+/// the server would get the token of the caller.
+fn bearer_token(auth: &RemoteAuth, env: &BTreeMap<String, String>) -> Result<Option<String>, SecretError> {
+    match (auth.bearer_token.as_str(), auth.bearer_token_file.as_str()) {
+        ("", "") => auth.login_field().map_or(Ok(None), |field| Err(SecretError::Login(field))),
+        ("", path) => {
+            let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
+            let token = fs::read_to_string(path).map_err(unreadable)?.trim().to_owned();
+            if token.is_empty() {
+                return Err(unreadable(io::Error::other("it is empty")));
+            }
+            Ok(Some(token))
+        }
+        // Without a target it is the token itself, and must not become part of a message.
+        (token, _) => match token.strip_suffix(",target=bearer_token") {
+            Some(name) => secret(env, "remote_auth_config.bearer_token".into(), name).map(Some),
+            None => Ok(Some(token.to_owned())),
+        },
+    }
 }
 
 fn secret(env: &BTreeMap<String, String>, field: String, name: &str) -> Result<String, SecretError> {
@@ -105,6 +135,32 @@ mod tests {
         assert!(!missing.contains("hunter2"), "{missing}");
         let env = [("TOOLHIVE_SECRET_K".to_owned(), "k".to_owned())].into();
         assert_eq!(headers(&config, &env).unwrap()["Authorization"], "Bearer hunter2");
+    }
+
+    #[test]
+    fn a_token_comes_from_a_file_and_a_login_is_an_error() {
+        let of = |auth: &str| {
+            let fields =
+                format!(r#""name": "r", "transport": "sse", "remote_url": "https://a.example", {auth}"#);
+            let config = RunConfig::parse(&format!("{{{fields}}}")).unwrap();
+            headers(&config, &BTreeMap::new()).map_err(|error| error.to_string())
+        };
+        let file = std::env::temp_dir().join(format!("skep-token-{}", std::process::id()));
+        fs::write(&file, "t-1\n").unwrap();
+        for key in ["bearer_token_file", "BearerTokenFile"] {
+            let got =
+                of(&format!(r#""remote_auth_config": {{"{key}": {file:?}, "client_id": "c"}}"#)).unwrap();
+            assert_eq!(got["Authorization"], "Bearer t-1");
+        }
+        fs::write(&file, "\n").unwrap();
+        let error = of(&format!(r#""remote_auth_config": {{"bearer_token_file": {file:?}}}"#)).unwrap_err();
+        assert!(error.ends_with("it is empty"), "{error}");
+        fs::remove_file(&file).unwrap();
+        for field in ["client_id", "issuer", "token_url", "cached_refresh_token_ref"] {
+            let error = of(&format!(r#""remote_auth_config": {{"{field}": "x"}}"#)).unwrap_err();
+            assert!(error.starts_with(&format!("remote_auth_config.{field}: a login by OAuth")), "{error}");
+        }
+        assert!(of(r#""remote_auth_config": {"use_pkce": true}"#).unwrap().is_empty());
     }
 
     #[test]

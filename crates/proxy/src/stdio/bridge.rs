@@ -86,9 +86,9 @@ impl Bridge {
             self.when_open(|router, queue| (queue, router.request(envelope, requester))).await?;
         match outgoing? {
             Outgoing::Response(answer) => Ok(Forwarded::Answer(answer.into())),
-            Outgoing::Line { number, line } => {
-                let waiting = Waiting::new(self.clone(), number, inbox, pulse, envelope);
-                self.put(&queue, line).await?;
+            Outgoing::Request(request) => {
+                let waiting = Waiting::new(self.clone(), request.number, inbox, pulse, envelope);
+                self.put(&queue, request.line(envelope)?).await?;
                 Ok(Forwarded::Waiting(waiting))
             }
         }
@@ -151,14 +151,10 @@ impl Bridge {
         let (reply, inbox) = outbox();
         let pulse = Pulse::new();
         let requester = Requester { session: None, carries: Carries::Answer, reply, pulse: pulse.clone() };
-        let waiting = {
-            let mut router = self.router();
-            let Outgoing::Line { number, line } = router.request(&envelope, requester)? else {
-                return Err(Rejection::Internal);
-            };
-            router.send(line);
-            Waiting::new(self.clone(), number, inbox, pulse, &envelope)
-        };
+        let outgoing = self.router().request(&envelope, requester)?;
+        let Outgoing::Request(numbered) = outgoing else { return Err(Rejection::Internal) };
+        let waiting = Waiting::new(self.clone(), numbered.number, inbox, pulse, &envelope);
+        self.put(queue, numbered.line(&envelope)?).await?;
         let answer = waiting.answer().await?.ok_or(Rejection::Unreachable)?;
         let mut handshake = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
         handshake.initialized.clone_from(&initialized);
@@ -229,7 +225,7 @@ pub(super) fn is_endless(envelope: &Envelope<'_>) -> bool {
 /// A reply for a client that gets one response.
 pub(super) fn last(reply: Reply) -> Option<Result<Bytes, Rejection>> {
     match reply {
-        Reply::Message(_) => None,
+        Reply::Message(_) | Reply::Event(_) => None,
         Reply::Answer(answer) => Some(Ok(answer)),
         Reply::Rejected(rejection) => Some(Err(rejection)),
     }

@@ -137,6 +137,7 @@ fn of(body: Body) -> Response<Body> {
 fn event(reply: Reply, id: &[u8]) -> Bytes {
     match reply {
         Reply::Message(message) | Reply::Answer(message) => sse::encoded("message", &message),
+        Reply::Event(event) => event.encoded,
         Reply::Rejected(rejection) => sse::encoded("message", &rejection.body(Id::spelled(id))),
     }
 }

@@ -41,7 +41,7 @@ impl StdioServer {
         if let Some(member) = self.bridge.router().members.get_mut(&session) {
             member.stream = Some(stream);
         }
-        let address = self.endpoint.address(&exchange.headers, &format!("/messages?session_id={session}"));
+        let address = self.endpoint.reference(&exchange.headers, &format!("/messages?session_id={session}"));
         Ok(events::response(Source::Session(SessionStream {
             first: Some(sse::encoded("endpoint", address.as_bytes())),
             inbox,
@@ -96,6 +96,7 @@ impl StdioServer {
             while let Some(reply) = waiting.next().await {
                 let message = match reply {
                     Reply::Message(message) | Reply::Answer(message) => message,
+                    Reply::Event(event) => event.message,
                     Reply::Rejected(rejection) => rejection.body(id.as_deref().and_then(Id::spelled)).into(),
                 };
                 bridge.router().stream(&session, message);

@@ -6,6 +6,7 @@ use skep_mcp::{Edits, Envelope, Id, Json, Message, Method, Outcome, Raw, Rejecti
 use tracing::debug;
 
 use super::{
+    bridge::Bridge,
     inflight::{Carries, From, Pending},
     level::Level,
     outbox::Reply,
@@ -18,24 +19,49 @@ impl Pending {
     }
 }
 
-impl Router {
-    /// Routes a line that starts like a message.
-    pub(super) fn route(&mut self, line: &Bytes) {
-        let envelope = match Envelope::parse_within(line, super::DEPTH) {
-            Ok(envelope) => envelope,
-            Err(fault) => {
-                debug!(%fault, "malformed message of the server");
-                return self.unreadable(line);
-            }
-        };
-        match envelope.message() {
-            Message::Response { id: Some(id), outcome } => self.route_response(line, &envelope, id, outcome),
-            Message::Response { id: None, .. } => {
-                debug!("error response of the server without an id")
-            }
-            Message::Request { id, .. } => self.route_request(line, &envelope, id),
-            Message::Notification { .. } => self.route_notification(line, &envelope),
+/// Routes a line that starts like a message. It may have many megabytes, so it is parsed before the router is locked, and a
+/// response is copied after that: otherwise all other requests would wait.
+pub(super) fn route(bridge: &Bridge, line: &Bytes) {
+    let envelope = match Envelope::parse_within(line, super::DEPTH) {
+        Ok(envelope) => envelope,
+        Err(fault) => {
+            debug!(%fault, "malformed message of the server");
+            return bridge.router().unreadable(line);
         }
+    };
+    match envelope.message() {
+        Message::Response { id: Some(id), outcome } => {
+            // Not in the condition below, which would keep the lock.
+            let pending = bridge.router().respond(id, outcome);
+            let Some(pending) = pending else { return };
+            let is_own =
+                |place: &Raw<'_>| number_in(*place).is_some_and(|number| number_in(id.raw()) == Some(number));
+            let place = envelope.subscription_id().filter(is_own);
+            let answer = restored(line, &envelope, &pending, place);
+            // A client that reads too slowly for it gets an error in its place.
+            pending.reply.push(Reply::Answer(answer)).ok();
+        }
+        Message::Response { id: None, .. } => debug!("error response of the server without an id"),
+        Message::Request { id, .. } => bridge.router().route_request(line, &envelope, id),
+        Message::Notification { .. } => bridge.router().route_notification(line, &envelope),
+    }
+}
+
+impl Router {
+    /// The request that a response belongs to, which it ends. The rest is the same for all responses, and needs no lock.
+    fn respond(&mut self, id: Id<'_>, outcome: Outcome<'_>) -> Option<Pending> {
+        let number = match id {
+            Id::Number(raw) => number_in(raw),
+            Id::Text(_) => None,
+        };
+        let Some(pending) = number.and_then(|number| self.remove_request(number)) else {
+            debug!("response of the server to an unknown request");
+            return None;
+        };
+        if matches!(outcome, Outcome::Result(_)) {
+            self.apply_effect(&pending);
+        }
+        Some(pending)
     }
 
     /// A client that waits for a response which cannot be parsed gets an error.
@@ -46,25 +72,6 @@ impl Router {
         if let Some(pending) = number.and_then(|number| self.remove_request(number)) {
             pending.reply.push(Reply::Rejected(Rejection::Internal)).ok();
         }
-    }
-
-    /// A response goes to the client of its request, once.
-    fn route_response(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>, outcome: Outcome<'_>) {
-        let number = match id {
-            Id::Number(raw) => number_in(raw),
-            Id::Text(_) => None,
-        };
-        let Some(pending) = number.and_then(|number| self.remove_request(number)) else {
-            debug!("response of the server to an unknown request");
-            return;
-        };
-        if matches!(outcome, Outcome::Result(_)) {
-            self.apply_effect(&pending);
-        }
-        let place = envelope.subscription_id().filter(|place| number_in(*place) == number);
-        let answer = restored(line, envelope, &pending, place);
-        // A client that reads too slowly for it gets an error in its place.
-        pending.reply.push(Reply::Answer(answer)).ok();
     }
 
     /// A request of the server goes to the one session with a request in flight: with several it is ambiguous.
@@ -90,7 +97,7 @@ impl Router {
         let message = Bytes::from(message);
         match by_request {
             // If its client is too slow, the request ends, and this one with it.
-            Some(request) => self.send_before_response(request, message),
+            Some(request) => self.send_before_response(request, Reply::Message(message)),
             None => self.deliver(&session, &message),
         }
     }
@@ -103,22 +110,18 @@ impl Router {
             };
             pending.pulse.beat();
             let message = restored(line, envelope, pending, Some(place));
-            return self.send_before_response(number, message);
+            return self.send_before_response(number, Reply::Message(message));
         }
         match envelope.method().unwrap_or(Method::Other) {
             Method::Progress => self.route_progress(line, envelope),
             Method::Cancelled => self.route_cancellation(line, envelope),
             // Changes of lists concern all sessions, and disclose nothing of any.
             Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged => {
-                for session in self.members.keys() {
-                    self.deliver(&session, line);
-                }
+                self.broadcast(self.members.keys(), line);
             }
             Method::ResourcesUpdated => {
                 let Some(target) = envelope.target() else { return };
-                for session in self.members.subscribers(&target.name()) {
-                    self.deliver(&session, line);
-                }
+                self.broadcast(self.members.subscribers(&target.name()), line);
             }
             Method::LogMessage => self.route_log_message(line, envelope),
             _ => self.route_to_only_session(line),
@@ -136,7 +139,7 @@ impl Router {
         let Some(token) = &pending.token else { return };
         let Some(token) = Raw::spelled(token) else { return };
         if let Ok(message) = Edits::of(line).replace(target.raw, Json::Raw(token)).bytes() {
-            self.send_before_response(number, message.into());
+            self.send_before_response(number, Reply::Message(message.into()));
         }
     }
 
@@ -174,16 +177,14 @@ impl Router {
         let is_wanted = |from: Level| level.is_none_or(|level| level >= from);
         let sessions: Vec<_> =
             listeners.filter(|(_, from)| is_wanted(*from)).map(|(session, _)| session.clone()).collect();
-        for session in sessions {
-            self.deliver(&session, line);
-        }
+        self.broadcast(sessions, line);
     }
 
     /// A message without a recipient goes to the only session.
     fn route_to_only_session(&mut self, line: &Bytes) {
         match self.only_party() {
             From::Session(session) => self.deliver(&session, line),
-            From::Request(number) => self.send_before_response(number, line.clone()),
+            From::Request(number) => self.send_before_response(number, Reply::Message(line.clone())),
             From::None | From::Several => {
                 debug!("dropped a notification without a recipient: there are several sessions, or none")
             }

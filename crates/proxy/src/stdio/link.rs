@@ -12,6 +12,7 @@ use tracing::{debug, info, warn};
 
 use super::{
     bridge::{Bridge, Status},
+    incoming,
     queue::{QueuedLines, queue},
     router::Link,
     server::Phase,
@@ -27,9 +28,11 @@ const SOON: Duration = Duration::from_secs(1);
 /// Keeps the server running until it is to stop.
 pub(super) async fn run<A: Attach + Send + Sync + 'static>(
     bridge: Arc<Bridge>,
-    attach: A,
+    attach: Arc<A>,
     mut stop: watch::Receiver<Phase>,
 ) {
+    // A panic may have ended this before: nothing would respond to what was in flight then.
+    bridge.router().disconnect();
     let mut wait = limits::RESTART_FIRST;
     loop {
         let start = Instant::now();
@@ -125,7 +128,7 @@ async fn read(bridge: &Bridge, mut output: BoxRead) -> io::Error {
 
 fn route(bridge: &Bridge, line: Line) {
     match line {
-        Line::Message(message) => bridge.router().route(&message),
+        Line::Message(message) => incoming::route(bridge, &message),
         Line::Noise(noise) => debug!(bytes = noise.len(), "output of the server that is not a message"),
         Line::TooLong => {
             warn!(limit = limits::STDIO_LINE, "skipped a message of the server that is too long")

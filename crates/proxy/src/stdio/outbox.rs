@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use skep_mcp::Rejection;
+use skep_mcp::{Rejection, sse};
 use tokio::sync::mpsc;
 
 use crate::limits;
@@ -16,10 +16,25 @@ use crate::limits;
 pub(super) enum Reply {
     /// A message of the server, with the ids of this client.
     Message(Bytes),
+    /// A message of the server to many clients, as the event that all of them get.
+    Event(Event),
     /// The response, which is the last.
     Answer(Bytes),
     /// There will be no response, for this reason.
     Rejected(Rejection),
+}
+
+/// A message as an event, encoded once.
+#[derive(Clone, Debug)]
+pub(super) struct Event {
+    pub(super) message: Bytes,
+    pub(super) encoded: Bytes,
+}
+
+impl Event {
+    pub(super) fn of(message: &Bytes) -> Self {
+        Self { message: message.clone(), encoded: sse::encoded("message", message) }
+    }
 }
 
 /// Where replies are put. The reader's end comes when it is dropped.
@@ -87,6 +102,7 @@ impl Reply {
     fn size(&self) -> usize {
         match self {
             Self::Message(bytes) | Self::Answer(bytes) => bytes.len(),
+            Self::Event(event) => event.encoded.len(),
             Self::Rejected(_) => 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use skep_mcp::{
-    Edits, Envelope, Id, Json, Kind, Method, Rejection, SpliceError, empty_result, stdio::line_of,
+    Edits, Envelope, Id, Json, Kind, Method, Raw, Rejection, SpliceError, empty_result, stdio::line_of,
 };
 
 use super::{
@@ -15,10 +15,38 @@ use crate::limits;
 
 /// A request after routing.
 pub(super) enum Outgoing {
-    /// This line goes to the server, as the request of this number.
-    Line { number: u64, line: Vec<u8> },
+    /// It goes to the server, as the request of this number.
+    Request(Numbered),
     /// The bridge responds itself.
     Response(Vec<u8>),
+}
+
+/// A request with its number.
+pub(super) struct Numbered {
+    pub(super) number: u64,
+    /// The level of log messages in place of the requested one: other sessions want lower ones than this, which then gets
+    /// only those that it wants.
+    level: Option<Level>,
+}
+
+impl Numbered {
+    /// The request, with the number in place of its id and of its progress token, and otherwise unchanged. It may have many
+    /// megabytes, so it is copied without the lock of the router.
+    pub(super) fn line(&self, envelope: &Envelope<'_>) -> Result<Vec<u8>, Rejection> {
+        let Some(id) = envelope.id() else { return Err(Rejection::Internal) };
+        let mut edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Number(self.number));
+        if let Some(token) = progress_token(envelope) {
+            edits = edits.replace(token, Json::Number(self.number));
+        }
+        if let (Some(level), Some(target)) = (self.level, envelope.target()) {
+            edits = edits.replace(target.raw, Json::Text(level.name()));
+        }
+        Ok(line_of(edits.bytes().map_err(internal)?))
+    }
+}
+
+fn progress_token<'a>(envelope: &Envelope<'a>) -> Option<Raw<'a>> {
+    envelope.meta().progress_token().filter(|token| matches!(token.kind(), Kind::Text | Kind::Number))
 }
 
 /// The client of a request, and how it gets the response.
@@ -30,7 +58,7 @@ pub(super) struct Requester {
 }
 
 impl Router {
-    /// A request, with a number in place of its id and of its progress token, and otherwise unchanged.
+    /// Registers a request, under a number.
     pub(super) fn request(
         &mut self,
         envelope: &Envelope<'_>,
@@ -74,17 +102,7 @@ impl Router {
             }
         }
         let number = self.number();
-        let token = envelope.meta().progress_token();
-        let token = token.filter(|token| matches!(token.kind(), Kind::Text | Kind::Number));
-        let mut edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Number(number));
-        if let Some(token) = token {
-            edits = edits.replace(token, Json::Number(number));
-        }
-        // Other sessions want lower levels than this one, which then gets only those that it wants.
-        if let (Some(level), Some(target)) = (level, envelope.target()) {
-            edits = edits.replace(target.raw, Json::Text(level.name()));
-        }
-        let line = line_of(edits.bytes().map_err(internal)?);
+        let token = progress_token(envelope);
         let pending = Pending {
             session: requester.session,
             id: id.raw().as_str().as_bytes().into(),
@@ -95,7 +113,7 @@ impl Router {
             pulse: requester.pulse,
         };
         self.inflight.insert(number, pending)?;
-        Ok(Outgoing::Line { number, line })
+        Ok(Outgoing::Request(Numbered { number, level }))
     }
 
     /// A notification for the server, unless it is not for the server.

@@ -10,7 +10,7 @@ use super::{
     handshake::Handshake,
     inflight::{Effect, From, Inflight, Pending, SessionKey},
     member::Members,
-    outbox::Reply,
+    outbox::{Event, Reply},
     queue::Queue,
 };
 use crate::limits;
@@ -146,27 +146,39 @@ impl Router {
     /// Delivers a message to a session: on its own stream, or else on that of a request. Without either it is lost, as it would be
     /// for a client that does not listen.
     pub(super) fn deliver(&mut self, session: &str, message: &Bytes) {
+        self.deliver_reply(session, || Reply::Message(message.clone()));
+    }
+
+    /// Delivers a message to many sessions.
+    pub(super) fn broadcast(&mut self, sessions: impl IntoIterator<Item = SessionKey>, message: &Bytes) {
+        let event = Event::of(message);
+        for session in sessions {
+            self.deliver_reply(&session, || Reply::Event(event.clone()));
+        }
+    }
+
+    fn deliver_reply(&mut self, session: &str, reply: impl Fn() -> Reply) {
         if let Some(member) = self.members.get_mut(session)
             && let Some(stream) = &member.stream
         {
-            if stream.push(Reply::Message(message.clone())).is_ok() {
+            if stream.push(reply()).is_ok() {
                 return;
             }
             member.stream = None;
         }
         let carrier = self.inflight.of(session).find(|(_, pending)| pending.carries_messages());
         if let Some(number) = carrier.map(|(number, _)| number) {
-            self.send_before_response(number, message.clone());
+            self.send_before_response(number, reply());
         }
     }
 
     /// Sends a message on the stream of a request. A client that reads too slowly for it loses the stream: it gets an
     /// error in place of the response, and the server processes the request no longer.
-    pub(super) fn send_before_response(&mut self, number: u64, message: Bytes) {
+    pub(super) fn send_before_response(&mut self, number: u64, message: Reply) {
         let Some(pending) = self.inflight.get(number).filter(|pending| pending.carries_messages()) else {
             return;
         };
-        if pending.reply.push(Reply::Message(message)).is_err() {
+        if pending.reply.push(message).is_err() {
             self.cancel(number);
         }
     }

@@ -1,9 +1,6 @@
 //! The stdio server behind the proxy.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
 use http::Response;
@@ -36,8 +33,8 @@ pub(crate) struct StdioServer {
     pub(super) strict: bool,
     mode: ProxyMode,
     phase: watch::Sender<Phase>,
-    /// The future that keeps the server running, until it is taken to be run.
-    link: Mutex<Option<BoxFuture<'static, ()>>>,
+    /// Keeps the server running.
+    link: Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
 /// How far the shutdown has got.
@@ -65,7 +62,8 @@ impl StdioServer {
         }
         let bridge = Bridge::new(request_time);
         let (phase, watched) = watch::channel(Phase::Running);
-        let link = link::run(bridge.clone(), attach, watched).boxed();
+        let (attach, linked) = (Arc::new(attach), bridge.clone());
+        let link = move || link::run(linked.clone(), attach.clone(), watched.clone()).boxed();
         Ok(Self {
             bridge,
             sessions,
@@ -73,16 +71,14 @@ impl StdioServer {
             strict: config.strict_protocol_validation,
             mode: config.proxy_mode(),
             phase,
-            link: Mutex::new(Some(link)),
+            link: Box::new(link),
         })
     }
 
     /// Keeps the server running, until [`stop`](Self::stop).
     pub(crate) async fn run(&self) {
-        let link = self.link.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(link) = link else { return };
         tokio::select! {
-            () = link => {}
+            () = (self.link)() => {}
             () = self.sweep() => {}
         }
     }

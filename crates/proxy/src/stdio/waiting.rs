@@ -75,7 +75,7 @@ impl Waiting {
             tokio::select! {
                 biased;
                 reply = self.inbox.next() => {
-                    self.over = !matches!(reply, Some(Reply::Message(_)));
+                    self.over = !matches!(reply, Some(Reply::Message(_) | Reply::Event(_)));
                     return match reply {
                         None if self.inbox.has_lost() => Some(Reply::Rejected(Rejection::SlowReader)),
                         reply => reply,

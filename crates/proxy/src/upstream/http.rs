@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{HeaderMap, Method, Request, Response, Uri, uri::PathAndQuery};
+use http::{HeaderMap, Method, Request, Response, Uri, Version, uri::PathAndQuery};
 use http_body_util::{BodyDataStream, Full};
 use skep_config::{RunConfig, run_config::Transport};
 use skep_gateway::{
@@ -275,5 +275,7 @@ pub(super) fn client_response(response: Response<UpstreamBody>) -> Response<Body
     let (mut parts, body) = response.into_parts();
     strip_hop_by_hop(&mut parts.headers);
     parts.extensions.clear();
+    // Whatever the server speaks.
+    parts.version = Version::HTTP_11;
     Response::from_parts(parts, Body::Upstream(body))
 }

@@ -101,6 +101,7 @@ async fn what_restores_a_session_has_its_own_signature() {
         host: "",
         remote_url: "",
         transport: Transport::StreamableHttp,
+        trusts_proxy_headers: false,
         is_virtual: false,
         unauthenticated: skep_gateway::identity::Identity::local(),
     };

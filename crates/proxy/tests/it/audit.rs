@@ -1,13 +1,17 @@
 //! The audit log.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, time::Duration};
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use skep_config::RunConfig;
+use skep_proxy::Proxy;
+use skep_testkit::IdentityProvider;
 
 use crate::{
     fixture::{Fixture, Server, call, json_response, result},
     hostile::raw::{Raw, post},
+    stdio::{client::Client, fake::Fake},
 };
 
 pub(crate) struct Log(PathBuf);
@@ -75,6 +79,8 @@ async fn each_request_is_one_entry_with_the_caller_the_target_and_the_outcome() 
         [("read", "success"), ("secret", "denied"), ("broken", "application_error"), ("crash", "error")]
             .map(|(name, outcome)| (json!(name), json!(outcome)));
     assert_eq!(summary, expected.iter().map(|(name, outcome)| (name, outcome)).collect::<Vec<_>>());
+    let error = &entries[2]["metadata"]["extra"];
+    assert_eq!((&error["jsonrpc_error_code"], &error["jsonrpc_error_message"]), (&json!(1), &json!("no")));
     let first = &entries[0];
     assert_eq!(first["type"], "mcp_tool_call");
     assert_eq!(
@@ -141,4 +147,74 @@ async fn what_is_rejected_before_or_while_it_is_read_is_logged() {
     let outcomes: Vec<_> = entries.iter().map(|entry| (&entry["type"], &entry["outcome"])).collect();
     assert_eq!(outcomes, [(&json!("http_request"), &json!("failure")); 4]);
     assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn an_entry_names_the_client_the_delegation_and_the_address_that_a_trusted_proxy_forwards() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let act = json!({"sub": "agent", "act": {"sub": "scheduler", "act": {"sub": "cron"}}});
+    let token = provider.token(json!({"act": act, "client_name": "editor", "client_version": "1.2"}));
+    let headers = [
+        ("authorization", &*format!("Bearer {token}")),
+        ("x-forwarded-for", "198.51.100.7, 10.0.0.1"),
+        ("x-real-ip", "198.51.100.8"),
+    ];
+    for (trusted, source) in [(true, "198.51.100.7"), (false, "127.0.0.1")] {
+        let log = Log::new(&format!("trusted-{trusted}"));
+        let config = json!({"logFile": log.0, "maxDelegationDepth": 2});
+        let chain = json!([
+            {"type": "audit", "parameters": {"config_data": config, "transport_type": "streamable-http"}},
+            {"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}},
+        ]);
+        let more = json!({"middleware_configs": chain, "trust_proxy_headers": trusted});
+        let fixture = Fixture::with(&server, more).await;
+        fixture
+            .post(&headers, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string())
+            .await;
+        let entries = log.entries(1).await;
+        let entry = &entries[0];
+        assert_eq!((&entry["source"]["value"], &entry["type"]), (&json!(source), &json!("mcp_request")));
+        let subjects = json!({
+            "user_id": "alice", "user": "anonymous", "client_name": "editor", "client_version": "1.2",
+        });
+        assert_eq!(entry["subjects"], subjects);
+        assert_eq!(entry["delegation"], json!([{"sub": "agent"}, {"sub": "scheduler"}]));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_is_logged_when_it_starts() {
+    let log = Log::new("stream");
+    let fake = Fake::echo();
+    let audited = json!({"middleware_configs": middleware(&log, json!({}))});
+    let fixture = fake.configured(audited, Duration::from_secs(20)).await;
+    let client = Client::new(&fixture).await;
+    let _open = client.listen().await;
+    let entries = log.entries(3).await;
+    let entry = &entries[2];
+    assert_eq!((&entry["type"], &entry["outcome"]), (&json!("sse_connection"), &json!("success")));
+    assert_eq!(
+        (&entry["target"]["type"], &entry["target"]["endpoint"]),
+        (&json!("sse_endpoint"), &json!("/mcp"))
+    );
+    assert_eq!(entry["metadata"]["extra"]["transport"], "streamable-http");
+}
+
+#[tokio::test]
+async fn settings_in_a_file_are_used_and_a_missing_file_is_an_error() {
+    let log = Log::new("settings");
+    let file = std::env::temp_dir().join(format!("skep-audit-settings-{}.json", std::process::id()));
+    fs::write(&file, json!({"logFile": log.0, "Component": "from the file"}).to_string()).unwrap();
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let chain = |path: &std::path::Path| json!([{"type": "audit", "parameters": {"config_path": path}}]);
+    let fixture = Fixture::new(&server, chain(&file)).await;
+    fixture.post(&[], &call("ping", json!({}))).await;
+    assert_eq!(log.entries(1).await[0]["component"], "from the file");
+    fs::remove_file(&file).unwrap();
+    let config = json!({
+        "name": "a", "transport": "streamable-http", "target_port": 1, "middleware_configs": chain(&file),
+    });
+    let error = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).err().unwrap().to_string();
+    assert!(error.starts_with("audit: config_path: "), "{error}");
 }

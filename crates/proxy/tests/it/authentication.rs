@@ -260,3 +260,15 @@ async fn a_stream_that_a_caller_listens_to_ends_with_its_token() {
     fake.send(changed.clone());
     renewed.expect(changed).await;
 }
+
+#[tokio::test]
+async fn the_metadata_is_served_also_where_the_chain_follows_from_typed_fields() {
+    let provider = IdentityProvider::start().await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::with(&server, json!({"oidc_config": provider.oidc(json!({}))})).await;
+    let answer = fixture.send(Method::GET, "/.well-known/oauth-protected-resource", &[], b"").await;
+    assert_eq!(
+        (answer.status, &answer.json()["resource"]),
+        (StatusCode::OK, &json!("https://crm.example/mcp"))
+    );
+}

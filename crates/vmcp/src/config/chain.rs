@@ -50,6 +50,7 @@ pub(super) fn chain(
         host: &listen.host,
         remote_url: "",
         transport: Transport::StreamableHttp,
+        trusts_proxy_headers: false,
         is_virtual: true,
         unauthenticated: match type_ {
             IncomingAuth::LOCAL => Identity::local_user(&user()),

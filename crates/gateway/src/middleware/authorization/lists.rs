@@ -8,7 +8,7 @@ use std::{
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::Value;
-use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
+use skep_authz::{Action, Authorizer, Decision, Feature, Hints, Resource};
 use skep_mcp::{Envelope, Item, List, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
@@ -18,36 +18,26 @@ use crate::{identity::Identity, limits, message::MessageFilter};
 /// The tools whose hints are remembered. A server with more loses the hints of some.
 const REMEMBERED_TOOLS: usize = 10_000;
 
+/// How many decisions are made before other requests have their turn.
+const DECISIONS_IN_A_TURN: usize = 32;
+
 /// Removes from lists what the caller may not use.
 pub(super) struct Lists {
     policies: Arc<Policies>,
     identity: Option<Arc<Identity>>,
-    /// What the policy decision point decided about the items of the current message.
+    /// What was decided about the items of the current message.
     verdicts: Mutex<Verdicts>,
 }
 
 /// Which items may be used, by what would be done with them and by their place in the list. What is not here may not.
 type Verdicts = HashSet<(Action, usize)>;
 
-/// What decides about the items of one list.
-enum Decider<'a> {
-    Cedar(Subject<'a>),
-    Pdp(MutexGuard<'a, Verdicts>),
-}
-
-impl Decider<'_> {
-    fn allows(&self, action: Action, place: usize, resource: &Resource<'_>) -> bool {
-        match self {
-            Self::Cedar(subject) => subject.decide(action, resource, None) == Decision::Allow,
-            Self::Pdp(verdicts) => verdicts.contains(&(action, place)),
-        }
-    }
-}
+/// An item to decide about: its key in [`Verdicts`], its name, and its hints.
+type Undecided = ((Action, usize), String, Hints);
 
 impl MessageFilter for Lists {
-    /// A policy decision point is queried about each item in the message.
+    /// Decides about each item in the message.
     fn prepare<'a>(&'a self, _: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
-        let Authority::Pdp(point) = &self.policies.authority else { return None };
         // Decisions about the previous message do not apply to this one.
         self.verdicts().clear();
         let identity = self.identity.as_deref()?;
@@ -67,7 +57,10 @@ impl MessageFilter for Lists {
             return None;
         }
         let decided = async move {
-            let verdicts = verdicts(point, identity, requests).await;
+            let verdicts = match &self.policies.authority {
+                Authority::Cedar(authorizer) => evaluated(authorizer, identity, requests).await,
+                Authority::Pdp(point) => verdicts(point, identity, requests).await,
+            };
             *self.verdicts() = verdicts;
         };
         Some(decided.boxed())
@@ -106,22 +99,17 @@ impl Lists {
         list: List,
         action: Action,
     ) -> Result<Cow<'a, [u8]>, Rejection> {
-        let Some(identity) = &self.identity else { return Err(Rejection::Denied) };
-        let principal = principal(identity);
-        let decider = match &self.policies.authority {
-            Authority::Cedar(authorizer) => Decider::Cedar(authorizer.subject(&principal)),
-            Authority::Pdp(_) => Decider::Pdp(self.verdicts()),
-        };
+        if self.identity.is_none() {
+            return Err(Rejection::Denied);
+        }
+        let verdicts = self.verdicts();
         let mut remembered = HashMap::new();
         let mut place = 0;
         let seen = filtered_in(envelope, list, |item| {
-            let name = item.name();
-            let hints = hints(item);
-            let resource = Resource { hints, ..Resource::new(&name) };
-            let allowed = decider.allows(action, place, &resource);
+            let allowed = verdicts.contains(&(action, place));
             place += 1;
             if list == List::Tools && remembered.len() < REMEMBERED_TOOLS {
-                remembered.insert(name.clone().into_owned(), hints);
+                remembered.insert(item.name().into_owned(), hints(item));
             }
             if allowed { Verdict::Keep } else { Verdict::Drop }
         });
@@ -137,12 +125,25 @@ impl Lists {
     }
 }
 
+/// The items that policies allow. A list may be long, so other requests of the thread have their turn in between.
+async fn evaluated(authorizer: &Authorizer, identity: &Identity, requests: Vec<Undecided>) -> Verdicts {
+    let principal = principal(identity);
+    let subject = authorizer.subject(&principal);
+    let mut allowed = Verdicts::new();
+    for (number, (item, name, hints)) in requests.into_iter().enumerate() {
+        if number % DECISIONS_IN_A_TURN == DECISIONS_IN_A_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        let resource = Resource { hints, ..Resource::new(&name) };
+        if subject.decide(item.0, &resource, None) == Decision::Allow {
+            allowed.insert(item);
+        }
+    }
+    allowed
+}
+
 /// The items that a service allows, of those that it decides about in time.
-async fn verdicts(
-    point: &DecisionPoint,
-    identity: &Identity,
-    requests: Vec<((Action, usize), String, Hints)>,
-) -> Verdicts {
+async fn verdicts(point: &DecisionPoint, identity: &Identity, requests: Vec<Undecided>) -> Verdicts {
     let count = requests.len();
     let deadline = tokio::time::Instant::now() + limits::DECISIONS_TIME;
     let requests = requests.into_iter().take(limits::DECISIONS);
@@ -187,5 +188,38 @@ fn hints(item: &Item<'_>) -> Hints {
         destructive: hint("destructiveHint"),
         idempotent: hint("idempotentHint"),
         open_world: hint("openWorldHint"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, pin::pin};
+
+    use serde_json::json;
+    use skep_config::run_config::Cedar;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_long_list_is_decided_about_in_many_turns() {
+        let policy = r#"permit(principal, action, resource) when { resource.name like "*7" };"#;
+        let cedar = Cedar { policies: vec![policy.into()], ..Cedar::default() };
+        let authority = Authority::Cedar(Box::new(Authorizer::new(&cedar, "files").unwrap()));
+        let policies = Arc::new(Policies { is_virtual: false, authority, hints: Mutex::default() });
+        let lists = Lists::new(policies, Some(Arc::new(Identity::local())));
+        let tools: Vec<_> = (0..1_000).map(|number| json!({"name": format!("t{number}")})).collect();
+        let message = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
+        let envelope = Envelope::parse(message.as_bytes()).unwrap();
+        let mut prepared = pin!(lists.prepare(message.as_bytes(), &envelope).unwrap());
+        let mut turns = 0;
+        poll_fn(|context| {
+            turns += 1;
+            prepared.as_mut().poll(context)
+        })
+        .await;
+        assert!(turns > 1_000 / DECISIONS_IN_A_TURN, "{turns}");
+        let seen = lists.message(message.as_bytes(), &envelope).unwrap();
+        let seen: Value = serde_json::from_slice(&seen).unwrap();
+        assert_eq!(seen["result"]["tools"].as_array().unwrap().len(), 100);
     }
 }

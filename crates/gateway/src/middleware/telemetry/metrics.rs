@@ -2,7 +2,7 @@
 
 use opentelemetry::{
     KeyValue,
-    metrics::{Counter, Histogram, MeterProvider, UpDownCounter},
+    metrics::{AsyncInstrument, Counter, Histogram, MeterProvider, UpDownCounter},
 };
 use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::{
@@ -18,7 +18,7 @@ use super::{
     rate_limits,
     settings::{address, wrong},
 };
-use crate::{ConfigError, limits};
+use crate::{ConfigError, faults, limits};
 
 /// The bounds of durations, in seconds.
 pub(super) const BUCKETS: [f64; 14] =
@@ -52,6 +52,10 @@ impl Metrics {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(what);
             histogram.with_boundaries(BUCKETS.to_vec()).build()
         };
+        for (name, help, counter) in faults::counters() {
+            let observe = move |observer: &dyn AsyncInstrument<u64>| observer.observe(counter.get(), &[]);
+            meter.u64_observable_counter(name).with_description(help).with_callback(observe).build();
+        }
         Ok(Self {
             requests: meter.u64_counter("toolhive_mcp_requests").with_description("Requests").build(),
             durations: seconds("toolhive_mcp_request_duration", "Duration of requests"),

@@ -14,6 +14,7 @@ use super::{
     metrics::BUCKETS,
     rate_limits,
 };
+use crate::faults;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
@@ -80,6 +81,9 @@ impl Prometheus {
         let operation = "mcp_server_operation_duration";
         registry.register_with_unit(operation, help, Unit::Seconds, operations.clone());
         let rate_limits = rate_limits::Scraped::new(&mut registry);
+        for (name, help, counter) in faults::counters() {
+            registry.register(name, help, counter.clone());
+        }
         let name = ("server".into(), server.name.clone().into());
         let of_server = registry.sub_registry_with_label(name);
         of_server.register("toolhive_mcp_tool_calls", "Tool calls", tool_calls.clone());

@@ -45,16 +45,7 @@ fn principal(identity: &Identity) -> Value {
         principal.extend(claim.map(|claim| (name.to_owned(), claim.clone())));
     }
     principal.insert("claims".into(), Value::Object(identity.claims.clone()));
-    let actors = identity.delegation.actors.iter().map(|actor| {
-        let mut claims = actor.claims.clone();
-        if let Some(subject) = &actor.subject {
-            claims.insert("sub".into(), subject.as_str().into());
-        }
-        Value::Object(claims)
-    });
-    let actors: Vec<_> = actors.collect();
-    if !actors.is_empty() {
-        principal.insert("delegation".into(), actors.into());
-    }
+    let delegation = identity.delegation.description(usize::MAX);
+    principal.extend(delegation.map(|delegation| ("delegation".to_owned(), delegation)));
     principal.into()
 }

@@ -1,0 +1,171 @@
+//! What an entry has: the type of event, who requested what, and how it ended.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, Method, StatusCode, header};
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use skep_mcp::{Envelope, Message, Outcome};
+
+use super::Log;
+use crate::{
+    http::{Ended, REQUEST_ID},
+    identity::Identity,
+    message::Exchange,
+};
+
+/// The type of a stream that a client listens to. No filter may name it.
+pub(super) const STREAM: &str = "sse_connection";
+
+/// The types of events that a filter may name.
+pub(super) const TYPES: [&str; 14] = [
+    "mcp_initialize",
+    "mcp_tool_call",
+    "mcp_tools_list",
+    "mcp_resource_read",
+    "mcp_resources_list",
+    "mcp_prompt_get",
+    "mcp_prompts_list",
+    "mcp_notification",
+    "mcp_ping",
+    "mcp_logging",
+    "mcp_completion",
+    "mcp_roots_list_changed",
+    "mcp_request",
+    "http_request",
+];
+/// How much of an error message is written.
+const ERROR_MESSAGE: usize = 256;
+
+/// What is known of a request before its response.
+pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, Value> {
+    let now = Timestamp::now().to_string();
+    let message = exchange.message.as_ref();
+    let target = json!({
+        "endpoint": exchange.path.path(),
+        "method": message.map_or(exchange.method.as_str(), |message| message.method_name.as_str()),
+        "name": message.and_then(|message| message.target.as_deref()).unwrap_or_default(),
+        "type": target_type(type_),
+    });
+    let source = json!({
+        "type": "network",
+        "value": source(exchange, log.trusts_headers).to_string(),
+        "extra": {
+            "user_agent": text(&exchange.headers, header::USER_AGENT.as_str()),
+            "request_id": text(&exchange.headers, REQUEST_ID.as_str()),
+        },
+    });
+    let identity = exchange.identity.as_deref();
+    let entry = json!({
+        "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": uuid::Uuid::new_v4().to_string(),
+        "type": type_, "logged_at": now, "source": source, "subjects": subjects(identity), "target": target,
+    });
+    let mut entry = match entry {
+        Value::Object(entry) => entry,
+        _ => Map::new(),
+    };
+    let most = log.config.max_delegation_depth() as usize;
+    let delegation = identity.and_then(|identity| identity.delegation.description(most));
+    entry.extend(delegation.map(|delegation| ("delegation".to_owned(), delegation)));
+    entry
+}
+
+/// The address of the client: of the peer, or what a trusted proxy in front says of its own.
+fn source(exchange: &Exchange, trusts_headers: bool) -> IpAddr {
+    let forwarded = |name: &str| {
+        let first = text(&exchange.headers, name).split(',').next().unwrap_or_default().trim();
+        first.parse().ok()
+    };
+    let named = ["x-forwarded-for", "x-real-ip"].into_iter().find_map(forwarded);
+    named.filter(|_| trusts_headers).unwrap_or_else(|| exchange.peer.ip())
+}
+
+fn subjects(identity: Option<&Identity>) -> Value {
+    let claim =
+        |name: &str| identity?.claims.get(name)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let user = ["name", "preferred_username", "email"].into_iter().find_map(claim);
+    let subject = identity.map_or("", |identity| identity.subject.as_str());
+    let mut subjects = json!({"user_id": subject, "user": user.as_deref().unwrap_or("anonymous")});
+    for name in ["client_name", "client_version"] {
+        if let Some(value) = claim(name) {
+            subjects[name] = value.into();
+        }
+    }
+    subjects
+}
+
+pub(super) fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+pub(super) fn text_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned().into())
+}
+
+pub(super) fn event_type(exchange: &Exchange) -> &'static str {
+    let Some(message) = &exchange.message else {
+        let accept = text(&exchange.headers, header::ACCEPT.as_str()).to_ascii_lowercase();
+        let listens = exchange.method == Method::GET && accept.contains("text/event-stream");
+        return if listens { STREAM } else { "http_request" };
+    };
+    match message.method_name.as_str() {
+        "initialize" => "mcp_initialize",
+        "tools/call" => "mcp_tool_call",
+        "tools/list" => "mcp_tools_list",
+        "resources/read" => "mcp_resource_read",
+        "resources/list" => "mcp_resources_list",
+        "prompts/get" => "mcp_prompt_get",
+        "prompts/list" => "mcp_prompts_list",
+        "ping" => "mcp_ping",
+        "logging/setLevel" => "mcp_logging",
+        "completion/complete" => "mcp_completion",
+        "notifications/roots/list_changed" => "mcp_roots_list_changed",
+        "notifications/message" => "mcp_notification",
+        _ => "mcp_request",
+    }
+}
+
+fn target_type(event: &str) -> &'static str {
+    match event {
+        "mcp_tool_call" => "tool",
+        "mcp_resource_read" => "resource",
+        "mcp_prompt_get" => "prompt",
+        STREAM => "sse_endpoint",
+        _ => "endpoint",
+    }
+}
+
+/// How it ended. A call may fail although the HTTP status is 200.
+pub(super) fn outcome(status: StatusCode, has_error: bool) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => "denied",
+        status if status.is_client_error() => "failure",
+        status if status.is_server_error() => "error",
+        _ if has_error => "application_error",
+        _ => "success",
+    }
+}
+
+/// The error of a response.
+#[derive(Deserialize)]
+pub(super) struct RpcError {
+    #[serde(default)]
+    pub(super) code: i64,
+    #[serde(default)]
+    pub(super) message: String,
+}
+
+/// The error of a response, if it is one.
+pub(super) fn error(end: &Ended) -> Option<RpcError> {
+    if end.bytes != end.prefix.len() as u64 {
+        return None;
+    }
+    let envelope = Envelope::parse(&end.prefix).ok()?;
+    let Message::Response { outcome: Outcome::Error(error), .. } = envelope.message() else { return None };
+    let mut error: RpcError =
+        serde_json::from_str(error.as_str()).unwrap_or_else(|_| RpcError { code: 0, message: String::new() });
+    let end = error.message.floor_char_boundary(ERROR_MESSAGE);
+    error.message.truncate(end);
+    Some(error)
+}
