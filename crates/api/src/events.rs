@@ -62,6 +62,10 @@ events! {
         [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
         VirtualMCPCompositeToolDefinition, AnyConfig]
         "another writer changes a field back each time that it is restored; the message names both";
+    ReadFailed Warning "Reconcile"
+        [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
+        VirtualMCPCompositeToolDefinition, AnyConfig]
+        "something that the object refers to cannot be read, so the object is not reconciled until a retry succeeds";
     StatusNotWritten Warning "Reconcile"
         [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
         VirtualMCPCompositeToolDefinition, AnyConfig]

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
+use skep_api::events::EventReason;
 use skep_converge::{Applied, Error, Finalizer, Meta, Mode, Writer, annotate, annotate_pods, prune};
 use skep_world::{Reader, Target, Watched, World};
 use tracing::warn;
@@ -34,6 +35,7 @@ pub(crate) use event::EventPublisher;
 pub use outcome::{BuildError, Outcome, ReconcileError};
 pub use plan::{Plan, Subject, Verdict};
 pub use problem::Problem;
+use report::reference;
 pub(crate) use undeclared::undeclared;
 pub use undeclared::{ByKind, UndeclaredField, UndeclaredFields};
 pub use validation::Validation;
@@ -119,7 +121,14 @@ impl<K: Controller> Reconciler<K> {
                 }
             }
         }
-        let mut computed = Computed::new(object, &self.settings, reader).await?;
+        let mut computed = match Computed::new(object, &self.settings, reader).await {
+            Ok(computed) => computed,
+            Err(error) => {
+                let event = Event::new(EventReason::ReadFailed, error.to_string());
+                plan.events.extend(self.events.publish(&reference::<K>(&metadata), vec![event]).await);
+                return Err(error.into());
+            }
+        };
         let rollouts = self.rollouts(&computed.object, &computed.inputs);
         let mut conditions = Vec::new();
         let outcome = match std::mem::replace(&mut computed.children, Ok(Vec::new())) {

@@ -121,7 +121,7 @@ fn contended_event<K: Controller>(computed: &Computed<K>, conditions: &[Conditio
 }
 
 /// The object, as events refer to it.
-fn reference<K: Controller>(metadata: &ObjectMeta) -> ObjectReference {
+pub(super) fn reference<K: Controller>(metadata: &ObjectMeta) -> ObjectReference {
     let kind = kind_of::<K>();
     ObjectReference {
         api_version: Some(kind.api_version()),

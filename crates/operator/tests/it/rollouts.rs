@@ -6,12 +6,12 @@ use k8s_openapi::api::{
 };
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use skep_api::kinds::MCPServer;
+use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_operator::{resources::ServiceAccounts, settings::Settings};
-use skep_testkit::fixtures::TestServer;
+use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
-use crate::fixture::Fixture;
+use crate::{fixture::Fixture, kinds::RemoteProxies};
 
 async fn report_deployment(fixture: &Fixture, status: Value) {
     let patch = Patch::Merge(json!({"status": status}));
@@ -40,7 +40,8 @@ async fn old_pods_keep_their_service_account_until_they_are_replaced() {
 #[tokio::test]
 async fn a_new_pod_that_fails_is_reported_while_an_old_one_serves() {
     let fixture = Fixture::new().await;
-    fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
+    fixture.test.create_object(&MCPRemoteProxy::test("fetch")).await;
+    fixture.settle_any(RemoteProxies::kind(), "fetch").await;
     let kubelet = fixture.test.kubelet();
     kubelet.pod_of("fetch", "old").await;
     kubelet.pod_running("old").await;
@@ -53,12 +54,10 @@ async fn a_new_pod_that_fails_is_reported_while_an_old_one_serves() {
     });
     let status = Patch::Merge(json!({"status": {"phase": "Running", "containerStatuses": [container]}}));
     fixture.test.api::<Pod>().patch_status("new", &PatchParams::default(), &status).await.unwrap();
-    let expected = "the proxy's pod fails: CrashLoopBackOff, a container ended with exit code 1: the RunConfig is missing";
-    fixture
-        .until("fetch", "reported", |status| {
-            status.message.as_deref().is_some_and(|message| message.ends_with(expected))
-        })
-        .await;
+    let expected = "Remote proxy is running; the proxy's pod fails: CrashLoopBackOff, a container ended with exit code 1: \
+                    the RunConfig is missing";
+    let is_reported = |object: &Value| object["status"]["message"] == expected;
+    fixture.until_any(RemoteProxies::kind(), "fetch", "reported", is_reported).await;
     fixture.operator.stop().await;
 }
 
