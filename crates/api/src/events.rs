@@ -58,6 +58,18 @@ events! {
     StatefulSetUpdated Normal "UpdateStatefulSet" [EmbeddingServer] "the pods may be replaced; the message states why";
     NotApplied Warning "Reconcile" [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry]
         "the spec cannot be applied; the message states why";
+    Contended Warning "Reconcile"
+        [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
+        VirtualMCPCompositeToolDefinition, AnyConfig]
+        "another writer changes a field back each time that it is restored; the message names both";
+    ReadFailed Warning "Reconcile"
+        [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
+        VirtualMCPCompositeToolDefinition, AnyConfig]
+        "something that the object refers to cannot be read, so the object is not reconciled until a retry succeeds";
+    StatusNotWritten Warning "Reconcile"
+        [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
+        VirtualMCPCompositeToolDefinition, AnyConfig]
+        "the API server rejects the status, so the one that is shown is old; the message states why";
     ValidationFailed Warning "ValidateSpec" [EmbeddingServer, MCPRegistry] "the spec is invalid; the message names the field";
     ConfigInvalid Warning "Validate"
         [AnyConfig, MCPServerEntry]

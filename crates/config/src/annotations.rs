@@ -36,6 +36,9 @@ pub const ROLLING: &str = "rolling";
 /// A restart strategy: the pods are deleted at once.
 pub const IMMEDIATE: &str = "immediate";
 
+/// On an object with pods: `true` lets the operator replace pods that another operator created.
+pub const ALLOW_ROLLOUT: &str = "skep.dev/allow-rollout";
+
 /// On a pod template: when `kubectl rollout restart` was called. It belongs to the user and must survive.
 pub const KUBECTL_RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 

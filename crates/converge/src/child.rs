@@ -10,6 +10,7 @@ use crate::{
     Digest, Error, Kind, Result,
     canonical::canonical,
     documents::{self, parsed, with_live_layout},
+    fields::cut,
 };
 
 /// A desired object, with the fields that the controller owns and no others.
@@ -63,7 +64,9 @@ impl Child {
     /// The same status. The status fields `of_others`, a set of managed fields, are never taken over.
     #[must_use]
     pub fn sparing(self, of_others: &Value) -> Self {
-        Self { of_others: json!({"f:status": of_others}), ..self }
+        // An empty set would be a leaf: the whole status.
+        let is_empty = of_others.as_object().is_none_or(serde_json::Map::is_empty);
+        Self { of_others: if is_empty { Value::Null } else { json!({"f:status": of_others}) }, ..self }
     }
 
     fn exactly(kind: Kind, namespace: String, name: String, mut body: Value) -> Self {
@@ -85,6 +88,24 @@ impl Child {
     /// The key whose value is random, if the object is only ever created.
     pub(crate) fn random_key(&self) -> Option<&'static str> {
         self.random_key
+    }
+
+    /// The same child without these fields.
+    pub(crate) fn without(&self, fields: &Value) -> Self {
+        let mut body = self.body.clone();
+        cut(&mut body, fields);
+        let Self { kind, namespace, name, random_key, of_others, .. } = self.clone();
+        Self { random_key, of_others, ..Self::exactly(kind, namespace, name, body) }
+    }
+
+    /// Whether it runs pods, which a change of their template replaces.
+    pub fn runs_pods(&self) -> bool {
+        self.kind.runs_pods()
+    }
+
+    /// Whether it is a ConfigMap with the configuration of pods.
+    pub fn configures_pods(&self) -> bool {
+        self.documents().is_some()
     }
 
     /// The fields that others report.

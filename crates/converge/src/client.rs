@@ -1,7 +1,6 @@
 //! The only place that writes to the API server.
 
 use std::{
-    borrow::Cow,
     collections::HashMap,
     sync::{Mutex, PoisonError},
 };
@@ -14,11 +13,11 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    Child, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result,
-    observed::controller,
-    random,
-    reclaim::reclaim,
-    request::{JSON_PATCH, Patch, request_error},
+    Child, Contention, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result,
+    guard::{Guard, Reaction},
+    observed::{controller, is_apply},
+    random, reclaim,
+    request::{MERGE_PATCH, Patch, request_error},
     takeover::{StatusTakeover, after_takeover},
 };
 
@@ -48,6 +47,10 @@ impl Applied {
 /// How many objects whose applied values others change are remembered.
 const ACCEPTED: usize = 10_000;
 
+/// The parts of an object that are written separately: all but the status, and the status.
+const CHILD: &str = "";
+const STATUS: &str = "status";
+
 /// Writes objects as one field manager.
 pub struct Writer {
     client: Client,
@@ -56,12 +59,13 @@ pub struct Writer {
     /// The results of applies that differ from what was applied, for example because a webhook changes it. The same
     /// result for the same desired state then counts as converged: applying again would never end.
     accepted: Mutex<HashMap<String, (Digest, Digest)>>,
+    guard: Guard,
 }
 
 impl Writer {
     /// A writer that owns fields as `manager`.
     pub fn new(client: Client, manager: &str, mode: Mode) -> Self {
-        Self { client, manager: manager.into(), mode, accepted: Mutex::default() }
+        Self { client, manager: manager.into(), mode, accepted: Mutex::default(), guard: Guard::default() }
     }
 
     /// The name of the field manager.
@@ -72,6 +76,16 @@ impl Writer {
     /// The client, for reads: all writes go through [`Writer::request`].
     pub(crate) fn client(&self) -> &Client {
         &self.client
+    }
+
+    /// The fields of a child that another writer changes back.
+    pub fn contention(&self, child: &Child) -> Option<Contention> {
+        self.guard.contention(child, CHILD)
+    }
+
+    /// The same of a status.
+    pub fn status_contention(&self, child: &Child) -> Option<Contention> {
+        self.guard.contention(child, STATUS)
     }
 
     /// Whether it writes or only plans.
@@ -86,23 +100,29 @@ impl Writer {
         live: Option<(&Meta, &Observed)>,
         owner: &str,
     ) -> Result<Applied> {
-        if let Some((meta, observed)) = live {
+        if let Some((_, observed)) = live {
             self.check_owner(child, observed, owner)?;
             if child.random_key().is_some() {
-                return Ok(Applied::Unchanged);
-            }
-            if !observed.takeover && self.settled(&meta.uid, "", child.digest(), observed.owned) {
                 return Ok(Applied::Unchanged);
             }
         }
         if let Some(key) = child.random_key() {
             return self.create_random(child, key).await;
         }
+        let is_settled = |child: &Child| {
+            live.is_some_and(|(meta, observed)| {
+                !observed.takeover && self.settled(&meta.uid, CHILD, child.digest(), observed.owned)
+            })
+        };
         if self.mode == Mode::Plan {
-            return self.planned(child, live).await;
+            return if is_settled(child) { Ok(Applied::Unchanged) } else { self.planned(child, live).await };
         }
         let takeover = live.is_some_and(|(_, observed)| observed.takeover);
-        let before = match live {
+        match self.guard.effective(child, CHILD) {
+            Some(effective) if !is_settled(&effective) => {}
+            _ => return Ok(Applied::Unchanged),
+        }
+        let mut before = match live {
             Some(_) if takeover => Some(self.take_over(child).await?),
             // Only the live object has the texts that are kept.
             Some((_, observed))
@@ -112,24 +132,51 @@ impl Writer {
             }
             _ => None,
         };
-        let child = &match &before {
-            Some(before) => Cow::Owned(child.with_live_layout(before)),
-            None => Cow::Borrowed(child),
+        let is_suspicious = self.guard.is_suspicious(child, CHILD);
+        if is_suspicious {
+            before = self.live_if_any(child).await?;
+            self.record_reaction(child, CHILD, before.as_ref());
+        }
+        let Some(effective) = self.guard.effective(child, CHILD) else { return Ok(Applied::Unchanged) };
+        if is_suspicious && is_settled(&effective) {
+            return Ok(Applied::Unchanged);
+        }
+        let sent = &match &before {
+            Some(before) => effective.with_live_layout(before),
+            None => effective,
         };
-        let written = match self.send(child, None).await {
-            Err(error) if error.is_invalid() => {
-                self.send_reclaimed(child, live.map(|(meta, _)| meta), error).await?
-            }
+        let written = match self.send(sent, None).await {
+            Err(error) if error.is_invalid() => self.send_reclaimed(sent, error).await?,
             sent => sent?,
         };
         let after = Observed::of(&written, &self.manager).owned;
-        self.remember(&written.metadata, "", child.digest(), after);
+        self.remember(&written.metadata, CHILD, sent.digest(), after);
+        self.guard.record_write(child, CHILD, is_suspicious, || self.owned_fields(&written, None));
         Ok(match before {
             Some(before) if takeover && pods(&before) == pods(&written) => {
                 Applied::TakenOver(Box::new(written))
             }
             _ => Applied::Written(Box::new(written)),
         })
+    }
+
+    /// Records what another writer has changed since our last write.
+    fn record_reaction(&self, child: &Child, part: &str, live: Option<&DynamicObject>) {
+        let subresource = (part == STATUS).then_some(STATUS);
+        let live = live.map(|live| Reaction {
+            live,
+            owned: self.owned_fields(live, subresource),
+            manager: &self.manager,
+        });
+        self.guard.record_reaction(child, part, live.as_ref());
+    }
+
+    /// The fields that the manager owns.
+    fn owned_fields(&self, object: &DynamicObject, subresource: Option<&str>) -> Value {
+        let entries = object.metadata.managed_fields.iter().flatten();
+        let mut ours = entries.filter(|entry| is_apply(entry, &self.manager, subresource));
+        let fields = ours.next().and_then(|entry| entry.fields_v1.clone());
+        fields.map_or_else(|| json!({}), |fields| fields.0)
     }
 
     /// Creates a Secret with a random value. One that another writer created first is just as good.
@@ -147,48 +194,59 @@ impl Writer {
     }
 
     /// Retries, after reclaiming the conflicting fields.
-    async fn send_reclaimed(
-        &self,
-        child: &Child,
-        seen: Option<&Meta>,
-        error: Error,
-    ) -> Result<DynamicObject> {
-        self.send_reclaim(child, seen, error).await?;
+    async fn send_reclaimed(&self, child: &Child, error: Error) -> Result<DynamicObject> {
+        self.send_reclaim(child, error).await?;
         self.send(child, None).await
     }
 
     /// Reclaims the fields that make an apply fail.
-    pub(crate) async fn send_reclaim(
-        &self,
-        child: &Child,
-        seen: Option<&Meta>,
-        error: Error,
-    ) -> Result<DynamicObject> {
-        let Some(patch) = seen.and_then(|seen| reclaim(child, seen)) else { return Err(error) };
+    pub(crate) async fn send_reclaim(&self, child: &Child, error: Error) -> Result<DynamicObject> {
+        if !reclaim::is_possible(child, &error) {
+            return Err(error);
+        }
+        let live = self.live(child.kind, &child.namespace, &child.name).await?;
+        let patch = reclaim::patch(child, &live);
         let query = format!("fieldManager={}", self.manager);
-        let request = Patch { content: JSON_PATCH, query: &query, body: &patch, subresource: None };
+        let request = Patch { content: MERGE_PATCH, query: &query, body: &patch, subresource: None };
         request.send(self, "reclaim", child.kind, &child.namespace, &child.name).await
     }
 
     /// Applies the status fields that the manager owns, unless they already match.
     pub async fn apply_status(&self, child: &Child, meta: &Meta, observed: &Observed) -> Result<Applied> {
-        if self.settled(&meta.uid, "status", child.digest(), observed.owned_status) {
+        let is_settled =
+            |child: &Child| self.settled(&meta.uid, STATUS, child.digest(), observed.owned_status);
+        if self.mode == Mode::Plan {
+            return if is_settled(child) {
+                Ok(Applied::Unchanged)
+            } else {
+                self.planned_status(child, observed).await
+            };
+        }
+        match self.guard.effective(child, STATUS) {
+            Some(effective) if !is_settled(&effective) => {}
+            _ => return Ok(Applied::Unchanged),
+        }
+        let is_suspicious = self.guard.is_suspicious(child, STATUS);
+        if is_suspicious {
+            let live = self.live(child.kind, &child.namespace, &child.name).await?;
+            self.record_reaction(child, STATUS, Some(&live));
+        }
+        let Some(effective) = self.guard.effective(child, STATUS) else { return Ok(Applied::Unchanged) };
+        if is_suspicious && is_settled(&effective) {
             return Ok(Applied::Unchanged);
         }
-        if self.mode == Mode::Plan {
-            return self.planned_status(child, observed).await;
-        }
         if observed.status_takeover {
-            self.take_over_status(child).await?;
+            self.take_over_status(&effective).await?;
         }
-        let written = self.send(child, Some("status")).await?;
+        let written = self.send(&effective, Some(STATUS)).await?;
         let after = Observed::of(&written, &self.manager).owned_status;
-        self.remember(&written.metadata, "status", child.digest(), after);
+        self.remember(&written.metadata, STATUS, effective.digest(), after);
+        self.guard.record_write(child, STATUS, is_suspicious, || self.owned_fields(&written, Some(STATUS)));
         Ok(Applied::Written(Box::new(written)))
     }
 
     /// An object that another owner controls is not touched.
-    fn check_owner(&self, child: &Child, observed: &Observed, owner: &str) -> Result<()> {
+    pub(crate) fn check_owner(&self, child: &Child, observed: &Observed, owner: &str) -> Result<()> {
         match &observed.owner {
             Some(other) if other.uid != owner => {
                 let (kind, name) = (child.kind.kind, child.name.clone());
@@ -244,11 +302,11 @@ impl Writer {
         let live = self.live(*kind, namespace, name).await?;
         let Some(owner) = controller(&live.metadata) else { return Ok(live) };
         let entries = live.metadata.managed_fields.as_deref().unwrap_or_default();
-        let patch = json!([
-            {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
-            {"op": "replace", "path": "/metadata/managedFields", "value": after_takeover(entries, owner, &self.manager)},
-        ]);
-        let request = Patch { content: JSON_PATCH, query: "", body: &patch, subresource: None };
+        // With the resourceVersion, so that a concurrent write causes a conflict.
+        let entries = after_takeover(entries, owner, &self.manager);
+        let resource_version = &live.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});
+        let request = Patch { content: MERGE_PATCH, query: "", body: &patch, subresource: None };
         request.send(self, TAKE_OVER, *kind, namespace, name).await?;
         Ok(live)
     }
@@ -265,11 +323,9 @@ impl Writer {
         };
         self.send_with(child, Some("status"), "&dryRun=All").await?;
         let entries = takeover.entries(&entries, &self.manager);
-        // With the resourceVersion, so that a concurrent write causes a conflict; and not to the status subresource,
-        // where the API server ignores metadata.
+        // Not to the status subresource, where the API server ignores metadata.
         let patch = json!({"metadata": {"resourceVersion": resource_version, "managedFields": entries}});
-        let content = "application/merge-patch+json";
-        let request = Patch { content, query: "", body: &patch, subresource: None };
+        let request = Patch { content: MERGE_PATCH, query: "", body: &patch, subresource: None };
         request.send(self, TAKE_OVER, *kind, namespace, name).await.map(drop)
     }
 

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use kube::core::DynamicObject;
 use serde_json::{Map, Number, Value};
-use skep_config::{labels, paths};
+use skep_config::{labels, paths, run_config::Middleware};
 
 use crate::Digest;
 
@@ -72,7 +72,15 @@ fn value(name: &str, text: &str) -> Option<Value> {
         true => serde_json::from_str(text).ok()?,
         false => serde_saphyr::from_str(text).ok()?,
     };
-    value.is_object().then(|| with_plain_numbers(value))
+    value.is_object().then(|| without_reports(with_plain_numbers(value)))
+}
+
+/// The value without the middleware that sends usage reports, which does nothing here. ToolHive's operator adds it by default.
+fn without_reports(mut value: Value) -> Value {
+    if let Some(Value::Array(middlewares)) = value.get_mut("middleware_configs") {
+        middlewares.retain(|middleware| middleware["type"] != Middleware::UsageMetrics.type_());
+    }
+    value
 }
 
 /// The value with integers where a number has no fraction: `1e+06` is `1000000`.
@@ -138,6 +146,17 @@ mod tests {
         ] {
             assert_eq!(with_live_layout(ours.clone(), &config_map(other)), ours);
         }
+    }
+
+    #[test]
+    fn a_run_config_that_reports_usage_means_the_same_as_one_that_does_not() {
+        let with = r#"{"name": "x", "middleware_configs": [{"type": "auth"}, {"type": "usagemetrics", "parameters": {}}]}"#;
+        let without = r#"{"name": "x", "middleware_configs": [{"type": "auth"}]}"#;
+        let config_map = |text: &str| config_map(json!({"runconfig.json": text}));
+        assert_eq!(parsed(config_map(with)), parsed(config_map(without)));
+        assert_eq!(with_live_layout(config_map(without), &config_map(with)), config_map(with));
+        let other = r#"{"name": "y", "middleware_configs": [{"type": "auth"}]}"#;
+        assert_eq!(with_live_layout(config_map(other), &config_map(with)), config_map(other));
     }
 
     #[test]

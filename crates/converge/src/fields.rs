@@ -99,9 +99,48 @@ pub(crate) fn strip(value: &mut Value, set: &Value) -> bool {
     contains_itself(set) && is_empty
 }
 
+/// Removes the fields from the value, and the maps and lists that are empty without them: an empty map that is applied is
+/// owned as a whole.
+pub(crate) fn cut(value: &mut Value, set: &Value) {
+    strip(value, set);
+    remove_empty(value, set);
+}
+
+fn remove_empty(value: &mut Value, set: &Value) {
+    let fields = set.as_object().into_iter().flatten();
+    match value {
+        Value::Object(map) => {
+            for (name, inner) in fields.filter_map(|(key, inner)| Some((key.strip_prefix("f:")?, inner))) {
+                let Some(child) = map.get_mut(name) else { continue };
+                remove_empty(child, inner);
+                if child.as_object().is_some_and(Map::is_empty) || child.as_array().is_some_and(Vec::is_empty)
+                {
+                    map.remove(name);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (selector, inner) in fields.filter_map(|(key, inner)| Some((Selector::parse(key)?, inner))) {
+                items
+                    .iter_mut()
+                    .filter(|item| selector.matches(item))
+                    .for_each(|item| remove_empty(item, inner));
+            }
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_empty_without_the_fields_is_removed_as_well() {
+        let mut object = json!({"data": {"a": "1"}, "labels": {"b": "2", "c": "3"}, "kept": {}});
+        cut(&mut object, &json!({"f:data": {"f:a": {}}, "f:labels": {"f:b": {}}}));
+        assert_eq!(object, json!({"labels": {"c": "3"}, "kept": {}}));
+    }
 
     #[test]
     fn a_set_is_split_at_the_leaves_of_another() {

@@ -1,5 +1,7 @@
 //! Kinds of objects, by their names in URLs and manifests.
 
+use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+
 /// A kind of namespaced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
@@ -17,6 +19,11 @@ impl Kind {
     /// The kind of one of Kubernetes' own types.
     pub const fn of<K: k8s_openapi::Resource>() -> Self {
         Self { group: K::GROUP, version: K::VERSION, kind: K::KIND, plural: K::URL_PATH_SEGMENT }
+    }
+
+    /// Whether objects of the kind run pods that they replace when their template changes.
+    pub fn runs_pods(&self) -> bool {
+        [Self::of::<Deployment>(), Self::of::<StatefulSet>()].contains(self)
     }
 
     /// Group and version as manifests write them.

@@ -9,7 +9,10 @@ use kube::core::ObjectMeta;
 use serde_json::{Value, json};
 
 use crate::{
-    Applied, Kind, Mode, Planned, Result, Write, Writer, changes::changes, observed::ownable, request::Patch,
+    Applied, Kind, Mode, Planned, Result, Write, Writer,
+    changes::changes,
+    observed::ownable,
+    request::{MERGE_PATCH, Patch},
 };
 
 /// A finalizer by its name.
@@ -49,6 +52,32 @@ pub async fn annotate(
     patch(writer, kind, metadata, "annotate", json!({"annotations": annotations})).await
 }
 
+/// Sets an annotation of the pod template of a workload, and leaves everything else unchanged. This replaces its pods.
+pub async fn annotate_pods(
+    writer: &Writer,
+    kind: Kind,
+    namespace: &str,
+    name: &str,
+    key: &str,
+    value: &str,
+) -> Result<Applied> {
+    let query = format!("fieldManager={}", writer.manager());
+    let body = json!({"spec": {"template": {"metadata": {"annotations": {key: value}}}}});
+    let patch = Patch { content: MERGE_PATCH, query: &query, body: &body, subresource: None };
+    let patched = patch.send(writer, "restart", kind, namespace, name).await?;
+    if writer.mode() == Mode::Write {
+        return Ok(Applied::Written(Box::new(patched)));
+    }
+    Ok(Applied::Planned(Box::new(Planned {
+        write: Write::Apply,
+        kind,
+        namespace: namespace.into(),
+        name: name.into(),
+        from: Vec::new(),
+        changes: changes(&json!({}), &body),
+    })))
+}
+
 async fn patch(
     writer: &Writer,
     kind: Kind,
@@ -61,8 +90,7 @@ async fn patch(
     let name = metadata.name.as_deref().unwrap_or_default();
     let query = format!("fieldManager={}", writer.manager());
     let body = json!({"metadata": fields});
-    let patch =
-        Patch { content: "application/merge-patch+json", query: &query, body: &body, subresource: None };
+    let patch = Patch { content: MERGE_PATCH, query: &query, body: &body, subresource: None };
     let patched = patch.send(writer, verb, kind, namespace, name).await?;
     if writer.mode() == Mode::Write {
         return Ok(Applied::Written(Box::new(patched)));

@@ -7,18 +7,12 @@
 
 use std::fmt;
 
-use k8s_openapi::{
-    api::{
-        apps::v1::{Deployment, StatefulSet},
-        core::v1::Secret,
-    },
-    apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry,
-};
+use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::{
-    Applied, Change, Child, Kind, Meta, Observed, Result, Writer,
+    Applied, Change, Child, Kind, Meta, Mode, Observed, Result, Writer,
     changes::{changes, hide_secrets},
     fields::{strip, union, without},
     observed::{controller, is_apply, ownable},
@@ -71,8 +65,7 @@ impl Planned {
 
     /// Whether running pods would be replaced.
     pub fn rolls_pods(&self) -> bool {
-        let runs_pods = [Kind::of::<Deployment>(), Kind::of::<StatefulSet>()].contains(&self.kind);
-        runs_pods && self.changes.iter().any(|change| change.path.starts_with("spec.template"))
+        self.kind.runs_pods() && self.changes.iter().any(|change| change.path.starts_with("spec.template"))
     }
 
     /// Whether another program's object would be taken over without replacing running pods.
@@ -114,9 +107,7 @@ impl Writer {
         };
         let child = &child.with_live_layout(&before);
         let sent = match self.send(child, None).await {
-            Err(error) if error.is_invalid() => {
-                self.send_reclaim(child, live.map(|(meta, _)| meta), error).await?
-            }
+            Err(error) if error.is_invalid() => self.send_reclaim(child, error).await?,
             sent => sent?,
         };
         let concern = |entry: &&ManagedFieldsEntry| {
@@ -137,6 +128,22 @@ impl Writer {
             return Ok(Applied::Unchanged);
         }
         Ok(Planned::of(child, Write::Apply, managers(&theirs), changes))
+    }
+
+    /// The takeover of the child, if it would replace running pods. Nothing is written.
+    pub async fn rollout_of_takeover(
+        &self,
+        child: &Child,
+        live: (&Meta, &Observed),
+        owner: &str,
+    ) -> Result<Option<Planned>> {
+        self.check_owner(child, live.1, owner)?;
+        if !live.1.takeover {
+            return Ok(None);
+        }
+        let planner = Self::new(self.client().clone(), self.manager(), Mode::Plan);
+        let planned = planner.planned(child, Some(live)).await?;
+        Ok(planned.planned().filter(Planned::rolls_pods))
     }
 
     async fn planned_creation(&self, child: &Child) -> Result<Applied> {

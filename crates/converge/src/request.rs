@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{Error, Kind, Result, Writer};
 
 pub(crate) const JSON_PATCH: &str = "application/json-patch+json";
+pub(crate) const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// Whether writes are made or only planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,6 +31,9 @@ pub struct Settings {
     /// Whether the image of the proxies starts fast, so that it is probed without a delay. If not, the delays are
     /// those of ToolHive, and the pods of a cluster that is taken over are not replaced.
     pub quick_proxies: bool,
+    /// Whether pods that another operator created are replaced where they differ. If not, they are with the next change
+    /// of the spec.
+    pub takeover_rollouts: bool,
     /// The platform of the cluster, if the installation sets it. If not, it is detected once from the API server, if
     /// there is one.
     pub platform: Option<Platform>,
@@ -71,6 +74,7 @@ impl Settings {
                 key: text("TOOLHIVE_DEFAULT_REDIS_SECRET_KEY").unwrap_or("redis-password").into(),
             }),
             quick_proxies: is_true("SKEP_QUICK_PROXIES"),
+            takeover_rollouts: is_true("SKEP_TAKEOVER_ROLLOUTS"),
             // An existing variable decides, even if empty.
             platform: env.contains_key(OPENSHIFT).then(|| match is_true(OPENSHIFT) {
                 true => Platform::OpenShift,

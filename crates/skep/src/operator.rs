@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::Context;
 use kube::Config;
+use skep_config::sha256;
 use skep_operator::{
     run::{self, Election, Options},
     settings::Settings,
@@ -34,6 +35,7 @@ Environment:
   POD_NAMESPACE                             the namespace of the Lease of --leader-elect
   TOOLHIVE_RUNNER_IMAGE                     the image of proxies
   SKEP_QUICK_PROXIES                        true: that image starts at once, so readiness probes start at once
+  SKEP_TAKEOVER_ROLLOUTS                    true: pods of another operator are replaced where they differ
   VMCP_IMAGE                                the image of virtual MCP servers
   TOOLHIVE_REGISTRY_API_IMAGE               the image of registry servers
   TOOLHIVE_PROXY_HOST                       the address that proxies listen on
@@ -86,7 +88,8 @@ pub(crate) struct Args {
     observe: bool,
 }
 
-/// The Lease for leader election: the one that ToolHive's operator uses, so that the two never write at the same time.
+/// The Lease for leader election: the one that ToolHive's operator uses, so that the two never write at the same time. An
+/// operator for some namespaces has its own.
 const LEASE: &str = "toolhive-operator-leader-election";
 
 /// The variable that ToolHive's chart sets.
@@ -117,18 +120,15 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
 }
 
 fn options(args: Args, config: &Config) -> Options {
+    let namespaces: Vec<String> =
+        args.namespaces.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect();
     let election = args.leader_elect.then(|| Election {
         namespace: env::var("POD_NAMESPACE").unwrap_or_else(|_| config.default_namespace.clone()),
-        lease: LEASE.into(),
+        lease: lease(&namespaces),
         identity: identity(),
     });
     Options {
-        namespaces: args
-            .namespaces
-            .iter()
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect(),
+        namespaces,
         workers: args.workers.into(),
         election,
         metrics: args.metrics_bind_address,
@@ -137,6 +137,17 @@ fn options(args: Args, config: &Config) -> Options {
         observe: args.observe,
         settings: Settings::from_env(&env::vars().collect()),
     }
+}
+
+/// The name of the Lease. Operators for different namespaces do not wait for each other.
+fn lease(namespaces: &[String]) -> String {
+    if namespaces.is_empty() {
+        return LEASE.into();
+    }
+    let mut sorted = namespaces.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    format!("{LEASE}-{:.10}", sha256(&sorted.join(",")))
 }
 
 /// A boolean variable, parsed as Go's strconv.ParseBool does. Any other value is an error.
@@ -184,6 +195,21 @@ mod tests {
         assert_eq!(address("127.0.0.1:80").unwrap(), ([127, 0, 0, 1], 80).into());
         assert_eq!(address("[::1]:80").unwrap().to_string(), "[::1]:80");
         assert!(address("80").is_err());
+    }
+
+    #[test]
+    fn operators_for_different_namespaces_do_not_share_a_lease() {
+        let name =
+            |namespaces: &[&str]| lease(&namespaces.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(name(&[]), "toolhive-operator-leader-election");
+        assert_eq!(name(&["a", "b"]), name(&["b", "a", "b"]));
+        assert_eq!(
+            [name(&["a"]), name(&["b"]), name(&["a", "b"]), name(&[])]
+                .iter()
+                .collect::<std::collections::BTreeSet<_>>()
+                .len(),
+            4
+        );
     }
 
     #[test]

@@ -79,6 +79,10 @@ impl Contents {
         self.lock().remove(&name_of(object));
     }
 
+    pub(crate) fn retain(&self, exists: impl Fn(&Name) -> bool) {
+        self.lock().retain(|name, _| exists(name));
+    }
+
     /// The cached content, unless the watch has delivered a later revision since.
     fn known<W: Readable>(&self, namespace: &str, name: &str, seen: &Meta) -> Option<Arc<W::Content>> {
         let contents = self.lock();

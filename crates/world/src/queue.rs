@@ -38,7 +38,9 @@ struct State {
     woken: HashSet<Arc<Target>>,
     /// The targets that failed.
     failed: HashMap<Arc<Target>, Retry>,
-    /// When they are retried: at most one entry for each.
+    /// The targets that are queued later.
+    later: HashMap<Arc<Target>, Instant>,
+    /// When these two are queued: at most one entry of each.
     retries: BTreeSet<(Instant, Arc<Target>)>,
     /// How many jobs have finished.
     finished: u64,
@@ -65,6 +67,24 @@ impl Queue {
             state.ready.push_back(target);
             self.arrived.notify_one();
         }
+    }
+
+    /// Queues the target after this time, if it is not queued earlier with a shorter one.
+    pub fn add_after(&self, target: Arc<Target>, delay: Duration) {
+        let mut state = self.lock();
+        let at = Instant::now() + delay;
+        match state.later.get(&target) {
+            Some(earlier) if *earlier <= at => return,
+            Some(later) => {
+                let later = (*later, target.clone());
+                state.retries.remove(&later);
+            }
+            None => {}
+        }
+        state.later.insert(target.clone(), at);
+        state.retries.insert((at, target));
+        drop(state);
+        self.arrived.notify_one();
     }
 
     /// The next target to reconcile.
@@ -165,7 +185,10 @@ impl State {
 
     fn move_due(&mut self, now: Instant) {
         while self.retries.first().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, target)) = self.retries.pop_first() else { return };
+            let Some((at, target)) = self.retries.pop_first() else { return };
+            if self.later.get(&target) == Some(&at) {
+                self.later.remove(&target);
+            }
             if self.running.contains(&target) {
                 self.woken.insert(target);
             } else if self.queued.insert(target.clone()) {

@@ -67,11 +67,49 @@ impl Reader {
         self.world.dependencies().retain(&self.target, &self.topics);
     }
 
+    /// Ends the view of a target that does not exist any more: nothing requeues it but its own creation.
+    pub fn discard(self) {
+        self.world.dependencies().retain(&self.target, &[]);
+    }
+
     /// Before the look-up, so that no change between the two is missed.
     fn subscribe(&mut self, topic: Topic) {
         if !self.topics.contains(&topic) {
             self.topics.push(topic);
             self.world.dependencies().add(&self.target, topic);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::core::DynamicObject;
+    use skep_converge::Kind;
+
+    use super::*;
+
+    struct ConfigMaps;
+
+    impl Watched for ConfigMaps {
+        type Cached = ();
+
+        fn kind() -> Kind {
+            Kind::of::<ConfigMap>()
+        }
+
+        fn project(_: &DynamicObject) {}
+    }
+
+    #[test]
+    fn an_object_that_does_not_exist_any_more_leaves_no_subscription() {
+        let world = World::builder().control::<ConfigMaps>().offline();
+        let target = Target { kind: ConfigMaps::kind(), namespace: "ns".into(), name: "a".into() };
+        let mut reader = world.reader(Arc::new(target));
+        assert!(reader.get::<ConfigMaps>("a").is_none());
+        let topic = Topic::name(ConfigMaps::kind(), "ns", "a");
+        assert_eq!(world.dependencies().readers(topic).len(), 1);
+        reader.discard();
+        assert_eq!(world.dependencies().readers(topic).len(), 0);
     }
 }

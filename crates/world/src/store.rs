@@ -16,6 +16,9 @@ pub struct Entry<T> {
     pub cached: T,
 }
 
+/// How many namespaces are remembered in which objects were deleted.
+const NAMESPACES: usize = 10_000;
+
 /// An object's namespace and name.
 pub(crate) type Name = (Box<str>, Box<str>);
 
@@ -111,6 +114,23 @@ impl<W: Watched> Store<W> {
         topics
     }
 
+    /// Whether an older state than the cached one was listed: the watch lags, or the cluster was restored from a backup.
+    pub(crate) fn is_newer(&self, object: &DynamicObject) -> bool {
+        let (name, meta) = (name_of(object), Meta::of(&object.metadata));
+        let known = self.entries.get(&name).map(|entry| &entry.meta);
+        known.is_some_and(|known| known.uid == meta.uid && meta.is_older_than(known))
+    }
+
+    /// Records a state that is older than the cached one, after a restore from a backup.
+    pub(crate) fn restore(&mut self, object: &DynamicObject, cached: W::Cached) -> Vec<Topic> {
+        // Revisions are used a second time.
+        self.deleted.clear();
+        let mut topics = self.remove(&name_of(object));
+        self.deleted.clear();
+        topics.extend(self.observe(object, cached));
+        topics
+    }
+
     /// Records that an object is deleted.
     pub(crate) fn forget(&mut self, object: &DynamicObject) -> Vec<Topic> {
         let name = name_of(object);
@@ -142,6 +162,13 @@ impl<W: Watched> Store<W> {
     }
 
     fn mark_deleted(&mut self, name: &Name, deleted: &Meta) {
+        if self.deleted.len() >= NAMESPACES && !self.deleted.contains_key(&name.0) {
+            // What was deleted long ago arrives from nowhere any more.
+            let mut revisions: Vec<u64> = self.deleted.values().copied().collect();
+            revisions.sort_unstable();
+            let median = revisions.get(revisions.len() / 2).copied().unwrap_or_default();
+            self.deleted.retain(|_, revision| *revision > median);
+        }
         let last = self.deleted.entry(name.0.clone()).or_default();
         *last = deleted.revision().max(*last);
     }
@@ -162,4 +189,54 @@ impl<W: Watched> Store<W> {
 pub(crate) fn name_of(object: &DynamicObject) -> Name {
     let text = |text: &Option<String>| text.as_deref().unwrap_or_default().into();
     (text(&object.metadata.namespace), text(&object.metadata.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use serde_json::{Value, json};
+    use skep_converge::Kind;
+
+    use super::*;
+
+    struct ConfigMaps;
+
+    impl Watched for ConfigMaps {
+        type Cached = Value;
+
+        fn kind() -> Kind {
+            Kind::of::<ConfigMap>()
+        }
+
+        fn project(object: &DynamicObject) -> Value {
+            object.data["data"].clone()
+        }
+    }
+
+    fn object(namespace: &str, revision: u64, value: &str) -> DynamicObject {
+        let metadata =
+            json!({"namespace": namespace, "name": "a", "uid": "u", "resourceVersion": revision.to_string()});
+        serde_json::from_value(json!({"metadata": metadata, "data": {"k": value}})).unwrap()
+    }
+
+    #[test]
+    fn a_state_from_a_restored_backup_replaces_a_newer_one() {
+        let mut store = Store::<ConfigMaps>::default();
+        let (new, old) = (object("ns", 9, "new"), object("ns", 5, "old"));
+        store.observe(&new, ConfigMaps::project(&new));
+        assert_eq!(store.observe(&old, ConfigMaps::project(&old)), [], "a watch may lag");
+        assert!(store.is_newer(&old) && !store.is_newer(&new));
+        assert!(!store.restore(&old, ConfigMaps::project(&old)).is_empty());
+        assert_eq!(store.get("ns", "a").unwrap().cached, json!({"k": "old"}));
+        assert!(!store.is_deleted(&object("ns", 6, "x")), "revisions are used again");
+    }
+
+    #[test]
+    fn namespaces_that_existed_once_do_not_fill_the_memory() {
+        let mut store = Store::<ConfigMaps>::default();
+        for revision in 0..NAMESPACES as u64 + 10 {
+            store.forget(&object(&format!("ns-{revision}"), revision, ""));
+        }
+        assert!(store.deleted.len() <= NAMESPACES);
+    }
 }

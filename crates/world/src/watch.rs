@@ -14,7 +14,10 @@ use kube::{
 };
 use tracing::warn;
 
-use crate::{Watched, World, store::name_of};
+use crate::{
+    Watched, World,
+    store::{Name, name_of},
+};
 
 /// The page size of lists. A whole page is in memory, for every kind at the same time, and allocators seldom return
 /// memory.
@@ -24,6 +27,7 @@ const PAGE: u32 = 50;
 /// after a lost watch everything is listed again, and differences are detected.
 pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace: Option<String>) {
     let resource = resource::<W>();
+    let reading = client.clone();
     let config = watcher::Config {
         label_selector: W::SELECTOR.map(Into::into),
         page_size: Some(PAGE),
@@ -36,24 +40,49 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
         watcher(api(client, namespace.as_deref(), &resource), config).default_backoff().boxed()
     };
     let mut listed = HashSet::new();
+    let mut outdated = Vec::new();
     let mut first = true;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(object)) => world.observe::<W>(&object),
             Ok(Event::Delete(object)) => world.forget::<W>(&object),
-            Ok(Event::Init) => listed.clear(),
+            Ok(Event::Init) => {
+                listed.clear();
+                outdated.clear();
+            }
             Ok(Event::InitApply(object)) => {
                 listed.insert(name_of(&object));
+                if world.is_newer::<W>(&object) {
+                    outdated.push(name_of(&object));
+                }
                 world.observe::<W>(&object);
             }
             Ok(Event::InitDone) => {
                 world.retain::<W>(namespace.as_deref(), &listed);
                 listed = HashSet::new();
+                read_again::<W>(&world, &reading, std::mem::take(&mut outdated)).await;
                 if std::mem::take(&mut first) {
                     world.has_listed();
                 }
             }
             Err(error) => warn!(kind = W::kind().kind, %error, "the watch is interrupted"),
+        }
+    }
+}
+
+/// Reads objects of which an older state than the cached one was listed. The list may have been made before our last write;
+/// otherwise the cluster was restored from a backup, and no event would correct the cache.
+async fn read_again<W: Watched>(world: &World, client: &Client, outdated: Vec<Name>) {
+    for (namespace, name) in outdated {
+        let api: Api<DynamicObject> = api(client.clone(), Some(&namespace), &resource::<W>());
+        let read = if W::METADATA_ONLY {
+            api.get_metadata(&name).await.map(with_metadata_alone)
+        } else {
+            api.get(&name).await
+        };
+        match read {
+            Ok(object) => world.restore::<W>(&object),
+            Err(error) => warn!(kind = W::kind().kind, %error, "an outdated object cannot be read"),
         }
     }
 }

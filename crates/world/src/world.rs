@@ -193,6 +193,29 @@ impl World {
         self.record::<W>(cached, object, |store| store.is_deleted(object));
     }
 
+    /// Whether the cached state of an object is newer than a listed one.
+    pub(crate) fn is_newer<W: Watched>(&self, object: &DynamicObject) -> bool {
+        let cached = self.cached::<W>();
+        cached.is_some_and(|cached| {
+            cached.store.read().unwrap_or_else(PoisonError::into_inner).is_newer(object)
+        })
+    }
+
+    /// Records the state of an object that was read just now, and is older than the cached one: the cluster was restored from
+    /// a backup.
+    pub(crate) fn restore<W: Watched>(&self, object: &DynamicObject) {
+        let Some(cached) = self.cached::<W>() else { return };
+        let news = W::project(object);
+        let mut store = cached.store.write().unwrap_or_else(PoisonError::into_inner);
+        if !store.is_newer(object) {
+            return;
+        }
+        let topics = store.restore(object, news);
+        cached.contents.forget(object);
+        drop(store);
+        self.wake::<W>(&topics, object);
+    }
+
     /// Records the state of an object from its watch.
     pub fn observe<W: Watched>(&self, object: &DynamicObject) {
         let Some(cached) = self.cached::<W>() else { return };
@@ -256,7 +279,10 @@ impl World {
     /// After a full list of a scope: removes objects that were not in it.
     pub(crate) fn retain<W: Watched>(&self, scope: Option<&str>, listed: &HashSet<Name>) {
         let Some(cached) = self.cached::<W>() else { return };
-        let topics = cached.store.write().unwrap_or_else(PoisonError::into_inner).retain(scope, listed);
+        let mut store = cached.store.write().unwrap_or_else(PoisonError::into_inner);
+        let topics = store.retain(scope, listed);
+        cached.contents.retain(|(namespace, name)| store.get(namespace, name).is_some());
+        drop(store);
         self.wake_readers(&topics);
     }
 

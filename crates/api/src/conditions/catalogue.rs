@@ -34,6 +34,26 @@ conditions! {
             => "see `status.validationErrors`";
     }
 
+    /// Whether a change of the pods waits. The operator does not replace pods that another operator created, unless that is
+    /// allowed (`SKEP_TAKEOVER_ROLLOUTS`).
+    RolloutPending ("Reconcile") {
+        WaitsForRollout met [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry]
+            "the pods of another operator differ from the desired ones, and keep running"
+            => "change the spec, or annotate the object with `skep.dev/allow-rollout=true`";
+        SpecChanged unmet [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry]
+            "the spec has changed, and cannot be applied yet; the pods are then replaced" => "see the other conditions";
+    }
+
+    /// Whether another writer changes fields of the operator back, again and again.
+    Contended ("Reconcile") {
+        ChangedBack met
+            [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
+            VirtualMCPCompositeToolDefinition, MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig,
+            MCPToolConfig, MCPWebhookConfig]
+            "another writer changes a field back each time that the operator restores it. The operator restores it less and less often"
+            => "stop the writer that the message names, or set the field in the object's spec";
+    }
+
     /// Whether the object is valid by itself.
     Valid ("ValidateSpec") {
         ConfigValid met [MCPAuthzConfig, MCPOIDCConfig, MCPServerEntry]
@@ -83,6 +103,8 @@ conditions! {
             => "use another URL; `allowPrivateEndpoint` allows private ones";
         ExternalAuthConfigFetchError unmet [MCPRemoteProxy] "the MCPExternalAuthConfig does not exist"
             => "create it, or correct the name";
+        AuthServerConflict unmet [MCPRemoteProxy]
+            "`authServerRef` and `externalAuthConfigRef` both refer to an authorization server" => "keep one of them";
         AuthzPolicySyntaxInvalid unmet [MCPRemoteProxy] "a policy in the spec cannot be parsed"
             => "see the message: it quotes the place";
         AuthzConfigMapNotFound unmet [MCPRemoteProxy] "the ConfigMap with policies does not exist" => "create it";

@@ -121,8 +121,17 @@ async fn a_status_of_another_program_is_taken_over_once_and_fields_of_other_repo
     foreign_update(&test, "other-operator", |status| status["message"] = json!("still here")).await;
     apply(json!({"phase": "Pending", "conditions": [condition("Ready", "False")]})).await;
     assert_eq!(live(&test).await.data["status"]["message"], "still here", "once is enough");
+    let requests = recording.requests().await;
+    let (tried, made): (Vec<_>, Vec<_>) = requests
+        .iter()
+        .filter(|request| request.is_write())
+        .partition(|one| one.query.contains("dryRun=All"));
+    let texts = |requests: &[&skep_testkit::audit::Request]| -> Vec<String> {
+        requests.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(texts(&tried), ["patch mcpservers/status fetch"], "a takeover is tried first");
     let writes = ["patch mcpservers fetch", "patch mcpservers/status fetch", "patch mcpservers/status fetch"];
-    assert_eq!(recording.writes().await, writes);
+    assert_eq!(texts(&made), writes);
 }
 
 #[tokio::test]

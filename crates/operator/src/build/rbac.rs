@@ -8,6 +8,7 @@ use k8s_openapi::api::{
 use skep_api::GROUP;
 
 use super::Identity;
+use crate::resources::PlatformSecrets;
 
 /// A group, resources in it, and verbs on them.
 pub(crate) type Rule = (&'static str, &'static [&'static str], &'static [&'static str]);
@@ -74,7 +75,10 @@ pub(crate) fn service_account(
     identity: &Identity,
     name: &str,
     pull_secrets: Option<Vec<LocalObjectReference>>,
+    platform: &PlatformSecrets,
 ) -> ServiceAccount {
+    let added = platform.of(name).iter().map(|name| LocalObjectReference { name: name.clone() });
+    let pull_secrets = pull_secrets.map(|own| own.into_iter().chain(added).collect());
     ServiceAccount {
         metadata: identity.metadata(name),
         image_pull_secrets: pull_secrets,

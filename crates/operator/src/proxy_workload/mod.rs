@@ -17,4 +17,4 @@ pub(crate) use container::add_defaults;
 pub(crate) use events::rollout;
 pub(crate) use inputs::{LivePod, ProxyWorkload, live_config, live_pods};
 pub(crate) use policies::{PoliciesError, policies};
-pub(crate) use status::{NotReady, PodsState, hash, not_ready, pods_state};
+pub(crate) use status::{NotReady, PodsState, hash, not_ready, pods_state, running_message};

@@ -74,6 +74,15 @@ pub(crate) fn not_ready(pods: &[LivePod], whose: &str) -> NotReady {
     }
 }
 
+/// The message about a workload that serves requests, with the reason why another of its pods does not run: a new one that
+/// fails keeps a rollout from being completed.
+pub(crate) fn running_message(message: &str, pods: &[LivePod], whose: &str) -> String {
+    match not_ready(pods, whose) {
+        NotReady::Failed(why) | NotReady::Blocked(why) => format!("{message}; {why}"),
+        NotReady::Starting(_) => message.into(),
+    }
+}
+
 /// How many of the pods are ready.
 pub(crate) fn running(pods: &[LivePod]) -> i32 {
     let running = pods.iter().filter(|pod| pod.state == PodState::Running).count();

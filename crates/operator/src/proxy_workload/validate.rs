@@ -10,7 +10,7 @@ use skep_api::{
     },
     kinds::{
         ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase,
-        MCPOIDCConfig, MCPTelemetryConfig, MCPToolConfig,
+        MCPOIDCConfig, MCPRemoteProxy, MCPTelemetryConfig, MCPToolConfig,
     },
 };
 use skep_config::FieldError;
@@ -289,14 +289,22 @@ fn embedded_server_error(proxy: &ProxyWorkload, auth: &MCPExternalAuthConfig) ->
     if let Some(error) = config_refs::auth_server::check_single_upstream(server).into_iter().next() {
         return Some(ServerError::Upstreams(error));
     }
-    let both = object(&proxy.auth_server).and_then(embedded_server).is_some()
-        && object(&proxy.external_auth).and_then(embedded_server).is_some();
-    if both {
-        let message = "externalAuthConfigRef refers to an authorization server as well: keep one of them";
-        return Some(ServerError::Config(FieldError::new("authServerRef", message)));
+    // Both references of an MCPRemoteProxy are valid, and it has another condition for the conflict.
+    if proxy.identity.kind != kind_of::<MCPRemoteProxy>()
+        && let Some(error) = auth_server_conflict(proxy)
+    {
+        return Some(ServerError::Config(error));
     }
     let server = config_refs::auth_server::auth_server(server, proxy.oidc_config().as_ref(), &proxy.identity);
     server.err().map(ServerError::Config)
+}
+
+/// There can be one authorization server.
+pub(crate) fn auth_server_conflict(proxy: &ProxyWorkload) -> Option<FieldError> {
+    let both = object(&proxy.auth_server).and_then(embedded_server).is_some()
+        && object(&proxy.external_auth).and_then(embedded_server).is_some();
+    let message = "externalAuthConfigRef refers to an authorization server as well: keep one of them";
+    both.then(|| FieldError::new("authServerRef", message))
 }
 
 /// A pod would wait forever for a Secret key that does not exist, so the object waits instead.

@@ -35,14 +35,20 @@ impl<K: Controller> Computed<K> {
         Ok(Self { object, inputs, validation, children })
     }
 
-    /// The whole status that the controller owns, and its conditions.
-    pub(crate) fn status(&self, outcome: &Outcome, now: &Time) -> (Value, Vec<Condition>) {
+    /// The whole status that the controller owns, and its conditions, with those of the children.
+    pub(crate) fn status(
+        &self,
+        outcome: &Outcome,
+        of_children: Vec<Condition>,
+        now: &Time,
+    ) -> (Value, Vec<Condition>) {
         let kind = kind_of::<K>();
         let metadata = self.object.meta();
         let generation = metadata.generation.unwrap_or_default();
         let (status, further) = <K as Controller>::status(&self.inputs, &self.validation, outcome);
         let mut conditions = self.validation.conditions.clone();
         conditions.extend(further);
+        conditions.extend(of_children);
         for condition in &conditions {
             debug_assert!(
                 condition.is_declared(kind.kind),

@@ -91,6 +91,9 @@ pub trait Controller: ApiKind {
 pub struct Actions {
     /// Pods to delete, as they were seen.
     pub pods: Vec<(String, Meta)>,
+    /// The workload whose pods are to be replaced, and the annotation of their template that does it. The desired children
+    /// have it already; it is set alone if these cannot be applied.
+    pub rollout: Option<(Kind, String, (&'static str, String))>,
     /// Annotations to set on the object when the actions are done.
     pub annotations: BTreeMap<&'static str, String>,
 }

@@ -1,30 +1,52 @@
 //! Writes the children that differ from the desired state.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use skep_converge::{Applied, Child, Error, prune};
+use skep_api::conditions::Contended;
+use skep_converge::{Applied, Child, Contention, Error, prune};
 use skep_world::Reader;
 use tracing::info;
 
-use super::{Controller, Plan, Reconciler};
+use super::{
+    Condition, Controller, Plan, Reconciler,
+    rollout::{Rollouts, pending},
+};
 use crate::resources::children;
 
+/// The condition of an object of whose children another writer changes fields back.
+pub(super) fn contended_condition(contended: &[Contention]) -> Option<Condition> {
+    let messages: Vec<&str> = contended.iter().map(|contention| contention.message.as_str()).collect();
+    let message = format!("{}; they are restored less and less often", messages.join("; "));
+    (!messages.is_empty()).then(|| Condition::new(Contended::ChangedBack, message))
+}
+
 impl<K: Controller> Reconciler<K> {
-    /// Writes the children that differ, and deletes those that are no longer desired. Returns what was created or
-    /// changed.
+    /// Writes the children that differ, and deletes those that are no longer desired. Pods of another operator are replaced
+    /// only if `rollouts` are allowed. Returns what was created or changed, and conditions that the object gets.
     pub(super) async fn converge(
         &self,
         reader: &mut Reader,
         owner: &ObjectMeta,
         children: Vec<Child>,
+        rollouts: Rollouts,
         plan: &mut Plan,
-    ) -> Result<Vec<Child>, Error> {
+    ) -> Result<(Vec<Child>, Vec<Condition>), Error> {
         let uid = owner.uid.as_deref().unwrap_or_default();
         let namespace = reader.target().namespace.clone();
         let mut written = Vec::new();
+        let held = self.held(reader, owner, &children, rollouts).await?;
+        let mut conditions: Vec<Condition> = pending(&held).into_iter().collect();
+        let mut contended = Vec::new();
         for child in &children {
             let live = children::get(reader, child.kind, &child.name);
             let known = live.as_ref().map(|live| (&live.meta, &live.observed));
-            match self.writer.apply(child, known, uid).await? {
+            let is_held = (child.runs_pods() || child.configures_pods())
+                && live.as_ref().is_some_and(|live| live.observed.takeover);
+            if is_held && !held.is_empty() {
+                continue;
+            }
+            let applied = self.writer.apply(child, known, uid).await?;
+            contended.extend(self.writer.contention(child));
+            match applied {
                 Applied::Unchanged => {}
                 Applied::Written(object) => {
                     info!(kind = child.kind.kind, %namespace, name = child.name, "written");
@@ -43,8 +65,19 @@ impl<K: Controller> Reconciler<K> {
                 }
             }
         }
-        // Last, when no desired child needs them any more.
-        for (kind, owned) in children::owned_by(reader, uid) {
+        conditions.extend(contended_condition(&contended));
+        plan.again = contended.iter().map(|contention| contention.again).min();
+        if !held.is_empty() {
+            // The pods that keep running may need what is no longer desired.
+            plan.held = held;
+            return Ok((written, conditions));
+        }
+        // Last, when no desired child needs them any more, and no pod of an older template.
+        let all = children::owned_by(reader, uid);
+        if all.iter().any(|(kind, owned)| kind.runs_pods() && owned.is_rolling) {
+            return Ok((written, conditions));
+        }
+        for (kind, owned) in all {
             let desired = children.iter().any(|child| child.kind == kind && child.name == owned.name);
             if !desired {
                 let planned = prune(&self.writer, kind, &namespace, &owned.name, &owned.meta).await?;
@@ -54,6 +87,6 @@ impl<K: Controller> Reconciler<K> {
                 plan.writes.extend(planned);
             }
         }
-        Ok(written)
+        Ok((written, conditions))
     }
 }

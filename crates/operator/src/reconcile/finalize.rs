@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use skep_converge::{Meta, Observed, prune};
+use skep_converge::{Finalizer, Meta, Observed, prune};
 use skep_world::Reader;
 
-use super::{Computed, Controller, Outcome, Plan, ReconcileError, Reconciler};
-use crate::resources::{children, kind_of};
+use super::{Computed, Controller, Outcome, Plan, ReconcileError, Reconciler, Subject};
+use crate::resources::{children, kind_of, referrers};
 
 impl<K: Controller> Reconciler<K> {
     /// Removes the finalizer, unless something blocks the deletion. The object is queued again when nothing blocks it any more.
@@ -30,9 +30,43 @@ impl<K: Controller> Reconciler<K> {
                 computed = Computed::new(object, &self.settings, reader).await?;
             }
             if let Some(problem) = K::deletion_blocker(&computed.inputs) {
-                return self.report(&computed, &Outcome::Blocked(problem), meta, observed, plan).await;
+                return self
+                    .report(&computed, &Outcome::Blocked(problem), Vec::new(), meta, observed, plan)
+                    .await;
             }
         }
+        self.release(reader, finalizer, metadata, plan).await
+    }
+
+    /// Removes the finalizer of an object that cannot be parsed, unless others refer to it.
+    pub(super) async fn finalize_unreadable(
+        &self,
+        reader: &mut Reader,
+        metadata: &ObjectMeta,
+        plan: &mut Plan,
+    ) -> Result<(), ReconcileError> {
+        plan.subject = Subject::Present;
+        let Some(finalizer) = K::FINALIZER.filter(|finalizer| finalizer.is_on(metadata)) else {
+            return Ok(());
+        };
+        if K::BLOCKS_DELETION {
+            K::refresh(reader).await?;
+            let name = reader.target().name.to_string();
+            if !referrers::<K>(reader, &name).is_empty() {
+                return Ok(());
+            }
+        }
+        self.release(reader, finalizer, metadata, plan).await
+    }
+
+    /// Deletes what the garbage collector does not find, and removes the finalizer.
+    async fn release(
+        &self,
+        reader: &mut Reader,
+        finalizer: Finalizer,
+        metadata: &ObjectMeta,
+        plan: &mut Plan,
+    ) -> Result<(), ReconcileError> {
         let name = metadata.name.clone().unwrap_or_default();
         for (kind, child_name) in K::unowned(&name) {
             let Some(child) = children::get(reader, kind, &child_name) else { continue };

@@ -10,6 +10,7 @@ mod outcome;
 mod plan;
 mod problem;
 mod report;
+mod rollout;
 mod undeclared;
 mod validation;
 
@@ -17,12 +18,13 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
-use skep_converge::{Applied, Error, Finalizer, Mode, Writer, annotate, prune};
+use skep_api::events::EventReason;
+use skep_converge::{Applied, Error, Finalizer, Meta, Mode, Writer, annotate, annotate_pods, prune};
 use skep_world::{Reader, Target, Watched, World};
 use tracing::warn;
 
 use crate::{
-    resources::{Custom, CustomObject, MANAGER_PREFIX, Pods, kind_of},
+    resources::{Custom, CustomObject, MANAGER_PREFIX, Pods, children, kind_of},
     settings::Settings,
 };
 pub(crate) use compute::Computed;
@@ -33,6 +35,7 @@ pub(crate) use event::EventPublisher;
 pub use outcome::{BuildError, Outcome, ReconcileError};
 pub use plan::{Plan, Subject, Verdict};
 pub use problem::Problem;
+use report::reference;
 pub(crate) use undeclared::undeclared;
 pub use undeclared::{ByKind, UndeclaredField, UndeclaredFields};
 pub use validation::Validation;
@@ -77,17 +80,25 @@ impl<K: Controller> Reconciler<K> {
         let mut reader = self.world.reader(target.clone());
         let mut plan = Plan::default();
         let result = self.reconcile_with(&mut reader, &mut plan).await;
-        reader.finish();
+        match plan.subject {
+            Subject::Absent if result.is_ok() => reader.discard(),
+            _ => reader.finish(),
+        }
         result.map(|()| plan)
     }
 
     async fn reconcile_with(&self, reader: &mut Reader, plan: &mut Plan) -> Result<(), ReconcileError> {
         let name = reader.target().name.to_string();
         let Some(entry) = reader.get::<Custom<K>>(&name) else { return Ok(()) };
-        let CustomObject { object, observed, .. } = entry.cached;
+        let CustomObject { object, unreadable, observed, .. } = entry.cached;
+        let resource_version = Some(entry.meta.resource_version.clone());
         let object = match object {
             Ok(object) => object,
             Err(error) => {
+                if let Some(metadata) = unreadable.filter(|metadata| metadata.deletion_timestamp.is_some()) {
+                    let metadata = ObjectMeta { resource_version, ..ObjectMeta::clone(&metadata) };
+                    return self.finalize_unreadable(reader, &metadata, plan).await;
+                }
                 // It was stored before a change of the schema. Its next change triggers another reconciliation.
                 warn!(kind = kind_of::<K>().kind, name, %error, "cannot parse the object");
                 plan.subject = Subject::Unreadable(error.to_string());
@@ -95,7 +106,6 @@ impl<K: Controller> Reconciler<K> {
             }
         };
         plan.subject = Subject::Present;
-        let resource_version = Some(entry.meta.resource_version.clone());
         let metadata = ObjectMeta { resource_version, ..object.meta().clone() };
         if metadata.deletion_timestamp.is_some() {
             return self.finalize(reader, object, &entry.meta, &observed, &metadata, plan).await;
@@ -111,10 +121,22 @@ impl<K: Controller> Reconciler<K> {
                 }
             }
         }
-        let mut computed = Computed::new(object, &self.settings, reader).await?;
+        let mut computed = match Computed::new(object, &self.settings, reader).await {
+            Ok(computed) => computed,
+            Err(error) => {
+                let event = Event::new(EventReason::ReadFailed, error.to_string());
+                plan.events.extend(self.events.publish(&reference::<K>(&metadata), vec![event]).await);
+                return Err(error.into());
+            }
+        };
+        let rollouts = self.rollouts(&computed.object, &computed.inputs);
+        let mut conditions = Vec::new();
         let outcome = match std::mem::replace(&mut computed.children, Ok(Vec::new())) {
-            Ok(children) => match self.converge(reader, &metadata, children, plan).await {
-                Ok(written) => Outcome::Converged(written),
+            Ok(children) => match self.converge(reader, &metadata, children, rollouts, plan).await {
+                Ok((written, of_children)) => {
+                    conditions = of_children;
+                    Outcome::Converged(written)
+                }
                 // A concurrent write is not worth reporting.
                 Err(error) if error.is_stale() => return Err(error.into()),
                 // The user who plans may have fewer permissions than the operator.
@@ -125,10 +147,17 @@ impl<K: Controller> Reconciler<K> {
             },
             Err(problem) => Outcome::Blocked(problem),
         };
-        self.report(&computed, &outcome, &entry.meta, &observed, plan).await?;
+        if !matches!(outcome, Outcome::Converged(_)) {
+            conditions.extend(self.postponed(reader, &metadata, rollouts));
+        }
+        self.report(&computed, &outcome, conditions, &entry.meta, &observed, plan).await?;
         match outcome {
-            Outcome::Converged(_) => self.act(reader, &metadata, K::actions(&computed.inputs), plan).await,
-            Outcome::Blocked(_) => Ok(()),
+            Outcome::Converged(_) => {
+                let actions = Actions { rollout: None, ..K::actions(&computed.inputs) };
+                self.act(reader, &metadata, actions, plan).await
+            }
+            // What runs can be restarted, whether or not the new spec can be applied.
+            Outcome::Blocked(_) => self.act(reader, &metadata, K::actions(&computed.inputs), plan).await,
             // The deletion of the other's object queues this one.
             Outcome::Failed(Error::Foreign { .. }) => Ok(()),
             // Also if the API server rejects it as invalid: an admission policy does so, and nothing reports its change.
@@ -136,7 +165,8 @@ impl<K: Controller> Reconciler<K> {
         }
     }
 
-    /// Runs the one-time actions.
+    /// Runs the one-time actions. The object is marked before pods are deleted: after a conflict, a retry must not delete their
+    /// successors.
     async fn act(
         &self,
         reader: &Reader,
@@ -144,15 +174,25 @@ impl<K: Controller> Reconciler<K> {
         actions: Actions,
         plan: &mut Plan,
     ) -> Result<(), ReconcileError> {
+        let namespace = &reader.target().namespace;
+        if let Some((kind, name, (key, value))) = &actions.rollout {
+            match annotate_pods(&self.writer, *kind, namespace, name, key, value).await? {
+                Applied::Planned(planned) => plan.writes.push(*planned),
+                Applied::Written(object) | Applied::TakenOver(object) => {
+                    children::record_write(&self.world, *kind, &object);
+                }
+                Applied::Unchanged => {}
+            }
+        }
+        if !actions.annotations.is_empty() {
+            let annotated = annotate(&self.writer, kind_of::<K>(), metadata, &actions.annotations).await?;
+            self.record_write(annotated, plan);
+        }
         for (pod, seen) in &actions.pods {
-            plan.writes
-                .extend(prune(&self.writer, Pods::kind(), &reader.target().namespace, pod, seen).await?);
+            // In any state: the kubelet reports one all the time.
+            let seen = Meta { resource_version: String::new(), ..seen.clone() };
+            plan.writes.extend(prune(&self.writer, Pods::kind(), namespace, pod, &seen).await?);
         }
-        if actions.annotations.is_empty() {
-            return Ok(());
-        }
-        let annotated = annotate(&self.writer, kind_of::<K>(), metadata, &actions.annotations).await?;
-        self.record_write(annotated, plan);
         Ok(())
     }
 }

@@ -64,6 +64,9 @@ pub enum ReconcileError {
     /// Something could not be written.
     #[error(transparent)]
     Write(#[from] Error),
+    /// The status could not be written.
+    #[error("cannot report the status: {0}")]
+    Status(Error),
     /// It took too long.
     #[error("timeout")]
     Timeout,

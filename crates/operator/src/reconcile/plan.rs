@@ -1,5 +1,7 @@
 //! What a reconciliation would write.
 
+use std::time::Duration;
+
 use skep_converge::{Planned, Write};
 
 use super::Event;
@@ -11,8 +13,14 @@ pub struct Plan {
     pub subject: Subject,
     /// What would be written, in this order.
     pub writes: Vec<Planned>,
+    /// What is not written yet, because it would replace pods of another operator.
+    pub held: Vec<Planned>,
     /// The events that would be published.
     pub events: Vec<Event>,
+    /// When to reconcile again, because a field that another writer changes back is left alone until then.
+    pub again: Option<Duration>,
+    /// Whether a status was written.
+    pub reported: bool,
     /// What keeps the object from being applied. Existing pods keep running.
     pub problem: Option<String>,
 }
@@ -34,6 +42,8 @@ pub enum Subject {
 pub enum Verdict {
     /// Nothing would be written.
     Settled,
+    /// Nothing would be written now: a change waits, because it would replace pods of another operator.
+    Waiting,
     /// Only its status or its metadata would be written.
     Status,
     /// Fields would change their owner, and no child would change.
@@ -51,6 +61,7 @@ impl Verdict {
     pub fn word(self) -> &'static str {
         match self {
             Self::Settled => "settled",
+            Self::Waiting => "waiting",
             Self::Status => "status",
             Self::TakeOver => "take-over",
             Self::Change => "change",
@@ -80,6 +91,7 @@ impl Plan {
                 Verdict::TakeOver
             }
             _ if !self.writes.is_empty() => Verdict::Status,
+            _ if !self.held.is_empty() => Verdict::Waiting,
             _ => Verdict::Settled,
         }
     }

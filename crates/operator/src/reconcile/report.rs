@@ -5,11 +5,18 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
     jiff::Timestamp,
 };
-use skep_api::conditions::Ready;
+use serde_json::Value;
+use skep_api::{
+    conditions::{Contended, Ready},
+    events::EventReason,
+};
 use skep_converge::{Applied, Child, Meta, Observed};
 use tracing::debug;
 
-use super::{Computed, Condition, Controller, Event, Outcome, Plan, ReconcileError, Reconciler};
+use super::{
+    Computed, Condition, Controller, Event, Outcome, Plan, ReconcileError, Reconciler,
+    converge::contended_condition,
+};
 use crate::resources::{Custom, kind_of};
 
 impl<K: Controller> Reconciler<K> {
@@ -18,22 +25,35 @@ impl<K: Controller> Reconciler<K> {
         &self,
         computed: &Computed<K>,
         outcome: &Outcome,
+        of_children: Vec<Condition>,
         meta: &Meta,
         seen: &Observed,
         plan: &mut Plan,
     ) -> Result<(), ReconcileError> {
-        let (mut status, conditions) = computed.status(outcome, &Time(Timestamp::now()));
+        let metadata = computed.object.meta();
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let child = |status: Value| {
+            Child::status(kind_of::<K>(), text(&metadata.namespace), text(&metadata.name), status)
+                .sparing(&K::reported_by_pods())
+        };
+        let mut of_children = of_children;
+        if let Some(contention) = self.writer.status_contention(&child(Value::Null)) {
+            plan.again = Some(plan.again.map_or(contention.again, |again| again.min(contention.again)));
+            if !of_children.iter().any(|condition| condition.type_ == Contended::TYPE) {
+                of_children.extend(contended_condition(&[contention]));
+            }
+        }
+        let (mut status, conditions) = computed.status(outcome, of_children, &Time(Timestamp::now()));
         self.undeclared.strip(kind_of::<K>(), &mut status);
         plan.problem = outcome.message();
         let mut events = K::events(&computed.inputs, &computed.validation, outcome);
         events.extend(problem_event(computed, outcome, &conditions));
+        events.extend(contended_event(computed, &conditions));
         plan.events.extend(self.events.publish(&reference::<K>(computed.object.meta()), events).await);
-        let metadata = computed.object.meta();
-        let text = |text: &Option<String>| text.clone().unwrap_or_default();
-        let status = Child::status(kind_of::<K>(), text(&metadata.namespace), text(&metadata.name), status)
-            .sparing(&K::reported_by_pods());
+        let status = child(status);
         match self.writer.apply_status(&status, meta, seen).await {
             Ok(done) => {
+                plan.reported = matches!(done, Applied::Written(_));
                 self.record_write(done, plan);
                 Ok(())
             }
@@ -43,10 +63,16 @@ impl<K: Controller> Reconciler<K> {
                 Ok(())
             }
             Err(error) => {
+                if error.is_stale() {
+                    return Err(error.into());
+                }
                 if error.is_undeclared_field() {
                     self.undeclared.record_rejection();
                 }
-                Err(error.into())
+                let event = Event::new(EventReason::StatusNotWritten, error.to_string());
+                plan.events
+                    .extend(self.events.publish(&reference::<K>(computed.object.meta()), vec![event]).await);
+                Err(ReconcileError::Status(error))
             }
         }
     }
@@ -87,8 +113,15 @@ fn problem_event<K: Controller>(
     Some(if K::HAS_PODS { event.keeping_pods() } else { event })
 }
 
+/// The event about fields that another writer changes back, unless the status reports some already.
+fn contended_event<K: Controller>(computed: &Computed<K>, conditions: &[Condition]) -> Option<Event> {
+    let contended = conditions.iter().find(|condition| condition.type_ == Contended::TYPE)?;
+    let is_known = computed.object.conditions().iter().any(|known| known.type_ == Contended::TYPE);
+    (!is_known).then(|| Event::new(EventReason::Contended, contended.message.clone()))
+}
+
 /// The object, as events refer to it.
-fn reference<K: Controller>(metadata: &ObjectMeta) -> ObjectReference {
+pub(super) fn reference<K: Controller>(metadata: &ObjectMeta) -> ObjectReference {
     let kind = kind_of::<K>();
     ObjectReference {
         api_version: Some(kind.api_version()),

@@ -31,6 +31,8 @@ pub struct CachedChild<F> {
     pub facts: F,
     /// The server whose proxy created it, by its labels: such an object has no controller.
     pub server: Option<Box<str>>,
+    /// Whether it runs pods of an older template.
+    pub is_rolling: bool,
 }
 
 /// The index key of the children of an object.
@@ -43,7 +45,15 @@ fn project_child<F>(object: &DynamicObject, facts: F) -> CachedChild<F> {
     let label = |key| object.metadata.labels.as_ref()?.get(key).map(String::as_str);
     let is_of_a_proxy = observed.owner.is_none() && label(labels::TOOLHIVE) == Some(labels::TRUE);
     let server = label(labels::APP).filter(|_| is_of_a_proxy).map(Into::into);
-    CachedChild { observed, facts, server }
+    CachedChild { observed, facts, server, is_rolling: is_rolling(object) }
+}
+
+/// Whether a workload still has pods of an older template. One without a status is not controlled by anyone.
+fn is_rolling(object: &DynamicObject) -> bool {
+    let status = &object.data["status"];
+    let number = |field: &str| status[field].as_i64();
+    let Some(observed) = number("observedGeneration") else { return false };
+    Some(observed) < object.metadata.generation || number("updatedReplicas") < number("replicas")
 }
 
 fn owner_index<F>(cached: &CachedChild<F>) -> Vec<String> {
@@ -76,6 +86,14 @@ macro_rules! children {
 
 fn nothing(_: &DynamicObject) {}
 
+/// The pull secrets of a ServiceAccount that OpenShift has added to it.
+fn platform_secrets(account: &DynamicObject) -> Vec<String> {
+    let prefix = format!("{}-dockercfg-", account.metadata.name.as_deref().unwrap_or_default());
+    let secrets = account.data["imagePullSecrets"].as_array().into_iter().flatten();
+    let names = secrets.filter_map(|secret| secret["name"].as_str());
+    names.filter(|name| name.starts_with(&prefix)).map(Into::into).collect()
+}
+
 children! {
     /// Deployments of proxies.
     Deployments: Deployment, DeploymentFacts = DeploymentFacts::of, Some("toolhive=true");
@@ -88,7 +106,7 @@ children! {
     /// Services.
     Services: Service, () = nothing, None;
     /// ServiceAccounts.
-    ServiceAccounts: ServiceAccount, () = nothing, None;
+    ServiceAccounts: ServiceAccount, Vec<String> = platform_secrets, None;
     /// Roles.
     Roles: Role, () = nothing, None;
     /// RoleBindings.

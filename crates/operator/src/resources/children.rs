@@ -17,12 +17,14 @@ pub(crate) struct ChildEntry {
     pub(crate) observed: Observed,
     /// The server whose proxy created it.
     pub(crate) server: Option<Box<str>>,
+    /// Whether it runs pods of an older template.
+    pub(crate) is_rolling: bool,
 }
 
 impl ChildEntry {
     fn new<F>(name: String, entry: Entry<CachedChild<F>>) -> Self {
-        let CachedChild { observed, server, .. } = entry.cached;
-        Self { name, meta: entry.meta, observed, server }
+        let CachedChild { observed, server, is_rolling, .. } = entry.cached;
+        Self { name, meta: entry.meta, observed, server, is_rolling }
     }
 }
 

@@ -26,6 +26,8 @@ impl<K> Default for Custom<K> {
 pub struct CustomObject<K> {
     /// The object, or why it cannot be parsed. Its resourceVersion is left to the entry.
     pub object: Result<Arc<K>, FieldError>,
+    /// The metadata of an object that cannot be parsed, for its deletion.
+    pub unreadable: Option<Arc<ObjectMeta>>,
     /// The fields that its controller owns.
     pub observed: Observed,
     /// The objects that it refers to, as index keys.
@@ -35,8 +37,9 @@ pub struct CustomObject<K> {
 // Not derived: that would require K: Clone.
 impl<K> Clone for CustomObject<K> {
     fn clone(&self) -> Self {
-        let Self { object, observed, references } = self;
-        Self { object: object.clone(), observed: observed.clone(), references: references.clone() }
+        let Self { object, unreadable, observed, references } = self;
+        let (object, unreadable) = (object.clone(), unreadable.clone());
+        Self { object, unreadable, observed: observed.clone(), references: references.clone() }
     }
 }
 
@@ -50,9 +53,12 @@ impl<K: ApiKind> Watched for Custom<K> {
     fn project(object: &DynamicObject) -> CustomObject<K> {
         // An object may be stored without a spec; the parser then names what its kind requires.
         let spec = object.data.get("spec").cloned().unwrap_or_else(|| json!({}));
+        let references = reference_keys(&spec);
+        let parsed = parse(object, spec);
         CustomObject {
-            references: reference_keys(&spec),
-            object: parse(object, spec),
+            references,
+            unreadable: parsed.is_err().then(|| Arc::new(metadata(object))),
+            object: parsed,
             observed: Observed::of(object, &manager_of(object)),
         }
     }
@@ -63,7 +69,7 @@ impl<K: ApiKind> Watched for Custom<K> {
 }
 
 fn parse<K: ApiKind>(object: &DynamicObject, spec: Value) -> Result<Arc<K>, FieldError> {
-    let metadata = ObjectMeta { managed_fields: None, resource_version: None, ..object.metadata.clone() };
+    let metadata = metadata(object);
     let whole = json!({
         "apiVersion": object.types.as_ref().map(|types| &types.api_version),
         "kind": object.types.as_ref().map(|types| &types.kind),
@@ -74,6 +80,11 @@ fn parse<K: ApiKind>(object: &DynamicObject, spec: Value) -> Result<Arc<K>, Fiel
     serde_path_to_error::deserialize(whole)
         .map(Arc::new)
         .map_err(|error| FieldError::new(error.path(), error.inner().to_string()))
+}
+
+/// The metadata without what every write changes.
+fn metadata(object: &DynamicObject) -> ObjectMeta {
+    ObjectMeta { managed_fields: None, resource_version: None, ..object.metadata.clone() }
 }
 
 /// The kind of a type of the API.

@@ -203,13 +203,17 @@ fn state(status: &Value) -> PodState {
     for container in containers {
         let waits_for = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
         if FATAL.contains(&waits_for) {
-            return PodState::Failed(waits_for.into());
+            return PodState::Failed(match last_words(&container["lastState"]["terminated"]) {
+                Some(words) => format!("{waits_for}, {words}"),
+                None => waits_for.into(),
+            });
         }
         if let Some(why) = blocked_by(container, waits_for) {
             return PodState::Blocked(why);
         }
         if container["state"]["terminated"]["exitCode"].as_i64().is_some_and(|code| code != 0) {
-            return PodState::Failed("ContainerTerminated".into());
+            let words = last_words(&container["state"]["terminated"]);
+            return PodState::Failed(words.unwrap_or_else(|| "ContainerTerminated".into()));
         }
     }
     match status["phase"].as_str().unwrap_or_default() {
@@ -223,6 +227,21 @@ fn state(status: &Value) -> PodState {
         _ if is_unschedulable(status) => PodState::Blocked("no node can run it".into()),
         _ => PodState::Pending,
     }
+}
+
+/// How much of a container's last message is shown.
+const LAST_WORDS: usize = 200;
+
+/// How a container ended, with the last line of the message that it left for this purpose (`/dev/termination-log`).
+fn last_words(terminated: &Value) -> Option<String> {
+    let code = terminated["exitCode"].as_i64()?;
+    let reason = terminated["reason"].as_str().filter(|reason| !["Error", ""].contains(reason));
+    let how = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let message = terminated["message"].as_str().unwrap_or_default();
+    let last = message.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let last = &last[..last.floor_char_boundary(LAST_WORDS)];
+    let words = if last.is_empty() { String::new() } else { format!(": {last}") };
+    Some(format!("a container ended with exit code {code}{how}{words}"))
 }
 
 fn blocked_by(container: &Value, waits_for: &str) -> Option<String> {

@@ -7,12 +7,36 @@ pub mod facts;
 mod referrers;
 mod resolved_ref;
 
+use std::collections::HashMap;
+
 use kube::core::DynamicObject;
+use skep_world::Reader;
 
 pub use builtin::*;
 pub use custom::{Custom, CustomObject, kind_of};
 pub(crate) use referrers::{reference_key, referrers, refresh_referrers};
 pub(crate) use resolved_ref::{RefError, Resolution, ResolvedRef, config_hash, missing_key, object};
+
+/// The pull secrets that OpenShift has added to ServiceAccounts, by account. The list is owned as a whole, so they are part of
+/// what is applied: otherwise both would remove the other's.
+#[derive(Default)]
+pub(crate) struct PlatformSecrets(HashMap<String, Vec<String>>);
+
+impl PlatformSecrets {
+    /// Those of these accounts.
+    pub(crate) fn read(reader: &mut Reader, accounts: impl IntoIterator<Item = String>) -> Self {
+        let of_account = |account: String| {
+            let secrets = reader.get::<ServiceAccounts>(&account)?.cached.facts;
+            Some((account, secrets))
+        };
+        Self(accounts.into_iter().filter_map(of_account).collect())
+    }
+
+    /// Those of an account.
+    pub(crate) fn of(&self, account: &str) -> &[String] {
+        self.0.get(account).map(Vec::as_slice).unwrap_or_default()
+    }
+}
 
 /// The prefix of this operator's field managers.
 pub const MANAGER_PREFIX: &str = "skep-";

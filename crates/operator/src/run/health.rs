@@ -8,7 +8,7 @@ use hyper_util::rt::TokioIo;
 use skep_world::World;
 use tokio::{net::TcpListener, task::JoinSet};
 
-use super::{RunError, metrics::Metrics};
+use super::{RunError, metrics::Metrics, status_health::StatusHealth};
 
 /// The content type of Prometheus metrics.
 const OPEN_METRICS: HeaderValue =
@@ -20,6 +20,7 @@ pub(super) async fn serve(
     tasks: &mut JoinSet<()>,
     address: SocketAddr,
     world: Arc<World>,
+    statuses: Arc<StatusHealth>,
     metrics: Option<Arc<Metrics>>,
 ) -> Result<(), RunError> {
     let listener = TcpListener::bind(address).await.map_err(|error| RunError::Listen(address, error))?;
@@ -27,9 +28,9 @@ pub(super) async fn serve(
         loop {
             // A failed connection is the client's problem.
             let Ok((stream, _)) = listener.accept().await else { continue };
-            let (world, metrics) = (world.clone(), metrics.clone());
+            let (world, statuses, metrics) = (world.clone(), statuses.clone(), metrics.clone());
             let response = service_fn(move |request: Request<Incoming>| {
-                let response = response(request.uri().path(), &world, metrics.as_deref());
+                let response = response(request.uri().path(), &world, &statuses, metrics.as_deref());
                 async move { Ok::<_, Infallible>(response) }
             });
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), response));
@@ -38,11 +39,19 @@ pub(super) async fn serve(
     Ok(())
 }
 
-fn response(path: &str, world: &World, metrics: Option<&Metrics>) -> Response<String> {
+fn response(
+    path: &str,
+    world: &World,
+    statuses: &StatusHealth,
+    metrics: Option<&Metrics>,
+) -> Response<String> {
     let text = |status, text: &str| (status, TEXT, text.to_owned());
     let (status, content_type, body) = match (path, metrics) {
         ("/healthz", _) => text(StatusCode::OK, "ok"),
-        ("/readyz", _) if world.is_listed() => text(StatusCode::OK, "ok"),
+        ("/readyz", _) if world.is_listed() => match statuses.problem() {
+            None => text(StatusCode::OK, "ok"),
+            Some(problem) => text(StatusCode::SERVICE_UNAVAILABLE, &problem),
+        },
         ("/readyz", _) => text(StatusCode::SERVICE_UNAVAILABLE, "the cluster is still being looked over"),
         ("/metrics", Some(metrics)) => (StatusCode::OK, OPEN_METRICS, metrics.text()),
         _ => text(StatusCode::NOT_FOUND, "not found"),

@@ -40,6 +40,7 @@ pub(super) struct Metrics {
     requests: Family<ApiRequest, Counter>,
     writes: Counter,
     undeclared: Family<OfKind, Gauge<i64, AtomicI64>>,
+    rejected_statuses: Family<OfKind, Counter>,
     pub(super) queue_depth: Gauge<i64, AtomicI64>,
 }
 
@@ -67,7 +68,13 @@ impl Default for Metrics {
             "Status fields that are left out because the CRD does not declare them",
             undeclared.clone(),
         );
-        Self { registry, reconciles, durations, requests, writes, undeclared, queue_depth }
+        let rejected_statuses = Family::default();
+        registry.register(
+            "rejected_statuses",
+            "Statuses that the API server rejected",
+            rejected_statuses.clone(),
+        );
+        Self { registry, reconciles, durations, requests, writes, undeclared, rejected_statuses, queue_depth }
     }
 }
 
@@ -87,6 +94,10 @@ impl Metrics {
 
     pub(super) fn record_undeclared(&self, kind: &'static str, fields: usize) {
         self.undeclared.get_or_create(&OfKind { kind }).set(i64::try_from(fields).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn record_rejected_status(&self, kind: &'static str) {
+        self.rejected_statuses.get_or_create(&OfKind { kind }).inc();
     }
 
     /// The metrics in the format of Prometheus.

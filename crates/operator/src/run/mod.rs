@@ -11,6 +11,7 @@ mod registry;
 pub mod render;
 mod requests;
 pub mod schemas;
+mod status_health;
 
 use std::{
     net::SocketAddr,
@@ -36,6 +37,7 @@ use requests::{REQUEST_TIME, counted_client};
 use schemas::SchemaReader;
 use skep_converge::Mode;
 use skep_world::{Target, World};
+use status_health::StatusHealth;
 
 pub use leader::Election;
 
@@ -65,6 +67,12 @@ pub struct Options {
     pub settings: Settings,
 }
 
+impl Options {
+    fn mode(&self) -> Mode {
+        if self.observe { Mode::Plan } else { Mode::Write }
+    }
+}
+
 /// Why the operator ended without being stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -91,7 +99,6 @@ pub async fn run(
 /// An operator whose watches have started.
 pub struct Operator {
     options: Options,
-    mode: Mode,
     client: Client,
     world: Arc<World>,
     metrics: Arc<Metrics>,
@@ -104,13 +111,12 @@ impl Operator {
         let mut metrics = Metrics::default();
         let observer = options.observe.then(|| Arc::new(Observer::new(&mut metrics.registry)));
         let metrics = Arc::new(metrics);
-        let mode = if options.observe { Mode::Plan } else { Mode::Write };
         let counts = metrics.clone();
-        let client = counted_client(config, mode, REQUEST_TIME, move |verb, resource| {
+        let client = counted_client(config, options.mode(), REQUEST_TIME, move |verb, resource| {
             counts.record_request(verb, resource);
         })?;
         let world = watches().start(&client, &options.namespaces);
-        Ok(Self { options, mode, client, world, metrics, observer })
+        Ok(Self { options, client, world, metrics, observer })
     }
 
     /// The cluster as the operator sees it.
@@ -125,10 +131,12 @@ impl Operator {
 }
 
 async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<(), RunError> {
-    let Operator { options, mode, client, world, metrics, observer } = operator;
+    let Operator { options, client, world, metrics, observer } = operator;
     let mut serving = JoinSet::new();
-    health::serve(&mut serving, options.health, world.clone(), None).await?;
-    health::serve(&mut serving, options.metrics, world.clone(), Some(metrics.clone())).await?;
+    let statuses = Arc::new(StatusHealth::default());
+    health::serve(&mut serving, options.health, world.clone(), statuses.clone(), None).await?;
+    let exported = Some(metrics.clone());
+    health::serve(&mut serving, options.metrics, world.clone(), statuses.clone(), exported).await?;
 
     let mut stop = stop;
     let mut leader = match &options.election {
@@ -142,7 +150,7 @@ async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<()
         _ => None,
     };
     let written = tokio::select! {
-        written = write(&options, mode, &client, &world, &metrics, observer, &mut stop) => written,
+        written = write(&options, &client, &world, &metrics, &statuses, observer, &mut stop) => written,
         // What runs is aborted: nothing is written without the lease.
         lost = hold(leader.as_mut()) => Err(lost),
     };
@@ -165,10 +173,10 @@ async fn hold(leader: Option<&mut Candidate>) -> RunError {
 /// Reconciles until `stop` is true, and then completes the reconciliations in progress.
 async fn write(
     options: &Options,
-    mode: Mode,
     client: &Client,
     world: &Arc<World>,
     metrics: &Arc<Metrics>,
+    statuses: &Arc<StatusHealth>,
     observer: Option<Arc<Observer>>,
     stop: &mut watch::Receiver<bool>,
 ) -> Result<(), RunError> {
@@ -198,12 +206,12 @@ async fn write(
              namespaces"
         );
     }
-    let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, mode));
+    let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, options.mode()));
     let mut following = JoinSet::new();
     following.spawn(schemas.follow(registry.clone(), metrics.clone()));
     for _ in 0..options.workers {
-        let work = work(world.clone(), registry.clone(), metrics.clone(), observer.clone(), stop.clone());
-        workers.spawn(work);
+        let health = (metrics.clone(), statuses.clone());
+        workers.spawn(work(world.clone(), registry.clone(), health, observer.clone(), stop.clone()));
     }
     stop.wait_for(|stop| *stop).await.ok();
     // Each worker completes the reconciliation in progress.
@@ -229,7 +237,7 @@ async fn resolve_settings(settings: &Settings, client: &Client) -> Settings {
 async fn work(
     world: Arc<World>,
     registry: Arc<Registry>,
-    metrics: Arc<Metrics>,
+    (metrics, statuses): (Arc<Metrics>, Arc<StatusHealth>),
     observer: Option<Arc<Observer>>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -242,12 +250,19 @@ async fn work(
         let start = Instant::now();
         let result = timeout(RECONCILE_TIME, registry.reconcile(&job.target)).await;
         let result = result.unwrap_or(Err(ReconcileError::Timeout));
+        if statuses.record(&result) {
+            metrics.record_rejected_status(job.target.kind.kind);
+        }
         metrics.record_reconcile(job.target.kind.kind, result.is_ok(), start.elapsed());
         match &observer {
             Some(observer) => observer.record(&job.target, &result),
             None => log_result(&job.target, &result),
         }
+        let target = job.target.clone();
         world.queue().finish(job, result.is_err());
+        if let Ok(Plan { again: Some(again), .. }) = result {
+            world.queue().add_after(target, again);
+        }
     }
 }
 

@@ -114,7 +114,7 @@ fn children_and_status<K: Controller>(computed: Computed<K>) -> (Result<Vec<Chil
         Ok(_) => Outcome::Converged(Vec::new()),
         Err(problem) => Outcome::Blocked(problem.clone()),
     };
-    let (status, _) = computed.status(&outcome, &Time(Timestamp::now()));
+    let (status, _) = computed.status(&outcome, Vec::new(), &Time(Timestamp::now()));
     let children = computed.children.map_err(|problem| match computed.validation.problems {
         problems if problems.is_empty() => vec![problem],
         problems => problems,

@@ -1,10 +1,11 @@
 //! The checksum survives pod-template overrides.
 
 use serde_json::json;
-use skep_api::kinds::MCPServer;
-use skep_testkit::fixtures::TestServer;
+use skep_api::kinds::{MCPOIDCConfig, MCPServer};
+use skep_testkit::fixtures::{TestOidcConfig, TestServer};
+use skep_world::Watched;
 
-use crate::fixture::Fixture;
+use crate::{fixture::Fixture, kinds::OidcConfigs};
 
 const CHECKSUM: &str = "toolhive.stacklok.dev/runconfig-checksum";
 
@@ -43,5 +44,24 @@ async fn with_overrides_set_a_changed_run_config_still_rolls_the_proxy() {
     let after = fixture.pod_annotations("fetch").await;
     assert_ne!(after[CHECKSUM], before[CHECKSUM]);
     assert_eq!(after["vault.hashicorp.com/role"], "mcp");
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn with_overrides_set_a_changed_configuration_rolls_the_proxy_of_an_unchanged_spec() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    let server = MCPServer::test("fetch")
+        .streamable_http()
+        .with_oidc("company")
+        .with_pod_annotation("vault.hashicorp.com/role", "mcp");
+    let before = (fixture.settled(&server).await, fixture.pod_annotations("fetch").await);
+    let change = json!({"spec": {"inline": {"jwksUrl": "https://issuer.example/other/jwks.json"}}});
+    fixture.patch_any(OidcConfigs::kind(), "company", change).await;
+    fixture.settle_any(OidcConfigs::kind(), "company").await;
+    let after = (fixture.settle("fetch").await, fixture.pod_annotations("fetch").await);
+    assert_eq!(after.0.metadata.generation, before.0.metadata.generation);
+    assert_ne!(after.1[CHECKSUM], before.1[CHECKSUM]);
+    assert_eq!(after.1["vault.hashicorp.com/role"], "mcp");
     fixture.operator.stop().await;
 }

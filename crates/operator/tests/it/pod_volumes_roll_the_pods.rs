@@ -297,7 +297,10 @@ async fn a_failed_read_is_retried_and_changes_no_child() {
             "it names it: {failure}"
         );
     }
-    assert_eq!(recording.writes().await, [] as [&str; 0]);
+    let writes = recording.writes().await;
+    assert!(writes.iter().all(|write| write.contains(" events")), "{writes:?}");
+    let events = fixture.events().await;
+    assert!(events.iter().any(|(reason, _)| reason == "ReadFailed"), "it is reported: {events:?}");
     assert_eq!(deployment(&fixture).await, before);
 
     broken.store(false, Ordering::Relaxed);

@@ -13,6 +13,7 @@ pub(super) fn json(plans: &[Planned], undeclared: &ByKind) -> anyhow::Result<Str
     let count = |verdict: Verdict| plans.iter().filter(|(_, plan)| plan.verdict() == verdict).count();
     let summary: Value = [
         Verdict::Settled,
+        Verdict::Waiting,
         Verdict::Status,
         Verdict::TakeOver,
         Verdict::Change,
@@ -40,6 +41,7 @@ fn object((target, plan): &Planned) -> Value {
         "verdict": plan.verdict().word(),
         "rollsPods": plan.rolls_pods(),
         "problem": problem(plan),
+        "held": plan.held.iter().map(write).collect::<Vec<_>>(),
         "writes": plan.writes.iter().map(write).collect::<Vec<_>>(),
         "events": plan.events.iter().map(event).collect::<Vec<_>>(),
     })

@@ -70,7 +70,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Output::Text => text::text(&plans, &undeclared),
         Output::Json => json::json(&plans, &undeclared)?,
     })?;
-    let settled = plans.iter().all(|(_, plan)| plan.verdict() == Verdict::Settled);
+    let is_settled = |plan: &Plan| matches!(plan.verdict(), Verdict::Settled | Verdict::Waiting);
+    let settled = plans.iter().all(|(_, plan)| is_settled(plan));
     Ok(if settled { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
 }
 
@@ -123,7 +124,9 @@ fn finished((target, result): Planning) -> anyhow::Result<Planned> {
     let object = || format!("{} {}/{}", target.kind.kind, target.namespace, target.name);
     match result {
         Ok(plan) => Ok((target.as_ref().clone(), plan)),
-        Err(ReconcileError::Write(error)) if error.is_forbidden() => bail!("{}: {error}; {RIGHTS}", object()),
+        Err(ReconcileError::Write(error) | ReconcileError::Status(error)) if error.is_forbidden() => {
+            bail!("{}: {error}; {RIGHTS}", object())
+        }
         Err(ReconcileError::Write(error)) if error.is_stale() => {
             bail!("{} changed while it was planned: run the command again ({error})", object())
         }

@@ -19,6 +19,10 @@ pub(super) fn text(plans: &[Planned], undeclared: &ByKind) -> String {
         for planned in &plan.writes {
             lines.extend(write(planned));
         }
+        for planned in &plan.held {
+            lines.push(format!("  wait {} {}: its pods would be replaced", planned.kind.kind, planned.name));
+            lines.extend(planned.changes.iter().map(|change| format!("      {change}")));
+        }
         // The event of a takeover would give a reason for a change that does not happen.
         if plan.verdict() != Verdict::TakeOver {
             lines.extend(plan.events.iter().map(|event| format!("  event {}: {}", event.reason, event.note)));
@@ -42,6 +46,7 @@ fn verdict(plan: &Plan) -> String {
     let pods = if plan.rolls_pods() { "its pods are replaced" } else { "no pod is replaced" };
     match plan.verdict() {
         Verdict::Settled => "nothing to do".into(),
+        Verdict::Waiting => "a change waits for the next rollout; no pod is replaced".into(),
         Verdict::Status => "status and metadata only".into(),
         Verdict::TakeOver => format!("taken over; {pods}"),
         Verdict::Change => format!("changed; {pods}"),
@@ -66,6 +71,7 @@ fn summary(plans: &[Planned]) -> String {
     let count = |is: &dyn Fn(&Plan) -> bool| plans.iter().filter(|(_, plan)| is(plan)).count();
     let parts = [
         (Verdict::Settled, "with nothing to do"),
+        (Verdict::Waiting, "waiting for a rollout"),
         (Verdict::Status, "with another status"),
         (Verdict::TakeOver, "taken over"),
         (Verdict::Change, "changed"),

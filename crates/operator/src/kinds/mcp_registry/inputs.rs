@@ -8,7 +8,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
-    resources::{ManagedDeployments, Secrets, facts::ManagedDeploymentFacts, kind_of},
+    resources::{ManagedDeployments, PlatformSecrets, Secrets, facts::ManagedDeploymentFacts, kind_of},
     settings::Settings,
 };
 
@@ -24,6 +24,7 @@ pub struct Inputs {
     pub(super) settings: Arc<Settings>,
     /// The live Deployment.
     pub(super) live: Option<ManagedDeploymentFacts>,
+    pub(super) platform_secrets: PlatformSecrets,
     /// The keys of the Secret with passwords, if the spec names one that exists.
     pub(super) pgpass_keys: Option<Arc<Vec<String>>>,
 }
@@ -38,6 +39,7 @@ impl Inputs {
         let pgpass = object.spec.pgpass_secret_ref.as_ref().and_then(|secret| secret.name.as_deref());
         Ok(Self {
             live: reader.get::<ManagedDeployments>(&server(&identity)).map(|entry| entry.cached.facts),
+            platform_secrets: PlatformSecrets::read(reader, [account(&identity)]),
             pgpass_keys: match pgpass {
                 Some(name) => reader.content::<Secrets>(name).await?,
                 None => None,
@@ -63,7 +65,7 @@ impl Inputs {
 
     /// The name of the ServiceAccount and Role.
     pub(super) fn account(&self) -> String {
-        format!("{}-registry-api", self.identity.name)
+        account(&self.identity)
     }
 
     /// The name of the ConfigMap with the server's file.
@@ -88,6 +90,10 @@ impl Inputs {
         let labels = [(labels::APP_NAME, server.as_str()), (labels::APP_COMPONENT, COMPONENT)];
         labels.map(|(key, value)| (key.into(), value.into())).into()
     }
+}
+
+fn account(identity: &Identity) -> String {
+    format!("{}-registry-api", identity.name)
 }
 
 fn server(identity: &Identity) -> String {

@@ -29,7 +29,8 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     if inputs.spec().service_account.is_none() {
         let (identity, runner) = (&proxy.identity, inputs.runner());
         let (role, binding) = rbac(identity, &runner, &Rules::REMOTE);
-        children.push(Child::new(&service_account(identity, &runner, proxy.pull_secrets()))?);
+        let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
+        children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
         children.push(Child::new(&role)?);
         children.push(Child::new(&binding)?);
     }

@@ -6,7 +6,7 @@ use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxySpec};
 use skep_world::{ReadError, Reader};
 
 use super::address::service;
-use crate::{proxy_workload::ProxyWorkload, settings::Settings};
+use crate::{proxy_workload::ProxyWorkload, resources::PlatformSecrets, settings::Settings};
 
 /// The label `app` of the proxies of MCPRemoteProxies.
 const APP: &str = "mcpremoteproxy";
@@ -18,6 +18,7 @@ pub(super) const HEADERS: &str = "headerForward.addHeadersFromSecret";
 pub struct Inputs {
     pub(super) object: Arc<MCPRemoteProxy>,
     pub(super) proxy: ProxyWorkload,
+    pub(super) platform_secrets: PlatformSecrets,
 }
 
 impl Inputs {
@@ -29,7 +30,8 @@ impl Inputs {
         let headers = object.spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret);
         let secrets = headers.map(|header| (HEADERS.into(), header.value_secret_ref.clone())).collect();
         let proxy = ProxyWorkload::resolve(object.clone(), APP, secrets, settings, reader).await?;
-        Ok(Self { object, proxy })
+        let platform_secrets = PlatformSecrets::read(reader, [runner(&proxy.identity.name)]);
+        Ok(Self { object, proxy, platform_secrets })
     }
 
     pub(super) fn spec(&self) -> &MCPRemoteProxySpec {
@@ -43,6 +45,10 @@ impl Inputs {
 
     /// The name of the proxy's ServiceAccount and Role, if they are created for it.
     pub(super) fn runner(&self) -> String {
-        format!("{}-remote-proxy-runner", self.proxy.identity.name)
+        runner(&self.proxy.identity.name)
     }
+}
+
+fn runner(proxy: &str) -> String {
+    format!("{proxy}-remote-proxy-runner")
 }

@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash},
+    proxy_workload::{NotReady, PodsState, hash, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -45,7 +45,10 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyPhase, Ready, Str
         return (Failed, Ready::NotReady, message);
     }
     match inputs.proxy.pods_state() {
-        PodsState::Running => (IsReady, Ready::DeploymentReady, String::new()),
+        PodsState::Running => {
+            let message = running_message("Remote proxy is running", &inputs.proxy.pods, "proxy");
+            (IsReady, Ready::DeploymentReady, message)
+        }
         PodsState::NotReady(NotReady::Failed(message)) => (Failed, Ready::DeploymentNotReady, message),
         PodsState::NotReady(NotReady::Blocked(message) | NotReady::Starting(message)) => {
             (Pending, Ready::DeploymentNotReady, message)

@@ -80,7 +80,8 @@ fn configuration(inputs: &Inputs, validation: &mut Validation) {
 /// Whether callers can be authenticated and authorized. These problems have a second condition.
 fn authentication(inputs: &Inputs, validation: &mut Validation) {
     use ConfigurationValid::{
-        AuthzConfigMapInvalid, AuthzConfigMapNotFound, AuthzPolicySyntaxInvalid, ExternalAuthConfigFetchError,
+        AuthServerConflict, AuthzConfigMapInvalid, AuthzConfigMapNotFound, AuthzPolicySyntaxInvalid,
+        ExternalAuthConfigFetchError,
     };
     let proxy = &inputs.proxy;
     let mut fail = |reason: ConfigurationValid, error: FieldError| {
@@ -97,6 +98,9 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
         && let Err(error) = reference.checked(|_| Vec::new())
     {
         fail(ExternalAuthConfigFetchError, FieldError::new("externalAuthConfigRef", error.message()));
+    }
+    if let Some(error) = shared::auth_server_conflict(proxy) {
+        fail(AuthServerConflict, error);
     }
     // An MCPAuthzConfig has a separate condition.
     if proxy.authz.is_none() {

@@ -11,7 +11,7 @@ use skep_world::Watched;
 
 use super::{
     container::{environment, volumes},
-    inputs::Inputs,
+    inputs::{Inputs, backend_account},
     restart::restarted_at,
     run_config::run_config,
 };
@@ -32,11 +32,13 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let secrets = proxy.pull_secrets();
     let (role, binding) = rbac(identity, &runner, &Rules::RUNNER);
 
-    let mut children = vec![Child::new(&service_account(identity, &runner, secrets.clone()))?];
+    let mut children =
+        vec![Child::new(&service_account(identity, &runner, secrets.clone(), &inputs.platform_secrets))?];
     children.push(Child::new(&role)?);
     children.push(Child::new(&binding)?);
     if inputs.spec().service_account.is_none() {
-        children.push(Child::new(&service_account(identity, &backend_account(inputs), secrets))?);
+        let (account, platform) = (backend_account(inputs.name()), &inputs.platform_secrets);
+        children.push(Child::new(&service_account(identity, &account, secrets, platform))?);
     }
     if let Some(policies) = proxy.inline_authz()? {
         children.push(Child::new(&policies)?);
@@ -48,14 +50,11 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     Ok(children)
 }
 
-/// The ServiceAccount of the server's own pods.
-fn backend_account(inputs: &Inputs) -> String {
-    inputs.spec().service_account.clone().unwrap_or_else(|| format!("{}-sa", inputs.name()))
-}
-
 fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, BuildError> {
     let spec = inputs.spec();
-    let patch = pod_patch(spec.pod_template_spec.as_ref(), &backend_account(inputs), &spec.secrets);
+    // The ServiceAccount of the server's own pods.
+    let account = spec.service_account.clone().unwrap_or_else(|| backend_account(inputs.name()));
+    let patch = pod_patch(spec.pod_template_spec.as_ref(), &account, &spec.secrets);
     let patch = patch.map_err(BuildError::new)?;
     let settings = &inputs.proxy.settings;
     ProxyDeployment {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use skep_api::kinds::{MCPServer, MCPServerSpec, MCPWebhookConfig};
+use skep_config::objects;
 use skep_world::{ReadError, Reader};
 
 use super::address::service;
 use crate::{
     proxy_workload::{LivePod, ProxyWorkload, live_pods},
-    resources::{ResolvedRef, StatefulSets, facts::PodFacts},
+    resources::{PlatformSecrets, ResolvedRef, Services, StatefulSets, facts::PodFacts},
     settings::Settings,
 };
 
@@ -22,6 +24,9 @@ pub struct Inputs {
     pub(super) webhooks: Option<ResolvedRef<MCPWebhookConfig>>,
     /// What the proxy has created, if it has.
     pub(super) server: Option<LiveServer>,
+    pub(super) platform_secrets: PlatformSecrets,
+    /// Services with names that this server needs, each with the object that it belongs to.
+    pub(super) taken_services: Vec<(String, String)>,
 }
 
 /// The server itself: a StatefulSet, and its pods.
@@ -45,7 +50,10 @@ impl Inputs {
         });
         let webhooks = object.spec.webhook_config_ref.as_ref();
         let webhooks = webhooks.map(|reference| ResolvedRef::resolve(reader, &reference.name));
-        Ok(Self { object, proxy, webhooks, server })
+        let name = &proxy.identity.name;
+        let platform_secrets = PlatformSecrets::read(reader, [runner(name), backend_account(name)]);
+        let taken_services = taken_services(reader, &object.metadata);
+        Ok(Self { object, proxy, webhooks, server, platform_secrets, taken_services })
     }
 
     pub(super) fn spec(&self) -> &MCPServerSpec {
@@ -65,6 +73,28 @@ impl Inputs {
     pub(super) fn runner(&self) -> String {
         runner(self.name())
     }
+}
+
+/// The Services of others that have the name of one which this server or its proxy creates: those of a server whose name ends in
+/// `-proxy` or `-headless` may.
+fn taken_services(reader: &mut Reader, metadata: &ObjectMeta) -> Vec<(String, String)> {
+    let server = metadata.name.clone().unwrap_or_default();
+    let names = [service(&server), objects::backend_service(&server), objects::headless_service(&server)];
+    let taken = names.into_iter().filter_map(|name| {
+        let live = reader.get::<Services>(&name)?.cached;
+        let owner = match (live.observed.owner, live.server) {
+            (Some(owner), _) => (Some(&owner.uid) != metadata.uid.as_ref()).then_some(owner.description),
+            (None, Some(other)) => (*other != *server).then(|| format!("MCPServer {other}")),
+            (None, None) => None,
+        };
+        Some((name, owner?))
+    });
+    taken.collect()
+}
+
+/// The ServiceAccount of a server's own pods, if the spec names none.
+pub(super) fn backend_account(server: &str) -> String {
+    format!("{server}-sa")
 }
 
 /// The ServiceAccount, Role and RoleBinding of a server's proxy.

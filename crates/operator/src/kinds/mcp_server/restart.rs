@@ -2,9 +2,10 @@
 
 use k8s_openapi::jiff::Timestamp;
 use skep_config::annotations;
+use skep_world::Watched;
 
 use super::inputs::Inputs;
-use crate::reconcile::Actions;
+use crate::{reconcile::Actions, resources::Deployments};
 
 /// A request for a restart.
 struct Request<'a> {
@@ -44,8 +45,11 @@ pub(super) fn actions(inputs: &Inputs) -> Actions {
         return Actions::default();
     };
     let pods = inputs.proxy.pods.iter().map(|pod| (pod.name.clone(), pod.meta.clone()));
+    let annotation = (annotations::RESTARTED_AT, request.text.to_owned());
     Actions {
         pods: if request.immediate { pods.collect() } else { Vec::new() },
+        rollout: (!request.immediate && inputs.proxy.deployment.is_some())
+            .then(|| (Deployments::kind(), inputs.proxy.identity.name.clone(), annotation)),
         annotations: [(annotations::LAST_PROCESSED_RESTART, request.text.to_owned())].into(),
     }
 }

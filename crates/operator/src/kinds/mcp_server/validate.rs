@@ -40,6 +40,10 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
     shared::authz("authzConfigRef", &proxy.authz, &mut validation);
     shared::secrets(proxy, &mut validation);
+    for (service, owner) in &inputs.taken_services {
+        let message = format!("needs Service {service}, which belongs to {owner}: rename one of the two");
+        validation.fail(Problem::of("metadata.name", message).transient());
+    }
     if validation.problems.is_empty()
         && let Err(error) = run_config(inputs)
     {

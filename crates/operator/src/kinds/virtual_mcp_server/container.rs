@@ -85,7 +85,8 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     if let Some(oidc) = object(&inputs.oidc) {
         config_refs::oidc::add_volumes(&oidc.spec, &mut volumes);
     }
-    for (name, entry) in inputs.members.iter().filter_map(Member::entry) {
+    let entries = inputs.members.iter().filter_map(Member::entry);
+    for (name, entry) in entries.filter(|(_, entry)| inputs.has_certificates(entry)) {
         config_refs::entry::add_volumes(name, &entry.spec, &mut volumes);
     }
     if let Some(telemetry) = object(&inputs.telemetry) {

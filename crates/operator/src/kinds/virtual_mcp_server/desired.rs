@@ -39,7 +39,8 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
             OutgoingAuthSource::Inline => Rules::VMCP_INLINE,
         };
         let (role, binding) = rbac(identity, &account, &rules);
-        children.push(Child::new(&service_account(identity, &account, pull_secrets.clone()))?);
+        let platform = &inputs.platform_secrets;
+        children.push(Child::new(&service_account(identity, &account, pull_secrets.clone(), platform))?);
         children.push(Child::new(&role)?);
         children.push(Child::new(&binding)?);
     }

@@ -9,8 +9,8 @@ use skep_api::{
     auth_server::EmbeddedAuthServer,
     kinds::{
         ApiKind, EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig,
-        MCPTelemetryConfig, MCPToolConfig, OutgoingAuthSource, VirtualMCPCompositeToolDefinition,
-        VirtualMCPServer, VirtualMCPServerSpec,
+        MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, OutgoingAuthSource,
+        VirtualMCPCompositeToolDefinition, VirtualMCPServer, VirtualMCPServerSpec,
     },
     refs::SecretKeyRef,
     vmcp,
@@ -22,10 +22,10 @@ use skep_world::{ReadError, Reader};
 use super::backends::{Member, members};
 use crate::{
     build::Identity,
-    config_refs,
+    config_refs::{self, ca_bundle::CaBundle},
     proxy_workload::{LivePod, live_config, live_pods},
     resources::{
-        ConfigMaps, Deployments, ResolvedRef, Secrets,
+        ConfigMaps, Deployments, PlatformSecrets, ResolvedRef, Secrets,
         facts::{ConfigFacts, DeploymentFacts, PodFacts},
         kind_of, missing_key, object,
     },
@@ -58,6 +58,9 @@ pub struct Inputs {
     pub(super) policies: Option<Arc<BTreeMap<String, String>>>,
     /// The Secrets that the pods need, with their keys if they exist.
     secrets: HashMap<String, Option<Arc<Vec<String>>>>,
+    /// The ConfigMaps with the certificates of entries, with their data if they exist.
+    certificates: HashMap<String, Option<Arc<BTreeMap<String, String>>>>,
+    pub(super) platform_secrets: PlatformSecrets,
     pub(super) deployment: Option<DeploymentFacts>,
     /// The live ConfigMap with the server's configuration.
     pub(super) live_config: Option<Arc<ConfigFacts>>,
@@ -92,6 +95,8 @@ impl Inputs {
             external_auths: resolve_all(reader, external_auths(spec, &members)),
             policies: None,
             secrets: HashMap::new(),
+            certificates: HashMap::new(),
+            platform_secrets: PlatformSecrets::read(reader, [account(&name)]),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
             live_config: live_config(reader, &objects::vmcp_config(&name)),
             pods: live_pods(reader, &PodFacts::proxy(APP, &name)),
@@ -103,6 +108,13 @@ impl Inputs {
         let policies = inputs.spec().incoming_auth.authz_config.as_ref();
         if let Some(source) = policies.and_then(|policies| policies.config_map.as_ref()) {
             inputs.policies = reader.content::<ConfigMaps>(&source.name).await?;
+        }
+        let bundles = inputs.members.iter().filter_map(Member::entry);
+        let bundles = bundles.filter_map(|(_, entry)| CaBundle::new(entry.spec.ca_bundle_ref.as_ref()));
+        let bundles: Vec<String> = bundles.map(|bundle| bundle.config_map.to_owned()).collect();
+        for name in bundles {
+            let data = reader.content::<ConfigMaps>(&name).await?;
+            inputs.certificates.insert(name, data);
         }
         for name in inputs.secret_names() {
             let keys = reader.content::<Secrets>(&name).await?;
@@ -140,7 +152,7 @@ impl Inputs {
 
     /// The name of the server's ServiceAccount and Role, if they are created for it.
     pub(super) fn account(&self) -> String {
-        format!("{}-vmcp", self.identity.name)
+        account(&self.identity.name)
     }
 
     /// The Secret key with the password of Redis. A spec with sessionStorage ignores the installation's.
@@ -155,6 +167,14 @@ impl Inputs {
                 .as_ref()
                 .filter(|_| self.settings.default_redis.is_some()),
         }
+    }
+
+    /// Whether the certificates of an entry exist, or it needs none. Pods would wait for a file that does not exist, and with them
+    /// all other backends.
+    pub(super) fn has_certificates(&self, entry: &MCPServerEntry) -> bool {
+        let Some(bundle) = CaBundle::new(entry.spec.ca_bundle_ref.as_ref()) else { return true };
+        let data = self.certificates.get(bundle.config_map).and_then(Option::as_deref);
+        data.is_some_and(|data| data.contains_key(bundle.key))
     }
 
     /// What to do about a Secret key that does not exist.
@@ -189,6 +209,10 @@ impl Inputs {
         names.dedup();
         names
     }
+}
+
+fn account(server: &str) -> String {
+    format!("{server}-vmcp")
 }
 
 fn resolve_all<'a, K: ApiKind>(reader: &mut Reader, names: impl Iterator<Item = &'a str>) -> ResolvedRefs<K> {

@@ -20,7 +20,7 @@ use skep_config::ports;
 use super::inputs::Inputs;
 use crate::{
     build::service_url,
-    proxy_workload::{NotReady, PodsState, hash, pods_state},
+    proxy_workload::{NotReady, PodsState, hash, pods_state, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -97,7 +97,9 @@ fn state_of_pods(inputs: &Inputs) -> State {
         }
         PodsState::Running => {
             let status = inputs.object.status.as_ref();
-            state_of_backends(status.map(|status| status.discovered_backends.as_slice()).unwrap_or_default())
+            let backends = status.map(|status| status.discovered_backends.as_slice()).unwrap_or_default();
+            let State { phase, reason, message } = state_of_backends(backends);
+            State { phase, reason, message: running_message(&message, &inputs.pods, "server") }
         }
     }
 }
@@ -110,7 +112,8 @@ fn state_of_backends(backends: &[DiscoveredBackend]) -> State {
     let names: Vec<&str> =
         backends.iter().filter(is_unreachable).map(|backend| backend.name.as_str()).collect();
     if names.is_empty() {
-        return State::new(VirtualMCPServerPhase::Ready, Ready::DeploymentReady, "");
+        let message = "Virtual MCP server is running";
+        return State::new(VirtualMCPServerPhase::Ready, Ready::DeploymentReady, message);
     }
     let is_all = names.len() == backends.len();
     let reason = if is_all { Ready::BackendsUnavailable } else { Ready::BackendsDegraded };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 use skep_converge::{Kind, Write};
-use skep_operator::reconcile::Verdict;
+use skep_operator::{reconcile::Verdict, settings::Settings};
 use skep_world::Watched;
 
 use super::{
@@ -41,11 +41,16 @@ async fn the_plan_of_a_takeover_predicts_its_result() {
     assert_eq!(rolled.len(), 3, "docs/compatibility.md lists what rolls once: {rolled:#?}");
 }
 
+/// As an administrator who lets the operator replace pods.
+fn settings() -> Settings {
+    Settings { takeover_rollouts: true, ..golden::settings() }
+}
+
 /// The pods that are replaced in one folder, which are those that were planned to be.
 async fn rolled(folder: &Path, kinds: &[Kind]) -> Vec<String> {
     let what = folder.display();
-    let (fixture, names, _) = left_by_toolhive(folder).await;
-    let plans = plans(&fixture, kinds, golden::settings()).await;
+    let (fixture, names, _) = left_by_toolhive(folder, settings()).await;
+    let plans = plans(&fixture, kinds, settings()).await;
     assert_eq!(plans.len(), names.len(), "{what}");
     for (object, plan) in &plans {
         assert_ne!(plan.verdict(), Verdict::Unreadable, "{what}: {object}");

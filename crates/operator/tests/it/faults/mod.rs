@@ -92,6 +92,17 @@ async fn a_malformed_object_does_not_affect_others() {
     fixture.operator.stop().await;
 }
 
+#[tokio::test]
+async fn a_malformed_object_can_be_deleted() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    store_malformed(&test).await;
+    let fixture = Fixture::on(test, Settings::default()).await;
+    fixture.delete(Servers::kind(), "malformed").await;
+    fixture.until_any(Servers::kind(), "malformed", "deleted", Value::is_null).await;
+    fixture.operator.stop().await;
+}
+
 async fn store_malformed(test: &Namespace) {
     let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/mcpservers.toolhive.stacklok.dev";
     let request = Request::get(crd).body(Vec::new()).unwrap();
@@ -113,7 +124,7 @@ async fn store_malformed(test: &Namespace) {
     replace(&lax).await;
     let malformed = json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer",
-        "metadata": {"name": "malformed"}, "spec": {"image": ["not", "a", "text"]},
+        "metadata": {"name": "malformed", "finalizers": ["mcpserver.toolhive.stacklok.dev/finalizer"]}, "spec": {"image": ["not", "a", "text"]},
     });
     let stored = async {
         loop {

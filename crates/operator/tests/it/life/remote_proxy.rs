@@ -57,7 +57,7 @@ async fn a_remote_proxy_is_pending_then_ready_and_rolls_when_its_spec_changes() 
     kubelet.pod_of("fetch", "fetch-1").await;
     let proxy = fixture.until_object(RemoteProxies::kind(), "fetch", "ready", is("Ready")).await;
     assert_eq!(ready(&proxy).1, ("True".into(), "DeploymentReady".into()));
-    assert_eq!(proxy.data["status"]["message"], Value::Null);
+    assert_eq!(proxy.data["status"]["message"], "Remote proxy is running");
 
     let before = fixture.pod_annotations("fetch").await;
     fixture

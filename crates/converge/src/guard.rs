@@ -1,0 +1,328 @@
+//! A guard against writers that change our fields back again and again.
+//!
+//! A field that another writer changes is restored at once, a few times. If it is changed back each time, right after our write,
+//! it is left alone for a while, and each time twice as long. Everything else of the object is applied as usual: without
+//! that field, which then belongs to the other writer.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use kube::core::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Child, Digest,
+    fields::{union, without},
+    owned::owned,
+};
+
+/// A change within this time after our write is a reaction to it.
+const REACTION: Duration = Duration::from_secs(10);
+/// How many reactions in a row are ordinary drift, for which nothing is read.
+const ORDINARY: u32 = 2;
+/// How often a field that is changed to the same value is restored at once.
+const AT_ONCE: u32 = 3;
+/// The same for one that is changed to another value each time.
+const AT_ONCE_IF_OTHER: u32 = 100;
+/// The first and the longest time for which a field is left alone.
+const FIRST_PAUSE: Duration = Duration::from_secs(4);
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+/// After this time without a further change back, a field counts as ours.
+const CALM: Duration = Duration::from_secs(600);
+/// How many objects are remembered before those that were written long ago are dropped.
+const REMEMBERED: usize = 10_000;
+/// How many fields a report lists.
+const LISTED: usize = 3;
+
+/// Fields that another writer changes back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contention {
+    /// What happens to which fields, and by whom.
+    pub message: String,
+    /// When to look at the object again.
+    pub again: Duration,
+}
+
+/// The objects that were written, by kind, namespace, name and part.
+#[derive(Default)]
+pub(crate) struct Guard(Mutex<HashMap<String, Object>>);
+
+struct Object {
+    /// What was desired when it was last written.
+    desired: Digest,
+    sent: Instant,
+    /// How many reactions there were in a row.
+    reactions: u32,
+    /// The fields that were ours after a write, from the first reaction on.
+    fields: Option<Value>,
+    disputes: BTreeMap<Path, Dispute>,
+}
+
+/// The keys of managed fields that lead to a field. The empty path is the whole object.
+type Path = Vec<String>;
+
+struct Dispute {
+    /// The other writer.
+    manager: String,
+    /// How often it was changed back to the same value, and to any.
+    losses: u32,
+    all_losses: u32,
+    value: Digest,
+    /// The last change back.
+    lost: Instant,
+    /// Until when the field is left alone, unless it was applied since.
+    until: Option<Instant>,
+}
+
+/// The live state of an object that another writer may have changed.
+pub(crate) struct Reaction<'a> {
+    pub(crate) live: &'a DynamicObject,
+    /// The fields that are ours now.
+    pub(crate) owned: Value,
+    /// Our own name.
+    pub(crate) manager: &'a str,
+}
+
+impl Dispute {
+    fn is_contended(&self) -> bool {
+        self.losses > AT_ONCE || self.all_losses > AT_ONCE_IF_OTHER
+    }
+}
+
+impl Guard {
+    /// The child without the fields that are left alone. `None` if that is all of it.
+    pub(crate) fn effective(&self, child: &Child, part: &str) -> Option<Child> {
+        let objects = self.lock();
+        let Some(object) = objects.get(&key(child, part)) else { return Some(child.clone()) };
+        let now = Instant::now();
+        let is_left = |dispute: &&Dispute| dispute.until.is_some_and(|until| until > now);
+        let left: Vec<&Path> =
+            object.disputes.iter().filter(|(_, dispute)| is_left(dispute)).map(|(path, _)| path).collect();
+        if left.iter().any(|path| path.is_empty()) {
+            return None;
+        }
+        let set = left.into_iter().map(set_of).reduce(union);
+        Some(set.map_or_else(|| child.clone(), |set| child.without(&set)))
+    }
+
+    /// Whether the same state was written a moment ago, and another writer has reacted to it more than a few times, so that
+    /// it must be found out who changes what.
+    pub(crate) fn is_suspicious(&self, child: &Child, part: &str) -> bool {
+        let mut objects = self.lock();
+        let Some(object) = objects.get_mut(&key(child, part)) else { return false };
+        let is_reaction = object.desired == child.digest() && object.sent.elapsed() < REACTION;
+        object.reactions = if is_reaction { object.reactions.saturating_add(1) } else { 0 };
+        object.reactions > ORDINARY || !object.disputes.is_empty()
+    }
+
+    /// Records what another writer has changed since our last write. Without a live object, it has deleted it.
+    pub(crate) fn record_reaction(&self, child: &Child, part: &str, live: Option<&Reaction<'_>>) {
+        let mut objects = self.lock();
+        let Some(object) = objects.get_mut(&key(child, part)) else { return };
+        let lost = match live {
+            None => vec![Path::new()],
+            Some(live) => {
+                let lost = object.fields.as_ref().and_then(|fields| without(fields, Some(&live.owned)));
+                lost.map(|lost| paths(&lost)).unwrap_or_default()
+            }
+        };
+        let now = Instant::now();
+        for path in lost {
+            let value = Digest::of(&live.map_or(Value::Null, |live| live.value(&path)));
+            let dispute = object.disputes.entry(path.clone()).or_insert_with(|| Dispute {
+                manager: String::new(),
+                losses: 0,
+                all_losses: 0,
+                value,
+                lost: now,
+                until: None,
+            });
+            // One that is left alone, or is to be applied next, is not lost again.
+            if dispute.until.is_some() {
+                continue;
+            }
+            dispute.losses = if dispute.value == value { dispute.losses.saturating_add(1) } else { 1 };
+            dispute.all_losses = dispute.all_losses.saturating_add(1);
+            (dispute.value, dispute.lost) = (value, now);
+            dispute.manager = live.map(|live| live.writer_of(&path)).unwrap_or_default();
+            let further = dispute.losses.saturating_sub(AT_ONCE);
+            let further = further.max(dispute.all_losses.saturating_sub(AT_ONCE_IF_OTHER));
+            dispute.until = (further > 0).then(|| now + pause(further));
+        }
+    }
+
+    /// Records a write and its result, the fields that are ours now.
+    pub(crate) fn record_write(
+        &self,
+        child: &Child,
+        part: &str,
+        is_suspicious: bool,
+        fields: impl FnOnce() -> Value,
+    ) {
+        let mut objects = self.lock();
+        let now = Instant::now();
+        if objects.len() >= REMEMBERED {
+            objects.retain(|_, object| object.sent.elapsed() < REACTION || !object.disputes.is_empty());
+        }
+        let object = objects.entry(key(child, part)).or_insert_with(|| Object {
+            desired: child.digest(),
+            sent: now,
+            reactions: 0,
+            fields: None,
+            disputes: BTreeMap::new(),
+        });
+        (object.desired, object.sent) = (child.digest(), now);
+        for dispute in object.disputes.values_mut() {
+            dispute.until = dispute.until.filter(|until| *until > now);
+        }
+        // Fields that are left alone were not sent, and are lost already.
+        let left = object.disputes.iter().filter(|(_, dispute)| dispute.until.is_some());
+        let left = left.map(|(path, _)| set_of(path));
+        object.fields = (is_suspicious || !object.disputes.is_empty()).then(|| left.fold(fields(), union));
+    }
+
+    /// The fields of the child that another writer changes back.
+    pub(crate) fn contention(&self, child: &Child, part: &str) -> Option<Contention> {
+        let mut objects = self.lock();
+        let object = objects.get_mut(&key(child, part))?;
+        let now = Instant::now();
+        object.disputes.retain(|_, dispute| dispute.until.is_some() || now < dispute.lost + CALM);
+        let contended: Vec<_> =
+            object.disputes.iter().filter(|(_, dispute)| dispute.is_contended()).collect();
+        let again =
+            contended.iter().map(|(_, dispute)| dispute.until.unwrap_or(dispute.lost + CALM)).min()?;
+        let mut shown: Vec<String> = contended.iter().take(LISTED).map(|(path, _)| text(path)).collect();
+        if contended.len() > LISTED {
+            shown.push(format!("{} more", contended.len() - LISTED));
+        }
+        let mut managers: Vec<&str> = contended
+            .iter()
+            .map(|(_, dispute)| dispute.manager.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
+        managers.sort_unstable();
+        managers.dedup();
+        let by = if managers.is_empty() { "another writer".into() } else { managers.join(", ") };
+        let (kind, name) = (child.kind.kind, &child.name);
+        let message = match contended.iter().any(|(path, _)| path.is_empty()) {
+            true => format!("{kind} {name} is deleted again and again"),
+            false => format!("{kind} {name}: {by} changes {} back again and again", shown.join(", ")),
+        };
+        Some(Contention { message, again: again.saturating_duration_since(now) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Object>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(child: &Child, part: &str) -> String {
+    format!("{}/{}/{}/{part}", child.kind.kind, child.namespace, child.name)
+}
+
+fn pause(further: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(further.saturating_sub(1))).min(LONGEST_PAUSE)
+}
+
+/// The paths of all leaves of a set.
+fn paths(set: &Value) -> Vec<Path> {
+    fn collect(set: &Value, path: &mut Path, all: &mut Vec<Path>) {
+        let fields = set.as_object();
+        if fields.is_none_or(Map::is_empty) {
+            return all.push(path.clone());
+        }
+        for (key, inner) in fields.into_iter().flatten() {
+            path.push(key.clone());
+            collect(inner, path, all);
+            path.pop();
+        }
+    }
+    let mut all = Vec::new();
+    collect(set, &mut Vec::new(), &mut all);
+    all
+}
+
+/// The set with this leaf alone.
+fn set_of(path: &Path) -> Value {
+    path.iter().rev().fold(json!({}), |inner, key| json!({key: inner}))
+}
+
+/// The path as users write it: `spec.template.spec.containers[mcp].image`.
+fn text(path: &Path) -> String {
+    let mut text = String::new();
+    for key in path {
+        if let Some(name) = key.strip_prefix("f:") {
+            let plain = !name.contains(['.', '/']);
+            match plain {
+                true if text.is_empty() => text.push_str(name),
+                true => text.push_str(&format!(".{name}")),
+                false => text.push_str(&format!("[{name}]")),
+            }
+        } else if let Some(keys) = key.strip_prefix("k:") {
+            let keys: Value = serde_json::from_str(keys).unwrap_or_default();
+            let values: Vec<String> = keys
+                .as_object()
+                .into_iter()
+                .flat_map(|keys| keys.values())
+                .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+                .collect();
+            text.push_str(&format!("[{}]", values.join(",")));
+        }
+    }
+    text
+}
+
+impl Reaction<'_> {
+    /// The live value of the field.
+    fn value(&self, path: &Path) -> Value {
+        let whole = serde_json::to_value(self.live).unwrap_or_default();
+        owned(&whole, &set_of(path)).unwrap_or_default()
+    }
+
+    /// The manager that owns the field now. One that removed it owns nothing there; then it is the last other writer.
+    fn writer_of(&self, path: &Path) -> String {
+        let entries = self.live.metadata.managed_fields.iter().flatten();
+        let others: Vec<&ManagedFieldsEntry> =
+            entries.filter(|entry| entry.manager.as_deref() != Some(self.manager)).collect();
+        let has = |entry: &ManagedFieldsEntry| {
+            let fields = entry.fields_v1.as_ref().map(|fields| &fields.0);
+            fields.is_some_and(|fields| path.iter().try_fold(fields, |fields, key| fields.get(key)).is_some())
+        };
+        let time = |entry: &&&ManagedFieldsEntry| entry.time.as_ref().map(|time| time.0);
+        let owner = others.iter().filter(|entry| has(entry)).max_by_key(time);
+        let writer = owner.or_else(|| others.iter().max_by_key(time));
+        writer.and_then(|entry| entry.manager.clone()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_restored_a_few_times_at_once_and_then_less_and_less_often() {
+        let pauses: Vec<u64> = (1..=12).map(|further| pause(further).as_secs()).collect();
+        assert_eq!(pauses, [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, 600]);
+        // Within a minute: ordinary ones, one that finds out the fields, those at once, and after 4, 12 and 28 s.
+        const { assert!(ORDINARY + 1 + AT_ONCE + 3 <= 12) };
+    }
+
+    #[test]
+    fn paths_are_those_of_the_leaves_and_read_as_users_write_them() {
+        let set = json!({
+            "f:metadata": {"f:labels": {"f:app.kubernetes.io/name": {}}},
+            "f:spec": {"f:containers": {r#"k:{"name":"mcp"}"#: {".": {}, "f:image": {}}}},
+        });
+        let all = paths(&set);
+        let texts: Vec<String> = all.iter().map(text).collect();
+        assert_eq!(
+            texts,
+            ["metadata.labels[app.kubernetes.io/name]", "spec.containers[mcp]", "spec.containers[mcp].image"]
+        );
+        assert_eq!(all.iter().map(set_of).reduce(union), Some(set));
+    }
+}

@@ -1,0 +1,117 @@
+//! A writer that changes fields of the operator back at once does not start a loop, and delays nothing else.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::{StreamExt, TryStreamExt};
+use kube::{
+    Api,
+    api::{Patch, PatchParams},
+    core::{ApiResource, DynamicObject},
+    runtime::{WatchStreamExt, watcher},
+};
+use serde_json::{Value, json};
+use skep_api::kinds::MCPServer;
+use skep_converge::Kind;
+use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, Services};
+use skep_testkit::{Namespace, fixtures::TestServer};
+use skep_world::Watched;
+use tokio::task::JoinSet;
+
+use crate::{
+    fixture::{Fixture, conditions},
+    kinds::Servers,
+};
+
+/// How long the hostile controller writes.
+const WAR: Duration = Duration::from_secs(60);
+/// How often the operator may write a child meanwhile.
+const WRITES: usize = 12;
+
+/// The children, and what the hostile controller wants them to be.
+fn hostile_fields() -> [(Kind, &'static str, Value); 5] {
+    let image =
+        json!({"spec": {"template": {"spec": {"containers": [{"name": "toolhive", "image": "hostile"}]}}}});
+    [
+        (Deployments::kind(), "fetch", image),
+        (Services::kind(), "mcp-fetch-proxy", json!({"spec": {"sessionAffinity": "None"}})),
+        (Roles::kind(), "fetch-proxy-runner", json!({"rules": []})),
+        (RoleBindings::kind(), "fetch-proxy-runner", json!({"subjects": []})),
+        (ConfigMaps::kind(), "fetch-runconfig", json!({"data": {"runconfig.json": "{}"}})),
+    ]
+}
+
+/// Applies its fields whenever the object changes, at once.
+async fn rewrite(api: Api<DynamicObject>, kind: Kind, name: &'static str, fields: Value) {
+    let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = watcher(api.clone(), config).default_backoff().applied_objects().boxed();
+    let mut body = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}});
+    for (field, value) in fields.as_object().unwrap() {
+        body[field] = value.clone();
+    }
+    while events.try_next().await.is_ok_and(|object| object.is_some()) {
+        let params = PatchParams::apply("hostile").force();
+        // It changes nothing where its value is already there.
+        api.patch(name, &params, &Patch::Apply(&body)).await.expect("the hostile controller writes");
+    }
+}
+
+fn start(test: &Namespace) -> JoinSet<()> {
+    let mut controllers = JoinSet::new();
+    for (kind, name, fields) in hostile_fields() {
+        let resource = ApiResource {
+            group: kind.group.into(),
+            version: kind.version.into(),
+            api_version: kind.api_version(),
+            kind: kind.kind.into(),
+            plural: kind.plural.into(),
+        };
+        let api = Api::namespaced_with(test.client(), test.name(), &resource);
+        controllers.spawn(rewrite(api, kind, name, fields));
+    }
+    controllers
+}
+
+#[tokio::test]
+async fn a_field_that_another_controller_changes_back_is_left_alone_and_all_others_converge() {
+    let fixture = Arc::new(Fixture::new().await);
+    let server = json!({"spec": {"sessionAffinity": "ClientIP"}});
+    fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
+    fixture.patch("fetch", server).await;
+    fixture.settle("fetch").await;
+
+    let recording = fixture.record();
+    let controllers = start(&fixture.test);
+    let is_contended = |object: &DynamicObject| conditions(object).contains_key("Contended");
+    let object = fixture.until_object(Servers::kind(), "fetch", "contended", is_contended).await;
+    let all = object.data["status"]["conditions"].as_array().unwrap().iter();
+    let condition = all.into_iter().find(|one| one["type"] == "Contended").unwrap();
+    assert!(condition["message"].as_str().unwrap().contains("hostile changes"), "{condition:#}");
+
+    // Everything else of the same object.
+    fixture.patch("fetch", json!({"spec": {"image": "registry.example/mcp:2"}})).await;
+    let is_new = |deployment: &Value| {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        container["args"]
+            .as_array()
+            .is_some_and(|args| args.iter().any(|arg| arg == "registry.example/mcp:2"))
+    };
+    fixture.until_any(Deployments::kind(), "fetch", "converged", is_new).await;
+
+    tokio::time::sleep(WAR).await;
+    let requests = recording.requests().await;
+    for (kind, name, _) in hostile_fields() {
+        let is_one = |request: &&skep_testkit::audit::Request| {
+            request.is_write() && request.resource == kind.plural && request.name == name
+        };
+        let writes = requests.iter().filter(is_one).count();
+        assert!((2..=WRITES).contains(&writes), "{writes} writes to {} {name}", kind.kind);
+    }
+    let statuses = requests.iter().filter(|request| request.subresource == "status").count();
+    assert!(statuses <= WRITES, "{statuses} writes to the status");
+    let events = fixture.events().await;
+    let contended: Vec<_> = events.iter().filter(|(reason, _)| reason == "Contended").collect();
+    assert_eq!(contended.len(), 1, "{events:#?}");
+
+    drop(controllers);
+    Arc::into_inner(fixture).unwrap().operator.stop().await;
+}

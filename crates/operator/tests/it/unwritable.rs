@@ -1,0 +1,81 @@
+//! What cannot be written or read is reported.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use skep_api::kinds::{MCPOIDCConfig, MCPServer};
+use skep_converge::Mode;
+use skep_operator::{
+    permissions,
+    reconcile::Reconciler,
+    run::{self, watches},
+    settings::Settings,
+};
+use skep_testkit::fixtures::{TestOidcConfig, TestServer};
+use skep_world::{Target, Watched};
+use tokio::sync::watch;
+
+use crate::{
+    fixture::{Fixture, options},
+    kinds::{OidcConfigs, Servers},
+    observe::{free_port, until_counted},
+};
+
+#[tokio::test]
+async fn a_status_that_is_rejected_is_counted_and_published() {
+    let test = skep_testkit::namespace().await;
+    test.create_object(&MCPServer::test("fetch")).await;
+    let user = test.user("operator");
+    let is_status = |resource: &String| resource.ends_with("/status");
+    let mut rules = permissions::rules();
+    rules.retain(|rule| !rule.resources.iter().flatten().all(is_status));
+    test.grant(&user, rules).await;
+    let metrics = free_port();
+    let mut options = options(vec![test.name().into()], Settings::default());
+    options.metrics = ([127, 0, 0, 1], metrics).into();
+    let (stop, stopped) = watch::channel(false);
+    let config = user.config();
+    let operator = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
+    until_counted(metrics, r#"skep_operator_rejected_statuses_total{kind="MCPServer"} 1"#).await;
+    stop.send_replace(true);
+    operator.await.unwrap();
+    let fixture = Fixture::of(test, user.clone(), user.config(), Settings::default()).stopped().await;
+    let events = fixture.events().await;
+    assert!(events.iter().any(|(reason, _)| reason == "StatusNotWritten"), "{events:?}");
+}
+
+/// A deletion cannot be undone, so a stale cache does not decide it.
+#[tokio::test]
+async fn a_referrer_that_the_cache_does_not_have_yet_holds_a_deletion() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    fixture.settle_any(OidcConfigs::kind(), "company").await;
+    let fixture = fixture.stopped().await;
+    fixture.delete(OidcConfigs::kind(), "company").await;
+
+    let (client, namespace) = (fixture.user.client(), fixture.test.name().to_owned());
+    let world = watches().list(&client, std::slice::from_ref(&namespace)).await.unwrap();
+    fixture.test.create_object(&MCPServer::test("fetch").streamable_http().with_oidc("company")).await;
+    let settings = Arc::new(Settings::default());
+    let reconciler = Reconciler::<MCPOIDCConfig>::new(client, world, settings, Arc::default(), Mode::Write);
+    let target =
+        Arc::new(Target { kind: OidcConfigs::kind(), namespace: namespace.into(), name: "company".into() });
+    reconciler.reconcile(&target).await.unwrap();
+    let config = fixture.object(OidcConfigs::kind(), "company").await;
+    assert!(config.is_some(), "a server refers to it");
+    assert!(fixture.object(Servers::kind(), "fetch").await.is_some());
+}
+
+#[tokio::test]
+async fn a_server_whose_services_would_be_those_of_another_creates_nothing() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("y").streamable_http()).await;
+    let server = fixture.settled(&MCPServer::test("y-proxy").streamable_http()).await;
+    let message = server.status.unwrap().message.unwrap();
+    let expected =
+        "metadata.name: needs Service mcp-y-proxy, which belongs to MCPServer y: rename one of the two";
+    assert_eq!(message, expected);
+    let deployment = fixture.object(skep_operator::resources::Deployments::kind(), "y-proxy").await;
+    assert_eq!(json!(deployment), Value::Null);
+    fixture.operator.stop().await;
+}
