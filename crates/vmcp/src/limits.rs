@@ -27,6 +27,8 @@ pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
 pub(crate) const STREAM_QUEUE: usize = 256;
 /// How many resources a session may subscribe to.
 pub(crate) const SUBSCRIPTIONS: usize = 1_000;
+/// The longest URI of one.
+pub(crate) const SUBSCRIBED_URI: usize = 2 << 10;
 /// How many sessions at backends are waiting to be ended.
 pub(crate) const ENDING_SESSIONS: usize = 10_000;
 /// How many of them are ended at the same time, and how long each may take.
@@ -34,5 +36,6 @@ pub(crate) const ENDING_AT_ONCE: usize = 16;
 pub(crate) const END_SESSION_TIME: Duration = Duration::from_secs(5);
 /// The pause between events that keep an idle stream open.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(30);
-/// The largest `capabilities` of a client, which are kept with its session.
+/// The largest `capabilities` of a client, and how many different ones are kept.
 pub(crate) const CLIENT_CAPABILITIES: usize = 16 << 10;
+pub(crate) const DIFFERENT_CAPABILITIES: usize = 500;

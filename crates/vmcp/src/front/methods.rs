@@ -10,7 +10,7 @@ use skep_gateway::{
     message::Exchange,
 };
 use skep_mcp::{
-    Envelope, Era, Kind, List, Message, Method, Raw, Rejection, Revision, SessionId,
+    Envelope, Era, List, Message, Method, Raw, Rejection, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 use tracing::debug;
@@ -97,7 +97,7 @@ impl VirtualServer {
         let capabilities = envelope.params().and_then(|params| params.get("capabilities"));
         let session = SessionId::random();
         let shared = self.records.as_ref().map(|_| session.as_str());
-        let started = self.new_session(exchange.owner(), declared(capabilities), shared);
+        let started = self.new_session(exchange.owner(), self.capabilities.declared(capabilities), shared);
         if let Some(records) = &self.records {
             let stored = records.put(session.as_str(), &started.record().await.to_bytes()).await;
             stored.map_err(|_| Rejection::Unavailable("session store"))?;
@@ -144,8 +144,9 @@ impl VirtualServer {
         envelope: &Envelope<'_>,
     ) -> Result<Arc<ClientSession>, Rejection> {
         let owner = exchange.owner();
-        let capabilities = declared(envelope.meta().client_capabilities());
-        let id = format!("{}/{}/{capabilities}", owner.to_text(), exchange.peer.ip());
+        let capabilities = self.capabilities.declared(envelope.meta().client_capabilities());
+        // The same capabilities are one text in memory.
+        let id = format!("{}/{}/{:p}", owner.to_text(), exchange.peer.ip(), Arc::as_ptr(&capabilities));
         if let Some(Known(session)) = self.stateless.get(&id) {
             return Ok(session);
         }
@@ -270,6 +271,9 @@ impl VirtualServer {
         let Some(backend) = backend else {
             return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
         };
+        if subscribes && uri.len() > limits::SUBSCRIBED_URI {
+            return RpcError::invalid("params.uri is too long").response(id, era);
+        }
         let called = async {
             let link = self.link(request, &backend).await?;
             let method = request.method.name().unwrap_or_default();
@@ -311,13 +315,6 @@ impl VirtualServer {
         complete(&mut result, &self.name, Object::default(), Cacheable::Yes);
         rpc::result(request.id, &result.json(), request.era)
     }
-}
-
-/// The capabilities of a client, as JSON. Very large ones are not kept.
-fn declared(capabilities: Option<Raw<'_>>) -> Arc<str> {
-    let usable =
-        |raw: &Raw<'_>| raw.kind() == Kind::Object && raw.as_str().len() <= limits::CLIENT_CAPABILITIES;
-    capabilities.filter(usable).map_or("{}", |capabilities| capabilities.as_str()).into()
 }
 
 fn is_modern(exchange: &Exchange) -> bool {

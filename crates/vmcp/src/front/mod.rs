@@ -47,7 +47,7 @@ use crate::{
     discovery::Discovery,
     limits,
     report::Reporter,
-    session::{ClientSession, Ended, Known, Opened, Presence},
+    session::{AllCapabilities, ClientSession, Ended, Known, Opened, Presence},
     views::Views,
 };
 use guard::Guard;
@@ -65,6 +65,7 @@ pub struct VirtualServer {
     /// The sessions at backends of callers that have none here, since 2026-07-28.
     stateless: Arc<Memory<Known>>,
     presence: Presence,
+    capabilities: AllCapabilities,
     ended: Ended,
     ending: Mutex<mpsc::Receiver<Opened>>,
     passthrough: Vec<http::HeaderName>,
@@ -135,6 +136,7 @@ impl VirtualServer {
             records,
             stateless: Arc::new(Memory::new(session_life)),
             presence: Presence::new(),
+            capabilities: AllCapabilities::default(),
             ended,
             ending: Mutex::new(ending),
             passthrough,

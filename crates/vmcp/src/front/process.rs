@@ -11,7 +11,7 @@ use skep_gateway::{
     sessions::Records,
 };
 use skep_mcp::{
-    Rejection, Revision, SessionId,
+    Raw, Rejection, Revision, SessionId,
     header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 
@@ -141,7 +141,11 @@ impl VirtualServer {
         let session = match known {
             Some(session) => session,
             None => {
-                let session = self.new_session(record.owner, record.capabilities.as_str().into(), Some(id));
+                let session = self.new_session(
+                    record.owner,
+                    self.capabilities.declared(Raw::spelled(&record.capabilities)),
+                    Some(id),
+                );
                 let put = self.sessions.put(id, Known(session.clone()), exchange.peer.ip());
                 put.map_err(|_| SessionError::Unavailable)?;
                 session

@@ -1,5 +1,6 @@
 //! A client's session, with one session at each backend that it uses.
 
+mod capabilities;
 mod links;
 mod outbox;
 mod presence;
@@ -19,6 +20,7 @@ use crate::{
     catalog::{Catalog, Lists},
     limits,
 };
+pub(crate) use capabilities::AllCapabilities;
 pub(crate) use links::{Ended, Links, Opened, Origin};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
@@ -121,7 +123,8 @@ impl ClientSession {
     /// Remembers a subscription. Returns whether there was room for it.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
         let mut state = self.state();
-        let has_room = state.subscriptions.len() < limits::SUBSCRIPTIONS || state.subscriptions.contains(uri);
+        let has_room = uri.len() <= limits::SUBSCRIBED_URI
+            && (state.subscriptions.len() < limits::SUBSCRIPTIONS || state.subscriptions.contains(uri));
         if has_room {
             state.subscriptions.insert(uri.into());
         }
@@ -197,10 +200,10 @@ impl Kept for Known {
         Some(self.0.owner)
     }
 
+    /// Its capabilities are shared, and bounded.
     fn bytes(&self) -> usize {
-        self.0.capabilities.len()
+        0
     }
 
-    /// Its capabilities are needed for as long as it lives. They are small.
     fn shed(&mut self) {}
 }
