@@ -250,7 +250,7 @@ impl Writer {
         match &observed.owner {
             Some(other) if other.uid != owner => {
                 let (kind, name) = (child.kind.kind, child.name.clone());
-                Err(Error::Foreign { kind, name, owner: other.description.clone() })
+                Err(Error::Foreign { kind, name, owner: other.to_string() })
             }
             _ => Ok(()),
         }

@@ -1,5 +1,7 @@
 //! Live objects, reduced to what a controller needs.
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -45,8 +47,17 @@ impl Meta {
 pub struct Owner {
     /// Its uid.
     pub uid: String,
-    /// Its kind and name, for messages.
-    pub description: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Its kind and name, for messages.
+impl fmt::Display for Owner {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.kind, self.name)
+    }
 }
 
 /// What a field manager needs of a live object.
@@ -81,7 +92,8 @@ impl Observed {
         Self {
             owner: owner.map(|owner| Owner {
                 uid: owner.uid.clone(),
-                description: format!("{} {}", owner.kind, owner.name),
+                kind: owner.kind.clone(),
+                name: owner.name.clone(),
             }),
             documents: documents::of(object),
             owned,

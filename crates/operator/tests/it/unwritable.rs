@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPServer};
 use skep_converge::Mode;
@@ -77,5 +78,27 @@ async fn a_server_whose_services_would_be_those_of_another_creates_nothing() {
     assert_eq!(message, expected);
     let deployment = fixture.object(skep_operator::resources::Deployments::kind(), "y-proxy").await;
     assert_eq!(json!(deployment), Value::Null);
+    fixture.operator.stop().await;
+}
+
+/// The Services that a proxy creates belong to the StatefulSet of its server.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_services_of_its_own_proxy_are_not_those_of_another() {
+    let fixture = Fixture::new().await;
+    let server = fixture.settled(&MCPServer::test("y").streamable_http()).await;
+    for name in ["mcp-y", "mcp-y-headless"] {
+        let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "y", "uid": "of-the-set", "controller": true});
+        let service: Service = serde_json::from_value(json!({
+            "metadata": {"name": name, "labels": {"app": "y", "toolhive": "true"}, "ownerReferences": [owner]},
+            "spec": {"ports": [{"port": 80}], "selector": {"app": "y"}},
+        }))
+        .unwrap();
+        fixture.test.create_object(&service).await;
+    }
+    // Whatever happens next, it is reconciled with them.
+    let changed = json!({"spec": {"args": ["--changed"]}});
+    fixture.test.object::<MCPServer>("y").patch(&changed).await;
+    let after = fixture.settle("y").await;
+    assert_eq!(after.status.unwrap().phase, server.status.unwrap().phase);
     fixture.operator.stop().await;
 }

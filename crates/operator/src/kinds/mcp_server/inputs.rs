@@ -83,7 +83,9 @@ fn taken_services(reader: &mut Reader, metadata: &ObjectMeta) -> Vec<(String, St
     let taken = names.into_iter().filter_map(|name| {
         let live = reader.get::<Services>(&name)?.cached;
         let owner = match (live.observed.owner, live.server) {
-            (Some(owner), _) => (Some(&owner.uid) != metadata.uid.as_ref()).then_some(owner.description),
+            // The Services that its proxy creates belong to the StatefulSet of the server.
+            (Some(owner), _) if owner.kind == "StatefulSet" && owner.name == server => None,
+            (Some(owner), _) => (Some(&owner.uid) != metadata.uid.as_ref()).then(|| owner.to_string()),
             (None, Some(other)) => (*other != *server).then(|| format!("MCPServer {other}")),
             (None, None) => None,
         };
