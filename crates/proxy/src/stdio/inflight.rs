@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(inflight.from(), From::Session("b".into()));
     }
 
-    /// Whoever abandons very many requests must not make the bridge forget those of others.
+    /// A client that abandons very many requests must not make the bridge forget those of others.
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_abandoned_requests_brings_no_messages_of_others() {
         let mut inflight = Inflight::default();

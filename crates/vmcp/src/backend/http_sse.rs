@@ -123,7 +123,7 @@ async fn read(mut events: Events, shared: Arc<Shared>) {
     while let Ok(Some(message)) = events.next().await {
         shared.dispatch(message);
     }
-    // Whoever waits sees that there is no response.
+    // Readers see that there is no response.
     shared.waiting().clear();
     *shared.listener() = None;
 }

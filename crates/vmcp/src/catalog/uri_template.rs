@@ -8,7 +8,7 @@ impl<'a> UriTemplate<'a> {
         Self(template)
     }
 
-    /// Whether the template can expand to this URI. All ways to match are followed side by side, so that no template takes
+    /// Whether the template can expand to this URI. All matches are followed side by side, so that no template takes
     /// longer than its length times that of the URI.
     pub(super) fn matches(&self, uri: &str) -> bool {
         let mut reached = vec![false; uri.len() + 1];

@@ -51,7 +51,7 @@ pub(crate) struct Links {
     ended: Ended,
 }
 
-/// The session at one backend. Whoever needs it while it is being opened waits for it.
+/// The session at one backend. Requests that need it while it is being opened wait for it.
 #[derive(Default)]
 struct Slot(tokio::sync::Mutex<Option<Opened>>);
 

@@ -76,8 +76,8 @@ async fn members_come_and_go_without_a_lost_session() {
     assert!(!text(&client.call("two_echo").await).1, "a session sees a member that came later");
     test.object::<MCPServer>("two").delete().await;
     until_offered(&server, &["one"]).await;
-    let gone = client.call("two_echo").await;
-    assert_eq!(gone["error"]["message"], "unknown tool \"two_echo\"");
+    let removed = client.call("two_echo").await;
+    assert_eq!(removed["error"]["message"], "unknown tool \"two_echo\"");
     // It moves to another group.
     test.object::<MCPServer>("other").patch(&json!({"spec": {"groupRef": {"name": "team"}}})).await;
     until_offered(&server, &["one", "other"]).await;

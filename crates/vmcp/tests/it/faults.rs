@@ -58,11 +58,11 @@ async fn every_call_ends_in_time_with_its_result_or_an_error_that_names_the_back
             let name = ["a", "b", "c"][(number + turn) % 3];
             let started = Instant::now();
             let response = client.call(&format!("{name}_echo")).await;
-            let (said, failed) = text(&response);
+            let (words, failed) = text(&response);
             let is_right = if failed {
-                said.starts_with(&format!("backend {name}: "))
+                words.starts_with(&format!("backend {name}: "))
             } else {
-                said.starts_with("\"echo\" s")
+                words.starts_with("\"echo\" s")
             };
             assert!(is_right, "{response}");
             assert!(started.elapsed() < Duration::from_secs(10), "{:?} {response}", started.elapsed());
