@@ -35,9 +35,10 @@ impl VirtualServer {
             return error.response(request.id, request.era);
         };
         request.exchange.backend.set(backend.name.clone()).ok();
-        match self.forward(request, &backend, &route).await {
-            Ok((messages, link, number)) => {
-                respond(Relay::new(self, request, backend, link, messages, number)).await
+        let in_flight = request.session.begin(request.id, &backend.name, self.next_number());
+        match self.forward(request, &backend, &route, in_flight.number).await {
+            Ok((messages, link)) => {
+                respond(Relay::new(self, request, backend, link, messages, in_flight)).await
             }
             Err(error) => failure(request, &backend.name, &error),
         }
@@ -108,17 +109,17 @@ impl VirtualServer {
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
         route: &Route,
-    ) -> Result<(Messages, Arc<Link>, u64), BackendError> {
+        number: u64,
+    ) -> Result<(Messages, Arc<Link>), BackendError> {
         if backend.is_cut_off() {
             return Err(BackendError::CircuitOpen);
         }
-        let number = self.next_number();
         let mut is_last = false;
         loop {
             let link = self.link(request, backend).await?;
             let method = request.method.name().unwrap_or_default();
             if request.method == Method::CompletionComplete && !link.capabilities.completions {
-                return Ok((Messages::Whole(Some(completion_message(number))), link, number));
+                return Ok((Messages::Whole(Some(completion_message(number))), link));
             }
             let rename = route.rename.as_ref();
             let rename = rename.map(|(field, within, name)| Rename { field, within: *within, name });
@@ -127,18 +128,13 @@ impl VirtualServer {
             let id = number.to_string();
             let body = self::request(&id, method, request.envelope.params(), rename, &link.form())
                 .map_err(|_| BackendError::Malformed)?;
-            request.session.links.begin(request.id, &backend.name, number);
             match backend.request(&link, &request.caller, method, name.as_deref(), body.into()).await {
                 Err(BackendError::SessionLost) if !is_last => {
                     debug!(backend = &*backend.name, "a backend has lost a session; opening another");
                     request.session.links.forget(backend, &link).await;
                     is_last = true;
                 }
-                Err(error) => {
-                    request.session.links.end(request.id);
-                    return Err(error);
-                }
-                Ok(messages) => return Ok((messages, link, number)),
+                sent => return Ok((sent?, link)),
             }
         }
     }

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link, Messages, rpc_error},
-    session::{ClientSession, Level},
+    session::{ClientSession, InFlight, Level},
 };
 
 /// The messages of a backend for one request of a client.
@@ -33,7 +33,7 @@ pub(super) struct Relay {
     backend: Arc<Backend>,
     link: Arc<Link>,
     messages: Messages,
-    number: u64,
+    in_flight: InFlight,
     has_ended: bool,
 }
 
@@ -52,7 +52,7 @@ impl Relay {
         backend: Arc<Backend>,
         link: Arc<Link>,
         messages: Messages,
-        number: u64,
+        in_flight: InFlight,
     ) -> Self {
         Self {
             server: server.name.clone(),
@@ -64,7 +64,7 @@ impl Relay {
             backend,
             link,
             messages,
-            number,
+            in_flight,
             has_ended: false,
         }
     }
@@ -98,7 +98,7 @@ impl Relay {
         match envelope.message() {
             Message::Response { id, outcome } => {
                 // One to another request would be a mistake of the backend.
-                if id.is_some_and(|id| id.raw().as_str() != self.number.to_string()) {
+                if id.is_some_and(|id| id.raw().as_str() != self.in_flight.number.to_string()) {
                     return Ok(None);
                 }
                 match outcome {
@@ -142,12 +142,6 @@ impl Relay {
             _ => RpcError::of_backend(&self.backend.name, error).body(&self.id),
         };
         Step::Response(StatusCode::OK, body.into())
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.session.links.end(&self.id);
     }
 }
 

@@ -32,7 +32,7 @@ pub(crate) enum Origin {
 }
 
 /// Requests by the ids that the client gave them: the backend, and the number of the request there.
-type InFlight = HashMap<Box<str>, (Arc<str>, u64)>;
+type Numbers = HashMap<Box<str>, (Arc<str>, u64)>;
 
 /// Where sessions at backends are sent to be ended.
 pub(crate) type Ended = mpsc::Sender<Opened>;
@@ -41,7 +41,7 @@ pub(crate) type Ended = mpsc::Sender<Opened>;
 pub(crate) struct Links {
     slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
     /// Requests without a response yet.
-    in_flight: Mutex<InFlight>,
+    in_flight: Mutex<Numbers>,
     /// Sessions that another replica has opened.
     resumable: Mutex<BTreeMap<String, Resumable>>,
     /// The capabilities of the client.
@@ -142,12 +142,12 @@ impl Links {
     }
 
     /// Records a request, for as long as it is in flight.
-    pub(crate) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) {
+    pub(super) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) {
         self.in_flight().insert(id.into(), (backend.clone(), number));
     }
 
     /// The request has its response.
-    pub(crate) fn end(&self, id: &str) {
+    pub(super) fn end(&self, id: &str) {
         self.in_flight().remove(id);
     }
 
@@ -156,7 +156,7 @@ impl Links {
         self.in_flight().get(id).cloned()
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+    fn in_flight(&self) -> MutexGuard<'_, Numbers> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

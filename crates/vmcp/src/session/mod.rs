@@ -52,6 +52,21 @@ struct State {
     catalog: Option<(u64, Arc<Catalog>)>,
 }
 
+/// A request of a client, for as long as it has no response: also if the client disconnects.
+pub(crate) struct InFlight {
+    session: Arc<ClientSession>,
+    /// The id that the client gave it.
+    id: Box<str>,
+    /// Its number at the backend.
+    pub(crate) number: u64,
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.session.links.end(&self.id);
+    }
+}
+
 /// The levels of log messages, the least important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Level(usize);
@@ -100,6 +115,12 @@ impl ClientSession {
         state.subscriptions = record.subscriptions.into_iter().collect();
         drop(state);
         self.links.set_resumable(record.links);
+    }
+
+    /// Records a request to a backend, so that it can be cancelled.
+    pub(crate) fn begin(self: &Arc<Self>, id: &str, backend: &Arc<str>, number: u64) -> InFlight {
+        self.links.begin(id, backend, number);
+        InFlight { session: self.clone(), id: id.into(), number }
     }
 
     /// Whether the client has declared this capability.
@@ -206,4 +227,22 @@ impl Kept for Known {
     }
 
     fn shed(&mut self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_request_whose_client_disconnects_is_no_longer_in_flight() {
+        let (ended, _ending) = mpsc::channel(1);
+        let session =
+            Arc::new(ClientSession::new(Owner::ANONYMOUS, "{}".into(), None, ended, Presence::new()));
+        let request = session.begin("1", &"a".into(), 7);
+        assert_eq!(session.links.find("1"), Some(("a".into(), 7)));
+        drop(request);
+        assert_eq!(session.links.find("1"), None);
+    }
 }
