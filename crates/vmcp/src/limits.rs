@@ -25,6 +25,8 @@ pub(crate) const BACKEND_TIME: Duration = Duration::from_secs(30);
 pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How many messages wait for a client that reads slowly. It loses the stream after that, and can open another.
 pub(crate) const STREAM_QUEUE: usize = 256;
+/// How many bytes they may have.
+pub(crate) const STREAM_BYTES: usize = 4 << 20;
 /// How many resources a session may subscribe to.
 pub(crate) const SUBSCRIPTIONS: usize = 1_000;
 /// The longest URI of one.

@@ -1,6 +1,9 @@
 //! The stream of a session for messages that belong to no request. There is one at most.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
@@ -13,6 +16,8 @@ pub(crate) struct Outbox(Mutex<Option<Stream>>);
 
 struct Stream {
     sender: mpsc::Sender<Bytes>,
+    /// How many bytes wait for the client.
+    waiting: Arc<AtomicUsize>,
     /// Ends with the queue.
     is_open: watch::Receiver<()>,
 }
@@ -20,13 +25,16 @@ struct Stream {
 /// The messages of a stream. It ends if the client reads too slowly: it must see that it has missed something.
 pub(crate) struct Queue {
     messages: mpsc::Receiver<Bytes>,
+    waiting: Arc<AtomicUsize>,
     _open: watch::Sender<()>,
 }
 
 impl Queue {
     /// The next message, or nothing when the stream has ended. It may be dropped and called again.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        self.messages.recv().await
+        let message = self.messages.recv().await?;
+        self.waiting.fetch_sub(message.len(), Ordering::Relaxed);
+        Some(message)
     }
 }
 
@@ -39,8 +47,9 @@ impl Outbox {
         }
         let (sender, messages) = mpsc::channel(limits::STREAM_QUEUE);
         let (open, is_open) = watch::channel(());
-        *stream = Some(Stream { sender, is_open });
-        Some(Queue { messages, _open: open })
+        let waiting = Arc::new(AtomicUsize::new(0));
+        *stream = Some(Stream { sender, waiting: waiting.clone(), is_open });
+        Some(Queue { messages, waiting, _open: open })
     }
 
     /// Completes when the client no longer listens. None if it does not.
@@ -51,7 +60,7 @@ impl Outbox {
 
     pub(crate) fn send(&self, message: Bytes) {
         let mut stream = self.lock();
-        if stream.as_ref().is_some_and(|stream| stream.sender.try_send(message).is_err()) {
+        if stream.as_ref().is_some_and(|stream| !stream.put(message)) {
             *stream = None;
         }
     }
@@ -67,6 +76,14 @@ impl Outbox {
 }
 
 impl Stream {
+    /// Adds a message, and returns whether there was room for it.
+    fn put(&self, message: Bytes) -> bool {
+        let waiting = self.waiting.fetch_add(message.len(), Ordering::Relaxed);
+        // One that is large alone is sent.
+        waiting.saturating_add(message.len()) <= limits::STREAM_BYTES.max(message.len())
+            && self.sender.try_send(message).is_ok()
+    }
+
     fn is_open(&self) -> bool {
         !self.sender.is_closed()
     }
@@ -90,5 +107,17 @@ mod tests {
         }
         assert_eq!(count, limits::STREAM_QUEUE);
         assert!(outbox.open().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_a_client_is_bounded_in_bytes_too() {
+        let outbox = Outbox::default();
+        let mut queue = outbox.open().unwrap();
+        let large = Bytes::from(vec![b' '; limits::STREAM_BYTES]);
+        outbox.send(large.clone());
+        assert_eq!(queue.next().await.map(|message| message.len()), Some(large.len()));
+        outbox.send(large.clone());
+        outbox.send(Bytes::from_static(b"{}"));
+        assert!(queue.next().await.is_some() && queue.next().await.is_none(), "it has lost the stream");
     }
 }
