@@ -119,7 +119,7 @@ impl Views {
             let (link, _) = session.links.get(backend, caller).await?;
             let lists = backend.lists(&link, caller).await;
             if lists == Err(BackendError::SessionLost) {
-                session.links.forget(backend, &link).await;
+                session.links.forget(backend, &link);
             }
             lists
         };

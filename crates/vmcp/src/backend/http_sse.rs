@@ -75,7 +75,7 @@ impl Stream {
     /// The messages for the request with this id.
     pub(super) fn messages(&self, id: &str) -> Messages {
         let (sender, messages) = mpsc::channel(QUEUE);
-        self.shared.waiting().insert(id.to_owned(), sender);
+        self.shared.in_flight().insert(id.to_owned(), sender);
         Messages::Queue(messages)
     }
 
@@ -98,6 +98,13 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The requests that still have a reader: those that failed have none.
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+        let mut waiting = self.waiting();
+        waiting.retain(|_, sender| !sender.is_closed());
+        waiting
+    }
+
     fn listener(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -105,8 +112,7 @@ impl Shared {
     /// Puts a message where it belongs. One that is no response belongs to the only request in flight, or to none.
     fn dispatch(&self, message: Bytes) {
         let Ok(envelope) = Envelope::parse(&message) else { return };
-        let mut waiting = self.waiting();
-        waiting.retain(|_, sender| !sender.is_closed());
+        let mut waiting = self.in_flight();
         let reader = match envelope.message() {
             Message::Response { id: Some(id), .. } => waiting.remove(id.raw().as_str()),
             Message::Response { id: None, .. } => None,
@@ -150,6 +156,20 @@ fn endpoint(stream: &Uri, announced: &str) -> Option<Uri> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn requests_that_fail_leave_nothing_behind() {
+        let stream = Stream {
+            endpoint: Uri::default(),
+            shared: Arc::default(),
+            reader: tokio::spawn(std::future::pending()),
+        };
+        for number in 0..100 {
+            drop(stream.messages(&number.to_string()));
+        }
+        let _last = stream.messages("100");
+        assert_eq!(stream.shared.waiting().len(), 1);
+    }
 
     #[test]
     fn requests_are_never_sent_to_another_host() {

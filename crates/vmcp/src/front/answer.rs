@@ -34,6 +34,9 @@ pub(super) fn translated(
             }
             // Clients reject a result whose structure is no object.
             "structuredContent" if is_tool && value.kind() != Kind::Object => {}
+            "resultType" if value.as_text().is_none_or(|kind| kind != "complete") => {
+                return Err("it needs further input of the client, which cannot be passed on");
+            }
             name if OF_CONNECTION.contains(&name) => {}
             name => {
                 has_content |= name == "content";
@@ -83,6 +86,12 @@ mod tests {
             modern,
             r#"{"content":[{"type":"new","x":1e2}],"other":[],"resultType":"complete","_meta":{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"kit","version":"dev"}}}"#
         );
+    }
+
+    /// It would look like a result without content.
+    #[test]
+    fn a_result_that_needs_further_input_is_an_error() {
+        assert!(legacy(r#"{"resultType":"input_required","inputRequests":{}}"#).is_err());
     }
 
     #[test]

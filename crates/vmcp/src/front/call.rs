@@ -131,7 +131,7 @@ impl VirtualServer {
             match backend.request(&link, &request.caller, method, name.as_deref(), body.into()).await {
                 Err(BackendError::SessionLost) if !is_last => {
                     debug!(backend = &*backend.name, "a backend has lost a session; opening another");
-                    request.session.links.forget(backend, &link).await;
+                    request.session.links.forget(backend, &link);
                     is_last = true;
                 }
                 sent => return Ok((sent?, link)),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::join_all;
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 use skep_gateway::{
@@ -99,7 +100,7 @@ impl VirtualServer {
         let shared = self.records.as_ref().map(|_| session.as_str());
         let started = self.new_session(exchange.owner(), self.capabilities.declared(capabilities), shared);
         if let Some(records) = &self.records {
-            let stored = records.put(session.as_str(), &started.record().await.to_bytes()).await;
+            let stored = records.put(session.as_str(), &started.record().to_bytes()).await;
             stored.map_err(|_| Rejection::Unavailable("session store"))?;
         }
         if self.sessions.put(session.as_str(), Known(started), exchange.peer.ip()).is_err() {
@@ -169,7 +170,7 @@ impl VirtualServer {
                 let target = id.raw().as_text().and_then(|id| parsed_request_id(&id));
                 if let Some((backend, original)) = target
                     && let Some(backend) = self.views.backend(&backend)
-                    && let Some(link) = session.links.opened(&backend.name).await
+                    && let Some(link) = session.links.opened(&backend.name)
                     && let Some(original) = Raw::spelled(&original)
                 {
                     let edits = skep_mcp::Edits::of(envelope.bytes())
@@ -183,7 +184,7 @@ impl VirtualServer {
                 let id = envelope.params().and_then(|params| params.get("requestId"));
                 if let Some((backend, number)) = id.and_then(|id| session.links.find(id.as_str()))
                     && let Some(backend) = self.views.backend(&backend)
-                    && let Some(link) = session.links.opened(&backend.name).await
+                    && let Some(link) = session.links.opened(&backend.name)
                     && let Some(id) = id
                 {
                     let edits =
@@ -194,10 +195,12 @@ impl VirtualServer {
                 }
             }
             (_, Some(Method::RootsListChanged)) => {
-                for (backend, link) in session.links.open().await {
+                let open = session.links.open();
+                join_all(open.iter().map(|(backend, link)| async {
                     let body = bytes::Bytes::copy_from_slice(envelope.bytes());
-                    report(&backend, backend.notify(&link, &caller, body).await);
-                }
+                    report(backend, backend.notify(link, &caller, body).await);
+                }))
+                .await;
             }
             _ => {}
         }
@@ -251,14 +254,12 @@ impl VirtualServer {
         request.session.set_level(level);
         self.store(&request.session).await;
         let params = json!({"level": level.name()});
-        for (backend, link) in request.session.links.open().await {
-            if link.capabilities.logging {
-                report(
-                    &backend,
-                    backend.call(&link, &request.caller, "logging/setLevel", Some(&params)).await,
-                );
-            }
-        }
+        let open = request.session.links.open();
+        let logging = open.iter().filter(|(_, link)| link.capabilities.logging);
+        join_all(logging.map(|(backend, link)| async {
+            report(backend, backend.call(link, &request.caller, "logging/setLevel", Some(&params)).await);
+        }))
+        .await;
         rpc::result(request.id, "{}", request.era)
     }
 

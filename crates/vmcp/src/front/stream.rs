@@ -47,7 +47,7 @@ impl VirtualServer {
             return Ok(response::text(StatusCode::CONFLICT, "the session has a stream\n"));
         };
         let caller = self.caller(exchange);
-        for (backend, link) in session.links.open().await {
+        for (backend, link) in session.links.open() {
             self.listen_to(session.clone(), backend, link, caller.clone());
         }
         let listening = Listening {

@@ -51,9 +51,26 @@ pub(crate) struct Links {
     ended: Ended,
 }
 
-/// The session at one backend. Requests that need it while it is being opened wait for it.
+/// The session at one backend.
 #[derive(Default)]
-struct Slot(tokio::sync::Mutex<Option<Opened>>);
+struct Slot {
+    opened: Mutex<Option<Opened>>,
+    /// Held while it is being opened: requests that need it wait, and nothing else does.
+    opening: tokio::sync::Mutex<()>,
+}
+
+impl Slot {
+    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The session at this backend. One that was replaced by another of its name has another session.
+    fn link(&self, backend: &Arc<Backend>) -> Option<Arc<Link>> {
+        let opened = self.opened();
+        let opened = opened.as_ref().filter(|opened| Arc::ptr_eq(&opened.backend, backend))?;
+        Some(opened.link.clone())
+    }
+}
 
 impl Links {
     pub(crate) fn new(client: Arc<str>, shared: Option<Box<str>>, ended: Ended) -> Self {
@@ -74,10 +91,12 @@ impl Links {
         caller: &Caller,
     ) -> Result<(Arc<Link>, Origin), BackendError> {
         let slot = self.slots().entry(backend.name.clone()).or_default().clone();
-        let mut opened = slot.0.lock().await;
-        // One that was replaced by another of its name has another session.
-        if let Some(opened) = opened.as_ref().filter(|opened| Arc::ptr_eq(&opened.backend, backend)) {
-            return Ok((opened.link.clone(), Origin::Kept));
+        if let Some(link) = slot.link(backend) {
+            return Ok((link, Origin::Kept));
+        }
+        let _opening = slot.opening.lock().await;
+        if let Some(link) = slot.link(backend) {
+            return Ok((link, Origin::Kept));
         }
         let resumable = self.resumable().remove(&*backend.name);
         let (link, origin) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
@@ -85,8 +104,8 @@ impl Links {
             None => (backend.open(caller, &self.client).await?, Origin::New),
         };
         let (link, shared) = (Arc::new(link), self.shared.clone());
-        *opened =
-            Some(Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared });
+        let opened = Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared };
+        *slot.opened() = Some(opened);
         Ok((link, origin))
     }
 
@@ -96,9 +115,9 @@ impl Links {
     }
 
     /// All sessions that another replica could use.
-    pub(crate) async fn resumable_by_others(&self) -> BTreeMap<String, Resumable> {
+    pub(crate) fn resumable_by_others(&self) -> BTreeMap<String, Resumable> {
         let mut all = self.resumable().clone();
-        for (backend, link) in self.open().await {
+        for (backend, link) in self.open() {
             all.extend(link.resumable().map(|link| (backend.name.to_string(), link)));
         }
         all
@@ -109,35 +128,28 @@ impl Links {
     }
 
     /// Forgets a session that the backend has lost, unless another has been opened already.
-    pub(crate) async fn forget(&self, backend: &Backend, lost: &Arc<Link>) {
+    pub(crate) fn forget(&self, backend: &Backend, lost: &Arc<Link>) {
         // Other replicas may not know yet that it is lost.
         self.resumable()
             .retain(|name, known| **name != *backend.name || lost.resumable().as_ref() != Some(known));
         let slot = self.slots().get(&backend.name).cloned();
         if let Some(slot) = slot {
-            let mut opened = slot.0.lock().await;
-            if opened.as_ref().is_some_and(|opened| Arc::ptr_eq(&opened.link, lost)) {
-                *opened = None;
-            }
+            slot.opened().take_if(|opened| Arc::ptr_eq(&opened.link, lost));
         }
     }
 
-    /// Those that are open.
-    pub(crate) async fn open(&self) -> Vec<(Arc<Backend>, Arc<Link>)> {
-        let slots: Vec<Arc<Slot>> = self.slots().values().cloned().collect();
-        let mut open = Vec::new();
-        for slot in slots {
-            if let Some(opened) = &*slot.0.lock().await {
-                open.push((opened.backend.clone(), opened.link.clone()));
-            }
-        }
-        open
+    /// Those that are open. One that is being opened is not.
+    pub(crate) fn open(&self) -> Vec<(Arc<Backend>, Arc<Link>)> {
+        let of = |slot: &Arc<Slot>| {
+            slot.opened().as_ref().map(|opened| (opened.backend.clone(), opened.link.clone()))
+        };
+        self.slots().values().filter_map(of).collect()
     }
 
     /// The session at a backend, if it is open.
-    pub(crate) async fn opened(&self, backend: &str) -> Option<Arc<Link>> {
+    pub(crate) fn opened(&self, backend: &str) -> Option<Arc<Link>> {
         let slot = self.slots().get(backend).cloned()?;
-        let opened = slot.0.lock().await;
+        let opened = slot.opened();
         opened.as_ref().map(|opened| opened.link.clone())
     }
 
@@ -170,7 +182,7 @@ impl Drop for Links {
     fn drop(&mut self) {
         let slots = std::mem::take(&mut *self.slots());
         for slot in slots.into_values().filter_map(Arc::into_inner) {
-            if let Some(opened) = slot.0.into_inner() {
+            if let Some(opened) = slot.opened().take() {
                 self.ended.try_send(opened).ok();
             }
         }

@@ -98,13 +98,13 @@ impl ClientSession {
     }
 
     /// What other replicas need to know of the session.
-    pub(crate) async fn record(&self) -> Record {
+    pub(crate) fn record(&self) -> Record {
         Record {
             owner: self.owner,
             capabilities: self.capabilities.to_string(),
             level: self.level(),
             subscriptions: self.subscriptions(),
-            links: self.links.resumable_by_others().await,
+            links: self.links.resumable_by_others(),
         }
     }
 

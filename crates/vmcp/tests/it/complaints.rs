@@ -62,6 +62,26 @@ async fn a_slow_backend_delays_neither_initialize_nor_calls_of_others() {
 }
 
 #[tokio::test]
+async fn a_backend_that_hangs_while_its_session_is_opened_delays_nothing_for_others() {
+    let (bad, good) = (Backend::start().await, Backend::start().await);
+    let server = Server::before(&[("bad", &bad), ("good", &good)], "").await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.len(), 6);
+    bad.set(Mood::Hangs);
+    let hanging = client.call("bad_echo");
+    let others = async {
+        crate::until(|| bad.received("initialize").len() >= 2).await;
+        client.call("good_echo").await;
+        client.request("logging/setLevel", json!({"level": "info"})).await;
+        assert_eq!(client.send(http::Method::GET, None).await.status(), http::StatusCode::OK);
+    };
+    tokio::select! {
+        _ = hanging => panic!("the backend responded"),
+        done = tokio::time::timeout(std::time::Duration::from_secs(8), others) => done.unwrap(),
+    }
+}
+
+#[tokio::test]
 async fn a_backend_that_rejects_the_caller_is_named_and_others_are_shown() {
     let (strict, good) = (Backend::start().await, Backend::start().await);
     let server = Server::before(&[("strict", &strict), ("good", &good)], "").await;
