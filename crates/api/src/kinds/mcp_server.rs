@@ -173,6 +173,15 @@ impl MCPServerSpec {
         self.transport.unwrap_or_default()
     }
 
+    /// Whether clients use the transport of 2024: only for a stdio server do they use another than the server itself.
+    pub fn serves_sse(&self) -> bool {
+        match self.transport() {
+            Transport::Stdio => self.proxy_mode() == ProxyMode::Sse,
+            Transport::Sse => true,
+            Transport::StreamableHttp => false,
+        }
+    }
+
     /// How the proxy offers a stdio server.
     pub fn proxy_mode(&self) -> ProxyMode {
         self.proxy_mode.unwrap_or_default()

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use http_body_util::{BodyDataStream, BodyExt};
 use skep_mcp::sse;
 
@@ -23,6 +23,15 @@ pub fn is_stream(headers: &HeaderMap) -> bool {
 pub fn ended_after(body: Body, time: Duration) -> Body {
     let over = tokio::time::sleep(time.min(LONGEST));
     Body::Made(BodyDataStream::new(body).take_until(Box::pin(over)).boxed())
+}
+
+/// A response that is a stream of events.
+pub fn response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }
 
 /// Maps the events of a stream.

@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Response, header};
-use skep_gateway::{http::Body, sessions::Memory};
+use http::Response;
+use skep_gateway::{
+    http::{Body, events as streams},
+    sessions::Memory,
+};
 use skep_mcp::{Id, sse};
 use tokio::{sync::watch, time::timeout};
 
@@ -118,20 +121,12 @@ pub(super) fn response(source: Source) -> Response<Body> {
             Err(_) => None,
         }
     });
-    of(Body::Made(events.boxed()))
+    streams::response(Body::Made(events.boxed()))
 }
 
 /// A stream of one event.
 pub(super) fn single(message: &[u8]) -> Response<Body> {
-    of(Body::Whole(sse::encoded("message", message)))
-}
-
-fn of(body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
+    streams::response(Body::Whole(sse::encoded("message", message)))
 }
 
 fn event(reply: Reply, id: &[u8]) -> Bytes {

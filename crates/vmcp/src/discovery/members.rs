@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use skep_api::{
     kinds::{
         ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec, MCPRemoteProxy, MCPServer,
-        MCPServerEntry, MCPServerEntryPhase, ProxyMode, Transport,
+        MCPServerEntry, MCPServerEntryPhase,
     },
     refs::ExternalAuthConfigRef,
     vmcp::{BackendAuthStrategy, BackendTransport, HeaderInjection, OutgoingAuth, TokenExchange},
@@ -155,11 +155,7 @@ fn parsed<K: Resource + DeserializeOwned>(store: &Kept) -> impl Iterator<Item = 
 
 fn server_member(server: &MCPServer, group: &str) -> Option<Member> {
     let spec = &server.spec;
-    let is_sse = match spec.transport() {
-        Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,
-        Transport::Sse => true,
-        Transport::StreamableHttp => false,
-    };
+    let is_sse = spec.serves_sse();
     let url = server.status.as_ref()?.url.clone();
     member(
         server,

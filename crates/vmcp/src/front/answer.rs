@@ -2,8 +2,8 @@
 
 use skep_mcp::{Era, Kind, Method, Raw};
 
-use super::rpc::{Cacheable, complete};
-use crate::backend::{Object, unreserved};
+use super::rpc::{Cacheable, RpcError, complete};
+use crate::backend::{BackendError, Object, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
 const OF_CONNECTION: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
@@ -57,6 +57,20 @@ pub(super) fn translated(
         Era::Legacy => {}
     }
     Ok(object.json())
+}
+
+/// What a client gets for a request that failed at a backend. Before 2026-07-28, a tool that fails has a result.
+pub(super) fn failure(
+    method: Method,
+    era: Era,
+    backend: &str,
+    error: &BackendError,
+) -> Result<String, RpcError> {
+    if method != Method::ToolsCall {
+        return Err(RpcError::of_backend(backend, error));
+    }
+    let message = format!("backend {backend}: {error}");
+    if era == Era::Legacy { Ok(tool_error(&message)) } else { Err(RpcError::internal(message)) }
 }
 
 /// The result of a tool that failed, with the reason.

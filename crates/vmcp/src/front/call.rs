@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::{
     ClientRequest, VirtualServer,
-    answer::tool_error,
+    answer::failure,
     relay::{Relay, respond},
     rpc::{self, RpcError},
 };
@@ -40,7 +40,10 @@ impl VirtualServer {
             Ok((messages, link)) => {
                 respond(Relay::new(self, request, backend, link, messages, in_flight)).await
             }
-            Err(error) => failure(request, &backend.name, &error),
+            Err(error) => match failure(request.method, request.era, &backend.name, &error) {
+                Ok(result) => rpc::result(request.id, &result, request.era),
+                Err(error) => error.response(request.id, request.era),
+            },
         }
     }
 
@@ -138,23 +141,6 @@ impl VirtualServer {
             }
         }
     }
-}
-
-/// The response to a request that a backend could not be sent, or did not respond to.
-pub(super) fn failure(request: &ClientRequest<'_>, backend: &str, error: &BackendError) -> Response<Body> {
-    let (id, era) = (request.id, request.era);
-    match (request.method, era) {
-        (Method::ToolsCall, Era::Legacy) => rpc::result(id, &tool_error(&tool_message(backend, error)), era),
-        (Method::ToolsCall, Era::Modern) => {
-            RpcError::internal(tool_message(backend, error)).response(id, era)
-        }
-        _ => RpcError::of_backend(backend, error).response(id, era),
-    }
-}
-
-/// Why a tool failed, for a person or a model to read.
-pub(super) fn tool_message(backend: &str, error: &BackendError) -> String {
-    format!("backend {backend}: {error}")
 }
 
 /// Before 2026-07-28, an unknown resource has a code of its own.

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Response, StatusCode, header};
-use skep_gateway::http::Body;
+use http::{Response, StatusCode};
+use skep_gateway::http::{Body, events};
 use skep_mcp::{Edits, Envelope, Era, Json, Message, Method, Outcome, sse};
 use tracing::debug;
 
 use super::{
     ClientRequest, VirtualServer,
-    answer::{tool_error, translated},
-    call::tool_message,
+    answer::{failure, translated},
     rpc::{self, RpcError},
 };
 use crate::{
@@ -133,13 +132,9 @@ impl Relay {
     }
 
     fn failed(&self, error: &BackendError) -> Step {
-        let tool = self.method == Method::ToolsCall;
-        let body = match self.era {
-            Era::Legacy if tool => {
-                rpc::result_body(&self.id, &tool_error(&tool_message(&self.backend.name, error)))
-            }
-            _ if tool => RpcError::internal(tool_message(&self.backend.name, error)).body(&self.id),
-            _ => RpcError::of_backend(&self.backend.name, error).body(&self.id),
+        let body = match failure(self.method, self.era, &self.backend.name, error) {
+            Ok(result) => rpc::result_body(&self.id, &result),
+            Err(error) => error.body(&self.id),
         };
         Step::Response(StatusCode::OK, body.into())
     }
@@ -157,11 +152,7 @@ pub(super) async fn respond(mut relay: Relay) -> Response<Body> {
                 let (Step::Message(message) | Step::Response(_, message)) = relay.next().await?;
                 Some((Ok(sse::encoded("message", &message)), relay))
             });
-            let mut response = Response::new(Body::Made(first.chain(rest).boxed()));
-            let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-            response
+            events::response(Body::Made(first.chain(rest).boxed()))
         }
     }
 }

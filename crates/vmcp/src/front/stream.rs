@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{Response, StatusCode};
 use skep_gateway::{
-    http::{Body, response},
+    http::{Body, events, response},
     message::Exchange,
 };
 use skep_mcp::{Envelope, Era, List, Message, Rejection, header::MCP_SESSION_ID, sse};
@@ -64,7 +64,7 @@ impl VirtualServer {
             .and_then(|id| id.to_str().ok())
             .unwrap_or_default()
             .to_owned();
-        let events = stream::unfold(listening, move |mut listening| {
+        let stream = stream::unfold(listening, move |mut listening| {
             let (views, sessions, id) = (views.clone(), sessions.clone(), id.clone());
             async move {
                 match timeout(limits::HEARTBEAT, listening.next(&views)).await {
@@ -75,11 +75,7 @@ impl VirtualServer {
                 }
             }
         });
-        let mut response = Response::new(Body::Made(events.boxed()));
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        Ok(response)
+        Ok(events::response(Body::Made(stream.boxed())))
     }
 
     /// Relays what a backend sends by itself, for as long as the client listens.

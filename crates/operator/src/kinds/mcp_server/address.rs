@@ -1,6 +1,6 @@
 //! The address of an MCPServer within the cluster.
 
-use skep_api::kinds::{MCPServer, MCPServerSpec, ProxyMode, Transport};
+use skep_api::kinds::{MCPServer, MCPServerSpec, Transport};
 
 use crate::build::service_url;
 
@@ -11,7 +11,7 @@ pub(super) fn service(name: &str) -> String {
 
 /// The transport that clients use.
 pub(crate) fn transport(spec: &MCPServerSpec) -> &'static str {
-    if is_sse(spec) { Transport::Sse.as_str() } else { Transport::StreamableHttp.as_str() }
+    if spec.serves_sse() { Transport::Sse.as_str() } else { Transport::StreamableHttp.as_str() }
 }
 
 /// The address to give to clients.
@@ -20,14 +20,5 @@ pub(crate) fn url(server: &MCPServer) -> String {
     let namespace = server.metadata.namespace.as_deref().unwrap_or_default();
     let base = service_url(&service(name), namespace, server.spec.proxy_port());
     // Names of objects need no escaping in a URL.
-    if is_sse(&server.spec) { format!("{base}/sse#{name}") } else { format!("{base}/mcp") }
-}
-
-/// Only for a stdio server do clients use another transport than the server itself.
-fn is_sse(spec: &MCPServerSpec) -> bool {
-    match spec.transport() {
-        Transport::Stdio => spec.proxy_mode() == ProxyMode::Sse,
-        Transport::Sse => true,
-        Transport::StreamableHttp => false,
-    }
+    if server.spec.serves_sse() { format!("{base}/sse#{name}") } else { format!("{base}/mcp") }
 }

@@ -34,7 +34,7 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
     errors.extend(config_refs::header_forward::check_passthrough(&spec.passthrough_headers));
     let headers = config_refs::header_forward::check_passthrough(&config.passthrough_headers).into_iter();
     errors.extend(headers.map(|error| error.within("config")));
-    errors.extend(startup::check(spec, &config));
+    errors.extend(startup::errors(spec, &config));
     errors.extend(check_variables(inputs));
     errors
 }

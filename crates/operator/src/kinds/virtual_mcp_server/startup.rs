@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use skep_api::{
     kinds::VirtualMCPServerSpec,
-    vmcp::{Aggregation, Config, ConflictResolution, EmbeddingProvider, Optimizer, ToolVisibility},
+    vmcp::{Config, check},
 };
 use skep_config::{FieldError, FieldPath};
 
@@ -13,18 +13,18 @@ const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything that the server would reject.
-pub(super) fn check(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldError> {
+pub(super) fn errors(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldError> {
     let mut errors = check_durations(config);
     errors.extend(check_health_checks(config));
-    let order = config.aggregation.as_ref().and_then(check_order);
+    let order = config.aggregation.as_ref().and_then(check::priority_order);
     errors.extend(order.map(|error| error.within("config.aggregation")));
-    let search = config.optimizer.iter().flat_map(check_search);
+    let search = config.optimizer.iter().flat_map(check::search);
     errors.extend(search.map(|error| error.within("config.optimizer")));
     errors.extend(check_search_with_policies(spec, config));
     errors
 }
 
-/// Durations outside of composite tools and rate limits, which have checks of their own.
+/// Durations outside of composite tools, rate limits and the search, which have checks of their own.
 fn check_durations(config: &Config) -> Vec<FieldError> {
     let operational = config.operational.as_ref();
     let timeouts = operational.and_then(|operational| operational.timeouts.as_ref());
@@ -47,10 +47,6 @@ fn check_durations(config: &Config) -> Vec<FieldError> {
         (
             "operational.failureHandling.circuitBreaker.timeout",
             breaker.and_then(|breaker| breaker.timeout.as_ref()),
-        ),
-        (
-            "optimizer.embeddingServiceTimeout",
-            config.optimizer.as_ref().and_then(|optimizer| optimizer.embedding_service_timeout.as_ref()),
         ),
         (
             "codeMode.toolCallTimeout",
@@ -79,38 +75,6 @@ fn check_health_checks(config: &Config) -> Option<FieldError> {
     let message = format!("{timeout:?} must be shorter than healthCheckInterval, which is {interval:?}");
     (timeout >= interval)
         .then(|| FieldError::new("config.operational.failureHandling.healthCheckTimeout", message))
-}
-
-fn check_order(aggregation: &Aggregation) -> Option<FieldError> {
-    // With deny by default, a backend without an entry shows no tools, so it cannot win a conflict.
-    let is_hidden = aggregation.default_tool_visibility == Some(ToolVisibility::Deny)
-        && aggregation.conflict_resolution == Some(ConflictResolution::Priority);
-    let is_named = |backend: &&String| aggregation.tools.iter().any(|tools| tools.workload == **backend);
-    let mut order = aggregation.conflict_resolution_config.iter().flat_map(|config| &config.priority_order);
-    let backend = order.find(|backend| is_hidden && !is_named(backend))?;
-    let message = format!(
-        "{backend:?} has no entry in tools, and defaultToolVisibility deny hides its tools: add an entry, or remove it \
-         here"
-    );
-    Some(FieldError::new("conflictResolutionConfig.priorityOrder", message))
-}
-
-fn check_search(optimizer: &Optimizer) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let uses_openai = optimizer.embedding_provider == Some(EmbeddingProvider::OpenAi);
-    if uses_openai && optimizer.embedding_model.as_deref().unwrap_or_default().is_empty() {
-        errors.push(FieldError::new("embeddingModel", "must be set, because embeddingProvider is openai"));
-    }
-    for (field, value, max) in [
-        ("hybridSearchSemanticRatio", &optimizer.hybrid_search_semantic_ratio, 1.0),
-        ("semanticDistanceThreshold", &optimizer.semantic_distance_threshold, 2.0),
-    ] {
-        let Some(text) = value.as_deref().filter(|text| !text.is_empty()) else { continue };
-        if !text.parse::<f64>().is_ok_and(|number| (0.0..=max).contains(&number)) {
-            errors.push(FieldError::new(field, format!("{text:?} must be a number from 0 to {max}")));
-        }
-    }
-    errors
 }
 
 /// A search hides from policies which tool is called.
@@ -142,7 +106,7 @@ mod tests {
         let mut spec = json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}});
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let spec: VirtualMCPServerSpec = serde_json::from_value(spec).unwrap();
-        let errors = check(&spec, &serde_json::from_value(config).unwrap());
+        let errors = errors(&spec, &serde_json::from_value(config).unwrap());
         errors.first().map(|error| error.field.to_string())
     }
 
