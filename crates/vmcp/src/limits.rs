@@ -41,3 +41,10 @@ pub(crate) const HEARTBEAT: Duration = Duration::from_secs(30);
 /// The largest `capabilities` of a client, and how many different ones are kept.
 pub(crate) const CLIENT_CAPABILITIES: usize = 16 << 10;
 pub(crate) const DIFFERENT_CAPABILITIES: usize = 500;
+/// How long a client may take to provide input that a backend needs, as a person may have to be found.
+pub(crate) const INPUT_TIME: Duration = Duration::from_secs(10 * 60);
+/// How many inputs a backend may need at once, and how often for one request.
+pub(crate) const INPUTS: usize = 16;
+pub(crate) const INPUT_ROUNDS: usize = 16;
+/// How many calls wait for input of clients of 2026-07-28.
+pub(crate) const PARKED_CALLS: usize = 1_000;

@@ -29,12 +29,27 @@ pub(crate) enum BackendError {
     #[error("its lists have too many {0}")]
     TooMany(&'static str),
     #[error("{message}")]
-    Rpc { code: i64, message: String },
+    Rpc {
+        code: i64,
+        message: String,
+        /// JSON, as it was received.
+        data: Option<Box<str>>,
+    },
+    /// It needs something of the client, which it does not get.
+    #[error("{0}")]
+    Input(String),
+    #[error("the client has cancelled the request")]
+    Cancelled,
     #[error("it is unavailable since its last health checks")]
     CircuitOpen,
 }
 
 impl BackendError {
+    /// It needs input of the client, and this is why it does not get it.
+    pub(crate) fn input(reason: impl Into<String>) -> Self {
+        Self::Input(reason.into())
+    }
+
     /// The category that status pages show.
     pub(crate) fn category(&self) -> &'static str {
         match self {

@@ -9,10 +9,13 @@ mod error;
 mod health;
 mod http_sse;
 mod link;
+mod listen;
 mod listing;
 mod messages;
+mod open;
 mod request;
 mod run;
+mod send;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
@@ -33,12 +36,14 @@ use tokio::sync::{Notify, watch};
 
 use crate::{catalog::Lists, outgoing::Credentials};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
-pub(crate) use capabilities::Capabilities;
+pub(crate) use capabilities::{Capabilities, Spoken};
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
-pub(crate) use link::{Link, rpc_error};
+pub(crate) use link::Link;
+pub(crate) use listen::Interest;
 pub(crate) use messages::{Listening, Messages};
-pub(crate) use request::{Object, Rename, VERSION, request, unreserved};
+pub(crate) use request::{Form, Object, Rename, VERSION, request, unreserved};
+pub(crate) use send::{OutgoingRequest, rpc_error};
 
 /// For whom a request is sent.
 #[derive(Clone, Default)]
@@ -98,10 +103,11 @@ pub(crate) struct Backend {
 /// What is known of a backend.
 struct State {
     health: Health,
-    era: Option<(Era, Capabilities)>,
+    /// Which revisions it speaks, once that is known.
+    spoken: Option<Spoken>,
     revision: Option<Revision>,
-    /// What it declared last.
-    declared: Capabilities,
+    /// What it declared when a session was last opened.
+    declared: Option<Capabilities>,
     lists: Option<Arc<Lists>>,
     /// When it was last tried to read the lists.
     tried: Option<Instant>,
@@ -115,9 +121,9 @@ impl Backend {
         let Settings { blueprint, uri, transport, credentials, headers, timeout, checks } = settings;
         let state = State {
             health: Health::new(Timestamp::now()),
-            era: (transport == BackendTransport::Sse).then_some((Era::Legacy, Capabilities::default())),
+            spoken: (transport == BackendTransport::Sse).then_some(Spoken::LEGACY),
             revision: None,
-            declared: Capabilities::default(),
+            declared: None,
             lists: None,
             tried: None,
             is_watched: false,
@@ -165,26 +171,23 @@ impl Backend {
         self.state().health.circuit == Circuit::Open
     }
 
-    fn era(&self) -> Option<Era> {
-        self.state().era.map(|(era, _)| era)
+    fn spoken(&self) -> Option<Spoken> {
+        self.state().spoken
     }
 
-    fn modern_capabilities(&self) -> Capabilities {
-        self.state().era.map(|(_, capabilities)| capabilities).unwrap_or_default()
+    fn set_spoken(&self, spoken: Spoken) {
+        self.state().spoken = Some(spoken);
     }
 
-    fn set_era(&self, era: Era, capabilities: Capabilities) {
-        self.state().era = Some((era, capabilities));
+    fn set_declared(&self, declared: Capabilities) {
+        self.state().declared = Some(declared);
     }
 
-    fn set_revision(&self, revision: Revision, declared: Capabilities) {
-        let mut state = self.state();
-        (state.revision, state.declared) = (Some(revision), declared);
-    }
-
-    /// What it declared last.
+    /// What it declares for sessions. It is the same for all of them.
     fn declared(&self) -> Capabilities {
-        self.state().declared
+        let state = self.state();
+        let modern = state.spoken.and_then(|spoken| spoken.modern_for(Era::Modern));
+        state.declared.or(modern).unwrap_or_default()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

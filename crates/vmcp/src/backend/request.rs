@@ -48,6 +48,8 @@ pub(crate) struct Form<'a> {
     pub(crate) era: Era,
     /// The capabilities of the client, as JSON.
     pub(crate) capabilities: &'a str,
+    /// The lowest level of log messages that the client wants for this request, since 2026-07-28.
+    pub(crate) log_level: Option<&'a str>,
 }
 
 fn translated(
@@ -104,6 +106,9 @@ fn with_own_meta(meta: Option<Raw<'_>>, form: &Form<'_>) -> Result<Object, Fault
         let info = format!(r#"{{"name":"{CLIENT}","version":"{VERSION}"}}"#);
         object.put(&format!("\"{RESERVED}clientInfo\""), &info);
         object.put(&format!("\"{RESERVED}clientCapabilities\""), form.capabilities);
+        if let Some(level) = form.log_level {
+            object.put(&format!("\"{RESERVED}logLevel\""), &Value::from(level).to_string());
+        }
     }
     Ok(object)
 }
@@ -144,7 +149,7 @@ impl Object {
 mod tests {
     use super::*;
 
-    const LEGACY: Form<'_> = Form { era: Era::Legacy, capabilities: "{}" };
+    const LEGACY: Form<'_> = Form { era: Era::Legacy, capabilities: "{}", log_level: None };
 
     fn sent(params: &str, rename: Option<Rename<'_>>, form: &Form<'_>) -> String {
         request("7", "tools/call", Raw::spelled(params), rename, form).unwrap()
@@ -171,7 +176,7 @@ mod tests {
     fn what_is_reserved_in_meta_ends_here_and_a_modern_backend_gets_its_own() {
         let params = r#"{"arguments":null,"_meta":{"io.modelcontextprotocol/clientInfo":{},"kit/a":1}}"#;
         assert!(sent(params, None, &LEGACY).ends_with(r#""params":{"_meta":{"kit/a":1}}}"#));
-        let modern = Form { era: Era::Modern, capabilities: r#"{"roots":{}}"# };
+        let modern = Form { era: Era::Modern, capabilities: r#"{"roots":{}}"#, log_level: None };
         assert_eq!(
             sent(params, None, &modern),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"kit/a":1,"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"toolhive-vmcp","version":"dev"},"io.modelcontextprotocol/clientCapabilities":{"roots":{}}}}}"#

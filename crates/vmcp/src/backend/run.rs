@@ -4,11 +4,11 @@
 use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
-use skep_mcp::{Envelope, Method};
+use skep_mcp::{Envelope, Era, Method};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use super::{Backend, BackendError, Caller, Link, Listening, Status};
+use super::{Backend, BackendError, Caller, Interest, Link, Listening, Status};
 use crate::{catalog::Lists, limits};
 
 impl Backend {
@@ -59,7 +59,7 @@ impl Backend {
         if checked.is_err() {
             (*link, *events) = (None, None);
         }
-        let announces = link.as_ref().is_some_and(|link| link.capabilities.list_changed);
+        let announces = link.as_ref().is_some_and(|link| link.capabilities.announces_all());
         self.record(checked, started, announces && events.is_some());
     }
 
@@ -79,8 +79,9 @@ impl Backend {
                 }
             }
         }
-        let open = self.open(&caller, &Arc::from("{}")).await?;
-        *events = self.listen(&open, &caller).await.unwrap_or_default();
+        let open = self.open(&caller, &Arc::from("{}"), Era::Modern).await?;
+        self.state().revision = Some(open.revision);
+        *events = self.listen(&open, &caller, &Interest::LISTS).await.unwrap_or_default();
         let lists = self.lists(&open, &caller).await;
         *link = Some(open);
         lists
@@ -88,8 +89,8 @@ impl Backend {
 
     /// Listens again if the stream has ended.
     async fn listen_again(&self, link: &Link, events: &mut Option<Listening>) {
-        if events.is_none() && link.capabilities.list_changed {
-            *events = self.listen(link, &Caller::default()).await.unwrap_or_default();
+        if events.is_none() && link.capabilities.announced().next().is_some() {
+            *events = self.listen(link, &Caller::default(), &Interest::LISTS).await.unwrap_or_default();
         }
     }
 

@@ -22,6 +22,18 @@ pub(crate) struct Entry {
     is_listed: bool,
 }
 
+impl Entry {
+    /// All of it, as clients see it.
+    pub(crate) fn json(&self) -> &str {
+        &self.json
+    }
+
+    /// Whether parameters of a tool are also sent in headers, since 2026-07-28.
+    pub(crate) fn mirrors_parameters(&self) -> bool {
+        self.json.contains("\"x-mcp-header\"")
+    }
+}
+
 /// Items in the order of their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<Entry>);

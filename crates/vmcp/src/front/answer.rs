@@ -2,7 +2,7 @@
 
 use skep_mcp::{Era, Kind, Method, Raw};
 
-use super::rpc::{Cacheable, RpcError, complete};
+use super::rpc::{Cacheable, RpcError, complete, needing_input};
 use crate::backend::{BackendError, Object, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
@@ -25,7 +25,7 @@ pub(super) fn translated(
     };
     let mut object = Object::default();
     let mut meta = None;
-    let mut has_content = false;
+    let (mut has_content, mut needs_input) = (false, false);
     for (key, value) in entries {
         match &*key.decoded() {
             "_meta" => meta = Some(value),
@@ -34,9 +34,7 @@ pub(super) fn translated(
             }
             // Clients reject a result whose structure is no object.
             "structuredContent" if is_tool && value.kind() != Kind::Object => {}
-            "resultType" if value.as_text().is_none_or(|kind| kind != "complete") => {
-                return Err("it needs further input of the client, which cannot be passed on");
-            }
+            "resultType" => needs_input = value.as_text().is_some_and(|kind| kind == "input_required"),
             name if OF_CONNECTION.contains(&name) => {}
             name => {
                 has_content |= name == "content";
@@ -44,11 +42,12 @@ pub(super) fn translated(
             }
         }
     }
-    if is_tool && !has_content {
+    if is_tool && !has_content && !needs_input {
         object.put("\"content\"", "[]");
     }
     let meta = unreserved(meta).map_err(|_| MALFORMED)?;
     match era {
+        Era::Modern if needs_input => needing_input(&mut object, server, meta),
         Era::Modern => {
             let cacheable = if method == Method::ResourcesRead { Cacheable::Yes } else { Cacheable::No };
             complete(&mut object, server, meta, cacheable);
@@ -66,11 +65,10 @@ pub(super) fn failure(
     backend: &str,
     error: &BackendError,
 ) -> Result<String, RpcError> {
-    if method != Method::ToolsCall {
-        return Err(RpcError::of_backend(backend, error));
+    if era == Era::Legacy && method == Method::ToolsCall {
+        return Ok(tool_error(&format!("backend {backend}: {error}")));
     }
-    let message = format!("backend {backend}: {error}");
-    if era == Era::Legacy { Ok(tool_error(&message)) } else { Err(RpcError::internal(message)) }
+    Err(RpcError::of_backend(backend, error))
 }
 
 /// The result of a tool that failed, with the reason.
@@ -102,10 +100,15 @@ mod tests {
         );
     }
 
-    /// It would look like a result without content.
     #[test]
-    fn a_result_that_needs_further_input_is_an_error() {
-        assert!(legacy(r#"{"resultType":"input_required","inputRequests":{}}"#).is_err());
+    fn a_result_that_needs_input_is_passed_on_to_a_client_that_knows_it() {
+        let result = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}"#;
+        let modern =
+            translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Modern, "kit").unwrap();
+        assert_eq!(
+            modern,
+            r#"{"inputRequests":{"a":{"method":"roots/list"}},"requestState":"s","resultType":"input_required","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"kit","version":"dev"}}}"#
+        );
     }
 
     #[test]

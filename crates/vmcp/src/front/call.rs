@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderMap, Response};
+use serde_json::json;
 use skep_gateway::http::Body;
 use skep_mcp::{Era, List, Method, Raw};
 use tracing::debug;
@@ -11,20 +12,30 @@ use tracing::debug;
 use super::{
     ClientRequest, VirtualServer,
     answer::failure,
-    relay::{Relay, respond},
+    parameters::parameter_headers,
+    relay::{Relay, Sent, respond},
     rpc::{self, RpcError},
+    subscribe::report,
 };
-use crate::backend::{Backend, BackendError, Link, Messages, Rename, request};
+use crate::{
+    backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
+    session::Level,
+};
 
 /// What a request is about, and where it is.
 struct Route {
     backend: Arc<str>,
     rename: Option<(&'static str, Option<&'static str>, Box<str>)>,
+    /// The schema of a tool that has parameters in headers, as JSON.
+    schema: Option<Box<str>>,
 }
 
 impl VirtualServer {
     /// Sends a request to the backend that has what it names.
     pub(super) async fn call(&self, request: &ClientRequest<'_>) -> Response<Body> {
+        if let Some(waiting) = self.waiting_call(request) {
+            return waiting.resume(request).await;
+        }
         let route = match self.route_of(request).await {
             Ok(Some(route)) => route,
             Ok(None) => return rpc::result(request.id, &empty_completion(), request.era),
@@ -37,9 +48,7 @@ impl VirtualServer {
         request.exchange.backend.set(backend.name.clone()).ok();
         let in_flight = request.session.begin(request.id, &backend.name, self.next_number());
         match self.forward(request, &backend, &route, in_flight.number).await {
-            Ok((messages, link)) => {
-                respond(Relay::new(self, request, backend, link, messages, in_flight)).await
-            }
+            Ok(sent) => respond(Relay::new(self, request, backend, sent, in_flight)).await,
             Err(error) => match failure(request.method, request.era, &backend.name, &error) {
                 Ok(result) => rpc::result(request.id, &result, request.era),
                 Err(error) => error.response(request.id, request.era),
@@ -57,10 +66,15 @@ impl VirtualServer {
             Some(Route {
                 backend: entry.backend.clone(),
                 rename: Some(("name", within, entry.original.clone())),
+                schema: entry.mirrors_parameters().then(|| entry.json().into()),
             })
         };
         let unknown = |what: &str| RpcError::invalid(format!("unknown {what} {name:?}"));
-        let located = |entry: &crate::catalog::Entry| Route { backend: entry.backend.clone(), rename: None };
+        let located = |entry: &crate::catalog::Entry| Route {
+            backend: entry.backend.clone(),
+            rename: None,
+            schema: None,
+        };
         match request.method {
             Method::ToolsCall => {
                 self.check_arguments(request)?;
@@ -113,32 +127,69 @@ impl VirtualServer {
         backend: &Arc<Backend>,
         route: &Route,
         number: u64,
-    ) -> Result<(Messages, Arc<Link>), BackendError> {
+    ) -> Result<Sent, BackendError> {
         if backend.is_cut_off() {
             return Err(BackendError::CircuitOpen);
         }
         let mut is_last = false;
         loop {
-            let link = self.link(request, backend).await?;
+            let link = self.link(&request.session, &request.caller, backend).await?;
             let method = request.method.name().unwrap_or_default();
-            if request.method == Method::CompletionComplete && !link.capabilities.completions {
-                return Ok((Messages::Whole(Some(completion_message(number))), link));
-            }
+            let id = number.to_string();
             let rename = route.rename.as_ref();
             let rename = rename.map(|(field, within, name)| Rename { field, within: *within, name });
             let name = rename.map(|rename| rename.name.to_owned());
             let name = name.or_else(|| request.envelope.target().map(|target| target.name().into_owned()));
-            let id = number.to_string();
-            let body = self::request(&id, method, request.envelope.params(), rename, &link.form())
-                .map_err(|_| BackendError::Malformed)?;
-            match backend.request(&link, &request.caller, method, name.as_deref(), body.into()).await {
+            if request.method == Method::CompletionComplete && !link.capabilities.completions {
+                let messages = Messages::Whole(Some(completion_message(number)));
+                return Ok(Sent { link, messages, id, name, headers: HeaderMap::new(), body: Bytes::new() });
+            }
+            self.check_state(request, &link)?;
+            let level = request.log_level();
+            self.lower_level(request, backend, &link, level).await;
+            let form = Form { log_level: level.map(Level::name), ..link.form() };
+            let body = self::request(&id, method, request.envelope.params(), rename, &form);
+            let body = Bytes::from(body.map_err(|_| BackendError::Malformed)?);
+            let headers = parameter_headers(request, route.schema.as_deref(), &link);
+            // Only a backend of 2026-07-28 may have to be sent it again.
+            let kept = if link.revision.era() == Era::Modern { body.clone() } else { Bytes::new() };
+            let outgoing = OutgoingRequest { method, name: name.as_deref(), headers: headers.clone(), body };
+            match backend.request(&link, &request.caller, outgoing).await {
                 Err(BackendError::SessionLost) if !is_last => {
                     debug!(backend = &*backend.name, "a backend has lost a session; opening another");
                     request.session.links.forget(backend, &link);
                     is_last = true;
                 }
-                sent => return Ok((sent?, link)),
+                sent => return Ok(Sent { messages: sent?, link, id, name, headers, body: kept }),
             }
+        }
+    }
+
+    /// An older backend knows no state: the client has one of a call that no longer waits.
+    fn check_state(&self, request: &ClientRequest<'_>, link: &Link) -> Result<(), BackendError> {
+        let state = request.envelope.params().and_then(|params| params.get("requestState"));
+        if state.is_none() || link.revision.era() == Era::Modern {
+            return Ok(());
+        }
+        let message = "params.requestState is unknown, or the call has been waiting for too long".to_owned();
+        Err(BackendError::Rpc { code: rpc::INVALID_PARAMS, message, data: None })
+    }
+
+    /// Lets an older backend send log messages that a client of 2026-07-28 wants for this request.
+    async fn lower_level(
+        &self,
+        request: &ClientRequest<'_>,
+        backend: &Backend,
+        link: &Link,
+        level: Option<Level>,
+    ) {
+        let session = &request.session;
+        let Some(level) = level.filter(|_| request.era == Era::Modern) else { return };
+        let is_older = link.revision.era() == Era::Legacy && link.capabilities.logging;
+        if is_older && session.level().is_none_or(|set| level < set) {
+            session.set_level(level);
+            let params = json!({"level": level.name()});
+            report(backend, backend.call(link, &request.caller, "logging/setLevel", Some(&params)).await);
         }
     }
 }
@@ -147,7 +198,8 @@ impl VirtualServer {
 fn unknown_resource(uri: &str, era: Era) -> RpcError {
     const RESOURCE_NOT_FOUND: i64 = -32002;
     let code = if era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-    RpcError::new(code, format!("unknown resource {uri:?}"))
+    let error = RpcError::new(code, format!("unknown resource {uri:?}"));
+    RpcError { data: Some(json!({"uri": uri})), ..error }
 }
 
 fn empty_completion() -> String {

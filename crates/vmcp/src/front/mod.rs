@@ -6,15 +6,20 @@
 
 mod answer;
 mod call;
+mod from_backend;
 mod guard;
 mod lists;
 mod methods;
 mod pages;
+mod parameters;
 mod process;
+mod received;
 mod relay;
-mod stream;
-
 mod rpc;
+mod sessions;
+mod stream;
+mod subscribe;
+mod subscription;
 
 use std::{
     collections::HashMap,
@@ -36,7 +41,7 @@ use skep_gateway::{
     middleware::Chain,
     sessions::{Memory, Records},
 };
-use skep_mcp::{Envelope, Era, Method};
+use skep_mcp::{Envelope, Era, Method, Raw};
 use tokio::{
     sync::{Mutex, mpsc, watch},
     task::AbortHandle,
@@ -47,10 +52,11 @@ use crate::{
     discovery::Discovery,
     limits,
     report::Reporter,
-    session::{AllCapabilities, ClientSession, Ended, Known, Opened, Presence},
+    session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
     views::Views,
 };
 use guard::Guard;
+use relay::ParkedCalls;
 
 /// A virtual MCP server.
 pub struct VirtualServer {
@@ -64,6 +70,7 @@ pub struct VirtualServer {
     records: Option<Records>,
     /// The sessions at backends of callers that have none here, since 2026-07-28.
     stateless: Arc<Memory<Known>>,
+    parked: Arc<ParkedCalls>,
     presence: Presence,
     capabilities: AllCapabilities,
     ended: Ended,
@@ -110,6 +117,18 @@ pub(crate) struct ClientRequest<'a> {
     caller: Caller,
 }
 
+impl ClientRequest<'_> {
+    /// The lowest level of log messages that the client wants: since 2026-07-28, each request has its own.
+    fn log_level(&self) -> Option<Level> {
+        if self.era == Era::Legacy {
+            return self.session.level();
+        }
+        let meta = self.envelope.params().and_then(|params| params.get("_meta"))?;
+        let level = meta.get("io.modelcontextprotocol/logLevel").and_then(Raw::as_text)?;
+        Level::named(&level)
+    }
+}
+
 impl VirtualServer {
     pub(crate) fn with(parts: Parts) -> Self {
         let Parts {
@@ -135,6 +154,7 @@ impl VirtualServer {
             sessions: Arc::new(Memory::new(session_life)),
             records,
             stateless: Arc::new(Memory::new(session_life)),
+            parked: Arc::new(ParkedCalls::new()),
             presence: Presence::new(),
             capabilities: AllCapabilities::default(),
             ended,
@@ -255,6 +275,7 @@ impl Service for VirtualServer {
         tokio::select! {
             () = self.sessions.expire() => {}
             () = self.stateless.expire() => {}
+            () = self.parked.expire() => {}
             () = self.end_sessions() => {}
             () = self.run_backends() => {}
             () = self.discover() => {}

@@ -1,6 +1,6 @@
 //! The routes of a virtual server, and how it processes a request.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -8,20 +8,11 @@ use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange, ParsedMessage},
     middleware::{METRICS, Telemetry, not_served},
-    sessions::Records,
 };
-use skep_mcp::{
-    Raw, Rejection, Revision, SessionId,
-    header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-};
-
-use tracing::debug;
+use skep_mcp::{Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::VirtualServer;
-use crate::{
-    backend::Caller,
-    session::{ClientSession, Known, Record},
-};
+use crate::backend::Caller;
 
 /// The path of MCP.
 const MCP: &str = "/mcp";
@@ -98,84 +89,11 @@ impl VirtualServer {
         if let Some(rejection) = self.guard.rejection(&exchange.headers) {
             return Err(Box::new(rejection));
         }
-        let version = exchange.headers.get(MCP_PROTOCOL_VERSION).map(HeaderValue::as_bytes);
-        if version.is_some_and(|version| !version.is_empty() && Revision::named(version).is_none()) {
-            let message = "MCP-Protocol-Version is not a version that is supported\n";
-            return Err(Box::new(response::text(StatusCode::BAD_REQUEST, message)));
+        // The message of a request may name a version, too, and then the response has another form.
+        if exchange.method != Method::POST && has_unknown_version(&exchange.headers) {
+            return Err(Box::new(unknown_version()));
         }
         self.chain.admit(exchange).await
-    }
-
-    /// The session that a request names, if it belongs to the caller.
-    pub(super) async fn session(&self, exchange: &Exchange) -> Result<Arc<ClientSession>, SessionError> {
-        let Some(id) = exchange.headers.get(MCP_SESSION_ID) else { return Err(SessionError::Missing) };
-        let id = SessionId::parse(id.as_bytes()).map_err(|_| SessionError::Unknown)?;
-        let known = self.sessions.get(id.as_str()).map(|Known(session)| session);
-        let session = match &self.records {
-            None => known.ok_or(SessionError::Unknown)?,
-            Some(records) => self.stored(records, id.as_str(), known, exchange).await?,
-        };
-        if session.owner != exchange.owner() {
-            return Err(SessionError::Foreign);
-        }
-        Ok(session)
-    }
-
-    /// The session as all replicas see it. While Redis is unavailable, those that are known here go on.
-    async fn stored(
-        &self,
-        records: &Records,
-        id: &str,
-        known: Option<Arc<ClientSession>>,
-        exchange: &Exchange,
-    ) -> Result<Arc<ClientSession>, SessionError> {
-        let record = match records.get(id).await {
-            Ok(record) => record.as_deref().and_then(Record::parse),
-            Err(_) => return known.ok_or(SessionError::Unavailable),
-        };
-        let Some(record) = record else {
-            // Another replica has ended it.
-            self.sessions.remove(id);
-            return Err(SessionError::Unknown);
-        };
-        let session = match known {
-            Some(session) => session,
-            None => {
-                let session = self.new_session(
-                    record.owner,
-                    self.capabilities.declared(Raw::spelled(&record.capabilities)),
-                    Some(id),
-                );
-                let put = self.sessions.put(id, Known(session.clone()), exchange.peer.ip());
-                put.map_err(|_| SessionError::Unavailable)?;
-                session
-            }
-        };
-        session.update(record);
-        Ok(session)
-    }
-
-    /// Stores what has changed of a session, for other replicas.
-    pub(super) async fn store(&self, session: &ClientSession) {
-        let (Some(records), Some(id)) = (&self.records, &session.links.shared) else { return };
-        if records.change(id, &session.record().to_bytes()).await.is_err() {
-            debug!("a session could not be stored");
-        }
-    }
-
-    async fn end_session(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
-        let session = match self.session(exchange).await {
-            Ok(session) => session,
-            Err(error) => return Ok(error.response()),
-        };
-        session.outbox.close();
-        if let Some(id) = exchange.headers.get(MCP_SESSION_ID).and_then(|id| id.to_str().ok()) {
-            if let Some(records) = &self.records {
-                records.remove(id).await.map_err(|_| Rejection::Unavailable("session store"))?;
-            }
-            self.sessions.remove(id);
-        }
-        Ok(response::empty(StatusCode::OK))
     }
 
     /// For whom requests to backends are sent.
@@ -193,24 +111,16 @@ impl VirtualServer {
     }
 }
 
-/// Why a request has no session.
-pub(super) enum SessionError {
-    Missing,
-    Unknown,
-    Foreign,
-    /// It cannot be looked up now.
-    Unavailable,
+/// Whether a request names a revision that is not supported.
+pub(super) fn has_unknown_version(headers: &HeaderMap) -> bool {
+    let version = headers.get(MCP_PROTOCOL_VERSION).map(HeaderValue::as_bytes);
+    version.is_some_and(|version| !version.is_empty() && Revision::named(version).is_none())
 }
 
-impl SessionError {
-    /// To the caller, a session of another one does not exist.
-    pub(super) fn response(&self) -> Response<Body> {
-        match self {
-            Self::Missing => response::text(StatusCode::BAD_REQUEST, "Mcp-Session-Id is missing\n"),
-            Self::Unavailable => response::error(&Rejection::Unavailable("session store"), None),
-            Self::Unknown | Self::Foreign => response::error(&Rejection::Session, None),
-        }
-    }
+/// The response to it.
+pub(super) fn unknown_version() -> Response<Body> {
+    let message = "MCP-Protocol-Version is not a version that is supported\n";
+    response::text(StatusCode::BAD_REQUEST, message)
 }
 
 fn accepts_events(headers: &HeaderMap) -> bool {

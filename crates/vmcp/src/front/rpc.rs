@@ -19,6 +19,10 @@ pub(super) struct RpcError {
 pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 const INTERNAL: i64 = -32603;
+/// The codes of 2026-07-28 for requests that can only be processed in another form: between them is that for a capability
+/// that the client does not have.
+const HEADER_MISMATCH: i64 = -32020;
+const UNSUPPORTED_VERSION: i64 = -32022;
 
 impl RpcError {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
@@ -36,15 +40,18 @@ impl RpcError {
     /// The error of a backend, which is named.
     pub(super) fn of_backend(backend: &str, error: &BackendError) -> Self {
         match error {
-            BackendError::Rpc { code, message } => Self::new(*code, message.clone()),
+            BackendError::Rpc { code, message, data } => Self {
+                data: data.as_deref().and_then(|data| serde_json::from_str(data).ok()),
+                ..Self::new(*code, message.clone())
+            },
             error => Self::internal(format!("backend {backend}: {error}")),
         }
     }
 
     /// The status of HTTP. Before 2026-07-28 an error of JSON-RPC has none.
-    fn status(&self, era: Era) -> StatusCode {
+    pub(super) fn status(&self, era: Era) -> StatusCode {
         match (era, self.code) {
-            (Era::Modern, INVALID_PARAMS) => StatusCode::BAD_REQUEST,
+            (Era::Modern, INVALID_PARAMS | UNSUPPORTED_VERSION..=HEADER_MISMATCH) => StatusCode::BAD_REQUEST,
             (Era::Modern, METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
             _ => StatusCode::OK,
         }
@@ -90,14 +97,23 @@ pub(super) enum Cacheable {
 
 /// Adds what a result of 2026-07-28 has.
 pub(super) fn complete(result: &mut Object, server: &str, meta: Object, cacheable: Cacheable) {
-    let mut meta = meta;
-    let info = json!({"name": server, "version": crate::backend::VERSION}).to_string();
-    meta.put("\"io.modelcontextprotocol/serverInfo\"", &info);
     result.put("\"resultType\"", "\"complete\"");
     if cacheable == Cacheable::Yes {
         // What one caller sees is not for others, and may change at any time.
         result.put("\"ttlMs\"", "0");
         result.put("\"cacheScope\"", "\"private\"");
     }
+    put_meta(result, server, meta);
+}
+
+/// Adds what a result of 2026-07-28 has that needs input of the client.
+pub(super) fn needing_input(result: &mut Object, server: &str, meta: Object) {
+    result.put("\"resultType\"", "\"input_required\"");
+    put_meta(result, server, meta);
+}
+
+fn put_meta(result: &mut Object, server: &str, mut meta: Object) {
+    let info = json!({"name": server, "version": crate::backend::VERSION}).to_string();
+    meta.put("\"io.modelcontextprotocol/serverInfo\"", &info);
     result.put("\"_meta\"", &meta.json());
 }

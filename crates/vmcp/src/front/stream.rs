@@ -1,6 +1,6 @@
-//! The stream of a session, for what belongs to no request.
+//! Streams of what belongs to no request: that of a session, and since 2026-07-28 those of `subscriptions/listen`.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use skep_gateway::{
     http::{Body, events, response},
     message::Exchange,
+    sessions::Memory,
 };
 use skep_mcp::{Envelope, Era, List, Message, Rejection, header::MCP_SESSION_ID, sse};
 use tokio::{sync::watch, time::timeout};
@@ -15,25 +16,42 @@ use tracing::debug;
 
 use super::{
     VirtualServer,
-    relay::{decline, for_client, for_session, readdressed, request_id},
+    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+    subscription::Subscription,
 };
 use crate::{
-    backend::{Backend, Caller, Link},
+    backend::{Backend, Caller, Interest, Link},
     limits,
-    session::{ClientSession, Queue},
+    session::{ClientSession, Known, Queue},
+    views::Views,
 };
 
 /// Keeps a connection open that is idle.
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
-/// The stream of a session.
-struct Listening {
+/// A stream of a client.
+pub(super) struct Listening {
+    views: Arc<Views>,
+    /// Where its session is kept, and under which id.
+    sessions: Arc<Memory<Known>>,
+    id: String,
     session: Arc<ClientSession>,
+    /// What the stream is for, if it is not that of the session.
+    subscription: Option<Subscription>,
     queue: Queue,
     /// Messages that are to be sent next.
-    pending: Vec<Bytes>,
+    pending: VecDeque<Bytes>,
     changes: watch::Receiver<u64>,
     closing: watch::Receiver<bool>,
+    has_ended: bool,
+}
+
+/// What a stream waits for.
+enum Happened {
+    /// There is a message, or there will be no more.
+    Message(Option<Bytes>),
+    /// What clients see may have changed.
+    Change,
 }
 
 impl VirtualServer {
@@ -50,32 +68,34 @@ impl VirtualServer {
         for (backend, link) in session.links.open() {
             self.listen_to(session.clone(), backend, link, caller.clone());
         }
-        let listening = Listening {
+        let id = exchange.headers.get(MCP_SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        let listening = self.listening(self.sessions.clone(), id.to_owned(), session, queue, None);
+        Ok(listening.response())
+    }
+
+    pub(super) fn listening(
+        &self,
+        sessions: Arc<Memory<Known>>,
+        id: String,
+        session: Arc<ClientSession>,
+        queue: Queue,
+        subscription: Option<Subscription>,
+    ) -> Listening {
+        let pending = subscription.iter().map(Subscription::acknowledgement).collect();
+        let (views, changes) = (self.views.clone(), self.views.changes());
+        let closing = self.closing.subscribe();
+        Listening {
+            views,
+            sessions,
+            id,
             session,
+            subscription,
             queue,
-            pending: Vec::new(),
-            changes: self.views.changes(),
-            closing: self.closing.subscribe(),
-        };
-        let (views, sessions) = (self.views.clone(), self.sessions.clone());
-        let id = exchange
-            .headers
-            .get(MCP_SESSION_ID)
-            .and_then(|id| id.to_str().ok())
-            .unwrap_or_default()
-            .to_owned();
-        let stream = stream::unfold(listening, move |mut listening| {
-            let (views, sessions, id) = (views.clone(), sessions.clone(), id.clone());
-            async move {
-                match timeout(limits::HEARTBEAT, listening.next(&views)).await {
-                    Ok(message) => Some((Ok(sse::encoded("message", &message?)), listening)),
-                    // A session with an open stream counts as used.
-                    Err(_) if sessions.get(&id).is_some() => Some((Ok(ALIVE), listening)),
-                    Err(_) => None,
-                }
-            }
-        });
-        Ok(events::response(Body::Made(stream.boxed())))
+            pending,
+            changes,
+            closing,
+            has_ended: false,
+        }
     }
 
     /// Relays what a backend sends by itself, for as long as the client listens.
@@ -96,62 +116,128 @@ impl VirtualServer {
     }
 }
 
+/// Relays what a backend sends by itself, for as long as it does.
 async fn relay(session: &ClientSession, backend: &Backend, link: &Link, caller: &Caller) {
-    let mut events = match backend.listen(link, caller).await {
-        Ok(Some(events)) => events,
-        Ok(None) => return,
-        Err(error) => return debug!(backend = &*backend.name, %error, "failed to listen to a backend"),
-    };
-    while let Some(message) = events.next().await {
-        let Ok(envelope) = Envelope::parse(&message) else { continue };
-        match envelope.message() {
-            Message::Notification { .. } if for_client(&envelope, session, backend) => {
-                session.send(message.clone())
+    loop {
+        let mut changed = pin!(session.subscribed.notified());
+        let interest = Interest { lists: false, resources: session.subscriptions_at(&backend.name) };
+        let events = match backend.listen(link, caller, &interest).await {
+            Ok(events) => events,
+            Err(error) => return debug!(backend = &*backend.name, %error, "failed to listen to a backend"),
+        };
+        let is_modern = link.revision.era() == Era::Modern;
+        let relayed = async {
+            let Some(mut events) = events else { return };
+            while let Some(message) = events.next().await {
+                pass_on(&message, session, backend, link, caller).await;
             }
-            Message::Request { id, .. } if for_session(&envelope, session, Era::Legacy) => {
-                let id = request_id(&backend.name, id.raw().as_str());
-                if let Some(message) = readdressed(&envelope, &id) {
-                    session.send(message);
+        };
+        // Since 2026-07-28, a stream is for what was subscribed to when it was opened.
+        tokio::select! {
+            () = &mut changed, if is_modern => {}
+            () = relayed => {
+                if !is_modern {
+                    return;
                 }
+                changed.await;
             }
-            Message::Request { .. } => decline(&envelope, backend, link, caller).await,
-            _ => {}
         }
     }
 }
 
+async fn pass_on(message: &Bytes, session: &ClientSession, backend: &Backend, link: &Link, caller: &Caller) {
+    let Ok(envelope) = Envelope::parse(message) else { return };
+    match envelope.message() {
+        Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
+            let is_same = link.revision.era() == Era::Legacy;
+            let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
+            message.into_iter().for_each(|message| session.send(message));
+        }
+        Message::Request { id, .. } if for_session(&envelope, session) => {
+            let id = request_id(&backend.name, id.raw().as_str());
+            readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
+        }
+        Message::Request { .. } => decline(&envelope, backend, link, caller).await,
+        _ => {}
+    }
+}
+
 impl Listening {
-    /// The next message, or nothing when the stream ends.
-    async fn next(&mut self, views: &crate::views::Views) -> Option<Bytes> {
+    pub(super) fn response(self) -> Response<Body> {
+        let stream = stream::unfold(self, |mut listening| async move {
+            match timeout(limits::HEARTBEAT, listening.next()).await {
+                Ok(message) => Some((Ok(sse::encoded("message", &message?)), listening)),
+                // A session with an open stream counts as used.
+                Err(_) if listening.sessions.get(&listening.id).is_some() => Some((Ok(ALIVE), listening)),
+                Err(_) => None,
+            }
+        });
+        events::response(Body::Made(stream.boxed()))
+    }
+
+    /// The next message, or nothing when the stream ends. It may be dropped and called again.
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(message) = self.pending.pop() {
+            if let Some(message) = self.pending.pop_front() {
                 return Some(message);
             }
-            let Self { queue, closing, changes, .. } = self;
-            tokio::select! {
-                message = queue.next() => return message,
-                _ = closing.wait_for(|closing| *closing) => return None,
-                Ok(()) = changes.changed() => {}
+            if self.has_ended {
+                return None;
             }
-            self.announce(views);
+            let Self { queue, closing, changes, .. } = self;
+            let happened = tokio::select! {
+                message = queue.next() => Happened::Message(message),
+                _ = closing.wait_for(|closing| *closing) => Happened::Message(None),
+                Ok(()) = changes.changed() => Happened::Change,
+            };
+            match happened {
+                Happened::Change => self.announce(),
+                Happened::Message(Some(message)) => self.put(message),
+                Happened::Message(None) => {
+                    self.has_ended = true;
+                    self.pending.extend(self.subscription.as_ref().map(Subscription::result));
+                }
+            }
+        }
+    }
+
+    /// Sends a message, if the stream is for it.
+    fn put(&mut self, message: Bytes) {
+        match &self.subscription {
+            None => self.pending.push_back(message),
+            Some(subscription) => self.pending.extend(subscription.tagged(&message)),
         }
     }
 
     /// Announces the lists that have changed for this client.
-    fn announce(&mut self, views: &crate::views::Views) {
+    fn announce(&mut self) {
         // A client that has not seen any has nothing to see again.
         let Some(seen) = self.session.last_catalog() else { return };
-        let now = views.current(&self.session);
+        let now = self.views.current(&self.session);
         let same = |list: List| seen.table(list).looks_like(now.table(list));
         for (is_same, name) in [
             (same(List::Tools), "tools"),
             (same(List::Prompts), "prompts"),
             (same(List::Resources) && same(List::ResourceTemplates), "resources"),
         ] {
-            if !is_same {
-                let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}/list_changed"}}"#);
-                self.pending.push(message.into());
+            if is_same {
+                continue;
             }
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}/list_changed"}}"#).into();
+            match &self.subscription {
+                None => self.pending.push_back(message),
+                Some(subscription) => self.pending.extend(subscription.tagged(&message)),
+            }
+        }
+    }
+}
+
+/// The session of a subscription ends with its stream.
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if self.subscription.is_some() {
+            self.sessions.remove(&self.id);
         }
     }
 }

@@ -5,7 +5,8 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::mpsc;
+use skep_mcp::Era;
+use tokio::sync::{Notify, mpsc};
 
 use super::record::Resumable;
 use crate::backend::{Backend, BackendError, Caller, Link};
@@ -31,8 +32,13 @@ pub(crate) enum Origin {
     New,
 }
 
-/// Requests by the ids that the client gave them: the backend, and the number of the request there.
-type Numbers = HashMap<Box<str>, (Arc<str>, u64)>;
+/// A request without a response yet.
+struct Forwarded {
+    backend: Arc<str>,
+    /// Its number there.
+    number: u64,
+    cancelled: Arc<Notify>,
+}
 
 /// Where sessions at backends are sent to be ended.
 pub(crate) type Ended = mpsc::Sender<Opened>;
@@ -40,12 +46,13 @@ pub(crate) type Ended = mpsc::Sender<Opened>;
 /// The sessions of one client at its backends.
 pub(crate) struct Links {
     slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
-    /// Requests without a response yet.
-    in_flight: Mutex<Numbers>,
+    /// Requests without a response yet, by the ids that the client gave them.
+    in_flight: Mutex<HashMap<Box<str>, Forwarded>>,
     /// Sessions that another replica has opened.
     resumable: Mutex<BTreeMap<String, Resumable>>,
-    /// The capabilities of the client.
+    /// The capabilities of the client, and its era.
     client: Arc<str>,
+    era: Era,
     /// The client's session, if other replicas may use it.
     pub(crate) shared: Option<Box<str>>,
     ended: Ended,
@@ -73,12 +80,13 @@ impl Slot {
 }
 
 impl Links {
-    pub(crate) fn new(client: Arc<str>, shared: Option<Box<str>>, ended: Ended) -> Self {
+    pub(crate) fn new(client: Arc<str>, era: Era, shared: Option<Box<str>>, ended: Ended) -> Self {
         Self {
             slots: Mutex::default(),
             in_flight: Mutex::default(),
             resumable: Mutex::default(),
             client,
+            era,
             shared,
             ended,
         }
@@ -101,12 +109,23 @@ impl Links {
         let resumable = self.resumable().remove(&*backend.name);
         let (link, origin) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
             Some(link) => (link, Origin::Resumed),
-            None => (backend.open(caller, &self.client).await?, Origin::New),
+            None => (backend.open(caller, &self.client, self.era).await?, Origin::New),
         };
         let (link, shared) = (Arc::new(link), self.shared.clone());
         let opened = Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared };
         *slot.opened() = Some(opened);
         Ok((link, origin))
+    }
+
+    /// The session at a backend, if there is one, here or at another replica.
+    pub(crate) async fn existing(&self, backend: &Arc<Backend>, caller: &Caller) -> Option<Arc<Link>> {
+        match self.opened(&backend.name) {
+            Some(link) => Some(link),
+            None if self.resumable().contains_key(&*backend.name) => {
+                self.get(backend, caller).await.ok().map(|(link, _)| link)
+            }
+            None => None,
+        }
     }
 
     /// Lets sessions be used that another replica has opened.
@@ -153,9 +172,12 @@ impl Links {
         opened.as_ref().map(|opened| opened.link.clone())
     }
 
-    /// Records a request, for as long as it is in flight.
-    pub(super) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) {
-        self.in_flight().insert(id.into(), (backend.clone(), number));
+    /// Records a request, for as long as it is in flight. What is returned is notified when the client cancels it.
+    pub(super) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) -> Arc<Notify> {
+        let cancelled = Arc::new(Notify::new());
+        let forwarded = Forwarded { backend: backend.clone(), number, cancelled: cancelled.clone() };
+        self.in_flight().insert(id.into(), forwarded);
+        cancelled
     }
 
     /// The request has its response.
@@ -163,12 +185,15 @@ impl Links {
         self.in_flight().remove(id);
     }
 
-    /// Where a request in flight is.
-    pub(crate) fn find(&self, id: &str) -> Option<(Arc<str>, u64)> {
-        self.in_flight().get(id).cloned()
+    /// Cancels a request in flight, and returns its backend and its number there.
+    pub(crate) fn cancel(&self, id: &str) -> Option<(Arc<str>, u64)> {
+        let in_flight = self.in_flight();
+        let forwarded = in_flight.get(id)?;
+        forwarded.cancelled.notify_one();
+        Some((forwarded.backend.clone(), forwarded.number))
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, Numbers> {
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<Box<str>, Forwarded>> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

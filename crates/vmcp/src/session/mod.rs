@@ -14,7 +14,8 @@ use std::{
 
 use bytes::Bytes;
 use skep_gateway::{identity::Owner, sessions::Kept};
-use skep_mcp::Raw;
+use skep_mcp::{Era, Raw};
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     catalog::{Catalog, Lists},
@@ -35,6 +36,8 @@ pub(crate) struct ClientSession {
     pub(crate) links: Links,
     /// Its stream of messages that belong to no request.
     pub(crate) outbox: Outbox,
+    /// What it subscribes to has changed.
+    pub(crate) subscribed: Notify,
     state: Mutex<State>,
     _present: Present,
 }
@@ -50,6 +53,28 @@ struct State {
     own_lists: HashMap<Arc<str>, (Instant, Arc<Lists>)>,
     /// What it saw last, and of which state of all backends.
     catalog: Option<(u64, Arc<Catalog>)>,
+    /// Requests of the virtual server to the client, by their ids.
+    requests: HashMap<Box<str>, oneshot::Sender<Bytes>>,
+}
+
+/// The response of the client to a request of the virtual server.
+pub(crate) struct Reply {
+    session: Arc<ClientSession>,
+    id: Box<str>,
+    message: oneshot::Receiver<Bytes>,
+}
+
+impl Reply {
+    /// Waits for it. None if it will not come.
+    pub(crate) async fn message(&mut self) -> Option<Bytes> {
+        (&mut self.message).await.ok()
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.session.state().requests.remove(&self.id);
+    }
 }
 
 /// A request of a client, for as long as it has no response: also if the client disconnects.
@@ -59,6 +84,15 @@ pub(crate) struct InFlight {
     id: Box<str>,
     /// Its number at the backend.
     pub(crate) number: u64,
+    /// The client cancels it.
+    cancelled: Arc<Notify>,
+}
+
+impl InFlight {
+    /// Waits until the client cancels it.
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
 }
 
 impl Drop for InFlight {
@@ -83,18 +117,28 @@ impl Level {
     }
 }
 
+/// The client of a session.
+pub(crate) struct Client {
+    pub(crate) owner: Owner,
+    pub(crate) era: Era,
+    /// The capabilities that it declared, as JSON.
+    pub(crate) capabilities: Arc<str>,
+    /// The id of the session, if other replicas may use it.
+    pub(crate) shared: Option<Box<str>>,
+}
+
 impl ClientSession {
-    /// A session of this caller. `shared` is its id, if other replicas may use it.
-    pub(crate) fn new(
-        owner: Owner,
-        capabilities: Arc<str>,
-        shared: Option<Box<str>>,
-        ended: Ended,
-        presence: Presence,
-    ) -> Self {
-        let links = Links::new(capabilities.clone(), shared, ended);
-        let _present = presence.enter();
-        Self { owner, capabilities, links, outbox: Outbox::default(), state: Mutex::default(), _present }
+    pub(crate) fn new(client: Client, ended: Ended, presence: &Presence) -> Self {
+        let Client { owner, era, capabilities, shared } = client;
+        Self {
+            owner,
+            capabilities: capabilities.clone(),
+            links: Links::new(capabilities, era, shared, ended),
+            outbox: Outbox::default(),
+            subscribed: Notify::new(),
+            state: Mutex::default(),
+            _present: presence.enter(),
+        }
     }
 
     /// What other replicas need to know of the session.
@@ -119,18 +163,26 @@ impl ClientSession {
 
     /// Records a request to a backend, so that it can be cancelled.
     pub(crate) fn begin(self: &Arc<Self>, id: &str, backend: &Arc<str>, number: u64) -> InFlight {
-        self.links.begin(id, backend, number);
-        InFlight { session: self.clone(), id: id.into(), number }
+        let cancelled = self.links.begin(id, backend, number);
+        InFlight { session: self.clone(), id: id.into(), number, cancelled }
+    }
+
+    /// Expects the response to a request with this id, as it is spelled.
+    pub(crate) fn expect_reply(self: &Arc<Self>, id: &str) -> Reply {
+        let (sender, message) = oneshot::channel();
+        self.state().requests.insert(id.into(), sender);
+        Reply { session: self.clone(), id: id.into(), message }
+    }
+
+    /// Takes a response of the client. Returns whether it was expected.
+    pub(crate) fn reply(&self, id: &str, message: &[u8]) -> bool {
+        let sender = self.state().requests.remove(id);
+        sender.is_some_and(|sender| sender.send(Bytes::copy_from_slice(message)).is_ok())
     }
 
     /// Whether the client has declared this capability.
     pub(crate) fn can(&self, capability: &str) -> bool {
         Raw::spelled(&self.capabilities).is_some_and(|declared| declared.get(capability).is_some())
-    }
-
-    /// Whether the client wants log messages of this level.
-    pub(crate) fn wants(&self, level: Level) -> bool {
-        self.state().level.is_some_and(|lowest| level >= lowest)
     }
 
     pub(crate) fn level(&self) -> Option<Level> {
@@ -146,18 +198,28 @@ impl ClientSession {
         let mut state = self.state();
         let has_room = uri.len() <= limits::SUBSCRIBED_URI
             && (state.subscriptions.len() < limits::SUBSCRIPTIONS || state.subscriptions.contains(uri));
-        if has_room {
-            state.subscriptions.insert(uri.into());
+        if has_room && state.subscriptions.insert(uri.into()) {
+            drop(state);
+            self.subscribed.notify_waiters();
         }
         has_room
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.state().subscriptions.remove(uri);
+        if self.state().subscriptions.remove(uri) {
+            self.subscribed.notify_waiters();
+        }
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<Box<str>> {
         self.state().subscriptions.iter().cloned().collect()
+    }
+
+    /// The subscriptions to resources of a backend.
+    pub(crate) fn subscriptions_at(&self, backend: &str) -> Vec<Box<str>> {
+        let Some(catalog) = self.last_catalog() else { return Vec::new() };
+        let is_there = |uri: &str| catalog.resource(uri).is_some_and(|entry| *entry.backend == *backend);
+        self.subscriptions().into_iter().filter(|uri| is_there(uri)).collect()
     }
 
     /// What the client saw in this state of all backends, if it has seen it.
@@ -238,11 +300,12 @@ mod tests {
     #[test]
     fn a_request_whose_client_disconnects_is_no_longer_in_flight() {
         let (ended, _ending) = mpsc::channel(1);
-        let session =
-            Arc::new(ClientSession::new(Owner::ANONYMOUS, "{}".into(), None, ended, Presence::new()));
+        let client =
+            Client { owner: Owner::ANONYMOUS, era: Era::Legacy, capabilities: "{}".into(), shared: None };
+        let session = Arc::new(ClientSession::new(client, ended, &Presence::new()));
         let request = session.begin("1", &"a".into(), 7);
-        assert_eq!(session.links.find("1"), Some(("a".into(), 7)));
+        assert_eq!(session.links.cancel("1"), Some(("a".into(), 7)));
         drop(request);
-        assert_eq!(session.links.find("1"), None);
+        assert_eq!(session.links.cancel("1"), None);
     }
 }

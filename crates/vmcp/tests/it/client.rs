@@ -10,15 +10,17 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-/// A client with a session.
+/// A client.
 pub(crate) struct Client {
     address: SocketAddr,
     pub(crate) session: String,
+    /// The capabilities of one of 2026-07-28, which has no session.
+    modern: Option<Value>,
 }
 
 impl Client {
     pub(crate) async fn start(address: SocketAddr, capabilities: Value) -> Self {
-        let mut client = Self { address, session: String::new() };
+        let mut client = Self { address, session: String::new(), modern: None };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
@@ -32,12 +34,17 @@ impl Client {
 
     /// A client that has no session.
     pub(crate) fn without_session(address: SocketAddr) -> Self {
-        Self { address, session: String::new() }
+        Self { address, session: String::new(), modern: None }
+    }
+
+    /// A client of 2026-07-28 with these capabilities.
+    pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
+        Self { address, session: String::new(), modern: Some(capabilities) }
     }
 
     /// The same client at another replica.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
-        Self { address, session: self.session.clone() }
+        Self { address, session: self.session.clone(), modern: self.modern.clone() }
     }
 
     pub(crate) async fn send(&self, method: Method, body: Option<&Value>) -> Response<Incoming> {
@@ -55,6 +62,16 @@ impl Client {
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }
+        if let (Some(_), Some(body)) = (&self.modern, body) {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            request = request
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", text(&body["method"]));
+            let name = body["params"].get("name").or_else(|| body["params"].get("uri"));
+            if let Some(name) = name {
+                request = request.header("mcp-name", text(name));
+            }
+        }
         let body = body.map(ToString::to_string).unwrap_or_default();
         let response =
             sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap();
@@ -65,10 +82,28 @@ impl Client {
         response
     }
 
+    async fn post(&self, method: &str, mut params: Value) -> Response<Incoming> {
+        if let Some(capabilities) = &self.modern {
+            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+        }
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        self.send(Method::POST, Some(&body)).await
+    }
+
+    /// The messages of the response to a request.
+    pub(crate) async fn open(&self, method: &str, params: Value) -> Events {
+        Events::new(self.post(method, params).await)
+    }
+
+    /// The messages that belong to no request.
+    pub(crate) async fn listen(&self) -> Events {
+        Events::new(self.send(Method::GET, None).await)
+    }
+
     /// The response to a request, whatever comes before it.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Value {
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let response = self.send(Method::POST, Some(&body)).await;
+        let response = self.post(method, params).await;
         let body = response.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8(body.to_vec()).unwrap();
         let last = text.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
@@ -88,6 +123,38 @@ impl Client {
 
     pub(crate) async fn end(&self) {
         assert_eq!(self.send(Method::DELETE, None).await.status(), StatusCode::OK);
+    }
+}
+
+/// A stream of events.
+pub(crate) struct Events {
+    body: Incoming,
+    text: String,
+}
+
+impl Events {
+    fn new(response: Response<Incoming>) -> Self {
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        Self { body: response.into_body(), text: String::new() }
+    }
+
+    /// The next message.
+    pub(crate) async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let data: Option<Value> = event
+                    .lines()
+                    .find_map(|line| line.strip_prefix("data: "))
+                    .map(|data| serde_json::from_str(data).unwrap());
+                self.text = rest.to_owned();
+                match data {
+                    Some(message) => return Some(message),
+                    None => continue,
+                }
+            }
+            let frame = self.body.frame().await?.ok()?;
+            self.text += std::str::from_utf8(&frame.into_data().unwrap()).unwrap();
+        }
     }
 }
 

@@ -8,7 +8,9 @@ mod client;
 mod complaints;
 mod discovery;
 mod faults;
+mod input;
 mod replicas;
+mod scripted;
 mod sessions;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -32,12 +34,15 @@ impl Server {
     }
 
     async fn with_life(backends: &[(&str, &Backend)], more: &str, life: Option<Duration>) -> Self {
-        let list: String = backends
-            .iter()
-            .map(|(name, backend)| {
-                format!("  - {{name: {name}, url: \"{}\", transport: streamable-http}}\n", backend.url())
-            })
-            .collect();
+        let backends: Vec<_> = backends.iter().map(|(name, backend)| (*name, backend.url())).collect();
+        Self::with_urls(&backends, more, life).await
+    }
+
+    async fn with_urls(backends: &[(&str, String)], more: &str, life: Option<Duration>) -> Self {
+        let line = |(name, url): &(&str, String)| {
+            format!("  - {{name: {name}, url: \"{url}\", transport: streamable-http}}\n")
+        };
+        let list: String = backends.iter().map(line).collect();
         let config = format!(
             "name: test\ngroupRef: test\nincomingAuth: {{type: anonymous}}\noutgoingAuth: {{source: inline}}\n\
              aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\

@@ -1,18 +1,21 @@
 //! The prompts.
 
+use std::sync::atomic::Ordering;
+
 use rmcp::{ErrorData, model::*};
 use serde_json::{Value, json};
 
 use crate::{
     inputs,
     server::{Shared, result},
-    tools::{PICTURE, text},
+    tools::{CHANGES, PICTURE, text},
 };
 
 pub(crate) fn all() -> Value {
     let must = |name: &str| json!({"name": name, "description": "What is put in", "required": true});
+    let changes = CHANGES.load(Ordering::Relaxed);
     json!([
-        {"name": "test_simple_prompt", "description": "Takes nothing"},
+        {"name": "test_simple_prompt", "description": format!("Takes nothing, and has changed {changes} times")},
         {
             "name": "test_prompt_with_arguments", "description": "Takes two arguments",
             "arguments": [must("arg1"), must("arg2")],

@@ -2,7 +2,10 @@
 
 #![allow(deprecated)]
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use rmcp::{ErrorData, RoleServer, model::*, service::RequestContext};
 use serde_json::{Value, json};
@@ -12,6 +15,8 @@ use crate::{
     server::{Fixture, List, of, result},
 };
 
+/// How often a list has changed, which its entries show.
+pub(crate) static CHANGES: AtomicUsize = AtomicUsize::new(0);
 /// A picture of one point.
 pub(crate) const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4v4oBAARVAaqO6A7OAAAAAElFTkSuQmCC";
@@ -41,6 +46,10 @@ pub(crate) fn all() -> Vec<Value> {
     let object = json!({"type": "object", "properties": {}});
     let mut tools: Vec<_> =
         plain.map(|(name, does)| json!({"name": name, "description": does, "inputSchema": object})).collect();
+    let changes = CHANGES.load(Ordering::Relaxed);
+    tools.push(json!({
+        "name": "test_changing", "description": format!("Has changed {changes} times"), "inputSchema": object,
+    }));
     tools.push(json!({
         "name": "test_sampling", "description": "Samples from the client's model",
         "inputSchema": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
@@ -152,6 +161,7 @@ pub(crate) async fn call(
             }
             json!([text("the client can sample")])
         }
+        "test_changing" => json!([text("")]),
         "test_trigger_tool_change" => notify_change(server, List::Tools),
         "test_trigger_prompt_change" => notify_change(server, List::Prompts),
         "test_mirrored_argument" => json!([text(argument("region"))]),
@@ -174,6 +184,7 @@ async fn pause(tool: &str) {
 
 /// Notifies subscribers. The list itself does not change, as another check requires.
 fn notify_change(server: &Fixture, list: List) -> Value {
+    CHANGES.fetch_add(1, Ordering::Relaxed);
     server.shared.changed.send(list).ok();
     json!([text("notified")])
 }

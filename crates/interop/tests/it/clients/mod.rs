@@ -8,6 +8,7 @@ use similar_asserts::assert_eq;
 use tokio::process::Command;
 
 use crate::{
+    joined::Joined,
     programs::{HttpServer, install},
     proxied::Proxied,
 };
@@ -222,6 +223,59 @@ async fn clients_get_the_same_results_from_a_python_server_through_the_proxy() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_get_the_same_results_from_a_fastmcp_server_through_the_proxy() {
     same_results_on_every_transport(Server::FastMcp).await;
+}
+
+/// What a client is to do at a virtual server that has this server as a backend, under this name.
+fn plan_at(server: Server, name: &str) -> Value {
+    let mut plan = server.plan();
+    for step in ["echo", "slow", "prompt"] {
+        let original = plan[step]["name"].as_str().unwrap().to_owned();
+        plan[step]["name"] = format!("{name}_{original}").into();
+    }
+    plan
+}
+
+/// All servers are backends of one virtual server, and all clients use all of them at the same time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_get_the_same_results_from_all_servers_behind_one_virtual_server() {
+    let setups = [
+        ("everything", Server::Everything, Front::Streamable, "streamable-http", "mcp"),
+        ("python", Server::Python, Front::Streamable, "streamable-http", "mcp"),
+        ("fastmcp", Server::FastMcp, Front::Sse, "sse", "sse"),
+    ];
+    let running = setups.map(|(_, server, front, ..)| server.over_http(front));
+    let running = join_all(running).await;
+    let urls: Vec<_> = setups
+        .iter()
+        .zip(&running)
+        .map(|((.., path), running)| format!("http://127.0.0.1:{}/{path}", running.port()))
+        .collect();
+    let backends: Vec<_> = setups
+        .iter()
+        .zip(&urls)
+        .map(|((name, _, _, transport, _), url)| (*name, &**url, *transport))
+        .collect();
+    let aggregation = "{conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: '{workload}_'}}";
+    let joined = Joined::new(aggregation, &backends).await;
+    let url = joined.url();
+    let runs = setups.iter().map(async |(name, server, ..)| {
+        let alone = server.over_http(Front::Streamable).await;
+        let alone_url = format!("http://127.0.0.1:{}/mcp", alone.port());
+        let direct = results(Front::Streamable, &alone_url, &server.plan()).await;
+        for (client, through) in results(Front::Streamable, &url, &plan_at(*server, name)).await {
+            let (_, direct) = direct.iter().find(|(other, _)| *other == client).unwrap();
+            let tools = through["tools"].as_array().unwrap().iter().filter_map(Value::as_str);
+            let own: Vec<_> = tools.filter_map(|tool| tool.strip_prefix(&format!("{name}_"))).collect();
+            assert_eq!(json!(own), direct["tools"], "{client:?}: the tools of {name}");
+            for step in ["echoed", "progress", "done", "messages", "read"] {
+                assert_eq!(through[step], direct[step], "{client:?}: {step} of {name}");
+            }
+            let protocol = if client == Client::TypeScript1 { "2025-11-25" } else { "2026-07-28" };
+            assert_eq!(through["protocol"], protocol, "{client:?}");
+        }
+    });
+    join_all(runs).await;
+    joined.stop().await;
 }
 
 /// The results of two clients of one stdio server, one after the other.

@@ -1,4 +1,4 @@
-//! Known failures, and known differences through the proxy, with their reasons. An entry that no longer applies fails the
+//! Known failures, and known differences through the proxy or a virtual server, with their reasons. An entry that no longer applies fails the
 //! test.
 
 /// Scenarios that the server does not pass alone. None of them counts for a revision.
@@ -30,7 +30,10 @@ pub(crate) struct Known {
 
 const POLICIES: &str = "where there are policies, an unknown method is denied and not forwarded";
 
-pub(crate) const KNOWN: [Known; 5] = [
+const JSON: &str =
+    "a virtual server responds in JSON where nothing comes before the response, and so needs no stream";
+
+pub(crate) const KNOWN: [Known; 7] = [
     Known {
         setup: "http with policies",
         scenario: "server-stateless",
@@ -71,5 +74,22 @@ pub(crate) const KNOWN: [Known; 5] = [
             "ServerRejectsMissingCustomHeaderErrorCode",
         ],
         reason: "a stdio server sees no headers, and the proxy, which does not know its tools, checks none of these",
+    },
+    Known {
+        setup: "virtual server",
+        scenario: "server-sse-multiple-streams",
+        checks: &["ServerSSEStreamsFunctional"],
+        reason: JSON,
+    },
+    Known {
+        setup: "virtual server",
+        scenario: "server-sse-polling",
+        checks: &[
+            "ServerDisconnectResume",
+            "ServerSSEContentType",
+            "ServerSendsPrimingEvent",
+            "ServerSendsRetryField",
+        ],
+        reason: JSON,
     },
 ];

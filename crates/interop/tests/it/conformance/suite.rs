@@ -20,6 +20,13 @@ pub(crate) struct Check {
     error: String,
 }
 
+impl Check {
+    /// Whether both passed or both failed, whatever the message.
+    pub(crate) fn has_same_status(&self, other: &Self) -> bool {
+        (&self.id, &self.name, &self.status) == (&other.id, &other.name, &other.status)
+    }
+}
+
 /// Entries of the suite that are not checks.
 const NOTES: [&str; 4] = ["outgoing-request", "incoming-response", "incoming-sse-event", "stream-closed"];
 

@@ -1,0 +1,89 @@
+//! What a backend sends by itself.
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use serde_json::json;
+use skep_gateway::{http::events, outbound::UpstreamBody};
+use skep_mcp::Era;
+
+use super::{
+    Backend, BackendError, Caller, Link, OutgoingRequest,
+    messages::{Events, Listening},
+};
+
+/// What a listener wants to know. Before 2026-07-28, a stream has everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Interest {
+    /// Whether a list has changed.
+    pub(crate) lists: bool,
+    /// Whether one of these resources has changed.
+    pub(crate) resources: Vec<Box<str>>,
+}
+
+impl Interest {
+    /// Changes of lists, and nothing else.
+    pub(crate) const LISTS: Self = Self { lists: true, resources: Vec::new() };
+}
+
+impl Backend {
+    /// Listens to what the backend sends by itself. None if it has no such stream, or nothing of interest.
+    pub(crate) async fn listen(
+        &self,
+        link: &Link,
+        caller: &Caller,
+        interest: &Interest,
+    ) -> Result<Option<Listening>, BackendError> {
+        if let Some(stream) = &link.stream {
+            return Ok(Some(Listening::Queue(stream.listen())));
+        }
+        let response = match link.revision.era() {
+            Era::Modern => self.subscribe(link, caller, interest).await?,
+            Era::Legacy => Some(self.open_stream(link, caller).await?),
+        };
+        let Some(response) = response else { return Ok(None) };
+        if response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
+            return Err(BackendError::SessionLost);
+        }
+        let is_stream = response.status().is_success() && events::is_stream(response.headers());
+        Ok(is_stream.then(|| Listening::Events(Box::new(Events::new(response.into_body())))))
+    }
+
+    /// The stream of a session.
+    async fn open_stream(
+        &self,
+        link: &Link,
+        caller: &Caller,
+    ) -> Result<Response<UpstreamBody>, BackendError> {
+        let mut headers = self.headers(caller).await?;
+        link.headers(&mut headers);
+        headers.remove(header::CONTENT_TYPE);
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        self.send(Method::GET, headers, Bytes::new()).await
+    }
+
+    /// The stream of a request that has no other purpose.
+    async fn subscribe(
+        &self,
+        link: &Link,
+        caller: &Caller,
+        interest: &Interest,
+    ) -> Result<Option<Response<UpstreamBody>>, BackendError> {
+        let mut wanted = serde_json::Map::new();
+        if interest.lists {
+            wanted.extend(link.capabilities.announced().map(|list| (list.to_owned(), true.into())));
+        }
+        if !interest.resources.is_empty() && link.capabilities.subscribe {
+            let uris = interest.resources.iter().map(|uri| (**uri).into()).collect();
+            wanted.insert("resourceSubscriptions".to_owned(), serde_json::Value::Array(uris));
+        }
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let method = "subscriptions/listen";
+        let body = self.own(method, Some(&json!({"notifications": wanted}).to_string()), link)?;
+        let request = OutgoingRequest::new(method, body);
+        let mut headers = self.headers(caller).await?;
+        link.request_headers(&mut headers, &request);
+        self.post(headers, request.body).await.map(Some)
+    }
+}

@@ -1,0 +1,126 @@
+//! How a session with a backend begins and ends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use skep_api::vmcp::BackendTransport;
+use skep_mcp::{Era, Raw, Revision, header::MCP_SESSION_ID};
+
+use super::{
+    Backend, BackendError, Caller, Capabilities, Link, Messages, Spoken, http_sse,
+    request::{CLIENT, VERSION},
+};
+use crate::session::Resumable;
+
+impl Backend {
+    /// A session that another replica has opened, if it can be used here.
+    pub(crate) fn resume(&self, known: &Resumable, client: &Arc<str>) -> Option<Link> {
+        if self.transport == BackendTransport::Sse {
+            return None;
+        }
+        Some(Link {
+            revision: known.revision,
+            // What the backend declares is the same for all sessions.
+            capabilities: self.declared(),
+            session: Some(HeaderValue::from_str(&known.session).ok()?),
+            client: client.clone(),
+            stream: None,
+        })
+    }
+
+    /// Opens a session for a client with these capabilities, in the client's own era if the backend speaks both: then
+    /// nothing is lost by translating.
+    pub(crate) async fn open(
+        &self,
+        caller: &Caller,
+        client: &Arc<str>,
+        preferred: Era,
+    ) -> Result<Link, BackendError> {
+        let spoken = match self.spoken() {
+            Some(spoken) => spoken,
+            None => self.discover(caller).await?,
+        };
+        match spoken.modern_for(preferred) {
+            Some(capabilities) => Ok(Link {
+                revision: Revision::V2026_07_28,
+                capabilities,
+                session: None,
+                client: client.clone(),
+                stream: None,
+            }),
+            None => self.initialize(caller, client).await,
+        }
+    }
+
+    /// Learns which revisions it speaks.
+    async fn discover(&self, caller: &Caller) -> Result<Spoken, BackendError> {
+        let link = Link {
+            revision: Revision::V2026_07_28,
+            capabilities: Capabilities::default(),
+            session: None,
+            client: "{}".into(),
+            stream: None,
+        };
+        let spoken = match self.call(&link, caller, "server/discover", None).await {
+            Ok(result) => Spoken::discovered(Raw::spelled(&result).ok_or(BackendError::Malformed)?),
+            // It cannot be spoken to in another way either.
+            Err(
+                error @ (BackendError::Unreachable(_)
+                | BackendError::Timeout(_)
+                | BackendError::Unauthenticated(_)),
+            ) => {
+                return Err(error);
+            }
+            // An older server does not know the method, or insists on a session.
+            Err(_) => Spoken::LEGACY,
+        };
+        self.set_spoken(spoken);
+        Ok(spoken)
+    }
+
+    async fn initialize(&self, caller: &Caller, client: &Arc<str>) -> Result<Link, BackendError> {
+        let (latest, id) = (Revision::V2025_11_25, self.own_id());
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{client},"clientInfo":{{"name":"{CLIENT}","version":"{VERSION}"}}}}}}"#,
+            latest.name()
+        );
+        let headers = self.headers(caller).await?;
+        let stream = match self.transport {
+            BackendTransport::Sse => Some(http_sse::Stream::open(self, headers.clone()).await?),
+            BackendTransport::StreamableHttp => None,
+        };
+        let (session, mut messages) = match &stream {
+            Some(stream) => (None, self.post_to(stream, headers, &id, body.into()).await?),
+            None => {
+                let response = self.post(headers, body.into()).await?;
+                (response.headers().get(MCP_SESSION_ID).cloned(), Messages::of(response).await?)
+            }
+        };
+        let result = self.result(&mut messages).await?;
+        let result = Raw::spelled(&result).ok_or(BackendError::Malformed)?;
+        let agreed = result.get("protocolVersion").and_then(Raw::as_text);
+        let capabilities = Capabilities::new(result.get("capabilities"));
+        self.set_declared(capabilities);
+        let link = Link {
+            revision: agreed.and_then(|version| Revision::named(version.as_bytes())).unwrap_or(latest),
+            capabilities,
+            session,
+            client: client.clone(),
+            stream,
+        };
+        self.notify(&link, caller, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into())
+            .await?;
+        Ok(link)
+    }
+
+    /// Ends a session.
+    pub(crate) async fn close(&self, link: &Link, caller: &Caller) -> Result<(), BackendError> {
+        if link.session.is_some() {
+            let mut headers = self.headers(caller).await?;
+            link.headers(&mut headers);
+            self.send(Method::DELETE, headers, Bytes::new()).await?;
+        }
+        Ok(())
+    }
+}

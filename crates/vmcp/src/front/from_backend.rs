@@ -1,0 +1,107 @@
+//! What a backend sends before, or beside, a response.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
+use skep_mcp::{Edits, Envelope, Json, Method, Raw};
+use tracing::debug;
+
+use super::rpc::{self, RpcError};
+use crate::{
+    backend::{Backend, Caller, Link, Object, unreserved},
+    session::{ClientSession, Level},
+};
+
+/// Where a notification since 2026-07-28 names the request that it is for.
+pub(super) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Whether a notification of a backend is for the client, which wants log messages of this level. What is for the virtual
+/// server is done.
+pub(super) fn for_client(
+    envelope: &Envelope<'_>,
+    session: &ClientSession,
+    backend: &Backend,
+    lowest: Option<Level>,
+) -> bool {
+    match envelope.method() {
+        Some(Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged) => {
+            // Clients get it once the lists have been read.
+            session.forget_own_lists(&backend.name);
+            backend.lists_changed();
+            false
+        }
+        Some(Method::LogMessage) => {
+            let level = envelope.params().and_then(|params| params.get("level")).and_then(Raw::as_text);
+            let level = level.and_then(|level| Level::named(&level));
+            lowest.is_some_and(|lowest| level.is_some_and(|level| level >= lowest))
+        }
+        // It is about a stream of the virtual server itself.
+        Some(Method::SubscriptionsAcknowledged) => false,
+        _ => true,
+    }
+}
+
+/// The notification without what is about the stream to the backend, and with what is about the client's subscription.
+pub(super) fn retagged(envelope: &Envelope<'_>, subscription: Option<&str>) -> Option<Bytes> {
+    let mut params = Object::default();
+    let mut meta = Object::default();
+    for (key, value) in envelope.params().and_then(|params| params.entries().ok()).unwrap_or_default() {
+        match &*key.decoded() {
+            "_meta" => meta = unreserved(Some(value)).ok()?,
+            _ => params.put(key.raw().as_str(), value.as_str()),
+        }
+    }
+    if let Some(id) = subscription {
+        meta.put(&format!("\"{SUBSCRIPTION_ID}\""), id);
+    }
+    if !meta.is_empty() {
+        params.put("\"_meta\"", &meta.json());
+    }
+    let method = serde_json::Value::from(envelope.method_name()?);
+    Some(format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{}}}"#, params.json()).into())
+}
+
+/// Whether a request of a backend is for the client: it must have declared that it can answer it.
+pub(super) fn for_session(envelope: &Envelope<'_>, session: &ClientSession) -> bool {
+    envelope.method().and_then(capability).is_some_and(|name| session.can(name))
+}
+
+/// The capability that a client needs for a request of a server.
+pub(super) fn capability(method: Method) -> Option<&'static str> {
+    match method {
+        Method::SamplingCreateMessage => Some("sampling"),
+        Method::ElicitationCreate => Some("elicitation"),
+        Method::RootsList => Some("roots"),
+        _ => None,
+    }
+}
+
+/// Answers a request of a backend in place of the client.
+pub(super) async fn decline(envelope: &Envelope<'_>, backend: &Backend, link: &Link, caller: &Caller) {
+    let Some(id) = envelope.id() else { return };
+    let id = id.raw().as_str();
+    let body = match envelope.method() {
+        Some(Method::Ping) => rpc::result_body(id, "{}"),
+        _ => RpcError::new(rpc::METHOD_NOT_FOUND, "the client does not support this").body(id),
+    };
+    if let Err(error) = backend.notify(link, caller, body.into()).await {
+        debug!(backend = &*backend.name, %error, "failed to respond to a backend");
+    }
+}
+
+/// The id of a backend's request for the client, from which any replica knows where the response belongs.
+pub(super) fn request_id(backend: &str, id: &str) -> String {
+    format!("{}.{}", URL_SAFE_NO_PAD.encode(backend), URL_SAFE_NO_PAD.encode(id))
+}
+
+/// The backend and the id of its request.
+pub(super) fn parsed_request_id(id: &str) -> Option<(String, String)> {
+    let (backend, id) = id.split_once('.')?;
+    let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok();
+    Some((decoded(backend)?, decoded(id)?))
+}
+
+/// The request with another id.
+pub(super) fn readdressed(envelope: &Envelope<'_>, id: &str) -> Option<Bytes> {
+    let edits = Edits::of(envelope.bytes()).replace(envelope.id()?.raw(), Json::Text(id));
+    edits.bytes().ok().map(Bytes::from)
+}

@@ -1,0 +1,296 @@
+//! What a backend sends for one request, on its way to the client.
+
+mod input;
+mod parked;
+
+use std::{collections::VecDeque, net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{HeaderMap, Response, StatusCode};
+use skep_gateway::http::{Body, events};
+use skep_mcp::{Envelope, Era, Message, Method, Outcome, SessionId, sse};
+use tokio::time::timeout;
+use tracing::debug;
+
+use super::{
+    ClientRequest, VirtualServer,
+    answer::{failure, translated},
+    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+    rpc::{self, RpcError},
+};
+use crate::{
+    backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, rpc_error},
+    limits,
+    session::{ClientSession, InFlight, Level},
+};
+use input::{BackendRequest, InputRequired, PendingInput};
+pub(crate) use parked::ParkedCalls;
+use parked::Waiting;
+
+/// The messages of a backend for one request of a client.
+pub(super) struct Relay {
+    server: Arc<str>,
+    parked: Arc<ParkedCalls>,
+    peer: IpAddr,
+    method: Method,
+    era: Era,
+    /// The client's id, as it is spelled.
+    id: Box<str>,
+    session: Arc<ClientSession>,
+    caller: Caller,
+    /// The lowest level of log messages that the client wants for this request.
+    log_level: Option<Level>,
+    backend: Arc<Backend>,
+    sent: Sent,
+    messages: Messages,
+    in_flight: InFlight,
+    /// What the client gets next.
+    outgoing: VecDeque<Bytes>,
+    /// Input that an older client is providing.
+    pending: Option<PendingInput>,
+    /// How often the backend has needed input.
+    rounds: usize,
+    /// Whether the backend waits for a response of the client.
+    waits_for_client: bool,
+    has_ended: bool,
+}
+
+/// A request that a backend has been sent.
+pub(super) struct Sent {
+    pub(super) link: Arc<Link>,
+    pub(super) messages: Messages,
+    /// Its id there, as it is spelled.
+    pub(super) id: String,
+    /// What it names there.
+    pub(super) name: Option<String>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Bytes,
+}
+
+/// What the client gets.
+enum Step {
+    /// A notification or request, before the response.
+    Message(Bytes),
+    /// The response, as a message.
+    Response(StatusCode, Bytes),
+    /// A response that needs input of a client of 2026-07-28.
+    NeedsInput(BackendRequest),
+}
+
+impl Relay {
+    pub(super) fn new(
+        server: &VirtualServer,
+        request: &ClientRequest<'_>,
+        backend: Arc<Backend>,
+        mut sent: Sent,
+        in_flight: InFlight,
+    ) -> Self {
+        let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
+        Self {
+            server: server.name.clone(),
+            parked: server.parked.clone(),
+            peer: request.exchange.peer.ip(),
+            method: request.method,
+            era: request.era,
+            id: request.id.into(),
+            session: request.session.clone(),
+            caller: request.caller.clone(),
+            log_level: request.log_level(),
+            backend,
+            sent,
+            messages,
+            in_flight,
+            outgoing: VecDeque::new(),
+            pending: None,
+            rounds: 0,
+            waits_for_client: false,
+            has_ended: false,
+        }
+    }
+
+    /// The next thing that the client gets, or nothing after the response.
+    async fn next(&mut self) -> Option<Step> {
+        if self.has_ended {
+            return None;
+        }
+        let step = match self.advance().await {
+            Ok(step) => step,
+            Err(error) => {
+                debug!(backend = &*self.backend.name, %error, "a request failed");
+                self.failed(&error)
+            }
+        };
+        self.has_ended = !matches!(step, Step::Message(_));
+        Some(step)
+    }
+
+    async fn advance(&mut self) -> Result<Step, BackendError> {
+        loop {
+            if let Some(message) = self.outgoing.pop_front() {
+                return Ok(Step::Message(message));
+            }
+            if let Some(pending) = self.pending.take() {
+                self.send_again(pending).await?;
+            }
+            let time = if self.waits_for_client { limits::INPUT_TIME } else { self.backend.timeout };
+            let is_modern = self.sent.link.revision.era() == Era::Modern;
+            let message = tokio::select! {
+                message = self.messages.next(time) => message?.ok_or(BackendError::Broken)?,
+                // An older backend gets a notification; this one sees that its response is not read.
+                () = self.in_flight.cancelled(), if is_modern => return Err(BackendError::Cancelled),
+            };
+            self.waits_for_client = false;
+            if let Some(step) = self.step(message).await? {
+                return Ok(step);
+            }
+        }
+    }
+
+    async fn step(&mut self, message: Bytes) -> Result<Option<Step>, BackendError> {
+        let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
+        match envelope.message() {
+            Message::Response { id, outcome } => {
+                // One to another request would be a mistake of the backend.
+                if id.is_some_and(|id| id.raw().as_str() != self.sent.id) {
+                    return Ok(None);
+                }
+                match outcome {
+                    Outcome::Result(result) => self.result(result),
+                    Outcome::Error(error) => Err(rpc_error(error)),
+                }
+            }
+            Message::Notification { .. } => {
+                let is_forwarded = for_client(&envelope, &self.session, &self.backend, self.log_level);
+                let is_same = self.sent.link.revision.era() == Era::Legacy;
+                let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
+                Ok(message.filter(|_| is_forwarded).map(Step::Message))
+            }
+            Message::Request { .. } if !for_session(&envelope, &self.session) => {
+                decline(&envelope, &self.backend, &self.sent.link, &self.caller).await;
+                Ok(None)
+            }
+            Message::Request { .. } if self.era == Era::Modern => {
+                Ok(BackendRequest::new(&envelope).map(Step::NeedsInput))
+            }
+            Message::Request { id, .. } => {
+                self.waits_for_client = true;
+                let id = request_id(&self.backend.name, id.raw().as_str());
+                Ok(readdressed(&envelope, &id).map(Step::Message))
+            }
+        }
+    }
+
+    fn result(&mut self, result: skep_mcp::Raw<'_>) -> Result<Option<Step>, BackendError> {
+        if self.era == Era::Legacy
+            && let Some(required) = InputRequired::of(result)
+        {
+            let prefix = format!("{}-{}", self.in_flight.number, self.rounds);
+            let (requests, pending) = required?.requests_of_2025(&self.session, &prefix)?;
+            self.outgoing.extend(requests);
+            self.pending = Some(pending);
+            return Ok(None);
+        }
+        let result = translated(result, self.method, self.era, &self.server)
+            .map_err(|problem| BackendError::Rpc { code: 0, message: problem.into(), data: None })?;
+        Ok(Some(Step::Response(StatusCode::OK, rpc::result_body(&self.id, &result).into())))
+    }
+
+    /// Sends the request again, with the input that the client provides.
+    async fn send_again(&mut self, mut pending: PendingInput) -> Result<(), BackendError> {
+        let received = tokio::select! {
+            received = timeout(limits::INPUT_TIME, pending.received()) => received,
+            () = self.in_flight.cancelled() => return Err(BackendError::Cancelled),
+        };
+        let input =
+            received.map_err(|_| BackendError::input("the client did not provide input in time"))??;
+        self.rounds += 1;
+        if self.rounds > limits::INPUT_ROUNDS {
+            return Err(BackendError::input("it needs input again and again"));
+        }
+        self.sent.id = format!("\"{}-{}\"", self.in_flight.number, self.rounds);
+        let body = input.added_to(&self.sent.body, &self.sent.id).map_err(|_| BackendError::Malformed)?;
+        let request = OutgoingRequest {
+            method: self.method.name().unwrap_or_default(),
+            name: self.sent.name.as_deref(),
+            headers: self.sent.headers.clone(),
+            body,
+        };
+        self.messages = self.backend.request(&self.sent.link, &self.caller, request).await?;
+        Ok(())
+    }
+
+    fn failed(&self, error: &BackendError) -> Step {
+        match failure(self.method, self.era, &self.backend.name, error) {
+            Ok(result) => Step::Response(StatusCode::OK, rpc::result_body(&self.id, &result).into()),
+            Err(error) => Step::Response(error.status(self.era), error.body(&self.id).into()),
+        }
+    }
+
+    /// Keeps the call until the client sends its request again, with what the backend needs. Returns the response.
+    fn park(mut self, needed: BackendRequest) -> Bytes {
+        self.has_ended = false;
+        let state = SessionId::random();
+        let result = needed.result(state.as_str(), &self.server);
+        let (parked, id, peer) = (self.parked.clone(), self.id.clone(), self.peer);
+        match parked.park(&state, Waiting { relay: self, needed }, peer) {
+            Ok(()) => rpc::result_body(&id, &result).into(),
+            Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
+        }
+    }
+}
+
+/// The response: in JSON if the backend responds at once, or else as a stream of what comes before.
+pub(super) async fn respond(mut relay: Relay) -> Response<Body> {
+    let era = relay.era;
+    match relay.next().await {
+        Some(Step::Response(status, body)) => rpc::reply(status, body, era),
+        Some(Step::NeedsInput(needed)) => rpc::reply(StatusCode::OK, relay.park(needed), era),
+        None => RpcError::internal("no response").response(&relay.id.clone(), era),
+        Some(Step::Message(first)) => {
+            let first = stream::once(async move { Ok(sse::encoded("message", &first)) });
+            let rest = stream::unfold(Some(relay), |relay| async move {
+                let mut relay = relay?;
+                let (message, relay) = match relay.next().await? {
+                    Step::Message(message) => (message, Some(relay)),
+                    Step::Response(_, message) => (message, None),
+                    Step::NeedsInput(needed) => (relay.park(needed), None),
+                };
+                Some((Ok(sse::encoded("message", &message)), relay))
+            });
+            events::response(Body::Made(first.chain(rest).boxed()))
+        }
+    }
+}
+
+impl VirtualServer {
+    /// The call that a request goes on with: the client provides what its backend needed.
+    pub(super) fn waiting_call(&self, request: &ClientRequest<'_>) -> Option<WaitingCall> {
+        let state = request.envelope.params()?.get("requestState")?.as_text()?;
+        let waiting = self.parked.take(&state, request.session.owner)?;
+        Some(WaitingCall(waiting))
+    }
+}
+
+/// A call that waits for input.
+pub(super) struct WaitingCall(Box<Waiting>);
+
+impl WaitingCall {
+    /// Goes on with it.
+    pub(super) async fn resume(self, request: &ClientRequest<'_>) -> Response<Body> {
+        let Waiting { mut relay, needed } = *self.0;
+        relay.id = request.id.into();
+        relay.caller = request.caller.clone();
+        relay.in_flight = relay.session.begin(request.id, &relay.backend.name, relay.in_flight.number);
+        let backend = relay.backend.clone();
+        request.exchange.backend.set(backend.name.clone()).ok();
+        let params = request.envelope.params();
+        let Some(body) = needed.response(params).filter(|_| relay.method == request.method) else {
+            return rpc::reply(StatusCode::OK, relay.park(needed), request.era);
+        };
+        match backend.notify(&relay.sent.link, &request.caller, body).await {
+            Ok(()) => respond(relay).await,
+            Err(error) => RpcError::of_backend(&backend.name, &error).response(request.id, request.era),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Calls that wait for input of a client of 2026-07-28, which sends its request again with it.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use skep_gateway::{
+    identity::Owner,
+    sessions::{Full, Kept, Memory},
+};
+use skep_mcp::SessionId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Relay, input::BackendRequest};
+use crate::limits;
+
+/// All calls that wait for input. Each belongs to one caller, and waits for a while only.
+pub(crate) struct ParkedCalls {
+    calls: Memory<Parked>,
+    /// Each holds a connection to its backend.
+    room: Arc<Semaphore>,
+}
+
+/// A call, and what its backend needs.
+pub(super) struct Waiting {
+    pub(super) relay: Relay,
+    pub(super) needed: BackendRequest,
+}
+
+#[derive(Clone)]
+struct Parked {
+    owner: Owner,
+    call: Arc<Mutex<Option<Box<Waiting>>>>,
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
+impl Kept for Parked {
+    fn owner(&self) -> Option<Owner> {
+        Some(self.owner)
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn shed(&mut self) {}
+}
+
+impl ParkedCalls {
+    pub(crate) fn new() -> Self {
+        Self { calls: Memory::new(limits::INPUT_TIME), room: Arc::new(Semaphore::new(limits::PARKED_CALLS)) }
+    }
+
+    /// Keeps a call, with which its client can go on by this state.
+    pub(super) fn park(&self, state: &SessionId, waiting: Waiting, peer: IpAddr) -> Result<(), Full> {
+        let permit = self.room.clone().try_acquire_owned().map_err(|_| Full)?;
+        let owner = waiting.relay.session.owner;
+        let call = Arc::new(Mutex::new(Some(Box::new(waiting))));
+        self.calls.put(state.as_str(), Parked { owner, call, _permit: Arc::new(permit) }, peer)
+    }
+
+    /// The call that waits under this state, if it belongs to the caller.
+    pub(super) fn take(&self, state: &str, owner: Owner) -> Option<Box<Waiting>> {
+        let parked = self.calls.get(state).filter(|parked| parked.owner == owner)?;
+        self.calls.remove(state);
+        parked.call.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Ends calls whose clients do not return, for ever.
+    pub(crate) async fn expire(&self) {
+        self.calls.expire().await;
+    }
+}
