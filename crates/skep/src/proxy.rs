@@ -18,10 +18,10 @@ use skep_proxy::{
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::{logs, signals::shutdown_signal};
-
-/// The kubelet sets it in every container.
-const IN_A_POD: &str = "KUBERNETES_SERVICE_HOST";
+use crate::{
+    logs,
+    signals::{IN_A_POD, drain, shutdown_signal},
+};
 
 /// Run the proxy in front of one MCP server.
 ///
@@ -91,7 +91,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let mut end: anyhow::Result<()> = Ok(());
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
-                () = drain(shutdown, &proxy, &overrides.env) => {}
+                () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
                 Err(error) = proxy.check() => end = Err(error.into()),
                 // Without its server, the proxy has no purpose.
                 ended = run_server(server, &overrides.env) => end = ended,
@@ -100,16 +100,6 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         .await?;
         end
     })
-}
-
-/// Completes when the process should exit: in a pod, some time after the signal.
-async fn drain(shutdown: impl Future<Output = ()>, proxy: &Proxy, env: &BTreeMap<String, String>) {
-    shutdown.await;
-    if env.contains_key(IN_A_POD) {
-        info!("draining: connections are accepted for a while, without keep-alive");
-        proxy.leave();
-        tokio::time::sleep(limits::LEAVE_TIME).await;
-    }
 }
 
 /// Runs a server in the cluster, and completes some time after it was deleted. Other servers do not end before the proxy.

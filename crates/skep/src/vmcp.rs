@@ -9,7 +9,10 @@ use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
 
-use crate::{logs, signals::shutdown_signal};
+use crate::{
+    logs,
+    signals::{IN_A_POD, drain, shutdown_signal},
+};
 
 /// Serve several MCP servers at one address.
 ///
@@ -85,7 +88,9 @@ fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyho
         let server = Arc::new(settings.server(listen, cluster)?);
         server.check().await?;
         info!(address = %listener.local_addr()?, "serving");
-        Ok(serve(listener, server, workers, shutdown).await?)
+        let in_a_pod = env::var_os(IN_A_POD).is_some();
+        let stop = drain(shutdown, in_a_pod, || server.leave());
+        Ok(serve(listener, server.clone(), workers, stop).await?)
     })
 }
 

@@ -27,30 +27,46 @@ pub(crate) type Backends = BTreeMap<Arc<str>, Arc<Backend>>;
 /// What clients see.
 pub(crate) struct Views {
     backends: RwLock<Arc<Backends>>,
-    aggregation: Aggregation,
     /// Counts changes of any backend.
     changed: Arc<watch::Sender<u64>>,
     catalogs: Mutex<Vec<(Vec<Member>, Weak<Catalog>)>>,
     /// Lists of backends for single callers.
     lists: Mutex<Vec<Weak<Lists>>>,
+    policy: ViewPolicy,
+}
+
+/// How views are made.
+pub(crate) struct ViewPolicy {
+    pub(crate) aggregation: Aggregation,
     /// Whether headers of clients are passed on, which backends may decide by.
-    passes_headers: bool,
+    pub(crate) passes_headers: bool,
+    /// Whether a list is an error while no backend can be listed, and not empty.
+    pub(crate) fails_without_backends: bool,
 }
 
 impl Views {
-    pub(crate) fn new(
-        aggregation: Aggregation,
-        passes_headers: bool,
-        changed: Arc<watch::Sender<u64>>,
-    ) -> Self {
+    pub(crate) fn new(policy: ViewPolicy, changed: Arc<watch::Sender<u64>>) -> Self {
         Self {
             backends: RwLock::default(),
-            aggregation,
             changed,
             catalogs: Mutex::default(),
             lists: Mutex::default(),
-            passes_headers,
+            policy,
         }
+    }
+
+    /// Why this view cannot be listed, if it cannot.
+    pub(crate) fn unavailable(&self, catalog: &Catalog) -> Option<String> {
+        let backends = self.backends();
+        if !catalog.is_of_none() || backends.is_empty() || !self.policy.fails_without_backends {
+            return None;
+        }
+        let states = backends.values().map(|backend| {
+            let health = backend.health();
+            let why = if health.category.is_empty() { health.status.as_str() } else { health.category };
+            format!("{} ({why})", backend.name)
+        });
+        Some(format!("no backend is available: {}", states.collect::<Vec<_>>().join(", ")))
     }
 
     pub(crate) fn backends(&self) -> Arc<Backends> {
@@ -109,7 +125,7 @@ impl Views {
 
     /// Whether what a backend offers may be different for each caller.
     fn is_for_each(&self, backend: &Backend) -> bool {
-        self.passes_headers || backend.credentials.depend_on_caller()
+        self.policy.passes_headers || backend.credentials.depend_on_caller()
     }
 
     /// Reads what a backend offers this caller. If that fails, the caller sees what the virtual server itself is offered:
@@ -179,7 +195,7 @@ impl Views {
         if let Some(catalog) = known.and_then(|(_, catalog)| catalog.upgrade()) {
             return catalog;
         }
-        let catalog = Arc::new(Catalog::new(members, &self.aggregation));
+        let catalog = Arc::new(Catalog::new(members, &self.policy.aggregation));
         if catalogs.len() < KEPT {
             catalogs.push((members.to_vec(), Arc::downgrade(&catalog)));
         }

@@ -46,12 +46,12 @@ pub struct Timeouts {
 }
 
 text_enum! {
-    /// What happens to a request when some backends do not respond.
+    /// What a list is while no backend at all can be listed. Backends that fail never affect others.
     pub enum PartialFailureMode {
-        /// The request fails.
+        /// An error that names the backends.
         #[default]
         Fail = "fail",
-        /// The response contains the results of the other backends.
+        /// An empty list.
         BestEffort = "best_effort",
     }
 }
@@ -78,7 +78,7 @@ pub struct FailureHandling {
     /// How often the state of the backends is written to the object's status.
     #[schemars(extend("default" = "30s"))]
     pub status_reporting_interval: Option<Duration>,
-    /// What happens to a request when some backends do not respond.
+    /// What a list is while no backend at all can be listed. Backends that fail never affect others.
     #[schemars(extend("default" = PartialFailureMode::default()))]
     pub partial_failure_mode: Option<PartialFailureMode>,
     /// A circuit breaker: it gives a failing backend time to recover before it is tried again.

@@ -33,7 +33,7 @@ use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 use rate_limit::RateLimit;
-pub use telemetry::{METRICS, Page, Telemetry, not_served};
+pub use telemetry::{BackendRequest, METRICS, Page, Telemetry, not_served};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 use validating_webhooks::ValidatingWebhooks;
@@ -73,7 +73,7 @@ impl Middleware {
             Config::ToolFilter(parameters) => Self::ToolLists(ToolLists::new(parameters)),
             Config::ToolCallFilter(parameters) => Self::ToolCalls(ToolCalls::new(parameters)),
             Config::Telemetry(parameters) => {
-                return Ok(Telemetry::new(parameters, context.host)?.map(Self::Telemetry));
+                return Ok(Telemetry::new(parameters, context)?.map(Self::Telemetry));
             }
             Config::RateLimit(parameters) => Self::RateLimit(Box::new(RateLimit::new(parameters)?)),
             Config::Authorization(parameters) => {

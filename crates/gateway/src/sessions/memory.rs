@@ -132,6 +132,15 @@ impl<S: Kept> Memory<S> {
         }
     }
 
+    /// Ends all sessions.
+    pub fn clear(&self) {
+        for shard in &self.shards {
+            let ids: Vec<Arc<str>> =
+                shard.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+            ids.iter().for_each(|id| self.remove(id));
+        }
+    }
+
     /// Ends the sessions that have not been used for as long as they live, from time to time, for ever.
     pub async fn expire(&self) {
         let mut ticks = tokio::time::interval((self.life / 2).max(Duration::from_millis(100)));

@@ -40,6 +40,8 @@ pub(crate) struct Catalog {
     templates: Table,
     /// Names that several backends have, where each must have an override and does not.
     unresolved: Vec<String>,
+    /// Whether it is of no backend at all.
+    is_of_none: bool,
 }
 
 impl Catalog {
@@ -62,6 +64,7 @@ impl Catalog {
             resources: Table::by_key(names.addresses(candidates(List::Resources))),
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
             unresolved,
+            is_of_none: members.is_empty(),
         }
     }
 
@@ -82,6 +85,11 @@ impl Catalog {
             .get(uri)
             .or_else(|| self.templates.get(uri))
             .or_else(|| self.templates.iter().find(fits))
+    }
+
+    /// Whether no backend has been listed, so that there is nothing in it.
+    pub(crate) fn is_of_none(&self) -> bool {
+        self.is_of_none
     }
 
     /// Why the tools cannot be listed, if they cannot.

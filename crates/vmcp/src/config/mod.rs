@@ -5,14 +5,22 @@ mod chain;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use skep_api::{vmcp::Config, workload::SessionProvider};
+use skep_api::{
+    vmcp::{Config, PartialFailureMode},
+    workload::SessionProvider,
+};
 use skep_config::FieldError;
 use skep_gateway::{http::WellKnown, sessions::Records};
 use tokio::sync::watch;
 
 use crate::{
-    ConfigError, VirtualServer, cluster::Cluster, discovery::Discovery, front::Parts, limits,
-    report::Reporter, views::Views,
+    ConfigError, VirtualServer,
+    cluster::Cluster,
+    discovery::Discovery,
+    front::Parts,
+    limits,
+    report::Reporter,
+    views::{ViewPolicy, Views},
 };
 
 /// Where a virtual server listens, and what else its command line sets.
@@ -56,8 +64,7 @@ impl Settings {
         }
         let changed = Arc::new(watch::Sender::new(0));
         let middlewares = chain::middlewares(config, listen)?;
-        let aggregation = config.aggregation.clone().unwrap_or_default();
-        let views = Views::new(aggregation, !config.passthrough_headers.is_empty(), changed.clone());
+        let views = Views::new(view_policy(config), changed.clone());
         let factory = backends::factory(config, changed)?;
         let blueprints = backends::blueprints(config)?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
@@ -81,6 +88,16 @@ impl Settings {
             discovery,
             reporter,
         }))
+    }
+}
+
+fn view_policy(config: &Config) -> ViewPolicy {
+    let handling = config.operational.as_ref().and_then(|operational| operational.failure_handling.as_ref());
+    let mode = handling.and_then(|handling| handling.partial_failure_mode).unwrap_or_default();
+    ViewPolicy {
+        aggregation: config.aggregation.clone().unwrap_or_default(),
+        passes_headers: !config.passthrough_headers.is_empty(),
+        fails_without_backends: mode == PartialFailureMode::Fail,
     }
 }
 

@@ -12,6 +12,7 @@ use tracing::debug;
 use super::{
     ClientRequest, VirtualServer,
     answer::failure,
+    measured::Measured,
     parameters::parameter_headers,
     relay::{Relay, Sent, respond},
     rpc::{self, RpcError},
@@ -47,8 +48,14 @@ impl VirtualServer {
         };
         request.exchange.backend.set(backend.name.clone()).ok();
         let in_flight = request.session.begin(request.id, &backend.name, self.next_number());
-        match self.forward(request, &backend, &route, in_flight.number).await {
-            Ok(sent) => respond(Relay::new(self, request, backend, sent, in_flight)).await,
+        let name = route.rename.as_ref().map(|(_, _, name)| &**name);
+        let measured = Measured::new(self, request, &backend, name);
+        let sent = self.forward(request, &backend, &route, in_flight.number).await;
+        if sent.is_err() {
+            measured.record(None, true);
+        }
+        match sent {
+            Ok(sent) => respond(Relay::new(self, request, backend, sent, in_flight, measured)).await,
             Err(error) => match failure(request.method, request.era, &backend.name, &error) {
                 Ok(result) => rpc::result(request.id, &result, request.era),
                 Err(error) => error.response(request.id, request.era),

@@ -28,6 +28,9 @@ impl VirtualServer {
     /// One page of a list.
     pub(super) async fn list(&self, request: &ClientRequest<'_>, list: List) -> Response<Body> {
         let catalog = self.views.catalog(&request.session, &request.caller).await;
+        if let Some(reason) = self.views.unavailable(&catalog) {
+            return RpcError::internal(reason).response(request.id, request.era);
+        }
         if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
             return RpcError::internal(conflict).response(request.id, request.era);
         }

@@ -9,6 +9,7 @@ mod call;
 mod from_backend;
 mod guard;
 mod lists;
+mod measured;
 mod methods;
 mod pages;
 mod parameters;
@@ -195,6 +196,9 @@ impl VirtualServer {
         let mut changes = self.views.changes();
         loop {
             let backends = self.views.backends();
+            if let Some(telemetry) = self.chain.telemetry() {
+                telemetry.set_backends(backends.len());
+            }
             running.retain(|name, (backend, _)| {
                 backends.get(name).is_some_and(|current| Arc::ptr_eq(current, backend))
             });
@@ -231,21 +235,28 @@ impl VirtualServer {
     async fn end_sessions(&self) {
         let mut ending = self.ending.lock().await;
         let sessions = futures::stream::poll_fn(|context| ending.poll_recv(context));
-        sessions
-            .for_each_concurrent(
-                limits::ENDING_AT_ONCE,
-                |Opened { backend, link, caller, shared }| async move {
-                    // Another replica may still use it.
-                    if let (Some(records), Some(id)) = (&self.records, &shared)
-                        && records.contains(id).await.unwrap_or(true)
-                    {
-                        return;
-                    }
-                    let closed = backend.close(&link, &caller);
-                    tokio::time::timeout(limits::END_SESSION_TIME, closed).await.ok();
-                },
-            )
-            .await;
+        sessions.for_each_concurrent(limits::ENDING_AT_ONCE, |opened| self.end(opened)).await;
+    }
+
+    /// Ends all sessions at backends, as the process does.
+    async fn end_all_sessions(&self) {
+        self.sessions.clear();
+        self.stateless.clear();
+        let mut ending = self.ending.lock().await;
+        let left = futures::stream::iter(std::iter::from_fn(|| ending.try_recv().ok()));
+        let ended = left.for_each_concurrent(limits::ENDING_AT_ONCE, |opened| self.end(opened));
+        tokio::time::timeout(limits::END_SESSION_TIME, ended).await.ok();
+    }
+
+    async fn end(&self, opened: Opened) {
+        let Opened { backend, link, caller, shared } = opened;
+        // Another replica may still use it.
+        if let (Some(records), Some(id)) = (&self.records, &shared)
+            && records.contains(id).await.unwrap_or(true)
+        {
+            return;
+        }
+        tokio::time::timeout(limits::END_SESSION_TIME, backend.close(&link, &caller)).await.ok();
     }
 }
 
@@ -292,6 +303,7 @@ impl Service for VirtualServer {
     }
 
     async fn flush(&self) {
+        self.end_all_sessions().await;
         if let Some(telemetry) = self.chain.telemetry() {
             telemetry.flush().await;
         }

@@ -47,7 +47,17 @@ impl Client {
         Self { address, session: self.session.clone(), modern: self.modern.clone() }
     }
 
+    /// A page of the server.
+    pub(crate) async fn page(&self, path: &str) -> String {
+        let response = self.send_to(path, Method::GET, None).await;
+        String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
+    }
+
     pub(crate) async fn send(&self, method: Method, body: Option<&Value>) -> Response<Incoming> {
+        self.send_to("/mcp", method, body).await
+    }
+
+    async fn send_to(&self, path: &str, method: Method, body: Option<&Value>) -> Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -55,7 +65,7 @@ impl Client {
             if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
         let mut request = Request::builder()
             .method(method)
-            .uri("/mcp")
+            .uri(path)
             .header("host", "localhost")
             .header("accept", accept)
             .header("content-type", "application/json");

@@ -33,6 +33,18 @@ async fn every_failure_of_a_backend_is_an_error_that_names_it() {
     assert!(!text(&client.call("a_echo").await).1);
 }
 
+#[tokio::test]
+async fn without_any_backend_a_list_is_an_error_or_empty_as_configured() {
+    let backend = Backend::start().await;
+    backend.set(Mood::Status(503));
+    let handling = |mode: &str| format!("operational: {{failureHandling: {{partialFailureMode: {mode}}}}}\n");
+    let server = Server::before(&[("a", &backend)], &handling("fail")).await;
+    let list = server.client().await.request("tools/list", serde_json::json!({})).await;
+    assert_eq!(list["error"]["message"], "no backend is available: a (backend_unavailable)", "{list}");
+    let server = Server::before(&[("a", &backend)], &handling("best_effort")).await;
+    assert!(server.client().await.tools().await.is_empty());
+}
+
 /// A property: under load, and whatever backends do, every call ends within its time, with the right response or an error
 /// that names the backend.
 #[tokio::test(flavor = "multi_thread")]

@@ -9,6 +9,7 @@ mod complaints;
 mod discovery;
 mod faults;
 mod input;
+mod metrics;
 mod replicas;
 mod scripted;
 mod sessions;
@@ -16,7 +17,7 @@ mod sessions;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use backend::Backend;
 use client::Client;
@@ -24,7 +25,8 @@ use client::Client;
 /// A running virtual server.
 struct Server {
     address: SocketAddr,
-    _stop: oneshot::Sender<()>,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<()>,
 }
 
 impl Server {
@@ -59,11 +61,17 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
+        let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
             serve(listener, server, Workers::default(), stopped).await.unwrap();
         });
-        Self { address, _stop: stop }
+        Self { address, stop, served }
+    }
+
+    /// Stops it, and waits until it has.
+    async fn stop(self) {
+        self.stop.send(()).ok();
+        self.served.await.unwrap();
     }
 
     /// A client with a session.

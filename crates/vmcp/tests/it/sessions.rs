@@ -79,3 +79,15 @@ async fn a_stranger_cannot_answer_what_a_backend_requested_of_another_client() {
     assert_eq!(owner.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
     assert_eq!(backend.received("POST").len(), 1);
 }
+
+#[tokio::test]
+async fn a_server_that_stops_ends_its_sessions_at_backends() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let clients = [server.client().await, server.client().await];
+    join_all(clients.iter().map(|client| client.call("a_echo"))).await;
+    assert!(backend.sessions() >= 2);
+    server.stop().await;
+    // That of the virtual server itself ends with its process.
+    assert!(backend.sessions() <= 1, "{}", backend.sessions());
+}

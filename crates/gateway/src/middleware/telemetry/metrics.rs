@@ -12,7 +12,7 @@ use opentelemetry_sdk::{
 use skep_config::run_config;
 
 use super::{
-    SCOPE,
+    SCOPE, backends,
     collector::Collector,
     labels::{Measured, Server},
     rate_limits,
@@ -33,6 +33,8 @@ pub(super) struct Metrics {
     tool_calls: Counter<u64>,
     operations: Histogram<f64>,
     pub(super) rate_limits: rate_limits::Sent,
+    /// A virtual server has some.
+    pub(super) backends: Option<backends::Sent>,
     server: Server,
 }
 
@@ -42,6 +44,7 @@ impl Metrics {
         collector: &Collector,
         resource: Resource,
         server: Server,
+        is_virtual: bool,
     ) -> Result<Self, ConfigError> {
         let exporter = collector.exporter(MetricExporter::builder().with_http(), address(config, "metrics")?);
         let exporter = exporter.build().map_err(|error| wrong(&error))?;
@@ -66,6 +69,7 @@ impl Metrics {
             tool_calls: meter.u64_counter("toolhive_mcp_tool_calls").with_description("Tool calls").build(),
             operations: seconds("mcp.server.operation.duration", "Duration of MCP operations"),
             rate_limits: rate_limits::Sent::new(&meter),
+            backends: is_virtual.then(|| backends::Sent::new(&meter)),
             provider,
             server,
         })

@@ -4,6 +4,7 @@
 //! middleware. A request is measured from its arrival until its response has ended or the client has disconnected. What
 //! is to be sent waits in bounded queues, for separate threads.
 
+mod backends;
 mod collector;
 mod labels;
 mod metrics;
@@ -30,7 +31,9 @@ use crate::{
     http::{Ended, Observer},
     limits,
     message::{Checked, Exchange, RateLimited, RequestMetrics},
+    middleware::ChainContext,
 };
+pub use backends::BackendRequest;
 use collector::Collector;
 use labels::{ABANDONED, Known, Measured, Server, Subject};
 use metrics::Metrics;
@@ -44,6 +47,7 @@ use spans::Spans;
 const SCOPE: &str = "skep";
 
 /// Traces and measures requests.
+#[derive(Clone)]
 pub struct Telemetry(Arc<Shared>);
 
 struct Shared {
@@ -56,7 +60,10 @@ struct Shared {
 
 impl Telemetry {
     /// The middleware, unless neither a collector nor Prometheus is configured.
-    pub(super) fn new(parameters: &TelemetryParameters, host: &str) -> Result<Option<Self>, ConfigError> {
+    pub(super) fn new(
+        parameters: &TelemetryParameters,
+        context: &ChainContext<'_>,
+    ) -> Result<Option<Self>, ConfigError> {
         let config = &parameters.config;
         if config.service_name.is_empty() {
             return Err(wrong(&"serviceName is missing"));
@@ -80,12 +87,18 @@ impl Telemetry {
                 shared.spans = Some(Spans::new(config, &collector, resource.clone(), server.clone())?);
             }
             if metrics {
-                shared.metrics = Some(Metrics::new(config, &collector, resource.clone(), server.clone())?);
+                shared.metrics = Some(Metrics::new(
+                    config,
+                    &collector,
+                    resource.clone(),
+                    server.clone(),
+                    context.is_virtual,
+                )?);
             }
         }
         if config.enable_prometheus_metrics_path {
-            let prometheus = Arc::new(Prometheus::new(&resource, server));
-            shared.page = Some(Page::new(prometheus.clone(), config, host));
+            let prometheus = Arc::new(Prometheus::new(&resource, server, context.is_virtual));
+            shared.page = Some(Page::new(prometheus.clone(), config, context.host));
             shared.prometheus = Some(prometheus);
         }
         Ok(Some(Self(Arc::new(shared))))
@@ -108,6 +121,26 @@ impl Telemetry {
     pub(super) fn abandoned(&self, exchange: &Exchange) {
         if exchange.metrics.is_none() {
             drop(Measurement::new(&self.0, exchange));
+        }
+    }
+
+    /// Sets how many backends a virtual server has.
+    pub fn set_backends(&self, count: usize) {
+        if let Some(backends) = self.0.metrics.as_ref().and_then(|metrics| metrics.backends.as_ref()) {
+            backends.discovered(count);
+        }
+        if let Some(backends) = self.0.prometheus.as_ref().and_then(|page| page.backends.as_ref()) {
+            backends.discovered(count);
+        }
+    }
+
+    /// Records a request to a backend that has ended.
+    pub fn record_backend(&self, request: &BackendRequest<'_>) {
+        if let Some(backends) = self.0.metrics.as_ref().and_then(|metrics| metrics.backends.as_ref()) {
+            backends.ended(request);
+        }
+        if let Some(backends) = self.0.prometheus.as_ref().and_then(|page| page.backends.as_ref()) {
+            backends.ended(request);
         }
     }
 

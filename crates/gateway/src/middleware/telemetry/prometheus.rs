@@ -10,6 +10,7 @@ use prometheus_client::{
 };
 
 use super::{
+    backends,
     labels::{Measured, Server},
     metrics::BUCKETS,
     rate_limits,
@@ -58,6 +59,8 @@ pub(super) struct Prometheus {
     tool_calls: Family<ToolCall, Counter>,
     operations: Family<Operation, Histogram>,
     pub(super) rate_limits: rate_limits::Scraped,
+    /// A virtual server has some.
+    pub(super) backends: Option<backends::Scraped>,
     server: Server,
 }
 
@@ -66,7 +69,7 @@ fn histogram() -> Histogram {
 }
 
 impl Prometheus {
-    pub(super) fn new(resource: &Resource, server: Server) -> Self {
+    pub(super) fn new(resource: &Resource, server: Server, is_virtual: bool) -> Self {
         let requests = Family::default();
         let durations = Family::<Request, Histogram>::new_with_constructor(histogram);
         let active = Family::default();
@@ -81,6 +84,7 @@ impl Prometheus {
         let operation = "mcp_server_operation_duration";
         registry.register_with_unit(operation, help, Unit::Seconds, operations.clone());
         let rate_limits = rate_limits::Scraped::new(&mut registry);
+        let backends = is_virtual.then(|| backends::Scraped::new(&mut registry));
         for (name, help, counter) in faults::counters() {
             registry.register(name, help, counter.clone());
         }
@@ -98,7 +102,7 @@ impl Prometheus {
         );
         let help = "Requests and streams in flight";
         of_transport.register("toolhive_mcp_active_connections", help, active.clone());
-        Self { registry, requests, durations, active, tool_calls, operations, rate_limits, server }
+        Self { registry, requests, durations, active, tool_calls, operations, rate_limits, backends, server }
     }
 
     /// All metrics, in the format of OpenMetrics.

@@ -17,6 +17,7 @@ use super::{
     ClientRequest, VirtualServer,
     answer::{failure, translated},
     from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+    measured::Measured,
     rpc::{self, RpcError},
 };
 use crate::{
@@ -54,6 +55,7 @@ pub(super) struct Relay {
     /// Whether the backend waits for a response of the client.
     waits_for_client: bool,
     has_ended: bool,
+    measured: Measured,
 }
 
 /// A request that a backend has been sent.
@@ -85,6 +87,7 @@ impl Relay {
         backend: Arc<Backend>,
         mut sent: Sent,
         in_flight: InFlight,
+        measured: Measured,
     ) -> Self {
         let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
         Self {
@@ -106,6 +109,7 @@ impl Relay {
             rounds: 0,
             waits_for_client: false,
             has_ended: false,
+            measured,
         }
     }
 
@@ -118,10 +122,15 @@ impl Relay {
             Ok(step) => step,
             Err(error) => {
                 debug!(backend = &*self.backend.name, %error, "a request failed");
-                self.failed(&error)
+                self.measured.record(Some(self.sent.link.revision), true);
+                self.has_ended = true;
+                return Some(self.failed(&error));
             }
         };
         self.has_ended = !matches!(step, Step::Message(_));
+        if matches!(step, Step::Response(..)) {
+            self.measured.record(Some(self.sent.link.revision), false);
+        }
         Some(step)
     }
 
