@@ -128,6 +128,13 @@ bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
 		$(if $(NGINX),--nginx) $(if $(OTHER),--other '$(OTHER)')
 
+.PHONY: bench-vmcp
+bench-vmcp: build ## Compare the virtual server with direct calls to a backend; OTHER="NAME=command line" adds another
+	$(progress) 'Building the benchmark'
+	cargo build --release -p skep-bench-vmcp $(locked)
+	@$(released)/skep-bench-vmcp --skep '$(released)/skep vmcp serve --config {config} --host 127.0.0.1 --port {port}' \
+		$(if $(OTHER),--other '$(OTHER)') $(if $(REST),--rest '$(REST)')
+
 .PHONY: lint
 lint: ## Check format, lints, dependencies and generated files
 	$(progress) 'Checking the format'

@@ -4,7 +4,6 @@
 
 mod contender;
 mod load;
-mod process;
 mod server;
 mod table;
 
@@ -12,11 +11,11 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use skep_bench_harness::{Running, free_port};
 use skep_testkit::IdentityProvider;
 
 use contender::Contender;
 use load::{Load, sessions};
-use process::Running;
 use server::Server;
 use table::{Row, Turn};
 
@@ -101,16 +100,18 @@ struct Proxy {
 
 /// The turns of all contenders in front of one server.
 async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Result<Vec<Row>> {
-    let server = Running::server(server).await?;
+    let (server, _) = Running::own(&["--serve", server.name()]).await?;
     let time = Duration::from_secs(args.seconds);
     let load = Load { connections: args.connections, time, authorization: None };
     load.warm_up().run(server.address).await?;
     let mut proxies = Vec::new();
     for contender in contenders {
         let Contender { name, command, authorization, .. } = contender;
-        let port = process::free_port()?;
+        let port = free_port()?;
         let config = contender.config_file(server.address, port)?;
-        let running = Running::proxy(command, &config, server.address, port)
+        let (file, target) = (config.display().to_string(), server.address.port().to_string());
+        let replacements = [("config", &*file), ("target", &target), ("port", &port.to_string())];
+        let running = Running::start(command, &replacements, port)
             .await
             .with_context(|| format!("{name}: {command}"))?;
         let idle = running.rss()?;

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, time::Duration};
 
-use crate::load::Measured;
+use skep_bench_harness::Measured;
 
 /// The result of one turn.
 #[derive(Clone, Copy)]
@@ -18,7 +18,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub(crate) fn new(measured: &Measured, direct: f64, cpu: Duration) -> Self {
-        let calls = u32::try_from(measured.times.len().max(1)).unwrap_or(u32::MAX);
+        let calls = u32::try_from(measured.count().max(1)).unwrap_or(u32::MAX);
         let (rate, p50, p99) = (measured.rate(), measured.at(0.5), measured.at(0.99));
         Self { rate, ratio: rate / direct, p50, p99, cpu: cpu / calls }
     }

@@ -3,7 +3,6 @@
 use std::{
     fs,
     net::{SocketAddr, TcpListener},
-    path::Path,
     process::Stdio,
     time::Duration,
 };
@@ -16,35 +15,34 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::server::Server;
-
 /// A program that runs, until this is dropped.
-pub(crate) struct Running {
+pub struct Running {
     child: Child,
-    pub(crate) address: SocketAddr,
+    /// Where it listens.
+    pub address: SocketAddr,
 }
 
 /// Processor time is counted in hundredths of a second.
 const TICK: f64 = 0.01;
 
 impl Running {
-    /// This program as a server.
-    pub(crate) async fn server(server: Server) -> Result<Self> {
+    /// This program itself, with these arguments. The first line of its output is its address.
+    pub async fn own(arguments: &[&str]) -> Result<(Self, String)> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child =
-            command.args(["--serve", server.name()]).stdout(Stdio::piped()).process_group(0).spawn()?;
+        let mut child = command.args(arguments).stdout(Stdio::piped()).process_group(0).spawn()?;
         let output = child.stdout.take().context("the server has no output")?;
         let line =
             BufReader::new(output).lines().next_line().await?.context("the server prints no address")?;
-        Ok(Self { child, address: line.parse()? })
+        let address = line.split_whitespace().next().unwrap_or_default().parse()?;
+        Ok((Self { child, address }, line))
     }
 
-    /// A proxy by its command line, ready to be called.
-    pub(crate) async fn proxy(command: &str, config: &Path, server: SocketAddr, port: u16) -> Result<Self> {
-        let command = command.replace("{config}", &config.display().to_string());
-        let command =
-            command.replace("{target}", &server.port().to_string()).replace("{port}", &port.to_string());
-        let mut words = command.split_whitespace();
+    /// A program by its command line, which listens on this port. What is in braces in the command line is replaced.
+    pub async fn start(command: &str, replacements: &[(&str, &str)], port: u16) -> Result<Self> {
+        let replaced = replacements.iter().fold(command.to_owned(), |command, (name, value)| {
+            command.replace(&format!("{{{name}}}"), value)
+        });
+        let mut words = replaced.split_whitespace();
         let program = words.next().context("an empty command")?;
         let child = Command::new(program)
             .args(words)
@@ -63,7 +61,7 @@ impl Running {
     }
 
     /// The memory that it has with the processes that it started, in bytes.
-    pub(crate) fn rss(&self) -> Result<u64> {
+    pub fn rss(&self) -> Result<u64> {
         let mut sum = 0;
         for pid in self.processes()? {
             let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
@@ -74,7 +72,7 @@ impl Running {
     }
 
     /// The processor time that it has used, with the processes that it started.
-    pub(crate) fn cpu(&self) -> Result<Duration> {
+    pub fn cpu(&self) -> Result<Duration> {
         let mut ticks = 0.0;
         for pid in self.processes()? {
             let fields = stat(pid)?;
@@ -110,6 +108,6 @@ impl Drop for Running {
 }
 
 /// A free port.
-pub(crate) fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }

@@ -1,0 +1,10 @@
+//! What the benchmarks of programs that listen share: processes whose memory and processor time are measured, and MCP clients
+//! that call them.
+
+mod client;
+mod measured;
+mod process;
+
+pub use client::{Client, Connection};
+pub use measured::Measured;
+pub use process::{Running, free_port};
