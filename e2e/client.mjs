@@ -3,14 +3,14 @@
 //   node client.mjs SDK '{"url": URL, "transport": TRANSPORT, "act": ACT, …}'
 //
 // It prints one line of JSON with the result. The acts:
-//   echo   calls the echo tool with a message of `size` bytes; a `patient` client prints when it starts, and retries until
+//   echo   calls the echo tool, or `tool`, with a message of `size` bytes; a `patient` client prints when it starts, and retries until
 //          it gets a response
 //   tools  lists the tools
 //   load   calls until its standard input ends, with a session for each call and with one session for all calls
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const [sdk, options] = process.argv.slice(2);
-const { url, transport, act, size = 16, patient = false, token } = JSON.parse(options);
+const { url, transport, act, size = 16, patient = false, token, tool = 'echo' } = JSON.parse(options);
 const part = (name) => import(`${sdk}/@modelcontextprotocol/sdk/dist/esm/client/${name}.js`);
 const { Client } = await part('index');
 const { SSEClientTransport } = await part('sse');
@@ -46,7 +46,7 @@ async function withClient(work) {
 
 async function echoed(client) {
   const message = 'x'.repeat(size);
-  const call = () => client.callTool({ name: 'echo', arguments: { message } });
+  const call = () => client.callTool({ name: tool, arguments: { message } });
   const result = await step('tools/call', call);
   const text = result.content[0].text;
   if (text !== `Echo: ${message}`) throw new Error(`the response is ${text.slice(0, 200)}`);

@@ -72,9 +72,20 @@ impl Caller<'_> {
         Ok(serde_json::from_value(report["tools"].take())?)
     }
 
+    /// The names of the tools.
+    pub(crate) fn tools(&self, url: &str) -> Result<Vec<String>> {
+        let mut report = self.start(&json!({"act": "tools", "url": url}))?.output()?;
+        Ok(serde_json::from_value(report["tools"].take())?)
+    }
+
     /// Calls repeatedly until it is stopped.
     pub(crate) fn load(&self, url: &str) -> Result<Calling> {
-        self.start(&json!({"act": "load", "url": url}))
+        self.load_tool(url, "echo")
+    }
+
+    /// The same with the echo tool under another name.
+    pub(crate) fn load_tool(&self, url: &str, tool: &str) -> Result<Calling> {
+        self.start(&json!({"act": "load", "url": url, "tool": tool}))
     }
 
     fn start(&self, act: &Value) -> Result<Calling> {

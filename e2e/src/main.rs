@@ -46,6 +46,9 @@ struct Args {
     /// The program helm: hack/helm.
     #[arg(long)]
     helm: PathBuf,
+    /// The program redis-server: hack/redis.
+    #[arg(long)]
+    redis: PathBuf,
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,

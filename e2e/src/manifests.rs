@@ -43,6 +43,38 @@ pub(crate) fn remote(name: &str, url: &str) -> Value {
     })
 }
 
+/// A group of servers.
+pub(crate) fn group(name: &str) -> Value {
+    object("MCPGroup", name, &json!({}))
+}
+
+/// The object as a member of a group.
+pub(crate) fn member(mut object: Value, group: &str) -> Value {
+    object["spec"]["groupRef"] = json!({"name": group});
+    object
+}
+
+/// A virtual server in front of a group, which notices soon what happens to its backends.
+pub(crate) fn virtual_server(name: &str, group: &str) -> Value {
+    let handling = json!({
+        "healthCheckInterval": "5s", "healthCheckTimeout": "4s", "unhealthyThreshold": 2, "statusReportingInterval": "1s",
+    });
+    let aggregation =
+        json!({"conflictResolution": "prefix", "conflictResolutionConfig": {"prefixFormat": "{workload}_"}});
+    let spec = json!({
+        "groupRef": {"name": group}, "incomingAuth": {"type": "anonymous"},
+        "config": {"aggregation": aggregation, "operational": {"failureHandling": handling}},
+    });
+    object("VirtualMCPServer", name, &spec)
+}
+
+fn object(kind: &str, name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": kind,
+        "metadata": {"name": name, "namespace": USERS}, "spec": spec,
+    })
+}
+
 /// The tokens of the cluster's own service accounts.
 pub(crate) fn service_accounts(name: &str) -> Value {
     json!({

@@ -256,6 +256,13 @@ SystemdCgroup = false
     }
 
     /// Runs a command of containerd that Kubernetes does not have.
+    /// Starts Redis, and returns its address.
+    pub(crate) fn redis(&self) -> Result<String> {
+        let args = ["--bind", NODE, "--protected-mode", "no", "--save", ""];
+        self.spawn_program("redis-server", &self.args.redis, &args)?;
+        Ok(format!("{NODE}:6379"))
+    }
+
     pub(crate) fn ctr<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<()> {
         let to = ["--address", SOCKET, "--namespace", "k8s.io"].into_iter().map(OsStr::new);
         tool(self.args.node_programs.join("ctr"), to.chain(args.iter().map(AsRef::as_ref)))
@@ -301,6 +308,10 @@ SystemdCgroup = false
         let folders = [&self.args.programs, &self.args.node_programs];
         let program = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file());
         let program = program.with_context(|| format!("{name} is missing: see hack/programs"))?;
+        self.spawn_program(name, &program, args)
+    }
+
+    fn spawn_program<A: AsRef<OsStr>>(&self, name: &str, program: &Path, args: &[A]) -> Result<()> {
         let log = log(&self.args.logs.join(format!("{name}.log")))?;
         // So that they find each other.
         let path = path([self.args.node_programs.as_path(), &self.args.packages])?;

@@ -48,3 +48,5 @@ pub(crate) const INPUTS: usize = 16;
 pub(crate) const INPUT_ROUNDS: usize = 16;
 /// How many calls wait for input of clients of 2026-07-28.
 pub(crate) const PARKED_CALLS: usize = 1_000;
+/// How long a probe waits for the server to become ready.
+pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

@@ -80,7 +80,13 @@ impl Views {
         let mut backends = Backends::new();
         for blueprint in blueprints {
             let known = before.get(&blueprint.name).filter(|backend| backend.blueprint == *blueprint);
-            match known.map_or_else(|| factory.backend(blueprint).map(Arc::new), |known| Ok(known.clone())) {
+            let changed = || {
+                factory.backend(blueprint).map(|backend| {
+                    before.get(&blueprint.name).inspect(|before| backend.replace(before));
+                    Arc::new(backend)
+                })
+            };
+            match known.map_or_else(changed, |known| Ok(known.clone())) {
                 Ok(backend) => drop(backends.insert(blueprint.name.clone(), backend)),
                 Err(error) => errors.push(format!("backend {}: {error}", blueprint.name)),
             }
@@ -174,17 +180,26 @@ impl Views {
         if let Some(catalog) = session.catalog(epoch) {
             return catalog;
         }
-        let backends = self.backends();
-        let seen = backends.values().filter(|backend| backend.is_usable() || session.has_seen(&backend.name));
-        let members: Vec<Member> = seen
-            .filter_map(|backend| {
-                let own = session.own_lists(&backend.name).filter(|_| self.is_for_each(backend));
-                Some(Member { backend: backend.name.clone(), lists: own.or_else(|| backend.offered())? })
-            })
-            .collect();
+        let members = self.members(session, |backend| backend.is_usable() || session.has_seen(&backend.name));
         let catalog = self.shared(&members);
         session.see(epoch, catalog.clone(), members.into_iter().map(|member| member.backend));
         catalog
+    }
+
+    /// What the client could use if all backends were healthy. It may know a tool from another session, and a backend that
+    /// fails its checks may still respond to a call, or to the next one.
+    pub(crate) fn complete(&self, session: &ClientSession) -> Arc<Catalog> {
+        self.shared(&self.members(session, |_| true))
+    }
+
+    /// Backends with what they offer this client.
+    fn members(&self, session: &ClientSession, is_member: impl Fn(&Backend) -> bool) -> Vec<Member> {
+        let backends = self.backends();
+        let members = backends.values().filter(|backend| is_member(backend)).filter_map(|backend| {
+            let own = session.own_lists(&backend.name).filter(|_| self.is_for_each(backend));
+            Some(Member { backend: backend.name.clone(), lists: own.or_else(|| backend.offered())? })
+        });
+        members.collect()
     }
 
     /// The catalog of these lists, which others may have as well.

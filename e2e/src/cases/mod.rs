@@ -8,6 +8,7 @@ mod rollout;
 mod run;
 mod scale;
 mod transports;
+mod virtual_server;
 
 use std::{path::Path, process::ExitCode, time::Instant};
 
@@ -44,6 +45,9 @@ impl Cluster<'_> {
     }
 }
 
+/// What cases create.
+const KINDS: &str = "virtualmcpservers,mcpservers,mcpremoteproxies,mcpserverentries,mcpgroups,mcpoidcconfigs";
+
 type Case = fn(&Cluster<'_>) -> Result<()>;
 
 macro_rules! cases {
@@ -51,13 +55,14 @@ macro_rules! cases {
 }
 
 /// In this order. The last removes what the others need.
-const CASES: [(&str, Case); 17] = cases! { Case;
+const CASES: [(&str, Case); 19] = cases! { Case;
     transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
     recovery: a_killed_proxy_is_replaced, the_proxy_attaches_to_a_recreated_stdio_server,
         the_proxy_attaches_to_a_restarted_stdio_server, a_drained_node_loses_nothing;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
     scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
+    virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load;
     deletion: a_deleted_server_leaves_nothing;
     installed: an_operator_upgrade_interrupts_nothing, an_uninstall_leaves_nothing;
 };
@@ -149,9 +154,8 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
             print_diagnosis(kubectl);
         }
         // The next case starts with an empty cluster. After the last one, the kind no longer exists.
-        let kinds = "mcpservers,mcpremoteproxies,mcpoidcconfigs";
         if kubectl.run(&["get", "crd", "mcpservers.toolhive.stacklok.dev"]).is_ok() {
-            kubectl.run(&["delete", kinds, "--all", "-n", USERS, "--wait"])?;
+            kubectl.run(&["delete", KINDS, "--all", "-n", USERS, "--wait"])?;
         }
     }
     Ok(passed)
@@ -224,7 +228,7 @@ fn text<'a>(object: &'a Value, pointer: &str) -> Result<&'a str> {
 /// Prints what helps to find the cause of a failure.
 fn print_diagnosis(kubectl: &Kubectl) {
     for args in [
-        &["get", "mcpservers,mcpremoteproxies,mcpoidcconfigs,all", "-A", "-o", "wide"][..],
+        &["get", &format!("{KINDS},all"), "-A", "-o", "wide"][..],
         &["get", "events", "-A", "--sort-by=.lastTimestamp"],
         &["logs", "-n", SYSTEM, "deployment/skep", "--tail=30"],
     ] {

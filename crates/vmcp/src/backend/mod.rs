@@ -146,6 +146,12 @@ impl Backend {
         }
     }
 
+    /// Takes the place of another, whose settings were different: what that offered is offered until it is known better.
+    pub(crate) fn replace(&self, other: &Self) {
+        let lists = other.state().lists.clone();
+        self.state().lists = lists;
+    }
+
     /// Its health.
     pub(crate) fn health(&self) -> Health {
         self.state().health.clone()

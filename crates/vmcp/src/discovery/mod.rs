@@ -6,11 +6,7 @@
 mod members;
 mod references;
 
-use std::{
-    collections::BTreeSet,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::{Stream, StreamExt, stream::select_all};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -27,6 +23,7 @@ use skep_api::{
     kinds::{MCPExternalAuthConfig, MCPRemoteProxy, MCPServer, MCPServerEntry},
     vmcp::{Config, OutgoingAuth},
 };
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use crate::{
@@ -61,7 +58,7 @@ impl Discovery {
     }
 
     /// Follows the members, for ever.
-    pub(crate) async fn run(&self, views: &Views, factory: &Factory, is_synced: &AtomicBool) {
+    pub(crate) async fn run(&self, views: &Views, factory: &Factory, is_synced: &watch::Sender<bool>) {
         let (servers, server_events) = self.watch::<MCPServer>();
         let (proxies, proxy_events) = self.watch::<MCPRemoteProxy>();
         let (entries, entry_events) = self.watch::<MCPServerEntry>();
@@ -80,10 +77,10 @@ impl Discovery {
                 is_relevant |= event.is_none_or(|name| used.contains(&name));
             }
             let is_complete = stores.iter().all(|store| is_ready(store));
-            let is_first = !is_synced.load(Ordering::Relaxed);
+            let is_first = !*is_synced.borrow();
             if is_complete && (is_relevant || is_first) {
                 used = self.apply(&objects, views, factory).await;
-                is_synced.store(true, Ordering::Relaxed);
+                is_synced.send_replace(true);
             }
         }
     }

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
+    catalog::Catalog,
     session::Level,
 };
 
@@ -66,6 +67,13 @@ impl VirtualServer {
     /// Where the target of a request is. None for a completion that no backend has.
     async fn route_of(&self, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
         let catalog = self.views.catalog(&request.session, &request.caller).await;
+        match self.route_in(&catalog, request) {
+            Err(_) => self.route_in(&self.views.complete(&request.session), request),
+            route => route,
+        }
+    }
+
+    fn route_in(&self, catalog: &Catalog, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
         let target = request.envelope.target();
         let name = target.map(|target| target.name().into_owned()).unwrap_or_default();
         let renamed = |list: List, within: Option<&'static str>| {

@@ -83,7 +83,9 @@ pub struct VirtualServer {
     closing: watch::Sender<bool>,
     is_leaving: AtomicBool,
     /// Whether all backends are known.
-    is_synced: AtomicBool,
+    is_synced: watch::Sender<bool>,
+    /// Whether it is also known what they offer, or that they do not respond.
+    is_ready: watch::Sender<bool>,
     discovery: Option<(Discovery, Factory)>,
     reporter: Option<Reporter>,
 }
@@ -166,7 +168,8 @@ impl VirtualServer {
             number: AtomicU64::new(1),
             closing: watch::Sender::new(false),
             is_leaving: AtomicBool::new(false),
-            is_synced: AtomicBool::new(discovery.is_none()),
+            is_synced: watch::Sender::new(discovery.is_none()),
+            is_ready: watch::Sender::new(false),
             discovery,
             reporter,
         }
@@ -221,6 +224,17 @@ impl VirtualServer {
             Some((discovery, factory)) => discovery.run(&self.views, factory, &self.is_synced).await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Becomes ready once the backends have been listed, so that a client that has used another replica finds the same
+    /// tools here. One that does not respond is waited for a while only.
+    async fn become_ready(&self) {
+        self.is_synced.subscribe().wait_for(|is_synced| *is_synced).await.ok();
+        let backends = self.views.backends();
+        let listed = futures::future::join_all(backends.values().map(|backend| backend.first_lists()));
+        tokio::time::timeout(limits::FIRST_LISTS_TIME, listed).await.ok();
+        self.is_ready.send_replace(true);
+        std::future::pending().await
     }
 
     /// Reports the state of the backends, in a cluster.
@@ -290,6 +304,7 @@ impl Service for VirtualServer {
             () = self.end_sessions() => {}
             () = self.run_backends() => {}
             () = self.discover() => {}
+            () = self.become_ready() => {}
             () = self.report() => {}
         }
     }

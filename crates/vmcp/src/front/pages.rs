@@ -1,20 +1,21 @@
 //! Pages about the virtual server and its backends.
 
-use std::sync::atomic::Ordering;
-
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_gateway::http::{Body, response};
 
 use super::VirtualServer;
-use crate::backend::{Backend, Status, VERSION};
+use crate::{
+    backend::{Backend, Status, VERSION},
+    limits,
+};
 
 impl VirtualServer {
     /// The page at this path, if there is one.
-    pub(super) fn page(&self, path: &str) -> Option<Response<Body>> {
+    pub(super) async fn page(&self, path: &str) -> Option<Response<Body>> {
         let page = match path {
             "/health" | "/ping" => json!({"status": "ok"}),
-            "/readyz" => return Some(self.readiness()),
+            "/readyz" => return Some(self.readiness().await),
             "/status" => self.status(),
             "/api/backends/health" => self.backends_health(),
             _ => return None,
@@ -26,13 +27,17 @@ impl VirtualServer {
         Some(page)
     }
 
-    /// It is ready when it knows its backends, whether they are healthy or not.
-    fn readiness(&self) -> Response<Body> {
+    /// It is ready when it knows its backends and what they offer, or that they do not respond.
+    async fn readiness(&self) -> Response<Body> {
+        let mut is_ready = self.is_ready.subscribe();
+        // Backends are listed within milliseconds, and another probe comes seconds later.
+        let ready = tokio::time::timeout(limits::READY_TIME, is_ready.wait_for(|is_ready| *is_ready));
         let mode = if self.discovery.is_some() { "dynamic" } else { "static" };
-        if self.is_synced.load(Ordering::Relaxed) {
+        if ready.await.is_ok_and(|ready| ready.is_ok()) {
             return response::json(StatusCode::OK, json!({"status": "ready", "mode": mode}).to_string());
         }
-        let body = json!({"status": "not_ready", "mode": mode, "reason": "cache_sync_pending"});
+        let reason = if *self.is_synced.borrow() { "backends_pending" } else { "cache_sync_pending" };
+        let body = json!({"status": "not_ready", "mode": mode, "reason": reason});
         response::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string())
     }
 

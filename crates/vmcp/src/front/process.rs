@@ -28,7 +28,7 @@ impl VirtualServer {
                 None => not_served(),
             },
             path if path.starts_with("/.well-known/") => self.well_known.respond(&request),
-            path => match self.page(path) {
+            path => match self.page(path).await {
                 Some(_) if !matches!(*method, Method::GET | Method::HEAD) => {
                     response::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET\n")
                 }

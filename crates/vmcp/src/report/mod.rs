@@ -3,10 +3,7 @@
 
 mod status;
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
 use kube::{
     Api,
@@ -15,6 +12,7 @@ use kube::{
 use serde_json::json;
 use skep_api::kinds::VirtualMCPServer;
 use skep_config::objects::VMCP_FIELD_MANAGER;
+use tokio::sync::watch;
 use tracing::warn;
 
 use crate::{Cluster, views::Views};
@@ -38,12 +36,12 @@ impl Reporter {
     }
 
     /// Reports whenever something changes, for ever.
-    pub(crate) async fn run(&self, views: &Views, is_synced: &AtomicBool) {
+    pub(crate) async fn run(&self, views: &Views, is_synced: &watch::Sender<bool>) {
         let mut changes = views.changes();
         let mut delay = RETRY.0;
         loop {
             tokio::time::sleep(PAUSE).await;
-            let is_known = is_synced.load(Ordering::Relaxed)
+            let is_known = *is_synced.borrow()
                 && views.backends().values().all(|backend| backend.health().checked.is_some());
             if is_known && let Err(error) = self.report(views).await {
                 warn!(%error, "failed to report the status");

@@ -1,0 +1,116 @@
+//! A virtual server in front of the members of a group.
+
+use std::{thread, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::{Cluster, create_server, server_ready, url};
+use crate::{
+    call::Load,
+    manifests::{self, USERS},
+    stopwatch::until,
+};
+
+/// How long clients call before and after a change.
+const SOME_CALLS: Duration = Duration::from_secs(2);
+const TRANSPORT: &str = "streamable-http";
+
+/// Members with three transports are discovered. While clients call one of them, another is added, one breaks and is repaired, and
+/// one is removed.
+pub(super) fn a_virtual_server_follows_its_group_under_load(cluster: &Cluster<'_>) -> Result<()> {
+    create_server(cluster, "elsewhere", TRANSPORT)?;
+    cluster.kubectl.apply(&[
+        manifests::group("team"),
+        manifests::member(manifests::server("stdio", "stdio"), "team"),
+        manifests::member(manifests::server("http", TRANSPORT), "team"),
+        manifests::member(manifests::remote("remote", &url("elsewhere", TRANSPORT)), "team"),
+        manifests::virtual_server("all", "team"),
+    ])?;
+    let address = address(cluster, "all", 3)?;
+    see(cluster, &address, &["http_echo", "remote_echo", "stdio_echo"], &[])?;
+
+    let load = cluster.caller.load_tool(&address, "stdio_echo")?;
+    thread::sleep(SOME_CALLS);
+    let late = manifests::remote("late", &url("elsewhere", TRANSPORT));
+    cluster.kubectl.apply(&[manifests::member(late, "team")])?;
+    see(cluster, &address, &["late_echo"], &[])?;
+    let image = |image: &str| {
+        let mut server = manifests::member(manifests::server("http", TRANSPORT), "team");
+        server["spec"]["image"] = image.into();
+        cluster.kubectl.apply(&[server])
+    };
+    image("localhost/nowhere:e2e")?;
+    backend(cluster, "all", "http", |status| status != "ready")?;
+    see(cluster, &address, &["stdio_echo"], &["http_echo"])?;
+    image(manifests::EVERYTHING)?;
+    backend(cluster, "all", "http", |status| status == "ready")?;
+    see(cluster, &address, &["http_echo"], &[])?;
+    cluster.kubectl.run(&["delete", "mcpremoteproxy", "remote", "-n", USERS, "--wait=false"])?;
+    see(cluster, &address, &["stdio_echo"], &["remote_echo"])?;
+    thread::sleep(SOME_CALLS);
+    no_call_is_lost(load.ended()?)
+}
+
+/// Sessions are in Redis, and each request may go to either replica, of which both are replaced.
+pub(super) fn a_virtual_server_is_replaced_under_load(cluster: &Cluster<'_>) -> Result<()> {
+    let redis = cluster.node.redis()?;
+    let mut server = manifests::virtual_server("shared", "pair");
+    server["spec"]["replicas"] = 2.into();
+    server["spec"]["sessionAffinity"] = "None".into();
+    server["spec"]["sessionStorage"] = json!({"provider": "redis", "address": redis});
+    cluster.kubectl.apply(&[
+        manifests::group("pair"),
+        manifests::member(manifests::server("member", TRANSPORT), "pair"),
+        server,
+    ])?;
+    server_ready(cluster, "member")?;
+    let address = address(cluster, "shared", 1)?;
+    let ready = |live: &Value| live["status"]["readyReplicas"] == 2;
+    cluster.kubectl.wait(&["deployment", "shared", "-n", USERS], ready)?;
+    let load = cluster.caller.load_tool(&address, "member_echo")?;
+    thread::sleep(SOME_CALLS);
+    cluster.kubectl.run(&["rollout", "restart", "deployment/shared", "-n", USERS])?;
+    cluster.kubectl.run(&["rollout", "status", "deployment/shared", "-n", USERS, "--timeout=170s"])?;
+    thread::sleep(SOME_CALLS);
+    no_call_is_lost(load.ended()?)
+}
+
+/// The address of a virtual server that reports this many backends as ready.
+fn address(cluster: &Cluster<'_>, name: &str, backends: usize) -> Result<String> {
+    let is_ready = |live: &Value| {
+        let all = live["status"]["discoveredBackends"].as_array();
+        let ready = all.into_iter().flatten().filter(|backend| backend["status"] == "ready");
+        live["status"]["phase"] == "Ready" && ready.count() == backends
+    };
+    let live = cluster.kubectl.wait(&["virtualmcpserver", name, "-n", USERS], is_ready)?;
+    let url = live["status"]["url"].as_str().context("it has no url")?;
+    Ok(if url.ends_with("/mcp") { url.to_owned() } else { format!("{}/mcp", url.trim_end_matches('/')) })
+}
+
+/// Waits until the object reports this of a backend.
+fn backend(cluster: &Cluster<'_>, name: &str, backend: &str, is: impl Fn(&Value) -> bool) -> Result<()> {
+    let reported = |live: &Value| {
+        let all = live["status"]["discoveredBackends"].as_array();
+        all.into_iter().flatten().any(|one| one["name"] == backend && is(&one["status"]))
+    };
+    cluster.kubectl.wait(&["virtualmcpserver", name, "-n", USERS], reported).map(drop)
+}
+
+/// Waits until a new client sees these tools, and none of the others.
+fn see(cluster: &Cluster<'_>, address: &str, present: &[&str], absent: &[&str]) -> Result<()> {
+    until(&format!("{present:?} without {absent:?}"), || {
+        let tools = cluster.caller.tools(address)?;
+        let has = |tool: &&str| tools.iter().any(|seen| seen == tool);
+        Ok((present.iter().all(has) && !absent.iter().any(has)).then_some(()))
+    })
+}
+
+fn no_call_is_lost(load: Load) -> Result<()> {
+    let Load { fresh, kept } = load;
+    println!("    {} calls in separate sessions, {} in one session", fresh.calls, kept.calls);
+    ensure!(fresh.calls > 10 && kept.calls > 10, "there was no load: {fresh:?}, {kept:?}");
+    ensure!(fresh.failures.is_empty(), "calls in separate sessions were lost: {:?}", fresh.failures);
+    ensure!(kept.failures.is_empty(), "calls in one session were lost: {:?}", kept.failures);
+    Ok(())
+}
