@@ -4,9 +4,12 @@ use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{SendRequest, handshake},
+};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -47,7 +50,7 @@ impl Connection {
     /// Starts a session, and uses it from here on.
     pub async fn start_session(&mut self) -> Result<()> {
         self.session = None;
-        let response = self.sender.send_request(self.request(INITIALIZE.into())?).await?;
+        let response = self.respond(INITIALIZE.into()).await?;
         if !response.status().is_success() {
             bail!("cannot start a session: {}", response.status());
         }
@@ -59,18 +62,23 @@ impl Connection {
 
     /// Completes the handshake.
     pub async fn initialized(&mut self) -> Result<()> {
-        let request = self.request(INITIALIZED.into())?;
-        self.sender.send_request(request).await?.into_body().collect().await?;
+        self.respond(INITIALIZED.into()).await?.into_body().collect().await?;
         Ok(())
     }
 
     /// Sends a message, and reads the response.
     pub async fn send(&mut self, message: &Bytes) -> Result<Bytes> {
-        let response = self.sender.send_request(self.request(message.clone())?).await?;
+        let response = self.respond(message.clone()).await?;
         if !response.status().is_success() {
             bail!("a request failed with {}", response.status());
         }
         Ok(response.into_body().collect().await?.to_bytes())
+    }
+
+    async fn respond(&mut self, message: Bytes) -> Result<Response<Incoming>> {
+        let request = self.request(message)?;
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?)
     }
 
     fn request(&self, body: Bytes) -> Result<Request<Full<Bytes>>> {
