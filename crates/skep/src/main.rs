@@ -6,6 +6,7 @@ mod demo_server;
 mod logs;
 mod manifests;
 mod operator;
+mod orphans;
 mod output;
 mod plan;
 mod proxy;
@@ -41,6 +42,8 @@ enum Command {
     Completions(completions::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
+    #[command(name = orphans::COMMAND, hide = true)]
+    KillOrphans(orphans::Args),
     Operator(operator::Args),
     Plan(plan::Args),
     Proxy(proxy::Args),
@@ -89,6 +92,10 @@ fn main() -> ExitCode {
         }
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
+        Command::KillOrphans(_) => {
+            orphans::run();
+            Ok(())
+        }
         Command::Operator(args) => operator::run(args),
         Command::Plan(args) => return exit_code(plan::run(&args)),
         Command::Proxy(args) => proxy::run(args),

@@ -91,7 +91,8 @@ pub(super) fn for_clients(rows: &[Row]) -> String {
     let reachable = rows.iter().filter(|row| !row.state.url.is_empty());
     let entries = reachable.map(|row| {
         let type_ = if row.state.transport == "sse" { "sse" } else { "http" };
-        (row.name.clone(), json!({"type": type_, "url": row.state.url}))
+        // Clients accept letters, digits, hyphens and underscores.
+        (row.name.replace('/', "-"), json!({"type": type_, "url": row.state.url}))
     });
     let clients = Value::Object(entries.collect::<Map<_, _>>());
     format!("\nFor an MCP client:\n{}\n\n", json!({"mcpServers": clients}))

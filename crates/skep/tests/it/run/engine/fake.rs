@@ -34,6 +34,8 @@ struct Inner {
     containers: BTreeMap<String, Container>,
     /// Whether a pull makes no progress.
     held: bool,
+    /// Whether requests get no response any more.
+    hung: bool,
     /// How many requests to remove a container are still to fail.
     removals_to_fail: usize,
     /// The specifications of all containers, including removed ones.
@@ -86,6 +88,11 @@ impl FakeEngine {
         self.inner().held = held;
     }
 
+    /// Responds to no request any more.
+    pub(super) fn hang(&self) {
+        self.inner().hung = true;
+    }
+
     /// Fails to remove a container this often, as Podman does if one exits at that moment.
     pub(super) fn fail_removals(&self, times: usize) {
         self.inner().removals_to_fail = times;
@@ -127,6 +134,9 @@ impl Drop for FakeEngine {
 /// Responds to the request of one connection.
 fn served(stream: UnixStream, inner: &Mutex<Inner>) {
     let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
+    while inner.lock().unwrap().hung {
+        thread::park();
+    }
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), steps.as_slice()) {
         ("GET", ["_ping"]) => respond(stream, "200 OK", "OK"),

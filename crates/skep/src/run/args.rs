@@ -1,0 +1,93 @@
+//! The command line of `skep run`.
+
+use std::{env, path::PathBuf};
+
+use super::{
+    target::{Settings, Target},
+    variables,
+};
+
+/// Run MCPServers and MCPRemoteProxies from files of manifests, packages and images on this machine, without a cluster.
+///
+/// Each server runs as a process, with the command line in its annotation skep.dev/local-command, or in a container of Docker
+/// or Podman, behind a proxy on 127.0.0.1 that does the same as in a cluster. References to other objects are resolved within
+/// the files. When a file changes, the servers that changed are restarted. Ctrl-C stops everything.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  skep run -f examples/quickstart.yaml\n  skep run npx://@modelcontextprotocol/server-everything\n  skep run --secret GITHUB_TOKEN npx://SERVER\n  skep run uvx://mcp-server-time -- --local-timezone=Europe/Zurich\n  skep run --port 9000 ghcr.io/stackloklabs/gofetch/server --transport streamable-http --target-port 8080"
+)]
+pub(crate) struct Args {
+    /// A file with one or more YAML documents, a folder of such files, or - for standard input. Can be repeated.
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub(super) files: Vec<PathBuf>,
+
+    /// Packages and images to run as servers: npx://PACKAGE, uvx://PACKAGE or REGISTRY/IMAGE:TAG.
+    #[arg(value_name = "SERVER")]
+    targets: Vec<String>,
+
+    /// Arguments for the package or image.
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+
+    /// A variable for the package or image. Without a value, it has the one of this environment. Can be repeated.
+    #[arg(short, long, value_name = "NAME[=VALUE]", help_heading = SETTINGS)]
+    env: Vec<String>,
+
+    /// A file with such variables, one per line. Can be repeated.
+    #[arg(long, value_name = "FILE", help_heading = SETTINGS)]
+    env_file: Vec<PathBuf>,
+
+    /// A variable with a secret: NAME, from the variable of this name in this environment, id=NAME,env=VARIABLE, from
+    /// another one, or id=NAME,src=FILE, from a file. Can be repeated.
+    #[arg(long, value_name = "NAME", help_heading = SETTINGS)]
+    secret: Vec<String>,
+
+    /// A folder for the image, with an absolute path there; :ro for read-only. Can be repeated.
+    #[arg(long, value_name = "HERE:THERE[:ro]", help_heading = SETTINGS)]
+    volume: Vec<String>,
+
+    /// The port on 127.0.0.1 for clients. Default: one that follows from the name.
+    #[arg(short, long, help_heading = SETTINGS, value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// What the package or image speaks. Default: stdio.
+    #[arg(long, help_heading = SETTINGS, value_parser = ["stdio", "streamable-http", "sse"])]
+    transport: Option<String>,
+
+    /// The port that it listens on, unless it speaks stdio.
+    #[arg(long, value_name = "PORT", help_heading = SETTINGS, value_parser = clap::value_parser!(u16).range(1..))]
+    target_port: Option<u16>,
+
+    /// Its name. Default: that of the package or image.
+    #[arg(long, help_heading = SETTINGS)]
+    name: Option<String>,
+
+    /// The namespace of objects without one.
+    #[arg(short, long, default_value = "default")]
+    pub(super) namespace: String,
+
+    /// Log more about the proxies. The standard error of servers is always logged.
+    #[arg(short, long)]
+    pub(super) verbose: bool,
+}
+
+/// The heading of options for a server of the command line.
+const SETTINGS: &str = "Options for one package or image";
+
+impl Args {
+    /// The servers of the command line.
+    pub(super) fn targets(&self) -> anyhow::Result<Vec<Target>> {
+        let own = |name: &str| env::var(name).ok();
+        let settings = Settings {
+            name: self.name.clone(),
+            args: self.args.clone(),
+            env: variables::variables(&self.env_file, &self.env, own)?,
+            secrets: variables::secrets(&self.secret, own)?,
+            volumes: self.volume.clone(),
+            port: self.port,
+            transport: self.transport.clone(),
+            target_port: self.target_port,
+        };
+        Target::parse_all(&self.targets, &settings)
+    }
+}
