@@ -66,9 +66,22 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "default")]
     pub(super) namespace: String,
 
+    /// What is printed: a table, or a line of JSON whenever the state of a server changes. With JSON, everything else is
+    /// printed to standard error.
+    #[arg(short, long, value_enum, default_value_t)]
+    pub(super) output: Output,
+
     /// Log more about the proxies. The standard error of servers is always logged.
     #[arg(short, long)]
     pub(super) verbose: bool,
+}
+
+/// What is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Output {
+    #[default]
+    Text,
+    Json,
 }
 
 /// The heading of options for a server of the command line.

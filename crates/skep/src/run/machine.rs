@@ -1,19 +1,16 @@
 //! What this machine has: programs, ports and container engines.
 
-use std::{
-    env, io,
-    net::TcpListener,
-    path::{Path, PathBuf},
-    process::Command,
-    sync::Arc,
-};
+use std::{env, io, net::TcpListener, path::Path, process::Command, sync::Arc};
 
 use anyhow::Context;
 use skep_config::FieldError;
 use skep_proxy::runtime::Guard;
 use tracing::warn;
 
-use super::{engine, plan::COMMAND};
+use super::{
+    engine::{self, Endpoint},
+    plan::COMMAND,
+};
 use crate::orphans;
 
 /// The ports of servers that configure none: outside of the range from which the kernel takes ports of connections.
@@ -25,8 +22,8 @@ const TRIES: u16 = 20;
 pub(super) struct Machine {
     /// This program, for commands that name it.
     pub(super) program: String,
-    /// The sockets of container engines, or where they were searched.
-    pub(super) engines: Result<Vec<PathBuf>, String>,
+    /// The endpoints of container engines, or where they were searched.
+    pub(super) engines: Result<Vec<Endpoint>, String>,
     /// What ends processes if this one is killed.
     pub(super) guard: Option<Arc<Guard>>,
 }
@@ -34,7 +31,7 @@ pub(super) struct Machine {
 impl Machine {
     pub(super) fn new() -> anyhow::Result<Self> {
         let program = env::current_exe().context("cannot find the program itself")?;
-        let engines = engine::sockets(|name| env::var(name).ok());
+        let engines = engine::endpoints(|name| env::var(name).ok());
         let mut command = Command::new(&program);
         command.arg(orphans::COMMAND);
         let guard = Guard::start(command).map(Arc::new);

@@ -19,6 +19,7 @@ mod plan;
 mod prepare;
 mod process;
 mod reachability;
+mod record;
 mod running;
 mod screen;
 mod servers;
@@ -43,7 +44,7 @@ const END: Duration = Duration::from_secs(10);
 const REMOVAL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let screen = Screen::new();
+    let screen = Screen::new(args.output);
     logs::init(args.verbose, &screen);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let result = runtime.block_on(run_servers(args, screen));

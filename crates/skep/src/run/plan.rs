@@ -57,6 +57,12 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// Whether its container must run on this machine, because of its files or its port.
+    pub(super) fn needs_this_machine(&self) -> bool {
+        let has_files = |image: &Image| !image.binds.is_empty() || !image.files.is_empty();
+        self.listens() || !self.config.volumes.is_empty() || self.image.as_ref().is_some_and(has_files)
+    }
+
     /// Whether it is a local server that speaks HTTP.
     pub(super) fn listens(&self) -> bool {
         self.config.remote_url.is_empty() && self.config.transport != Transport::Stdio

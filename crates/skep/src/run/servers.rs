@@ -93,7 +93,15 @@ impl Servers {
     ) -> Result<(), FieldError> {
         let problem = |message: String| FieldError::new("", message);
         let engine = match server.image {
-            Some(_) => Some(self.engine(machine).await.map_err(problem)?),
+            Some(_) => {
+                let engine = self.engine(machine).await.map_err(problem)?;
+                if engine.is_remote() && server.needs_this_machine() {
+                    let message = "the container engine is on another machine, and the server needs files or ports of this one: use \
+                                   a local engine, or a server that speaks stdio and has no volumes";
+                    return Err(problem(message.into()));
+                }
+                Some(engine)
+            }
             None => None,
         };
         let previous = self.running.get(owner);
@@ -111,8 +119,8 @@ impl Servers {
         if let Some(engine) = &self.engine {
             return Ok(engine.clone());
         }
-        let sockets = machine.engines.as_deref().unwrap_or_default();
-        let (engine, leftovers) = Engine::connect(sockets).await?;
+        let endpoints = machine.engines.as_deref().unwrap_or_default();
+        let (engine, leftovers) = Engine::connect(endpoints).await?;
         self.leftovers += leftovers;
         self.engine = Some(engine.clone());
         Ok(engine)

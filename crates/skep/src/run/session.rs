@@ -8,6 +8,7 @@ use skep_operator::{render::render, settings::Settings};
 use super::{
     machine::Machine,
     plan::{Planned, left_out, plan},
+    record::ServerRecord,
     screen::Screen,
     servers::Servers,
     source::Source,
@@ -45,24 +46,30 @@ impl Session {
             let rows = self.servers.rows();
             let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
             self.screen.print(&format!("Starting {}. Press Ctrl-C to stop.\n\n", names.join(", ")))?;
-            let table = Table::new(&rows, self.screen.width());
-            self.screen.print(&table.head())?;
-            self.watch(&table).await?;
+            let table = (!self.screen.is_json()).then(|| Table::new(&rows, self.screen.width()));
+            if let Some(table) = &table {
+                self.screen.print(&table.head())?;
+            }
+            self.watch(table.as_ref()).await?;
         }
     }
 
-    /// Adds rows to the table until the file changes.
-    async fn watch(&mut self, table: &Table) -> anyhow::Result<()> {
+    /// Prints what changes, as rows of the table if there is one, until the file changes.
+    async fn watch(&mut self, table: Option<&Table>) -> anyhow::Result<()> {
         let (mut printed, mut enough) = (false, 0);
         for turn in 1u32.. {
             tokio::time::sleep(LOOK).await;
             for row in self.servers.news() {
-                self.screen.print(&table.row(&row))?;
+                let line = match table {
+                    Some(table) => table.row(&row),
+                    None => serde_json::to_string(&ServerRecord::from(&row))? + "\n",
+                };
+                self.screen.print_result(&line)?;
             }
             let pending = self.servers.pending();
             self.screen.wait_for(&waiting(&pending, LOOK * turn));
             enough = if pending.len() < self.servers.rows().len() { enough + 1 } else { 0 };
-            if !printed && (pending.is_empty() || enough >= ENOUGH) {
+            if table.is_some() && !printed && (pending.is_empty() || enough >= ENOUGH) {
                 self.screen.print(&table::for_clients(&self.servers.rows()))?;
                 printed = true;
             }

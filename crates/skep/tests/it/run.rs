@@ -5,6 +5,7 @@ mod end;
 mod engine;
 mod errors;
 mod files;
+mod json;
 mod life;
 mod oidc;
 mod policies;
@@ -74,19 +75,20 @@ impl Manifests {
         command.env("DOCKER_HOST", "unix:///nowhere/engine.sock").env("XDG_STATE_HOME", self.0.join("state"));
     }
 
-    /// Programs of these names that run the demo server, after they have printed their variables.
+    /// Programs of these names that run the demo server, after they have printed their variables. Returns a search path.
     fn programs(&self, names: &[&str]) -> String {
+        let skep = env!("CARGO_BIN_EXE_skep");
+        let script = format!("#!/bin/sh\nenv >&2\necho \"args: $*\" >&2\nexec {skep} demo-server\n");
+        names.iter().fold(String::new(), |_, name| self.program(name, &script))
+    }
+
+    /// A program with this text, and a search path with its folder.
+    fn program(&self, name: &str, text: &str) -> String {
         let folder = self.0.join("bin");
         fs::create_dir_all(&folder).unwrap();
-        for name in names {
-            let script = format!(
-                "#!/bin/sh\nenv >&2\necho \"args: $*\" >&2\nexec {} demo-server\n",
-                env!("CARGO_BIN_EXE_skep")
-            );
-            let file = folder.join(name);
-            fs::write(&file, script).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        let file = folder.join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
     }
 }

@@ -228,6 +228,34 @@ fn an_image_of_the_command_line_needs_no_file() {
 }
 
 #[test]
+fn an_image_is_pulled_with_the_credentials_of_docker_login() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let manifests = Manifests::new(&image("demo", IMAGE, ""));
+    // The password is in a credential helper, as with Docker Desktop.
+    let helper = "#!/bin/sh\nread -r address || true\n\
+                  printf '{\"ServerURL\":\"%s\",\"Username\":\"me\",\"Secret\":\"hunter2\"}' \"$address\"\n";
+    let path = manifests.program("docker-credential-test", helper);
+    let config = r#"{"auths": {"registry.example": {}}, "credsStore": "test"}"#;
+    fs::write(manifests.0.join("config.json"), config).unwrap();
+    let mut command = manifests.command();
+    command.env("DOCKER_HOST", engine.host()).env("DOCKER_CONFIG", &manifests.0).env("PATH", path);
+    let run = Run::of(manifests, command);
+    run.row("demo");
+    let expected = json!({"username": "me", "password": "hunter2", "serveraddress": "registry.example"});
+    assert_eq!(engine.credentials(), [expected]);
+    assert!(!run.output().contains("hunter2"), "{}", run.output());
+}
+
+#[test]
+fn an_engine_may_listen_on_a_port() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let manifests = Manifests::new(&image("demo", IMAGE, ""));
+    let mut command = manifests.command();
+    command.env("DOCKER_HOST", format!("tcp://{}", engine.forwarded_port()));
+    assert_eq!(Run::of(manifests, command).client("demo").tools().len(), 3);
+}
+
+#[test]
 fn a_relative_host_path_is_an_error() {
     let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
     let spec = "  volumes: [{name: data, hostPath: ./data, mountPath: /data}]";

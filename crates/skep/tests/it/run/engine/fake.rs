@@ -9,6 +9,8 @@ mod processes;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener},
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
     process::Child,
@@ -40,6 +42,8 @@ struct Inner {
     removals_to_fail: usize,
     /// The specifications of all containers, including removed ones.
     made: Vec<Value>,
+    /// The credentials of all pulls.
+    credentials: Vec<Value>,
 }
 
 struct Container {
@@ -108,6 +112,33 @@ impl FakeEngine {
         self.inner().made.clone()
     }
 
+    /// The credentials that images were pulled with.
+    pub(super) fn credentials(&self) -> Vec<Value> {
+        self.inner().credentials.clone()
+    }
+
+    /// A port of this machine whose connections are forwarded to the socket.
+    pub(super) fn forwarded_port(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, socket) = (listener.local_addr().unwrap(), self.socket());
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let Ok(inner) = UnixStream::connect(&socket) else { return };
+                let (mut from, mut to) = (stream.try_clone().unwrap(), inner.try_clone().unwrap());
+                thread::spawn(move || {
+                    forward(&mut from, &mut to);
+                    to.shutdown(Shutdown::Write).ok();
+                });
+                let (mut from, mut to) = (inner, stream);
+                thread::spawn(move || {
+                    forward(&mut from, &mut to);
+                    to.shutdown(Shutdown::Write).ok();
+                });
+            }
+        });
+        address
+    }
+
     /// The processes of the running containers.
     pub(super) fn processes(&self) -> Vec<u32> {
         let mut inner = self.inner();
@@ -131,9 +162,19 @@ impl Drop for FakeEngine {
     }
 }
 
+/// Chunk by chunk: a copy within the kernel may wait for more.
+fn forward(from: &mut impl Read, to: &mut impl Write) {
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut chunk) {
+        if to.write_all(&chunk[..read]).is_err() {
+            return;
+        }
+    }
+}
+
 /// Responds to the request of one connection.
 fn served(stream: UnixStream, inner: &Mutex<Inner>) {
-    let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
+    let Some(Request { method, path, query, body, auth }) = Request::read(&stream) else { return };
     while inner.lock().unwrap().hung {
         thread::park();
     }
@@ -144,6 +185,7 @@ fn served(stream: UnixStream, inner: &Mutex<Inner>) {
             images::looked_up(stream, inner, path.trim_start_matches("/images/").trim_end_matches("/json"))
         }
         ("POST", ["images", "create"]) => {
+            inner.lock().unwrap().credentials.extend(auth);
             images::pulled(stream, inner, &parameter(&query, "fromImage"), &parameter(&query, "tag"))
         }
         ("POST", ["containers", "create"]) => containers::created(stream, inner, body),
