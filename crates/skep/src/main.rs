@@ -44,12 +44,16 @@ enum Command {
     DemoServer(demo_server::Args),
     #[command(name = orphans::COMMAND, hide = true)]
     KillOrphans(orphans::Args),
+    Logs(run::LogsArgs),
+    Ls(run::LsArgs),
     Operator(operator::Args),
     Plan(plan::Args),
     Proxy(proxy::Args),
     Rbac(rbac::Args),
     Render(render::Args),
+    Rm(run::RmArgs),
     Run(run::Args),
+    Stop(run::StopArgs),
     Vmcp(vmcp::Args),
 }
 
@@ -96,12 +100,16 @@ fn main() -> ExitCode {
             orphans::run();
             Ok(())
         }
+        Command::Logs(args) => run::print_logs(&args),
+        Command::Ls(args) => run::ls(&args),
         Command::Operator(args) => operator::run(args),
         Command::Plan(args) => return exit_code(plan::run(&args)),
         Command::Proxy(args) => proxy::run(args),
         Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
+        Command::Rm(args) => run::rm(&args),
         Command::Run(args) => run::run(&args),
+        Command::Stop(args) => run::stop(&args),
         Command::Vmcp(args) => vmcp::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf};
 
 use super::{
-    target::{Settings, Target},
+    target::{Settings, Target, object_name},
     variables,
 };
 
@@ -14,7 +14,7 @@ use super::{
 /// the files. When a file changes, the servers that changed are restarted. Ctrl-C stops everything.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  skep run -f examples/quickstart.yaml\n  skep run npx://@modelcontextprotocol/server-everything\n  skep run --secret GITHUB_TOKEN npx://SERVER\n  skep run uvx://mcp-server-time -- --local-timezone=Europe/Zurich\n  skep run --port 9000 ghcr.io/stackloklabs/gofetch/server --transport streamable-http --target-port 8080"
+    after_help = "Examples:\n  skep run -f examples/quickstart.yaml\n  skep run npx://@modelcontextprotocol/server-everything\n  skep run --secret GITHUB_TOKEN npx://SERVER\n  skep run uvx://mcp-server-time -- --local-timezone=Europe/Zurich\n  skep run -d --port 9000 ghcr.io/stackloklabs/gofetch/server --transport streamable-http --target-port 8080"
 )]
 pub(crate) struct Args {
     /// A file with one or more YAML documents, a folder of such files, or - for standard input. Can be repeated.
@@ -62,6 +62,14 @@ pub(crate) struct Args {
     #[arg(long, help_heading = SETTINGS)]
     name: Option<String>,
 
+    /// Run in the background. skep ls, logs, stop and rm are for what runs there.
+    #[arg(short, long)]
+    pub(super) detach: bool,
+
+    /// The name of the run that this process is, in the background.
+    #[arg(long, hide = true, value_name = "RUN")]
+    pub(super) background: Option<String>,
+
     /// The namespace of objects without one.
     #[arg(short, long, default_value = "default")]
     pub(super) namespace: String,
@@ -88,6 +96,22 @@ pub(crate) enum Output {
 const SETTINGS: &str = "Options for one package or image";
 
 impl Args {
+    /// What is to run, for people. It contains no values of variables.
+    pub(super) fn sources(&self) -> Vec<String> {
+        let files = self.files.iter().map(|file| file.display().to_string());
+        files.chain(self.targets.iter().cloned()).collect()
+    }
+
+    /// The name of the run: that of its first server on the command line, or of its first file.
+    pub(super) fn run_name(&self) -> anyhow::Result<String> {
+        if let Some(target) = self.targets()?.first() {
+            return Ok(target.name().to_owned());
+        }
+        let stem =
+            self.files.first().and_then(|file| file.canonicalize().ok()?.file_stem().map(ToOwned::to_owned));
+        Ok(object_name(&stem.unwrap_or_else(|| "run".into()).to_string_lossy()))
+    }
+
     /// The servers of the command line.
     pub(super) fn targets(&self) -> anyhow::Result<Vec<Target>> {
         let own = |name: &str| env::var(name).ok();

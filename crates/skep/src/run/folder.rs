@@ -26,7 +26,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new() -> io::Result<Self> {
-        Self::within(&state::folder())
+        Self::within(&state::files())
     }
 
     fn within(parent: &Path) -> io::Result<Self> {
@@ -94,7 +94,7 @@ pub(super) fn is_abandoned(lock: &Path) -> bool {
 
 /// Removes the folders of processes that have ended.
 pub(super) fn remove_leftovers() {
-    remove_leftovers_within(&state::folder());
+    remove_leftovers_within(&state::files());
 }
 
 fn remove_leftovers_within(parent: &Path) {

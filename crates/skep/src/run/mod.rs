@@ -7,12 +7,15 @@
 mod args;
 mod attachment;
 mod client;
+mod commands;
 mod config_sources;
+mod detach;
 mod discovery;
 mod engine;
 mod folder;
 mod image;
 mod lifecycle;
+mod listing;
 mod logs;
 mod machine;
 mod plan;
@@ -21,6 +24,7 @@ mod process;
 mod reachability;
 mod record;
 mod running;
+mod runs;
 mod screen;
 mod servers;
 mod session;
@@ -33,10 +37,17 @@ mod warnings;
 
 use std::time::Duration;
 
-use self::{machine::Machine, screen::Screen, session::Session, source::Source};
+use anyhow::Context;
+use rustix::process::setsid;
+
+use self::{machine::Machine, runs::RunFolder, screen::Screen, session::Session, source::Source};
 use crate::signals::ShutdownSignals;
 
-pub(crate) use self::args::Args;
+pub(crate) use self::{
+    args::Args,
+    commands::{LogsArgs, LsArgs, RmArgs, StopArgs, logs as print_logs, ls, rm, running_servers, stop},
+    state::clients_file,
+};
 
 /// The timeout of a graceful shutdown.
 const END: Duration = Duration::from_secs(10);
@@ -44,6 +55,13 @@ const END: Duration = Duration::from_secs(10);
 const REMOVAL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.detach && args.background.is_none() {
+        return detach::detach(args);
+    }
+    if args.background.is_some() {
+        // The terminal is not its own any more.
+        setsid().ok();
+    }
     let screen = Screen::new(args.output);
     logs::init(args.verbose, &screen);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -53,6 +71,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     result
 }
 
+/// The folder of this run. Without one, a run in the foreground is not listed.
+fn run_folder(args: &Args) -> anyhow::Result<Option<RunFolder>> {
+    match &args.background {
+        Some(name) => {
+            RunFolder::resume(name, &args.sources()).map(Some).context("cannot run in the background")
+        }
+        None => Ok(RunFolder::take(&args.run_name()?, &args.sources()).ok()),
+    }
+}
+
 async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
     let mut source = Source::new(&args.files, args.targets()?, &args.namespace)?;
     let texts = source.first()?;
@@ -60,7 +88,7 @@ async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
     let planned = session::load_plan(&source, &texts, &machine).await?;
     let mut signals = ShutdownSignals::with_hangup()?;
     folder::remove_leftovers();
-    let mut session = Session::new(source, machine, screen);
+    let mut session = Session::new(source, machine, screen, run_folder(args)?);
     let result = tokio::select! {
         result = session.run(planned) => result,
         () = signals.next() => {

@@ -9,6 +9,7 @@ use super::{
     machine::Machine,
     plan::{Planned, left_out, plan},
     record::ServerRecord,
+    runs::RunFolder,
     screen::Screen,
     servers::Servers,
     source::Source,
@@ -29,11 +30,19 @@ pub(super) struct Session {
     machine: Machine,
     pub(super) screen: Screen,
     pub(super) servers: Servers,
+    folder: Option<RunFolder>,
 }
 
 impl Session {
-    pub(super) fn new(source: Source, machine: Machine, screen: Screen) -> Self {
-        Self { source, machine, screen, servers: Servers::default() }
+    pub(super) fn new(source: Source, machine: Machine, screen: Screen, folder: Option<RunFolder>) -> Self {
+        Self { source, machine, screen, servers: Servers::default(), folder }
+    }
+
+    /// Stores the states for `skep ls`.
+    fn record(&mut self) {
+        if let Some(folder) = &mut self.folder {
+            folder.write(self.servers.rows().iter().map(ServerRecord::from).collect());
+        }
     }
 
     /// Runs the servers, and prints their states.
@@ -45,7 +54,9 @@ impl Session {
         loop {
             let rows = self.servers.rows();
             let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-            self.screen.print(&format!("Starting {}. Press Ctrl-C to stop.\n\n", names.join(", ")))?;
+            let is_detached = self.folder.as_ref().is_some_and(RunFolder::is_detached);
+            let hint = if is_detached { "" } else { " Press Ctrl-C to stop." };
+            self.screen.print(&format!("Starting {}.{hint}\n\n", names.join(", ")))?;
             let table = (!self.screen.is_json()).then(|| Table::new(&rows, self.screen.width()));
             if let Some(table) = &table {
                 self.screen.print(&table.head())?;
@@ -58,6 +69,7 @@ impl Session {
     async fn watch(&mut self, table: Option<&Table>) -> anyhow::Result<()> {
         let (mut printed, mut enough) = (false, 0);
         for turn in 1u32.. {
+            self.record();
             tokio::time::sleep(LOOK).await;
             for row in self.servers.news() {
                 let line = match table {

@@ -154,7 +154,7 @@ fn check_image(word: &str) -> anyhow::Result<()> {
 }
 
 /// A package or image without its scope and version, as a name that Kubernetes allows.
-fn object_name(package: &str) -> String {
+pub(super) fn object_name(package: &str) -> String {
     let last = package.rsplit('/').next().unwrap_or(package);
     let bare = last.split(['@', '=', '[', '<', '>', ':']).next().unwrap_or(last);
     let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };

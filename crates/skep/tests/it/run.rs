@@ -1,6 +1,7 @@
 //! `skep run`: servers from manifests, with no cluster.
 
 mod command_line;
+mod detached;
 mod end;
 mod engine;
 mod errors;
