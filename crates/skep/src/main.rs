@@ -1,5 +1,6 @@
 //! The skep binary.
 
+mod client;
 mod completions;
 mod crds;
 mod demo_server;
@@ -39,6 +40,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Client(client::Args),
     Completions(completions::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Client(args) => client::run(&args),
         Command::Completions(args) => {
             completions::run(&args, Cli::command());
             Ok(())

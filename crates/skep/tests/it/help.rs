@@ -11,6 +11,7 @@ fn skep(args: &[&str]) -> (Option<i32>, String) {
 #[test]
 fn every_command_has_help_with_an_example() {
     let commands = [
+        "client",
         "completions",
         "crds",
         "demo-server",

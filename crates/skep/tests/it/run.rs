@@ -1,5 +1,6 @@
 //! `skep run`: servers from manifests, with no cluster.
 
+mod clients;
 mod command_line;
 mod detached;
 mod end;
