@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf};
 
 use super::{
-    target::{Settings, Target, object_name},
+    target::{Settings, Target, object_name, target_name},
     variables,
 };
 
@@ -103,13 +103,13 @@ impl Args {
     }
 
     /// The name of the run: that of its first server on the command line, or of its first file.
-    pub(super) fn run_name(&self) -> anyhow::Result<String> {
-        if let Some(target) = self.targets()?.first() {
-            return Ok(target.name().to_owned());
+    pub(super) fn run_name(&self) -> String {
+        if let Some(target) = self.targets.first() {
+            return self.name.clone().unwrap_or_else(|| target_name(target));
         }
         let stem =
             self.files.first().and_then(|file| file.canonicalize().ok()?.file_stem().map(ToOwned::to_owned));
-        Ok(object_name(&stem.unwrap_or_else(|| "run".into()).to_string_lossy()))
+        object_name(&stem.unwrap_or_else(|| "run".into()).to_string_lossy())
     }
 
     /// The servers of the command line.

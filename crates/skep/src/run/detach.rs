@@ -24,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Starts the run in the background, and waits until its servers are ready or have failed.
 pub(super) fn detach(args: &Args) -> anyhow::Result<()> {
-    let folder = RunFolder::prepare(&args.run_name()?, &args.sources())
+    let folder = RunFolder::prepare(&args.run_name(), &args.sources())
         .context("cannot create the folder of the run")?;
     let (name, log) = (folder.name().to_owned(), folder.create_log()?);
     let reads_input = args.files.iter().any(|file| file == Path::new("-"));

@@ -77,7 +77,7 @@ fn run_folder(args: &Args) -> anyhow::Result<Option<RunFolder>> {
         Some(name) => {
             RunFolder::resume(name, &args.sources()).map(Some).context("cannot run in the background")
         }
-        None => Ok(RunFolder::take(&args.run_name()?, &args.sources()).ok()),
+        None => Ok(RunFolder::take(&args.run_name(), &args.sources()).ok()),
     }
 }
 

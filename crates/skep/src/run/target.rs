@@ -51,21 +51,21 @@ impl Target {
 
     fn parse(word: &str, settings: &Settings) -> anyhow::Result<Self> {
         let known = RUNNERS.iter().find_map(|(scheme, runner)| Some((word.strip_prefix(scheme)?, runner)));
-        let (name, command) = match known {
+        let command = match known {
             Some((package, runner)) => {
                 ensure!(!package.is_empty(), "{word:?} names no package: write {word}PACKAGE");
                 let args = settings.args.iter().map(String::as_str);
                 let words = runner.iter().copied().chain([package]).chain(args);
                 let command =
                     shlex::try_join(words).with_context(|| format!("{word:?} cannot be a command"))?;
-                (object_name(package), Some(command))
+                Some(command)
             }
             None => {
                 check_image(word)?;
-                (object_name(word), None)
+                None
             }
         };
-        let name = settings.name.clone().unwrap_or(name);
+        let name = settings.name.clone().unwrap_or_else(|| target_name(word));
         Ok(Self { name, image: word.into(), command, settings: settings.clone() })
     }
 
@@ -151,6 +151,12 @@ fn check_image(word: &str) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// The name of the server that a word of the command line names.
+pub(super) fn target_name(word: &str) -> String {
+    let package = RUNNERS.iter().find_map(|(scheme, _)| word.strip_prefix(scheme));
+    object_name(package.unwrap_or(word))
 }
 
 /// A package or image without its scope and version, as a name that Kubernetes allows.
