@@ -124,12 +124,13 @@ pub(crate) fn running_servers() -> Vec<RunningServer> {
     named.collect()
 }
 
-/// The servers of a run that has ended have no tools and no URL.
+/// The servers of a run that has ended have no state.
 fn of_ended((is_running, mut record): (bool, RunRecord)) -> RunRecord {
     for server in record.servers.iter_mut().filter(|_| !is_running) {
         server.phase = "Stopped".into();
         server.url.clear();
         server.tools = None;
+        server.message.clear();
     }
     record
 }

@@ -120,7 +120,7 @@ fn tools(state: &State, room: usize) -> String {
 }
 
 /// An untrusted text without control characters.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

@@ -14,6 +14,9 @@ const RUNNERS: [(&str, &[&str]); 2] = [("npx://", &["npx", "-y"]), ("uvx://", &[
 /// The usual form of an image: a name, maybe with a registry, and maybe a tag or digest.
 const IMAGE: &str = r"^[a-z0-9][a-z0-9._-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*(:[A-Za-z0-9_][A-Za-z0-9_.-]*)?(@sha256:[0-9a-f]{64})?$";
 
+/// The form of a name.
+const NAME: &str = "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$";
+
 /// Settings of the command line for its server.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Settings {
@@ -54,6 +57,10 @@ impl Target {
         let command = match known {
             Some((package, runner)) => {
                 ensure!(!package.is_empty(), "{word:?} names no package: write {word}PACKAGE");
+                ensure!(
+                    settings.volumes.is_empty(),
+                    "--volume is for images: a package runs with your own files"
+                );
                 let args = settings.args.iter().map(String::as_str);
                 let words = runner.iter().copied().chain([package]).chain(args);
                 let command =
@@ -66,6 +73,10 @@ impl Target {
             }
         };
         let name = settings.name.clone().unwrap_or_else(|| target_name(word));
+        ensure!(
+            Regex::new(NAME)?.is_match(&name),
+            "--name {name}: use lower-case letters, digits and hyphens"
+        );
         Ok(Self { name, image: word.into(), command, settings: settings.clone() })
     }
 
@@ -231,6 +242,21 @@ mod tests {
             let error = Target::parse(wrong, &Settings::default()).err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn settings_that_a_server_cannot_have_are_rejected() {
+        let named = Settings { name: Some("My Server".into()), ..Settings::default() };
+        let with_volume = Settings { volumes: vec!["/a:/b".into()], ..Settings::default() };
+        for (word, settings, expected) in [
+            ("npx://x", &named, "--name My Server: use lower-case letters"),
+            ("npx://x", &with_volume, "--volume is for images"),
+        ] {
+            let error = Target::parse(word, settings).err().unwrap().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let relative = Settings { volumes: vec!["/a:b".into()], ..Settings::default() };
+        assert!(Target::parse("x", &relative).unwrap().objects("x", "default").is_err());
     }
 
     #[test]
