@@ -9,6 +9,8 @@ use serde::{
 use serde_saphyr::Spanned;
 use skep_config::field::{FieldPath, Segment};
 
+use super::yaml::documents;
+
 /// The lines of all fields of a text. They are computed once, when the first is needed.
 #[derive(Default)]
 pub(super) struct Lines {
@@ -23,8 +25,7 @@ impl Lines {
 
     /// The line of a field in the document with this number, or of the innermost field around it that exists.
     pub(super) fn line(&self, document: usize, field: &FieldPath) -> Option<u64> {
-        let documents =
-            self.documents.get_or_init(|| serde_saphyr::from_multiple(&self.text).unwrap_or_default());
+        let documents = self.documents.get_or_init(|| documents(&self.text).unwrap_or_default());
         line(documents.get(document)?, field)
     }
 }

@@ -3,6 +3,7 @@
 mod files;
 mod lines;
 mod schema;
+mod yaml;
 
 use anyhow::ensure;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -41,8 +42,7 @@ impl Manifests {
         let mut manifests = Self::default();
         let mut mistakes = Vec::new();
         for (file, ManifestText { name, text }) in texts.iter().enumerate() {
-            let documents: Vec<Value> =
-                serde_saphyr::from_multiple(text).map_err(|error| not_yaml(name, &error))?;
+            let documents: Vec<Value> = yaml::documents(text).map_err(|error| not_yaml(name, &error))?;
             manifests.files.push((name.clone(), Lines::new(text)));
             for (document, value) in documents.into_iter().enumerate() {
                 for (item, value) in objects_of(value) {
