@@ -31,7 +31,6 @@ impl SkepRun {
         let log = podman.args.logs.join("skep-run.log");
         let output = programs::log(&log)?;
         let files = podman.folder.join("files");
-        fs::create_dir_all(&files)?;
         let process = podman
             .within("sh")
             .args(["-c", STRICT_UMASK, "sh"])
@@ -42,7 +41,7 @@ impl SkepRun {
             .env_remove("DOCKER_HOST")
             .env_remove("XDG_RUNTIME_DIR")
             .env("HOME", &podman.folder)
-            .env("TMPDIR", &files)
+            .env("XDG_STATE_HOME", &files)
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -92,7 +91,7 @@ impl SkepRun {
 
     /// The files of all processes.
     pub(crate) fn files(&self) -> Result<Vec<PathBuf>> {
-        fs::read_dir(&self.files)?.map(|entry| Ok(entry?.path())).collect()
+        fs::read_dir(self.files.join("skep/run"))?.map(|entry| Ok(entry?.path())).collect()
     }
 
     /// Sends it a signal, and waits until it exits.

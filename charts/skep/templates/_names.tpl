@@ -13,27 +13,31 @@
 {{- end -}}
 
 {{- define "skep.selector" -}}
-app.kubernetes.io/name: {{ include "skep.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "skep.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "skep.labels" -}}
 {{ include "skep.selector" . }}
 app.kubernetes.io/component: operator
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- end -}}
 
 {{- define "skep.serviceAccount" -}}
 {{- $account := .Values.operator.serviceAccount -}}
-{{- $account.name | default (ternary (include "skep.fullname" .) "default" $account.create) -}}
+{{- if not (or $account.create $account.name) -}}
+{{- /* Otherwise every pod of the namespace without an account of its own would have the operator's permissions. */ -}}
+{{- fail "operator.serviceAccount.create is false: name an existing account in operator.serviceAccount.name" -}}
+{{- end -}}
+{{- $account.name | default (include "skep.fullname" .) -}}
 {{- end -}}
 
 {{- /* Whose roles these are. */ -}}
 {{- define "skep.subjects" -}}
 subjects:
   - kind: ServiceAccount
-    name: {{ include "skep.serviceAccount" . }}
-    namespace: {{ .Release.Namespace }}
+    name: {{ include "skep.serviceAccount" . | quote }}
+    namespace: {{ .Release.Namespace | quote }}
 {{- end -}}

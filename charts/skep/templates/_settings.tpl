@@ -1,8 +1,12 @@
+{{- /* The least number of operators. */ -}}
+{{- define "skep.replicas" -}}
+{{- $operator := .Values.operator -}}
+{{- ternary $operator.autoscaling.minReplicas $operator.replicaCount $operator.autoscaling.enabled | int -}}
+{{- end -}}
+
 {{- /* Whether more than one operator runs: "true", or nothing. */ -}}
 {{- define "skep.several" -}}
-{{- $operator := .Values.operator -}}
-{{- $least := ternary $operator.autoscaling.minReplicas $operator.replicaCount $operator.autoscaling.enabled -}}
-{{- if gt (int $least) 1 }}true{{ end -}}
+{{- if gt (include "skep.replicas" . | int) 1 }}true{{ end -}}
 {{- end -}}
 
 {{- /* The number of a port. Arguments: ports, name. */ -}}

@@ -1,11 +1,13 @@
 //! The skep binary.
 
+mod client;
 mod completions;
 mod crds;
 mod demo_server;
 mod logs;
 mod manifests;
 mod operator;
+mod orphans;
 mod output;
 mod plan;
 mod proxy;
@@ -38,15 +40,22 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    Client(client::Args),
     Completions(completions::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
+    #[command(name = orphans::COMMAND, hide = true)]
+    KillOrphans(orphans::Args),
+    Logs(run::LogsArgs),
+    Ls(run::LsArgs),
     Operator(operator::Args),
     Plan(plan::Args),
     Proxy(proxy::Args),
     Rbac(rbac::Args),
     Render(render::Args),
+    Rm(run::RmArgs),
     Run(run::Args),
+    Stop(run::StopArgs),
     Vmcp(vmcp::Args),
 }
 
@@ -83,18 +92,27 @@ fn main() -> ExitCode {
         }
     };
     let result = match cli.command {
+        Command::Client(args) => client::run(&args),
         Command::Completions(args) => {
             completions::run(&args, Cli::command());
             Ok(())
         }
         Command::Crds(args) => crds::run(&args),
         Command::DemoServer(_) => demo_server::run(),
+        Command::KillOrphans(_) => {
+            orphans::run();
+            Ok(())
+        }
+        Command::Logs(args) => run::print_logs(&args),
+        Command::Ls(args) => run::ls(&args),
         Command::Operator(args) => operator::run(args),
         Command::Plan(args) => return exit_code(plan::run(&args)),
         Command::Proxy(args) => proxy::run(args),
         Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
+        Command::Rm(args) => run::rm(&args),
         Command::Run(args) => run::run(&args),
+        Command::Stop(args) => run::stop(&args),
         Command::Vmcp(args) => vmcp::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

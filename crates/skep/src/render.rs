@@ -10,20 +10,22 @@ use skep_operator::{
 };
 
 use crate::{
-    manifests::{Manifests, in_spec},
+    manifests::{ManifestFiles, Manifests, in_spec},
     output::print,
 };
 
-/// Print the objects that the operator would create for a file of manifests, without a cluster.
+/// Print the objects that the operator would create for files of manifests, without a cluster.
 ///
-/// References to other objects are resolved within the same file. If objects have problems, all of them are printed, each with its
+/// References to other objects are resolved within these files. If objects have problems, all of them are printed, each with its
 /// line, and nothing else.
 #[derive(clap::Args)]
-#[command(after_help = "Example:\n  skep render -f server.yaml")]
+#[command(
+    after_help = "Examples:\n  skep render -f server.yaml\n  kubectl get mcpservers -o yaml | skep render -f -"
+)]
 pub(crate) struct Args {
-    /// The file, with one or more YAML documents.
-    #[arg(short, long, value_name = "FILE")]
-    file: PathBuf,
+    /// A file with one or more YAML documents, a folder of such files, or - for standard input. Can be repeated.
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
 
     /// The namespace of objects without one.
     #[arg(short, long, default_value = "default")]
@@ -31,14 +33,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let manifests = Manifests::read(&args.file, &args.namespace)?;
+    let mut files = ManifestFiles::new(&args.files);
+    let manifests = Manifests::of(&files.read()?, &args.namespace)?;
     let settings = Settings::from_env(&env::vars().collect::<BTreeMap<_, _>>());
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let rendered = runtime
         .block_on(render(manifests.objects.clone(), settings))
         .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
-    let file = manifests.file();
-    ensure!(!rendered.is_empty(), "{file}nothing to render: it contains no object of toolhive.stacklok.dev");
+    let place = files.place();
+    ensure!(!rendered.is_empty(), "{place}nothing to render: it contains no object of toolhive.stacklok.dev");
     print(&yaml(&rendered, &manifests)?)
 }
 

@@ -12,14 +12,16 @@ const HTTP: &str = "by-http";
 /// The transport of clients for both.
 const TRANSPORT: &str = "streamable-http";
 
-/// Prints what a server sees in its container: its user, a variable, a file, a writable folder, and no other.
+/// Prints what a server sees in its container: its user, a variable, a file, a writable folder with a program, and no other.
 const LOOK: &str = r#"
 const fs = require('fs');
 const settings = fs.readFileSync('/etc/settings/a.toml', 'utf8');
 fs.writeFileSync('/scratch/file', settings);
+fs.writeFileSync('/scratch/program', '#!/usr/bin/node\nconsole.log("runs")', {mode: 0o755});
+const program = require('child_process').execFileSync('/scratch/program').toString().trim();
 let beside = 'written';
 try { fs.writeFileSync('/file', settings); } catch (error) { beside = error.code; }
-console.log(JSON.stringify([process.getuid(), process.env.PLAIN, settings, beside]));
+console.log(JSON.stringify([process.getuid(), process.env.PLAIN, settings, program, beside]));
 "#;
 
 /// A server of each transport, and the Secret with a file of the first.
@@ -46,7 +48,7 @@ pub(super) fn skep_run_runs_images_with_podman(podman: &Podman<'_>) -> Result<()
         caller.echo_long(&run.url(server)?, TRANSPORT)?;
     }
     let seen = podman.run(["exec", &container(podman, STDIO)?, "/usr/bin/node", "-e", LOOK])?;
-    ensure!(seen == r#"[1000,"seen","x = 1","EROFS"]"#, "it sees {seen}");
+    ensure!(seen == r#"[1000,"seen","x = 1","runs","EROFS"]"#, "it sees {seen}");
     let http = container(podman, HTTP)?;
     let address = podman.run([
         "exec",

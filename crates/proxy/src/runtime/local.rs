@@ -1,6 +1,6 @@
 //! The server as a process beside the proxy.
 
-use std::{collections::BTreeMap, io, process::Stdio, time::Duration};
+use std::{collections::BTreeMap, io, process::Stdio, sync::Arc, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use skep_config::{RunConfig, env, run_config::Transport};
@@ -12,11 +12,8 @@ use tokio::{
 };
 use tracing::{Instrument, info, warn};
 
-use super::{Attach, BoxRead, BoxWrite, Input, log};
+use super::{Attach, BoxRead, BoxWrite, Guard, Input, inherited, log};
 use crate::{ConfigError, limits};
-
-/// What a process has of the proxy's environment: what any program needs.
-const INHERITED: [&str; 9] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
 
 /// A server that is started as a child process, one at a time.
 pub struct Local {
@@ -25,6 +22,8 @@ pub struct Local {
     env: BTreeMap<String, String>,
     /// How long it may take to end by itself when its input is closed.
     patience: Duration,
+    /// What ends it if this process is killed.
+    guard: Option<Arc<Guard>>,
     /// The end of the process that was started last.
     last: Mutex<Option<JoinHandle<()>>>,
 }
@@ -45,7 +44,14 @@ impl Local {
         // One that speaks HTTP does not look at its input.
         let is_stdio = config.transport == Transport::Stdio;
         let patience = if is_stdio { limits::STDIO_END_TIME } else { Duration::ZERO };
-        Ok(Self { program: program.clone(), args: args.to_vec(), env, patience, last: Mutex::new(None) })
+        let (program, args) = (program.clone(), args.to_vec());
+        Ok(Self { program, args, env, patience, guard: None, last: Mutex::new(None) })
+    }
+
+    /// Its processes also end if this one is killed.
+    #[must_use]
+    pub fn guarded(self, guard: Option<Arc<Guard>>) -> Self {
+        Self { guard, ..self }
     }
 }
 
@@ -55,12 +61,11 @@ impl Attach for Local {
         if let Some(end) = last.take() {
             end.await.ok();
         }
-        let own = |name: &&str| std::env::var_os(name).map(|value| (name.to_string(), value));
         let mut child = Command::new(&self.program)
             .args(&self.args)
             // The proxy's own environment has secrets that are not for the server.
             .env_clear()
-            .envs(INHERITED.iter().filter_map(own))
+            .envs(std::env::vars_os().filter(|(name, _)| inherited::is_inherited(name)))
             .envs(&self.env)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -78,7 +83,8 @@ impl Attach for Local {
             return Err(io::Error::other(format!("{} has no standard input and output", self.program)));
         };
         tokio::spawn(log(errors).in_current_span());
-        let group = Group(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw));
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let group = Group::new(pid, self.guard.clone());
         let patience = self.patience;
         let (done, is_done) = oneshot::channel::<()>();
         let (ended, is_ended) = oneshot::channel::<()>();
@@ -98,11 +104,21 @@ impl Attach for Local {
 
 /// A process with all that it has started. What is left of them is killed when this is dropped, also when the task that holds
 /// it is aborted.
-struct Group(Option<Pid>);
+struct Group {
+    id: Option<Pid>,
+    guard: Option<Arc<Guard>>,
+}
 
 impl Group {
+    fn new(id: Option<Pid>, guard: Option<Arc<Guard>>) -> Self {
+        if let (Some(id), Some(guard)) = (id, &guard) {
+            guard.add(id);
+        }
+        Self { id, guard }
+    }
+
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.id {
             kill_process_group(group, signal).ok();
         }
     }
@@ -111,6 +127,9 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
+        if let (Some(id), Some(guard)) = (self.id, &self.guard) {
+            guard.remove(id);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Running the proxy's server, and attaching to a stdio server.
 
+mod guard;
+mod inherited;
 mod input;
 mod local;
 mod log;
@@ -10,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub mod kubernetes;
 
+pub use guard::{Guard, kill_orphans};
 pub use input::Input;
 pub use local::Local;
 pub use log::log;

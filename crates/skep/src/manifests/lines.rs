@@ -1,6 +1,6 @@
 //! The lines of fields in a file.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, sync::OnceLock};
 
 use serde::{
     Deserialize, Deserializer,
@@ -9,10 +9,28 @@ use serde::{
 use serde_saphyr::Spanned;
 use skep_config::field::{FieldPath, Segment};
 
-/// The line of a field in the document with this number, or of the innermost field around it that exists.
-pub(super) fn line(text: &str, document: usize, field: &FieldPath) -> Option<u64> {
-    let documents: Vec<Spanned<Tree>> = serde_saphyr::from_multiple(text).ok()?;
-    let document = documents.get(document)?;
+use super::yaml::documents;
+
+/// The lines of all fields of a text. They are computed once, when the first is needed.
+#[derive(Default)]
+pub(super) struct Lines {
+    text: String,
+    documents: OnceLock<Vec<Spanned<Tree>>>,
+}
+
+impl Lines {
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.into(), documents: OnceLock::new() }
+    }
+
+    /// The line of a field in the document with this number, or of the innermost field around it that exists.
+    pub(super) fn line(&self, document: usize, field: &FieldPath) -> Option<u64> {
+        let documents = self.documents.get_or_init(|| documents(&self.text).unwrap_or_default());
+        line(documents.get(document)?, field)
+    }
+}
+
+fn line(document: &Spanned<Tree>, field: &FieldPath) -> Option<u64> {
     let mut tree = &document.value;
     let mut line = tree.0.values().map(|(line, _)| *line).min().unwrap_or(document.referenced.line());
     for segment in field.segments() {
@@ -123,6 +141,7 @@ spec:
 
     #[test]
     fn a_field_has_the_line_of_the_innermost_field_that_exists() {
+        let lines = Lines::new(TEXT);
         let annotation = FieldPath::from("metadata.annotations").key("skep.dev/local-command");
         for (document, field, expected) in [
             (0, FieldPath::default(), 2),
@@ -135,8 +154,8 @@ spec:
             (1, "spec.limits".into(), 13),
             (1, "spec.toolConfigRef".into(), 14),
         ] {
-            assert_eq!(line(TEXT, document, &field), Some(expected), "{field}");
+            assert_eq!(lines.line(document, &field), Some(expected), "{field}");
         }
-        assert_eq!(line(TEXT, 2, &FieldPath::default()), None);
+        assert_eq!(lines.line(2, &FieldPath::default()), None);
     }
 }

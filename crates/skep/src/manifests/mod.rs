@@ -1,11 +1,11 @@
 //! Files of manifests.
 
+mod files;
 mod lines;
 mod schema;
+mod yaml;
 
-use std::{fs, path::Path};
-
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -13,71 +13,89 @@ use skep_api::{GROUP, crd};
 use skep_config::{FieldError, FieldPath};
 use skep_operator::render::RenderError;
 
-/// The objects of a file, with their positions.
+pub(crate) use self::files::{ManifestFiles, ManifestText};
+use self::lines::Lines;
+
+/// The objects of some files, with their positions.
 #[derive(Default)]
 pub(crate) struct Manifests {
-    name: String,
-    text: String,
+    files: Vec<(String, Lines)>,
     pub(crate) objects: Vec<DynamicObject>,
-    /// The number of each object's document.
-    documents: Vec<usize>,
+    /// The position of each object that comes from a file. Objects that come from elsewhere follow these.
+    positions: Vec<Position>,
+}
+
+/// The position of an object.
+#[derive(Clone, Copy)]
+struct Position {
+    file: usize,
+    /// The number of its document.
+    document: usize,
+    /// Its number in a list.
+    item: Option<usize>,
 }
 
 impl Manifests {
-    pub(crate) fn read(file: &Path, namespace: &str) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        Self::of(&text, &file.display().to_string(), namespace)
-    }
-
-    /// The objects of a text, which errors refer to as `name`. Objects without a namespace get the given one.
-    pub(crate) fn of(text: &str, name: &str, namespace: &str) -> anyhow::Result<Self> {
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple(text).map_err(|error| not_yaml(name, &error))?;
+    /// The objects of some texts. Objects without a namespace get the given one.
+    pub(crate) fn of(texts: &[ManifestText], namespace: &str) -> anyhow::Result<Self> {
         let crds = crd::crds()?.iter().map(crd::to_json).collect::<Result<Vec<_>, _>>()?;
-        let mut manifests = Self { name: name.into(), text: text.into(), ..Self::default() };
+        let mut manifests = Self::default();
         let mut mistakes = Vec::new();
-        for (number, document) in documents.into_iter().enumerate() {
-            if document.is_null() {
-                continue;
-            }
-            let owner = owner(&document);
-            let object = match object(document, namespace, &crds) {
-                Ok(object) => object,
-                Err(errors) => {
-                    let located = |error: &FieldError| {
-                        format!("{}{owner}{error}", manifests.line(number, &error.field))
-                    };
-                    mistakes.extend(errors.iter().map(located));
-                    continue;
+        for (file, ManifestText { name, text }) in texts.iter().enumerate() {
+            let documents: Vec<Value> = yaml::documents(text).map_err(|error| not_yaml(name, &error))?;
+            manifests.files.push((name.clone(), Lines::new(text)));
+            for (document, value) in documents.into_iter().enumerate() {
+                for (item, value) in objects_of(value) {
+                    let position = Position { file, document, item };
+                    if let Err(errors) = manifests.add(value, position, namespace, &crds) {
+                        mistakes.extend(errors);
+                    }
                 }
-            };
-            if let Some(first) = manifests.objects.iter().position(|other| is_same(other, &object)) {
-                let root = FieldPath::default();
-                let first = lines::line(text, manifests.documents[first], &root).unwrap_or_default();
-                let place = manifests.line(number, &root);
-                mistakes.push(format!(
-                    "{place}{owner}duplicate of the object in line {first}: rename one of them"
-                ));
-                continue;
             }
-            manifests.objects.push(object);
-            manifests.documents.push(number);
         }
         ensure!(mistakes.is_empty(), "{}", mistakes.join("\n"));
         Ok(manifests)
     }
 
+    /// Adds an object, or returns everything that is wrong with it.
+    fn add(
+        &mut self,
+        value: Value,
+        position: Position,
+        namespace: &str,
+        crds: &[Value],
+    ) -> Result<(), Vec<String>> {
+        let owner = owner(&value);
+        let object = object(value, namespace, crds).map_err(|errors| {
+            let located = |error: &FieldError| format!("{}{owner}{error}", self.line(position, &error.field));
+            errors.iter().map(located).collect::<Vec<_>>()
+        })?;
+        if let Some(first) = self.objects.iter().position(|other| is_same(other, &object)) {
+            let root = FieldPath::default();
+            let Position { file, .. } = self.positions[first];
+            let first = match self.line_number(self.positions[first], &root).unwrap_or_default() {
+                line if file == position.file => format!("line {line}"),
+                line => format!("{}:{line}", self.files[file].0),
+            };
+            let place = self.line(position, &root);
+            return Err(vec![format!(
+                "{place}{owner}duplicate of the object in {first}: rename one of them"
+            )]);
+        }
+        self.objects.push(object);
+        self.positions.push(position);
+        Ok(())
+    }
+
     /// The place of a field of an object, as `file:line: `.
     pub(crate) fn place(&self, kind: &str, namespace: &str, name: &str, field: &FieldPath) -> String {
-        let position = self.objects.iter().position(|object| {
+        let index = self.objects.iter().position(|object| {
             object.types.as_ref().is_some_and(|types| types.kind == kind)
                 && object.metadata.namespace.as_deref() == Some(namespace)
                 && object.metadata.name.as_deref() == Some(name)
         });
-        match position.and_then(|index| self.documents.get(index)) {
-            Some(document) => self.line(*document, field),
-            None => self.file(),
-        }
+        let position = index.and_then(|index| self.positions.get(index));
+        position.map(|position| self.line(*position, field)).unwrap_or_default()
     }
 
     /// The place of an object that cannot be parsed. The error names no namespace, so the first object of that name counts.
@@ -88,16 +106,38 @@ impl Manifests {
         self.place(kind, namespace.unwrap_or_default(), name, field)
     }
 
-    /// The file as `file: `, or nothing if the text came from elsewhere.
-    pub(crate) fn file(&self) -> String {
-        if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) }
+    fn line(&self, position: Position, field: &FieldPath) -> String {
+        let name = &self.files[position.file].0;
+        match self.line_number(position, field) {
+            Some(line) => format!("{name}:{line}: "),
+            None => format!("{name}: "),
+        }
     }
 
-    fn line(&self, document: usize, field: &FieldPath) -> String {
-        match lines::line(&self.text, document, field) {
-            Some(line) => format!("{}:{line}: ", self.name),
-            None => self.file(),
+    fn line_number(&self, Position { file, document, item }: Position, field: &FieldPath) -> Option<u64> {
+        let lines = &self.files[file].1;
+        match item {
+            Some(item) => lines.line(document, &FieldPath::from("items").index(item).join(field.clone())),
+            None => lines.line(document, field),
         }
+    }
+}
+
+/// The objects of a document: itself, or the items of a list such as `kubectl get -o yaml` prints, with their numbers.
+fn objects_of(mut document: Value) -> Vec<(Option<usize>, Value)> {
+    if document.is_null() {
+        return Vec::new();
+    }
+    let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) if is_list => {
+            items.into_iter().enumerate().map(|(item, value)| (Some(item), value)).collect()
+        }
+        Some(items) => {
+            document["items"] = items;
+            vec![(None, document)]
+        }
+        None => vec![(None, document)],
     }
 }
 

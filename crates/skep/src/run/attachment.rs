@@ -9,7 +9,7 @@ use std::{
 };
 
 use skep_config::RunConfig;
-use skep_proxy::runtime::{Attach, BoxRead, BoxWrite, Local};
+use skep_proxy::runtime::{Attach, BoxRead, BoxWrite, Guard, Local};
 
 use super::engine::{Container, ContainerSpec};
 
@@ -18,6 +18,8 @@ use super::engine::{Container, ContainerSpec};
 pub(super) struct Start {
     /// The specification of its container, if it has one.
     spec: Option<Arc<ContainerSpec>>,
+    /// What ends its process if this one is killed.
+    guard: Option<Arc<Guard>>,
     starts: Arc<Starts>,
 }
 
@@ -31,12 +33,12 @@ struct Starts {
 
 impl Start {
     /// By the command line in its RunConfig. A remote server has none, and is never started.
-    pub(super) fn process() -> Self {
-        Self { spec: None, starts: Arc::default() }
+    pub(super) fn process(guard: Option<Arc<Guard>>) -> Self {
+        Self { spec: None, guard, starts: Arc::default() }
     }
 
     pub(super) fn container(spec: Arc<ContainerSpec>) -> Self {
-        Self { spec: Some(spec), ..Self::process() }
+        Self { spec: Some(spec), ..Self::process(None) }
     }
 
     pub(super) fn spec(&self) -> Option<&ContainerSpec> {
@@ -55,7 +57,10 @@ impl Start {
 
     pub(super) fn attachment(&self, config: &RunConfig) -> Result<Attachment, String> {
         let runtime = match &self.spec {
-            None => Runtime::Process(Local::new(config).map_err(|error| error.to_string())?),
+            None => {
+                let local = Local::new(config).map_err(|error| error.to_string())?;
+                Runtime::Process(local.guarded(self.guard.clone()))
+            }
             Some(spec) => Runtime::Container(Container::new(spec.clone())),
         };
         Ok(Attachment { runtime, starts: self.starts.clone() })

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use kube::core::DynamicObject;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skep_config::{FieldError, paths};
 
 /// Where a value is used, for error messages.
@@ -67,6 +67,35 @@ impl<'a> ConfigSources<'a> {
                 None
             };
             all.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        Ok(all)
+    }
+
+    /// The variables of `envFrom`: all keys of ConfigMaps and Secrets. A later one overrides an earlier one.
+    pub(super) fn all_variables(&self, env_from: &Value) -> Result<BTreeMap<String, String>, FieldError> {
+        let mut all = BTreeMap::new();
+        for source in env_from.as_array().into_iter().flatten() {
+            let prefix = source["prefix"].as_str().unwrap_or_default();
+            let known = [("Secret", "secretRef"), ("ConfigMap", "configMapRef")];
+            let Some((kind, from)) = known.iter().find_map(|(kind, field)| Some((kind, source.get(field)?)))
+            else {
+                continue;
+            };
+            let name = from["name"].as_str().unwrap_or_default();
+            let keys: Vec<String> = match self.keys(kind, name) {
+                Ok(keys) => keys.collect(),
+                Err(_) if from["optional"] == true => continue,
+                Err(missing) => {
+                    return Err(FieldError::new("spec.podTemplateSpec", format!("envFrom: {missing}")));
+                }
+            };
+            for key in keys {
+                let variable = format!("{prefix}{key}");
+                let selector = json!({"name": name, "key": key});
+                let value = self.value(kind, &selector);
+                let value = value.map_err(|message| Usage::PodTemplate.error(&variable, message))?;
+                all.extend(value.map(|value| (variable, value)));
+            }
         }
         Ok(all)
     }

@@ -1,4 +1,4 @@
-//! Private temporary folders.
+//! Private folders of a run.
 //!
 //! Each contains a file that is locked while the folder is in use. A folder whose file is not locked belongs to a process that was
 //! killed, and the next process removes it.
@@ -10,6 +10,8 @@ use std::{
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
+
+use super::state;
 
 /// The prefix of the names of all folders.
 const PREFIX: &str = "skep-run-";
@@ -24,7 +26,7 @@ pub(super) struct Folder {
 
 impl Folder {
     pub(super) fn new() -> io::Result<Self> {
-        Self::within(&std::env::temp_dir())
+        Self::within(&state::files())
     }
 
     fn within(parent: &Path) -> io::Result<Self> {
@@ -92,7 +94,7 @@ pub(super) fn is_abandoned(lock: &Path) -> bool {
 
 /// Removes the folders of processes that have ended.
 pub(super) fn remove_leftovers() {
-    remove_leftovers_within(&std::env::temp_dir());
+    remove_leftovers_within(&state::files());
 }
 
 fn remove_leftovers_within(parent: &Path) {
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_abandoned_folder_is_removed() {
-        let parent = Folder::new().unwrap();
+        let parent = Folder::within(&std::env::temp_dir()).unwrap();
         let (held, abandoned) =
             (Folder::within(parent.path()).unwrap(), Folder::within(parent.path()).unwrap());
         let lock = abandoned.lock();

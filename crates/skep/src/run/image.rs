@@ -49,6 +49,7 @@ impl Image {
             let Some(volume) = all.find(|volume| volume["name"] == mount["name"]) else { continue };
             let there = text(&mount["mountPath"]);
             if let Some(here) = volume["hostPath"]["path"].as_str() {
+                check_host_path(here).map_err(|message| FieldError::new("spec.podTemplateSpec", message))?;
                 let mode = if mount["readOnly"] == true { ":ro" } else { "" };
                 binds.push(format!("{here}:{there}{mode}"));
             } else if volume.get("emptyDir").is_some() {
@@ -80,6 +81,15 @@ impl Image {
     }
 }
 
+/// A container engine would take a relative path for the name of a volume.
+pub(super) fn check_host_path(path: &str) -> Result<(), String> {
+    if path.starts_with('/') {
+        Ok(())
+    } else {
+        Err(format!("hostPath {path} is relative: write the absolute path"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,6 +100,7 @@ mod tests {
             "securityContext": {"runAsUser": 7},
             "volumes": [
                 {"name": "data", "hostPath": {"path": "/srv"}}, {"name": "tmp", "emptyDir": {}},
+                {"name": "here", "hostPath": {"path": "./data"}},
                 {"name": "disk", "persistentVolumeClaim": {"claimName": "disk"}},
             ],
         }});
@@ -104,6 +115,11 @@ mod tests {
         let image = of(mounts).unwrap();
         assert_eq!((image.user.as_str(), image.read_only, image.port), ("7:1000", false, 80));
         assert_eq!((image.binds, image.scratch), (vec!["/srv:/data:ro".to_owned()], vec!["/tmp".to_owned()]));
+        let error = of(json!([{"name": "here", "mountPath": "/here"}])).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "spec.podTemplateSpec: hostPath ./data is relative: write the absolute path"
+        );
         let error = of(json!([{"name": "disk", "mountPath": "/disk"}])).err().unwrap();
         assert!(
             error.to_string().starts_with("spec.podTemplateSpec: the volume disk works only in a cluster"),

@@ -12,6 +12,7 @@ use super::{
     client::{self, ClientError},
     discovery::{self, stopped},
     folder::Folder,
+    machine::ReservedPort,
     plan::Server,
     process, reachability,
     running::{Phase, State},
@@ -33,18 +34,22 @@ pub(super) struct Lifecycle {
     pub(super) proxy: Arc<Proxy>,
     pub(super) state: watch::Sender<State>,
     pub(super) stop: watch::Receiver<bool>,
+    /// The port that its process or container is about to listen on.
+    pub(super) reserved: Option<ReservedPort>,
     /// The files that the proxy may read at any time.
     pub(super) _folder: Folder,
 }
 
 impl Lifecycle {
-    pub(super) async fn run(self, listener: TcpListener, address: SocketAddr) {
+    pub(super) async fn run(mut self, listener: TcpListener, address: SocketAddr) {
+        let reserved = self.reserved.take();
         tokio::select! {
             () = self.pull_image() => {}
             () = stopped(self.stop.clone()) => return,
         }
         let process = async {
             if self.server.listens() {
+                drop(reserved);
                 match self.start.attachment(&self.config) {
                     Ok(server) => process::keep(server, self.stop.clone()).await,
                     Err(error) => self.set_failed(&error),

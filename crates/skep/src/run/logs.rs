@@ -23,11 +23,18 @@ pub(super) const SERVER: &str = "server";
 /// The span of tool discovery. Its errors are shown by the table.
 pub(super) const DISCOVERY: &str = "discovery";
 
+/// The level of what servers write to their standard error.
+const OUTPUT: &str = "server=info";
+
 /// Initializes the log. `RUST_LOG` overrides the level.
 pub(super) fn init(verbose: bool, screen: &Screen) {
-    // The output of servers is what users look for.
-    let level = if verbose { "info" } else { "warn,server=info" };
+    let level = if verbose { "info" } else { "warn" };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    // The output of servers is what users look for, whatever the level of the proxies.
+    let filter = match OUTPUT.parse() {
+        Ok(directive) => filter.add_directive(directive),
+        Err(_) => filter,
+    };
     let screen = screen.clone();
     let lines = layer().event_format(Lines).with_ansi(false).with_writer(move || screen.clone());
     let is_shown = dynamic_filter_fn(move |event, context| {

@@ -1,6 +1,6 @@
 //! The servers to run, computed from the operator's children as their pods would see them.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -10,7 +10,8 @@ use skep_operator::{reconcile::Problem, render::Rendered};
 
 use super::{
     config_sources::{ConfigSources, Usage},
-    image::Image,
+    image::{Image, check_host_path},
+    machine::Machine,
     warnings::warnings,
 };
 use crate::manifests::{Manifests, in_spec};
@@ -37,6 +38,8 @@ pub(super) struct Planned {
 /// Everything that is needed to start a server with its proxy. It contains secrets, so it is not printable.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Server {
+    /// Its kind, namespace and name.
+    pub(super) id: String,
     /// The RunConfig. Its `cmd_args` are the command line, if no image runs; its variables are those of the server.
     pub(super) config: RunConfig,
     /// The container of a server that runs in one.
@@ -54,18 +57,16 @@ pub(super) struct Server {
 }
 
 impl Server {
+    /// Whether its container must run on this machine, because of its files or its port.
+    pub(super) fn needs_this_machine(&self) -> bool {
+        let has_files = |image: &Image| !image.binds.is_empty() || !image.files.is_empty();
+        self.listens() || !self.config.volumes.is_empty() || self.image.as_ref().is_some_and(has_files)
+    }
+
     /// Whether it is a local server that speaks HTTP.
     pub(super) fn listens(&self) -> bool {
         self.config.remote_url.is_empty() && self.config.transport != Transport::Stdio
     }
-}
-
-/// What this machine can run servers with.
-pub(super) struct Machine {
-    /// This program, for commands that name it.
-    pub(super) program: String,
-    /// The sockets of container engines, or where they were searched.
-    pub(super) engines: Result<Vec<PathBuf>, String>,
 }
 
 /// The objects that run only in a cluster.
@@ -78,13 +79,18 @@ pub(super) fn left_out(rendered: &[Rendered]) -> Vec<String> {
 /// The servers among the rendered objects, in their order.
 pub(super) fn plan(manifests: &Arc<Manifests>, rendered: &[Rendered], machine: &Machine) -> Vec<Planned> {
     let servers = rendered.iter().filter(|rendered| is_server(rendered.target.kind.kind));
-    let kinds_and_names: Vec<&str> = servers.clone().map(|rendered| rendered.owner.as_str()).collect();
+    let targets: Vec<_> = servers.clone().map(|rendered| &rendered.target).collect();
     let one = |rendered: &Rendered| {
         let mut planned = planned(manifests, rendered, machine);
-        // Two namespaces may use the same name.
-        if kinds_and_names.iter().filter(|owner| **owner == rendered.owner).count() > 1 {
-            planned.name = format!("{}/{}", rendered.target.namespace, planned.name);
-            planned.owner = format!("{} {}", rendered.target.kind.kind, planned.name);
+        let target = &rendered.target;
+        let namesakes = || targets.iter().filter(|other| other.name == target.name && **other != target);
+        // Two namespaces may use the same name, and so may two kinds.
+        if namesakes().any(|other| other.namespace != target.namespace) {
+            planned.name = format!("{}/{}", target.namespace, planned.name);
+            planned.owner = format!("{} {}", target.kind.kind, planned.name);
+        }
+        if namesakes().any(|other| other.kind.kind != target.kind.kind) {
+            planned.name = format!("{}/{}", target.kind.kind.to_lowercase(), planned.name);
         }
         planned
     };
@@ -142,10 +148,7 @@ fn server_of(
     if target.kind.kind == "MCPServer" {
         let patch = pod_patch(&pod)?;
         let container = server_container(&patch);
-        if container["envFrom"].is_array() {
-            let message = "envFrom works only in a cluster: list the variables in env";
-            return Err(FieldError::new("spec.podTemplateSpec", message));
-        }
+        config.env_vars.extend(sources.all_variables(&container["envFrom"])?);
         config.env_vars.extend(sources.variables(&container["env"], |name| usage_of(spec, name))?);
         match command(object, &machine.program)? {
             Some(words) => {
@@ -153,6 +156,7 @@ fn server_of(
                 config.image.clear();
             }
             None if machine.engines.is_ok() => {
+                check_volumes(spec)?;
                 image = Some(Image::new(&patch, &container, config.target_port, &sources)?);
             }
             None => return Err(FieldError::new("", no_runtime(machine))),
@@ -166,6 +170,7 @@ fn server_of(
     let name = &target.name;
     let port = config.port;
     Ok(Server {
+        id: format!("{}/{}/{name}", target.kind.kind, target.namespace),
         env: sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?,
         files: sources.files(&pod)?,
         port: number(&spec["proxyPort"]),
@@ -174,6 +179,15 @@ fn server_of(
         image,
         config,
     })
+}
+
+fn check_volumes(spec: &Value) -> Result<(), FieldError> {
+    for (index, volume) in spec["volumes"].as_array().into_iter().flatten().enumerate() {
+        let field = || FieldPath::from("spec.volumes").index(index).join("hostPath");
+        let path = volume["hostPath"].as_str().unwrap_or_default();
+        check_host_path(path).map_err(|message| FieldError::new(field(), message))?;
+    }
+    Ok(())
 }
 
 fn number(value: &Value) -> Option<u16> {

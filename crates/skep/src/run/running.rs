@@ -1,9 +1,12 @@
 //! A running server with its proxy.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use skep_config::{FieldError, RunConfig, run_config::ProxyMode};
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 use tracing::{Instrument, error_span};
 
 use super::{
@@ -12,8 +15,8 @@ use super::{
     engine::{ContainerSpec, Engine},
     folder::Folder,
     lifecycle::Lifecycle,
-    local::{check_program, free_port, listener},
     logs,
+    machine::{Machine, ReservedPort, check_program, listener},
     plan::Server,
     prepare::{of_container, prepare},
 };
@@ -53,49 +56,81 @@ impl Phase {
 /// A running server.
 pub(super) struct Running {
     pub(super) server: Server,
-    pub(super) port: u16,
     pub(super) state: watch::Receiver<State>,
+    /// The socket that it listens on. Its successor takes it over, so that clients notice no closed port.
+    listener: TcpListener,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
 
 impl Running {
-    /// Starts it with this name. `port` is its previous port.
-    pub(super) async fn start(
+    /// Stops it, and waits until it has ended.
+    pub(super) async fn stop(self) {
+        self.stop.send_replace(true);
+        self.task.await.ok();
+    }
+
+    /// Its socket, unless another port is configured.
+    fn socket(&self, configured: Option<u16>) -> Option<TcpListener> {
+        let port = self.listener.local_addr().ok()?.port();
+        configured.is_none_or(|configured| configured == port).then(|| self.listener.try_clone().ok())?
+    }
+}
+
+/// A server that is ready to be started. What can be checked before has been checked, so that a mistake leaves its
+/// predecessor running.
+pub(super) struct Prepared {
+    name: String,
+    listener: TcpListener,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    life: Lifecycle,
+}
+
+impl Prepared {
+    /// `engine` runs its image, if it has one.
+    pub(super) fn new(
         name: &str,
         server: &Server,
-        port: Option<u16>,
+        previous: Option<&Running>,
+        machine: &Machine,
         engine: Option<Arc<Engine>>,
     ) -> Result<Self, FieldError> {
         let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         if let Some(program) = server.config.cmd_args.first().filter(|_| is_process) {
             check_program(program).map_err(|message| FieldError::new("", message))?;
         }
-        let listener = listener(server.port, port).await?;
-        let started = Self::start_on(listener, name, server, engine).await;
-        started.map_err(|message| FieldError::new("", message))
+        let socket = previous.and_then(|previous| previous.socket(server.port));
+        let listener = socket.map_or_else(|| listener(server.port, &server.id), Ok)?;
+        let prepared = Self::on(listener, name, server, machine, engine);
+        prepared.map_err(|message| FieldError::new("", message))
     }
 
-    async fn start_on(
+    fn on(
         listener: TcpListener,
         name: &str,
         server: &Server,
+        machine: &Machine,
         engine: Option<Arc<Engine>>,
     ) -> Result<Self, String> {
-        let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
-        let target_port = match server.target_port.filter(|_| is_process) {
-            Some(port) => port,
-            None => free_port().await.map_err(|error| format!("no free port: {error}"))?,
+        // A process may have a fixed port; that of a container is published on any.
+        let fixed = server.target_port.filter(|_| server.image.is_none());
+        let reserved = match fixed {
+            None if server.listens() => {
+                Some(ReservedPort::new().map_err(|error| format!("no free port: {error}"))?)
+            }
+            _ => None,
         };
+        let target_port = fixed.or(reserved.as_ref().map(ReservedPort::number)).unwrap_or_default();
         let config = prepare(server, &folder, address.port(), target_port)?;
         let spec = engine.zip(server.image.as_ref()).map(|(engine, image)| {
             Arc::new(ContainerSpec::new(engine, &config, image, |path| folder.place(&of_container(path))))
         });
-        let start = spec.map_or_else(Start::process, Start::container);
+        let start = spec.map_or_else(|| Start::process(machine.guard.clone()), Start::container);
         let proxy = Arc::new(discovery::proxy(&config, server, &start)?);
-        let (state, watched) = watch::channel(initial_state(&config, address));
+        let state = watch::Sender::new(initial_state(&config, address));
         let (stop, is_stopped) = watch::channel(false);
         let life = Lifecycle {
             server: server.clone(),
@@ -104,17 +139,28 @@ impl Running {
             proxy,
             state,
             stop: is_stopped,
+            reserved,
             _folder: folder,
         };
-        let span = error_span!(logs::SERVER, message = name);
-        let task = tokio::spawn(life.run(listener, address).instrument(span));
-        Ok(Self { server: server.clone(), port: address.port(), state: watched, stop, task })
+        Ok(Self { name: name.to_owned(), listener, address, stop, life })
     }
 
-    /// Stops it, and waits until it has ended.
-    pub(super) async fn stop(self) {
-        self.stop.send_replace(true);
-        self.task.await.ok();
+    /// Pulls the image of its container if it is missing.
+    pub(super) async fn pull_image(&self, report: impl Fn(String)) -> Result<(), String> {
+        match self.life.start.spec() {
+            Some(spec) => spec.engine.pull_if_missing(&spec.image, report).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn start(self) -> Result<Running, FieldError> {
+        let Self { name, listener, address, stop, life } = self;
+        let (server, state) = (life.server.clone(), life.state.subscribe());
+        let socket = listener.try_clone().and_then(tokio::net::TcpListener::from_std);
+        let socket = socket.map_err(|error| FieldError::new("", format!("cannot listen: {error}")))?;
+        let span = error_span!(logs::SERVER, message = name);
+        let task = tokio::spawn(life.run(socket, address).instrument(span));
+        Ok(Running { server, state, listener, stop, task })
     }
 }
 

@@ -7,6 +7,8 @@ use std::{
 
 use rustix::termios::tcgetwinsize;
 
+use super::args::Output;
+
 /// Moves the cursor to the start of its line, and clears the line.
 const CLEAR: &str = "\r\x1b[K";
 
@@ -15,13 +17,14 @@ pub(super) struct Screen {
     /// The current last line.
     waiting: Arc<Mutex<String>>,
     is_terminal: bool,
+    output: Output,
 }
 
 impl Screen {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(output: Output) -> Self {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let is_terminal = stdout().is_terminal() && stderr().is_terminal() && !dumb;
-        Self { waiting: Arc::default(), is_terminal }
+        Self { waiting: Arc::default(), is_terminal, output }
     }
 
     /// The width of the terminal, if it is one.
@@ -30,8 +33,20 @@ impl Screen {
         size.map(|size| size.ws_col.into()).filter(|width| *width > 0)
     }
 
-    /// Prints a text. A closed pipe, as in `skep run | head`, is no error.
+    pub(super) fn is_json(&self) -> bool {
+        self.output == Output::Json
+    }
+
+    /// Prints a text for people.
     pub(super) fn print(&self, text: &str) -> io::Result<()> {
+        if self.is_json() {
+            return self.above_the_line(|| stderr().write_all(text.as_bytes()));
+        }
+        self.print_result(text)
+    }
+
+    /// Prints a state. A closed pipe, as in `skep run | head`, is no error.
+    pub(super) fn print_result(&self, text: &str) -> io::Result<()> {
         match self.above_the_line(|| stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush())) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             printed => printed,

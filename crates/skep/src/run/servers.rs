@@ -1,13 +1,14 @@
 //! All servers: from a plan to running servers.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use skep_config::{FieldError, FieldPath};
 
 use super::{
     engine::Engine,
-    plan::Planned,
-    running::{Phase, Running, State},
+    machine::Machine,
+    plan::{Planned, Server},
+    running::{Phase, Prepared, Running, State},
     table::Row,
 };
 
@@ -49,7 +50,8 @@ impl Problem {
 
 impl Servers {
     /// Applies a plan. Servers that did not change keep running, and so do servers whose new plan is invalid.
-    pub(super) async fn apply(&mut self, planned: Vec<Planned>, engines: &[PathBuf]) {
+    /// `report` gets the progress of what that waits for.
+    pub(super) async fn apply(&mut self, planned: Vec<Planned>, machine: &Machine, report: &dyn Fn(&str)) {
         self.order = planned.iter().map(|planned| (planned.owner.clone(), planned.name.clone())).collect();
         self.problems.clear();
         // Show all rows again.
@@ -74,41 +76,62 @@ impl Servers {
             if self.running.get(&owner).is_some_and(|running| running.server == *server) {
                 continue;
             }
-            let port = self.end(&owner).await;
-            let engine = if server.image.is_some() { self.engine(engines).await.map(Some) } else { Ok(None) };
-            let started = match engine {
-                Ok(engine) => Running::start(&name, &server, port, engine).await,
-                Err(message) => Err(FieldError::new("", message)),
-            };
-            match started {
-                Ok(running) => {
-                    self.running.insert(owner, running);
-                }
-                Err(error) => {
-                    self.problems.insert(owner, Problem::all(&[error], place.as_ref()));
-                }
+            if let Err(error) = self.replace(&owner, &name, &server, machine, report).await {
+                self.problems.insert(owner, Problem::all(&[error], place.as_ref()));
             }
         }
     }
 
+    /// Starts a server in place of the running one. That runs until the new one can be started.
+    async fn replace(
+        &mut self,
+        owner: &str,
+        name: &str,
+        server: &Server,
+        machine: &Machine,
+        report: &dyn Fn(&str),
+    ) -> Result<(), FieldError> {
+        let problem = |message: String| FieldError::new("", message);
+        let engine = match server.image {
+            Some(_) => {
+                let engine = self.engine(machine).await.map_err(problem)?;
+                if engine.is_remote() && server.needs_this_machine() {
+                    let message = "the container engine is on another machine, and the server needs files or ports of this one: use \
+                                   a local engine, or a server that speaks stdio and has no volumes";
+                    return Err(problem(message.into()));
+                }
+                Some(engine)
+            }
+            None => None,
+        };
+        let previous = self.running.get(owner);
+        let prepared = Prepared::new(name, server, previous, machine, engine)?;
+        if previous.is_some() {
+            prepared.pull_image(|news| report(&format!("{owner}: {news}"))).await.map_err(problem)?;
+            self.end(owner).await;
+        }
+        self.running.insert(owner.to_owned(), prepared.start()?);
+        Ok(())
+    }
+
     /// The container engine. It is connected when the first image is to run.
-    async fn engine(&mut self, sockets: &[PathBuf]) -> Result<Arc<Engine>, String> {
+    async fn engine(&mut self, machine: &Machine) -> Result<Arc<Engine>, String> {
         if let Some(engine) = &self.engine {
             return Ok(engine.clone());
         }
-        let (engine, leftovers) = Engine::connect(sockets).await?;
+        let endpoints = machine.engines.as_deref().unwrap_or_default();
+        let (engine, leftovers) = Engine::connect(endpoints).await?;
         self.leftovers += leftovers;
         self.engine = Some(engine.clone());
         Ok(engine)
     }
 
-    /// Stops one, and returns its port.
-    async fn end(&mut self, owner: &str) -> Option<u16> {
-        let running = self.running.remove(owner)?;
+    /// Stops one, if it runs.
+    async fn end(&mut self, owner: &str) {
         self.shown.remove(owner);
-        let port = running.port;
-        running.stop().await;
-        Some(port)
+        if let Some(running) = self.running.remove(owner) {
+            running.stop().await;
+        }
     }
 
     /// Stops all at the same time.

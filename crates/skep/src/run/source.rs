@@ -1,123 +1,85 @@
-//! Where servers come from: a file of manifests, or packages on the command line.
+//! Where servers come from: files of manifests, and the command line.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, path::PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use kube::core::DynamicObject;
-use serde_json::json;
 
-use super::plan::COMMAND;
-use crate::manifests::Manifests;
+use super::target::Target;
+use crate::manifests::{ManifestFiles, ManifestText, Manifests};
 
-/// The kinds of packages, with the command that runs one.
-const RUNNERS: [(&str, &[&str]); 2] = [("npx://", &["npx", "-y"]), ("uvx://", &["uvx"])];
-
-/// A file with its last content, and packages.
+/// Files with their last content, and servers of the command line.
 pub(super) struct Source {
-    file: Option<PathBuf>,
-    packages: Vec<DynamicObject>,
+    files: ManifestFiles,
+    targets: Vec<Target>,
     namespace: String,
-    text: String,
+    /// What was read last.
+    seen: Vec<ManifestText>,
+    /// What was loaded last.
+    loaded: Vec<ManifestText>,
 }
 
 impl Source {
-    pub(super) fn new(
-        file: Option<PathBuf>,
-        packages: &[String],
-        args: &[String],
-        namespace: &str,
-    ) -> anyhow::Result<Self> {
+    pub(super) fn new(files: &[PathBuf], targets: Vec<Target>, namespace: &str) -> anyhow::Result<Self> {
         ensure!(
-            file.is_some() || !packages.is_empty(),
-            "nothing to run: name a file, as in skep run -f server.yaml, or a package, as in skep run npx://PACKAGE"
+            !files.is_empty() || !targets.is_empty(),
+            "nothing to run: name a file, as in skep run -f server.yaml, a package, as in skep run npx://PACKAGE, or an image"
         );
-        ensure!(args.is_empty() || packages.len() == 1, "arguments after -- need one package before them");
-        let packages = packages.iter().map(|package| of_package(package, args, namespace));
-        let packages = packages.collect::<anyhow::Result<_>>()?;
-        Ok(Self { file, packages, namespace: namespace.into(), text: String::new() })
+        let files = ManifestFiles::new(files);
+        Ok(Self { files, targets, namespace: namespace.into(), seen: Vec::new(), loaded: Vec::new() })
     }
 
-    /// The prefix of messages about the file.
+    /// The prefix of messages about the files.
     pub(super) fn place(&self) -> String {
-        self.file.as_ref().map(|file| format!("{}: ", file.display())).unwrap_or_default()
+        self.files.place()
     }
 
-    /// The text of the file, if it changed since the last call.
-    pub(super) fn news(&mut self) -> anyhow::Result<Option<String>> {
-        let Some(file) = &self.file else { return Ok(None) };
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        if text == self.text {
+    /// The texts of the files at the start.
+    pub(super) fn first(&mut self) -> anyhow::Result<Vec<ManifestText>> {
+        self.loaded = self.files.read()?;
+        self.seen.clone_from(&self.loaded);
+        Ok(self.loaded.clone())
+    }
+
+    /// The texts of the files, if they differ from the last ones. A change counts when it is read twice: an editor may be
+    /// writing.
+    pub(super) fn news(&mut self) -> anyhow::Result<Option<Vec<ManifestText>>> {
+        if self.files.is_empty() {
             return Ok(None);
         }
-        self.text.clone_from(&text);
-        Ok(Some(text))
+        let texts = self.files.read()?;
+        if texts != self.seen {
+            self.seen = texts;
+            return Ok(None);
+        }
+        if texts == self.loaded {
+            return Ok(None);
+        }
+        self.loaded.clone_from(&texts);
+        Ok(Some(texts))
     }
 
-    /// All objects, with the file's from this text.
-    pub(super) fn manifests(&self, text: Option<&str>) -> anyhow::Result<Manifests> {
-        let mut manifests = match (&self.file, text) {
-            (Some(file), Some(text)) => Manifests::of(text, &file.display().to_string(), &self.namespace)?,
-            _ => Manifests::default(),
-        };
-        manifests.objects.extend(self.packages.iter().cloned());
+    /// All objects, with those of the files from these texts.
+    pub(super) fn manifests(&self, texts: &[ManifestText]) -> anyhow::Result<Manifests> {
+        let mut manifests = Manifests::of(texts, &self.namespace)?;
+        let mut taken: BTreeSet<String> = manifests.objects.iter().filter_map(server_name).collect();
+        for target in &self.targets {
+            let name = unused(target.name(), &taken);
+            manifests.objects.extend(target.objects(&name, &self.namespace)?);
+            taken.insert(name);
+        }
         Ok(manifests)
     }
 }
 
-/// A package as an MCPServer.
-fn of_package(package: &str, args: &[String], namespace: &str) -> anyhow::Result<DynamicObject> {
-    let known = RUNNERS.iter().find_map(|(scheme, runner)| Some((package.strip_prefix(scheme)?, runner)));
-    let Some((package_name, runner)) = known.filter(|(name, _)| !name.is_empty()) else {
-        bail!(
-            "{package:?} is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file, which may name images"
-        );
-    };
-    let words = runner.iter().copied().chain([package_name]).chain(args.iter().map(String::as_str));
-    let command = shlex::try_join(words).with_context(|| format!("{package:?} cannot be a command"))?;
-    let object = json!({
-        "apiVersion": "toolhive.stacklok.dev/v1beta1",
-        "kind": "MCPServer",
-        "metadata": {
-            "name": name(package_name), "namespace": namespace, "generation": 1, "annotations": {COMMAND: command},
-        },
-        "spec": {"image": package, "transport": "stdio"},
-    });
-    Ok(serde_json::from_value(object)?)
+fn server_name(object: &DynamicObject) -> Option<String> {
+    let is_server = object.types.as_ref().is_some_and(|types| types.kind.starts_with("MCP"));
+    object.metadata.name.clone().filter(|_| is_server)
 }
 
-/// The package without its scope and version, as a name that Kubernetes allows.
-fn name(package: &str) -> String {
-    let last = package.rsplit('/').next().unwrap_or(package);
-    let bare = last.split(['@', '=', '[', '<', '>']).next().unwrap_or(last);
-    let fits = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = bare.chars().map(fits).take(50).collect();
-    match name.trim_matches('-') {
-        "" => "server".into(),
-        name => name.into(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_package_is_an_mcp_server_with_its_command() {
-        for (package, expected, command) in [
-            ("npx://@scope/server-x@1.2", "server-x", "npx -y @scope/server-x@1.2 'a b'"),
-            ("uvx://mcp_server.time==3", "mcp-server-time", "uvx 'mcp_server.time==3' 'a b'"),
-        ] {
-            let object = of_package(package, &["a b".into()], "default").unwrap();
-            assert_eq!(object.metadata.name.as_deref(), Some(expected));
-            assert_eq!(object.metadata.annotations.unwrap()[COMMAND], command);
-        }
-    }
-
-    #[test]
-    fn the_error_for_an_unknown_package_shows_the_usage() {
-        for wrong in ["ghcr.io/a/b:1", "npx://", "server.yaml"] {
-            let error = of_package(wrong, &[], "default").unwrap_err().to_string();
-            assert!(error.contains("write npx://PACKAGE or uvx://PACKAGE, or -f and a file"), "{error}");
-        }
-    }
+/// The name, with a number if others have it.
+fn unused(name: &str, taken: &BTreeSet<String>) -> String {
+    let numbered = (2u32..).map(|number| format!("{name}-{number}"));
+    let mut names = [name.to_owned()].into_iter().chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or_default()
 }

@@ -91,10 +91,15 @@ pub(super) fn for_clients(rows: &[Row]) -> String {
     let reachable = rows.iter().filter(|row| !row.state.url.is_empty());
     let entries = reachable.map(|row| {
         let type_ = if row.state.transport == "sse" { "sse" } else { "http" };
-        (row.name.clone(), json!({"type": type_, "url": row.state.url}))
+        (client_name(&row.name), json!({"type": type_, "url": row.state.url}))
     });
     let clients = Value::Object(entries.collect::<Map<_, _>>());
     format!("\nFor an MCP client:\n{}\n\n", json!({"mcpServers": clients}))
+}
+
+/// The name of a server for clients, which accept letters, digits, hyphens and underscores.
+pub(super) fn client_name(name: &str) -> String {
+    name.replace(['/', '.'], "-")
 }
 
 /// The tools: as many names as fit.
@@ -115,7 +120,7 @@ fn tools(state: &State, room: usize) -> String {
 }
 
 /// An untrusted text without control characters.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 

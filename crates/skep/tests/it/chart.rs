@@ -17,7 +17,7 @@ use kube::{
 use serde_json::Value;
 
 /// All snapshots.
-const SNAPSHOTS: [&str; 4] = ["autoscaled", "default", "everything", "namespaced"];
+const SNAPSHOTS: [&str; 5] = ["autoscaled", "default", "everything", "namespaced", "numbers"];
 
 /// A file of a chart.
 fn file(path: &str) -> PathBuf {

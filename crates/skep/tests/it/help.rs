@@ -10,7 +10,20 @@ fn skep(args: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn every_command_has_help_with_an_example() {
-    let commands = ["completions", "crds", "demo-server", "operator", "proxy", "render", "run"];
+    let commands = [
+        "client",
+        "completions",
+        "crds",
+        "demo-server",
+        "logs",
+        "ls",
+        "operator",
+        "proxy",
+        "render",
+        "rm",
+        "run",
+        "stop",
+    ];
     for command in commands {
         for args in [[command, "--help"], [command, "-h"], ["help", command]] {
             let (code, output) = skep(&args);

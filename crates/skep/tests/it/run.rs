@@ -1,11 +1,17 @@
 //! `skep run`: servers from manifests, with no cluster.
 
+mod clients;
+mod command_line;
+mod detached;
 mod end;
 mod engine;
 mod errors;
+mod files;
+mod json;
 mod life;
 mod oidc;
 mod policies;
+mod ports;
 mod real;
 mod trouble;
 
@@ -13,6 +19,7 @@ use std::{
     fs,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Child, Command, Output, Stdio},
     sync::atomic::{AtomicU32, Ordering},
@@ -52,11 +59,39 @@ impl Manifests {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
-        command.arg("run").arg("-f").arg(self.file());
-        // Tests do not use the container engine of this machine.
-        command.env("DOCKER_HOST", "unix:///nowhere/engine.sock");
+        let mut command = self.skep_run();
+        command.arg("-f").arg(self.file());
         command
+    }
+
+    /// `skep run` with nothing to run yet.
+    fn skep_run(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+        command.arg("run");
+        self.isolate(&mut command);
+        command
+    }
+
+    /// Tests use neither the container engine of this machine nor the state of its user.
+    fn isolate(&self, command: &mut Command) {
+        command.env("DOCKER_HOST", "unix:///nowhere/engine.sock").env("XDG_STATE_HOME", self.0.join("state"));
+    }
+
+    /// Programs of these names that run the demo server, after they have printed their variables. Returns a search path.
+    fn programs(&self, names: &[&str]) -> String {
+        let skep = env!("CARGO_BIN_EXE_skep");
+        let script = format!("#!/bin/sh\nenv >&2\necho \"args: $*\" >&2\nexec {skep} demo-server\n");
+        names.iter().fold(String::new(), |_, name| self.program(name, &script))
+    }
+
+    /// A program with this text, and a search path with its folder.
+    fn program(&self, name: &str, text: &str) -> String {
+        let folder = self.0.join("bin");
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join(name);
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
     }
 }
 
@@ -98,8 +133,7 @@ impl Run {
 
     /// The line of the table that begins with this name.
     fn row(&self, name: &str) -> String {
-        self.expect_output("For an MCP client:");
-        let output = self.output();
+        let output = self.expect_output("For an MCP client:");
         let row = output.lines().rfind(|line| line.starts_with(&format!("{name} ")));
         row.unwrap_or_else(|| panic!("no {name} in {output}")).to_owned()
     }
@@ -115,6 +149,13 @@ impl Run {
         let url = row.split_whitespace().nth(1).unwrap();
         let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
         address.unwrap().parse().unwrap()
+    }
+
+    /// The configuration for a client.
+    fn pasted(&self) -> Value {
+        let output = self.expect_output("For an MCP client:\n{");
+        let pasted = output.lines().find(|line| line.starts_with('{')).unwrap();
+        serde_json::from_str(pasted).unwrap()
     }
 
     /// The processes that it has started, by a word of their command lines.

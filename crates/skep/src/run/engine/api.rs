@@ -1,10 +1,6 @@
-//! The Engine API over its socket: one connection for each request.
+//! The Engine API: one connection for each request.
 
-use std::{
-    fmt, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use form_urlencoded::Serializer;
@@ -13,7 +9,13 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{body::Incoming, client::conn::http1, upgrade::Upgraded};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{net::UnixStream, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+    time::timeout,
+};
+
+use super::endpoint::Endpoint;
 
 /// The timeout of a request. Stopping a container takes long.
 const TIME: Duration = Duration::from_secs(60);
@@ -79,19 +81,23 @@ impl EngineResponse {
 }
 
 pub(super) struct EngineApi {
-    socket: PathBuf,
+    endpoint: Endpoint,
     /// The prefix of paths: the engine's API version.
     prefix: String,
 }
 
 impl EngineApi {
     /// Pings the engine, and reads its API version.
-    pub(super) async fn connect(socket: &Path) -> Result<Self, EngineError> {
-        let mut api = Self { socket: socket.to_owned(), prefix: String::new() };
+    pub(super) async fn connect(endpoint: &Endpoint) -> Result<Self, EngineError> {
+        let mut api = Self { endpoint: endpoint.clone(), prefix: String::new() };
         let pong = api.send(Method::GET, "/_ping", None).await?;
         let version = pong.response.headers().get("api-version").and_then(|version| version.to_str().ok());
         api.prefix = format!("/v{}", version.unwrap_or(VERSION));
         Ok(api)
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.endpoint.is_remote()
     }
 
     /// Sends a request, and returns the whole response.
@@ -116,7 +122,21 @@ impl EngineApi {
         path: &str,
         body: Option<&Value>,
     ) -> Result<EngineResponse, EngineError> {
-        let response = self.exchange(self.http_request(method, path, body)?).await?;
+        self.successful(self.http_request(method, path, body)?).await
+    }
+
+    /// Sends a request to pull an image, with credentials of its registry if there are any.
+    pub(super) async fn pull(&self, path: &str, auth: Option<&str>) -> Result<EngineResponse, EngineError> {
+        let mut request = self.http_request(Method::POST, path, None)?;
+        if let Some(auth) = auth {
+            let auth = auth.parse().map_err(EngineError::new)?;
+            request.headers_mut().insert("x-registry-auth", auth);
+        }
+        self.successful(request).await
+    }
+
+    async fn successful(&self, request: Request<Full<Bytes>>) -> Result<EngineResponse, EngineError> {
+        let response = self.exchange(request).await?;
         if response.response.status().is_success() {
             return Ok(response);
         }
@@ -152,7 +172,7 @@ impl EngineApi {
 
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<EngineResponse, EngineError> {
         let exchange = async {
-            let stream = UnixStream::connect(&self.socket).await.map_err(EngineError::new)?;
+            let stream = connection(&self.endpoint).await.map_err(EngineError::new)?;
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(stream)).await.map_err(EngineError::new)?;
             tokio::spawn(connection.with_upgrades());
@@ -161,6 +181,18 @@ impl EngineApi {
         };
         timeout(TIME, exchange).await.map_err(|_| EngineError::new("timeout"))?
     }
+}
+
+/// A connection to an engine.
+trait Connection: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
+
+async fn connection(endpoint: &Endpoint) -> io::Result<Box<dyn Connection>> {
+    Ok(match endpoint {
+        Endpoint::Socket(path) => Box::new(UnixStream::connect(path).await?),
+        Endpoint::Tcp(address) => Box::new(TcpStream::connect(address).await?),
+    })
 }
 
 /// The query of a URL.

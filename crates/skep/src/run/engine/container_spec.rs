@@ -18,6 +18,9 @@ use super::{
 };
 use crate::run::image::Image;
 
+/// The options of an empty folder: as an `emptyDir`, it may contain programs, which Docker forbids by default.
+const SCRATCH: &str = "mode=1777,exec";
+
 /// The specification of a server's containers, which run one after the other.
 pub(in super::super) struct ContainerSpec {
     pub(in super::super) engine: Arc<Engine>,
@@ -61,10 +64,11 @@ impl ContainerSpec {
 
 /// A container with the permissions of the pod in a cluster. Its input is closed when it is detached.
 fn body(config: &RunConfig, image: &Image, place: impl Fn(&str) -> PathBuf) -> Value {
-    let files = image.files.keys().map(|path| format!("{}:{path}:ro", place(path).display()));
+    // With a label that a container may read where SELinux is on.
+    let files = image.files.keys().map(|path| format!("{}:{path}:ro,z", place(path).display()));
     let mut host = json!({
         "Binds": config.volumes.iter().cloned().chain(image.binds.iter().cloned()).chain(files).collect::<Vec<_>>(),
-        "Tmpfs": image.scratch.iter().map(|path| (path.clone(), "mode=1777")).collect::<BTreeMap<_, _>>(),
+        "Tmpfs": image.scratch.iter().map(|path| (path.clone(), SCRATCH)).collect::<BTreeMap<_, _>>(),
         "CapDrop": ["ALL"],
         "SecurityOpt": ["no-new-privileges"],
         "ReadonlyRootfs": image.read_only,
@@ -123,8 +127,8 @@ mod tests {
             "OpenStdin": true, "StdinOnce": true, "Tty": false,
             "ExposedPorts": {"8080/tcp": {}},
             "HostConfig": {
-                "Binds": ["/data:/in:ro", "/more:/more", "/here/etc/x/y:/etc/x/y:ro"],
-                "Tmpfs": {"/tmp": "mode=1777"},
+                "Binds": ["/data:/in:ro", "/more:/more", "/here/etc/x/y:/etc/x/y:ro,z"],
+                "Tmpfs": {"/tmp": "mode=1777,exec"},
                 "CapDrop": ["ALL"], "SecurityOpt": ["no-new-privileges"], "ReadonlyRootfs": true,
                 "PortBindings": {"8080/tcp": [{"HostIp": "127.0.0.1", "HostPort": "40000"}]},
             },

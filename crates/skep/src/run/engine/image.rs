@@ -1,15 +1,16 @@
 //! Pulling a missing image.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, env, time::Duration};
 
 use http::{Method, StatusCode};
 use serde_json::Value;
 use skep_mcp::stdio::{Line, Lines};
-use tokio::time::timeout;
+use tokio::{task::spawn_blocking, time::timeout};
 
 use super::{
     Engine,
     api::{EngineError, EngineResponse, query},
+    credentials::registry_auth,
 };
 
 /// The longest line of progress that is read.
@@ -33,8 +34,12 @@ impl Engine {
         report(format!("pulling the image {image}"));
         let (name, tag) = parts(image);
         let path = format!("/images/create?{}", query(&[("fromImage", name), ("tag", tag)]));
+        let of_image = image.to_owned();
+        // A credential helper may open the keychain of the user.
+        let auth = spawn_blocking(move || registry_auth(&of_image, |name| env::var(name).ok()));
+        let auth = auth.await.ok().flatten();
         let got = async {
-            let response = self.api.send(Method::POST, &path, None).await?;
+            let response = self.api.pull(&path, auth.as_deref()).await?;
             follow_progress(response, |share| report(format!("pulling the image {image}: {share} %"))).await
         };
         got.await.map_err(|problem| format!("cannot pull the image {image}: {problem}"))

@@ -7,9 +7,10 @@
 mod api;
 mod container;
 mod container_spec;
+mod credentials;
+mod endpoint;
 mod image;
 mod mark;
-mod socket;
 mod streams;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -24,7 +25,11 @@ use self::{
     api::{EngineApi, EngineError},
     mark::{HOST, LOCK, Mark},
 };
-pub(super) use self::{container::Container, container_spec::ContainerSpec, socket::sockets};
+pub(super) use self::{
+    container::Container,
+    container_spec::ContainerSpec,
+    endpoint::{Endpoint, endpoints},
+};
 
 /// The maximum number of attempts to remove a container.
 const TRIES: u32 = 10;
@@ -39,23 +44,27 @@ pub(super) struct Engine {
 
 impl Engine {
     /// Connects to the first engine that responds, and removes abandoned containers. Returns how many were removed.
-    pub(super) async fn connect(sockets: &[PathBuf]) -> Result<(Arc<Self>, usize), String> {
+    pub(super) async fn connect(endpoints: &[Endpoint]) -> Result<(Arc<Self>, usize), String> {
         let mut problems = Vec::new();
-        for socket in sockets {
-            match EngineApi::connect(socket).await {
+        for endpoint in endpoints {
+            match EngineApi::connect(endpoint).await {
                 Ok(api) => {
                     let mark = Mark::new().map_err(|error| format!("cannot mark containers: {error}"))?;
                     let engine = Self { api, mark };
                     let removed = engine.remove_leftovers().await;
                     return Ok((Arc::new(engine), removed));
                 }
-                Err(problem) => problems.push(format!(
-                    "the container engine at {} does not respond: {problem}",
-                    socket.display()
-                )),
+                Err(problem) => {
+                    problems.push(format!("the container engine at {endpoint} does not respond: {problem}"));
+                }
             }
         }
         Err(format!("{}: start it, and check your permissions", problems.join("; ")))
+    }
+
+    /// Whether its containers have the files and the ports of another machine.
+    pub(super) fn is_remote(&self) -> bool {
+        self.api.is_remote()
     }
 
     /// Removes every container of this process, in any state.
@@ -113,4 +122,10 @@ impl Engine {
 struct OwnedContainer {
     id: String,
     lock: String,
+}
+
+/// The folder with the settings of Docker's command line.
+fn docker_config(set: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    let own = || set("HOME").map(|home| PathBuf::from(home).join(".docker"));
+    set("DOCKER_CONFIG").map(PathBuf::from).or_else(own)
 }

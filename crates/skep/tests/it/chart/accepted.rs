@@ -12,7 +12,7 @@ use super::{SNAPSHOTS, apply, objects, only};
 #[tokio::test]
 async fn every_object_is_accepted_and_no_field_is_unknown() {
     let test = skep_testkit::namespace().await;
-    let here = ["skep-system", "team-a", "team-b"].map(|named| (named, test.name()));
+    let here = ["skep-system", "team-a", "team-b", "5678"].map(|named| (named, test.name()));
     for snapshot in SNAPSHOTS {
         for object in objects(snapshot, &here) {
             // A kind of the Prometheus operator, which this API server does not have.

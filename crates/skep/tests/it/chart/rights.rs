@@ -60,8 +60,10 @@ fn every_role_is_bound_only_to_the_account_of_the_pods() {
         let pods = objects
             .iter()
             .find(|object| object["spec"]["template"]["spec"]["serviceAccountName"].is_string());
-        let account = &pods.unwrap()["spec"]["template"]["spec"]["serviceAccountName"];
-        let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": "skep-system"}]);
+        let pods = pods.unwrap();
+        let account = &pods["spec"]["template"]["spec"]["serviceAccountName"];
+        let namespace = &pods["metadata"]["namespace"];
+        let subjects = json!([{"kind": "ServiceAccount", "name": account, "namespace": namespace}]);
         let named = |object: &Value| {
             let metadata = &object["metadata"];
             (object["kind"].clone(), metadata["name"].clone(), metadata["namespace"].clone())

@@ -1,6 +1,6 @@
 //! The values are documented in values.yaml, in its schema, and in the README.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, process::Command};
 
 use serde_json::Value;
 use skep_operator::settings::DEFAULT_PROXY_IMAGE;
@@ -54,6 +54,19 @@ fn every_value_is_in_the_readme_and_in_the_schema_and_nothing_else_is() {
     }
 }
 
+/// The default of `--workers`, from the help of the operator.
+fn workers() -> String {
+    let help = Command::new(env!("CARGO_BIN_EXE_skep")).args(["operator", "-h"]).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, rest) = help.split_once("--workers").unwrap();
+    rest.split_once("[default: ").unwrap().1.split(']').next().unwrap().to_owned()
+}
+
+#[test]
+fn the_chart_starts_as_many_workers_as_the_operator_has_by_default() {
+    assert_eq!(yaml("skep/values.yaml")["operator"]["workers"].to_string(), workers());
+}
+
 #[test]
 fn the_charts_have_the_version_of_the_program() {
     for chart in ["skep", "skep-crds"] {
@@ -62,4 +75,11 @@ fn the_charts_have_the_version_of_the_program() {
         assert_eq!(chart["appVersion"], env!("CARGO_PKG_VERSION"));
     }
     assert_eq!(yaml("skep/values.yaml")["operator"]["image"], DEFAULT_PROXY_IMAGE);
+    let changes = text("../CHANGELOG.md");
+    let newest = changes.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
+    assert_eq!(
+        newest.split(' ').next(),
+        Some(env!("CARGO_PKG_VERSION")),
+        "the first section of the changelog"
+    );
 }

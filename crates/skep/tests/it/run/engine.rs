@@ -10,6 +10,7 @@ use std::{
     os::unix::{fs::PermissionsExt, net::UnixListener},
     path::Path,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -80,11 +81,11 @@ data: {a.toml: x = 1}";
     }
     let host = &made["HostConfig"];
     assert_eq!((&host["CapDrop"], &host["ReadonlyRootfs"]), (&json!(["ALL"]), &json!(true)));
-    assert_eq!(host["Tmpfs"], json!({"/tmp": "mode=1777"}));
+    assert_eq!(host["Tmpfs"], json!({"/tmp": "mode=1777,exec"}));
     let binds: Vec<&str> = host["Binds"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(binds[0], "/srv/data:/data:ro");
     let (here, there) = binds[1].split_once(':').unwrap();
-    assert_eq!(there, "/etc/settings/a.toml:ro");
+    assert_eq!(there, "/etc/settings/a.toml:ro,z");
     assert_eq!(fs::read_to_string(here).unwrap(), "x = 1");
     assert_eq!(engine.count(), 1, "the container that listed the tools is removed");
     run.signal("INT");
@@ -107,6 +108,7 @@ metadata: {name: settings}
 data: {a.toml: x = 1}";
     let manifests = Manifests::new(&image("demo", IMAGE, spec));
     let mut command = Command::new("sh");
+    manifests.isolate(&mut command);
     command.args(["-c", r#"umask 077; exec "$@""#, "sh"]);
     command.arg(env!("CARGO_BIN_EXE_skep")).arg("run").arg("-f").arg(manifests.file());
     command.env("DOCKER_HOST", engine.host());
@@ -117,8 +119,9 @@ data: {a.toml: x = 1}";
     let file = Path::new(bind.split(':').next().unwrap());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file), 0o644, "the server is another user");
-    let folder = file.ancestors().find(|path| path.parent() == Some(&std::env::temp_dir())).unwrap();
-    assert_eq!(mode(folder), 0o700, "no other user can read it");
+    let state = run.manifests.0.join("state/skep/run");
+    let folder = file.ancestors().find(|path| path.parent() == Some(&state)).unwrap();
+    assert_eq!((mode(folder), mode(&state)), (0o700, 0o700), "no other user can read it");
 }
 
 #[test]
@@ -168,6 +171,100 @@ fn a_second_interrupt_removes_a_container_that_does_not_end() {
     assert!(until(|| run.process.try_wait().unwrap()).is_some());
     assert_eq!((engine.count(), engine.processes()), (0, Vec::new()));
     fs::remove_file(deaf).unwrap();
+}
+
+#[test]
+fn an_engine_that_hangs_does_not_keep_it_from_ending() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let mut run = started(&engine, &image("demo", IMAGE, ""));
+    run.row("demo");
+    engine.hang();
+    run.signal("INT");
+    run.expect_output("Stopping.");
+    let start = Instant::now();
+    for _ in 0..2 {
+        run.signal("INT");
+    }
+    assert!(until(|| run.process.try_wait().unwrap()).is_some());
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_changed_image_that_cannot_be_pulled_leaves_the_running_server() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let run = started(&engine, &image("demo", IMAGE, ""));
+    let client = run.client("demo");
+    run.manifests.write(&image("demo", "registry.example/lost:2", ""));
+    run.expect_output(
+        "MCPServer demo: cannot pull the image registry.example/lost:2: manifest unknown; the running server is not changed",
+    );
+    assert_eq!(client.tools().len(), 3);
+}
+
+#[test]
+fn an_image_of_the_command_line_needs_no_file() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let manifests = Manifests::new("");
+    let mut command = manifests.skep_run();
+    command.args([
+        "-e",
+        "PLAIN=seen",
+        "--secret",
+        "id=API_TOKEN,env=HERE",
+        "--volume",
+        "data:/data:ro",
+        IMAGE,
+    ]);
+    command.args(["--", "--all"]).env("HERE", "hunter2").env("DOCKER_HOST", engine.host()).current_dir("/");
+    let run = Run::of(manifests, command);
+    assert_eq!(run.client("mcp").tools().len(), 3);
+    let made = &engine.made()[0];
+    assert_eq!((&made["Image"], &made["Cmd"]), (&json!(IMAGE), &json!(["--all"])));
+    assert_eq!(made["HostConfig"]["Binds"], json!(["/data:/data:ro"]));
+    let env = made["Env"].as_array().unwrap();
+    for variable in ["PLAIN=seen", "API_TOKEN=hunter2"] {
+        assert!(env.contains(&json!(variable)), "no {variable} in {env:?}");
+    }
+}
+
+#[test]
+fn an_image_is_pulled_with_the_credentials_of_docker_login() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let manifests = Manifests::new(&image("demo", IMAGE, ""));
+    // The password is in a credential helper, as with Docker Desktop.
+    let helper = "#!/bin/sh\nread -r address || true\n\
+                  printf '{\"ServerURL\":\"%s\",\"Username\":\"me\",\"Secret\":\"hunter2\"}' \"$address\"\n";
+    let path = manifests.program("docker-credential-test", helper);
+    let config = r#"{"auths": {"registry.example": {}}, "credsStore": "test"}"#;
+    fs::write(manifests.0.join("config.json"), config).unwrap();
+    let mut command = manifests.command();
+    command.env("DOCKER_HOST", engine.host()).env("DOCKER_CONFIG", &manifests.0).env("PATH", path);
+    let run = Run::of(manifests, command);
+    run.row("demo");
+    let expected = json!({"username": "me", "password": "hunter2", "serveraddress": "registry.example"});
+    assert_eq!(engine.credentials(), [expected]);
+    assert!(!run.output().contains("hunter2"), "{}", run.output());
+}
+
+#[test]
+fn an_engine_may_listen_on_a_port() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let manifests = Manifests::new(&image("demo", IMAGE, ""));
+    let mut command = manifests.command();
+    command.env("DOCKER_HOST", format!("tcp://{}", engine.forwarded_port()));
+    assert_eq!(Run::of(manifests, command).client("demo").tools().len(), 3);
+}
+
+#[test]
+fn a_relative_host_path_is_an_error() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let spec = "  volumes: [{name: data, hostPath: ./data, mountPath: /data}]";
+    let manifests = Manifests::new(&image("demo", IMAGE, spec));
+    let ended = manifests.command().env("DOCKER_HOST", engine.host()).output().unwrap();
+    let error = String::from_utf8(ended.stderr).unwrap();
+    let expected =
+        "MCPServer demo: spec.volumes[0].hostPath: hostPath ./data is relative: write the absolute path";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

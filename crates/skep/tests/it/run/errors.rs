@@ -1,6 +1,10 @@
 //! Errors when nothing can be run: one sentence with the position, and the exit code 1.
 
-use std::{net::TcpListener, process::Command};
+use std::{
+    net::TcpListener,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use super::{DEMO, Manifests, Run, server};
 
@@ -206,16 +210,37 @@ fn an_error_in_a_changed_file_is_reported_and_running_servers_are_not_changed() 
     ));
     assert_eq!(client.tools().len(), 3);
     run.manifests.write(&server("demo", "no-such-program", ""));
-    run.expect_output("program no-such-program not found");
+    run.expect_output(
+        "program no-such-program not found: install it, or change the annotation skep.dev/local-command; the running \
+         server is not changed",
+    );
+    assert_eq!(client.tools().len(), 3);
+    run.manifests.write("");
+    run.expect_output(
+        "nothing to run: it has no MCPServer and no MCPRemoteProxy; running servers are not changed",
+    );
+    assert_eq!(client.tools().len(), 3);
+}
+
+#[test]
+fn a_file_with_many_mistakes_is_checked_quickly() {
+    let servers = (0..1000)
+        .map(|number| server(&format!("s{number}"), DEMO, "  oidcConfigRef: {name: a, audience: b}"));
+    let text: String = servers.collect();
+    let start = Instant::now();
+    let message = error(&text);
+    assert_eq!(message.matches("MCPOIDCConfig a does not exist").count(), 1000);
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }
 
 #[test]
 fn without_a_file_and_a_package_the_error_shows_the_usage() {
     for (args, expected) in [
         (&["run"][..], "error: nothing to run: name a file, as in skep run -f server.yaml"),
+        (&["run", "server.yaml"], "error: \"server.yaml\" is a file: write skep run -f server.yaml"),
         (
-            &["run", "ghcr.io/a/b"],
-            "error: \"ghcr.io/a/b\" is not a package: write npx://PACKAGE or uvx://PACKAGE, or -f and a file",
+            &["run", "--env", "A=1", "-f", "server.yaml"],
+            "error: arguments after -- and settings such as --env or --port are for one package or image, and there are 0",
         ),
     ] {
         let ended = Command::new(env!("CARGO_BIN_EXE_skep")).args(args).output().unwrap();

@@ -54,11 +54,10 @@ fn a_package_needs_no_file() {
     // npx uses what is installed in the current folder, without the network.
     let program = everything();
     let installed = Path::new(&program).ancestors().nth(3).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
-    command
-        .args(["run", "npx://@modelcontextprotocol/server-everything", "--", "stdio"])
-        .current_dir(installed);
-    let run = Run::of(Manifests::new(""), command);
+    let manifests = Manifests::new("");
+    let mut command = manifests.skep_run();
+    command.args(["npx://@modelcontextprotocol/server-everything", "--", "stdio"]).current_dir(installed);
+    let run = Run::of(manifests, command);
     let client = run.client("server-everything");
     let response = client.call_tool("echo", json!({"message": "hi"}));
     assert_eq!(response["result"]["content"][0]["text"], "Echo: hi");

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use super::{
-    Client, DEMO, Run,
+    Client, DEMO, Manifests, Run,
     life::{fake_remote, own_address, quickstart},
     server, until,
 };
@@ -39,6 +39,14 @@ fn a_server_that_exits_at_once_is_reported_with_its_output() {
     run.expect_output("[sick] no token\n");
     run.expect_output("MCPServer sick: it exits right after its start: see its output above; retrying");
     assert_eq!(run.client("demo").tools().len(), 3);
+}
+
+#[test]
+fn the_output_of_a_server_is_logged_at_every_level() {
+    let manifests = Manifests::new(&server("loud", "sh -c 'echo no token >&2; exit 3'", ""));
+    let mut command = manifests.command();
+    command.env("RUST_LOG", "error");
+    Run::of(manifests, command).expect_output("[loud] no token\n");
 }
 
 #[test]

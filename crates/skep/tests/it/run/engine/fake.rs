@@ -9,6 +9,8 @@ mod processes;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::{Read, Write},
+    net::{Shutdown, SocketAddr, TcpListener},
     os::unix::net::{UnixListener, UnixStream},
     path::PathBuf,
     process::Child,
@@ -34,10 +36,14 @@ struct Inner {
     containers: BTreeMap<String, Container>,
     /// Whether a pull makes no progress.
     held: bool,
+    /// Whether requests get no response any more.
+    hung: bool,
     /// How many requests to remove a container are still to fail.
     removals_to_fail: usize,
     /// The specifications of all containers, including removed ones.
     made: Vec<Value>,
+    /// The credentials of all pulls.
+    credentials: Vec<Value>,
 }
 
 struct Container {
@@ -86,6 +92,11 @@ impl FakeEngine {
         self.inner().held = held;
     }
 
+    /// Responds to no request any more.
+    pub(super) fn hang(&self) {
+        self.inner().hung = true;
+    }
+
     /// Fails to remove a container this often, as Podman does if one exits at that moment.
     pub(super) fn fail_removals(&self, times: usize) {
         self.inner().removals_to_fail = times;
@@ -99,6 +110,33 @@ impl FakeEngine {
     /// The specifications of all containers, in the order of their creation.
     pub(super) fn made(&self) -> Vec<Value> {
         self.inner().made.clone()
+    }
+
+    /// The credentials that images were pulled with.
+    pub(super) fn credentials(&self) -> Vec<Value> {
+        self.inner().credentials.clone()
+    }
+
+    /// A port of this machine whose connections are forwarded to the socket.
+    pub(super) fn forwarded_port(&self) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, socket) = (listener.local_addr().unwrap(), self.socket());
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let Ok(inner) = UnixStream::connect(&socket) else { return };
+                let (mut from, mut to) = (stream.try_clone().unwrap(), inner.try_clone().unwrap());
+                thread::spawn(move || {
+                    forward(&mut from, &mut to);
+                    to.shutdown(Shutdown::Write).ok();
+                });
+                let (mut from, mut to) = (inner, stream);
+                thread::spawn(move || {
+                    forward(&mut from, &mut to);
+                    to.shutdown(Shutdown::Write).ok();
+                });
+            }
+        });
+        address
     }
 
     /// The processes of the running containers.
@@ -124,9 +162,22 @@ impl Drop for FakeEngine {
     }
 }
 
+/// Chunk by chunk: a copy within the kernel may wait for more.
+fn forward(from: &mut impl Read, to: &mut impl Write) {
+    let mut chunk = [0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut chunk) {
+        if to.write_all(&chunk[..read]).is_err() {
+            return;
+        }
+    }
+}
+
 /// Responds to the request of one connection.
 fn served(stream: UnixStream, inner: &Mutex<Inner>) {
-    let Some(Request { method, path, query, body }) = Request::read(&stream) else { return };
+    let Some(Request { method, path, query, body, auth }) = Request::read(&stream) else { return };
+    while inner.lock().unwrap().hung {
+        thread::park();
+    }
     let steps: Vec<&str> = path.trim_matches('/').split('/').collect();
     match (method.as_str(), steps.as_slice()) {
         ("GET", ["_ping"]) => respond(stream, "200 OK", "OK"),
@@ -134,6 +185,7 @@ fn served(stream: UnixStream, inner: &Mutex<Inner>) {
             images::looked_up(stream, inner, path.trim_start_matches("/images/").trim_end_matches("/json"))
         }
         ("POST", ["images", "create"]) => {
+            inner.lock().unwrap().credentials.extend(auth);
             images::pulled(stream, inner, &parameter(&query, "fromImage"), &parameter(&query, "tag"))
         }
         ("POST", ["containers", "create"]) => containers::created(stream, inner, body),

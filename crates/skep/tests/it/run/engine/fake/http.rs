@@ -5,6 +5,7 @@ use std::{
     os::unix::net::UnixStream,
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE};
 use serde_json::{Value, json};
 
 pub(super) struct Request {
@@ -13,6 +14,8 @@ pub(super) struct Request {
     pub(super) path: String,
     pub(super) query: String,
     pub(super) body: Value,
+    /// The credentials of a registry.
+    pub(super) auth: Option<Value>,
 }
 
 impl Request {
@@ -20,9 +23,15 @@ impl Request {
     pub(super) fn read(stream: &UnixStream) -> Option<Self> {
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut head = String::new();
-        let mut length = 0;
+        let (mut length, mut auth) = (0, None);
         while reader.read_line(&mut head).unwrap_or(0) > 2 {
-            let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
+            let last = head.lines().last().unwrap_or_default();
+            if let Some((name, value)) = last.split_once(": ")
+                && name.eq_ignore_ascii_case("x-registry-auth")
+            {
+                auth = Some(serde_json::from_slice(&URL_SAFE.decode(value.trim()).unwrap()).unwrap());
+            }
+            let line = last.to_ascii_lowercase();
             if let Some(value) = line.strip_prefix("content-length: ") {
                 length = value.trim().parse().unwrap();
             }
@@ -38,6 +47,7 @@ impl Request {
             path: path.into(),
             query: query.into(),
             body: serde_json::from_slice(&body).unwrap_or_default(),
+            auth,
         })
     }
 }
