@@ -104,10 +104,15 @@ async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
         () = tokio::time::sleep(END) => {}
         () = signals.next() => {}
     }
-    tokio::select! {
-        () = session.servers.remove_containers() => {}
-        () = tokio::time::sleep(REMOVAL) => {}
-        () = signals.next() => {}
+    let are_removed = tokio::select! {
+        () = session.servers.remove_containers() => true,
+        () = tokio::time::sleep(REMOVAL) => false,
+        () = signals.next() => false,
+    };
+    if !are_removed {
+        let message =
+            "The container engine does not respond. The next skep run removes containers that are left.\n";
+        session.screen.print(message).ok();
     }
     result
 }

@@ -190,6 +190,17 @@ fn an_engine_that_hangs_does_not_keep_it_from_ending() {
 }
 
 #[test]
+fn an_engine_that_hangs_delays_the_end_for_a_bounded_time_and_what_is_left_is_reported() {
+    let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
+    let mut run = started(&engine, &image("demo", IMAGE, ""));
+    run.row("demo");
+    engine.hang();
+    run.signal("INT");
+    assert!(until(|| run.process.try_wait().unwrap()).unwrap().success());
+    run.expect_output("The next skep run removes containers that are left.\n");
+}
+
+#[test]
 fn a_changed_image_that_cannot_be_pulled_leaves_the_running_server() {
     let engine = FakeEngine::start(&[(IMAGE, &demo_image())]);
     let run = started(&engine, &image("demo", IMAGE, ""));
