@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
-use skep_mcp::{Edits, Envelope, Json, Message, Outcome};
+use skep_mcp::{Edits, Envelope, Json, Message, Outcome, Revision};
 
 /// How the server was initialized. A process has one session, so it is initialized once, and again after a restart.
 pub(super) struct Handshake {
@@ -42,21 +42,29 @@ impl Handshake {
     ///
     /// The server cannot speak a second revision. A client that requests the negotiated one, or a newer one, gets the
     /// server's response, and decides whether it supports that: this is how MCP negotiates. One that requests an older
-    /// one cannot know the negotiated one, and gets an error.
+    /// one cannot know the negotiated one, and gets its own: up to 2025-11-25, revisions only add to each other, and a client
+    /// ignores what it does not know. An unknown one gets an error.
     pub(super) fn answer(&self, initialize: &Envelope<'_>) -> Option<Vec<u8>> {
         let id = initialize.id()?;
         let version = requested(initialize);
-        if version != self.requested && version < self.version {
+        let answer = Envelope::parse_within(&self.answer, super::DEPTH).ok()?;
+        let edits = Edits::of(&self.answer).replace(answer.id()?.raw(), Json::Raw(id.raw()));
+        if version == self.requested || version >= self.version {
+            return edits.bytes().ok();
+        }
+        if Revision::named(version.as_bytes()).is_none() {
             let error = json!({
                 "code": -32602,
-                "message": "Unsupported protocol version: the server is shared, and other clients speak a newer one",
+                "message": "Unsupported protocol version",
                 "data": {"supported": [self.version], "requested": version},
             });
             let id = id.raw().as_str();
             return Some(format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#).into_bytes());
         }
-        let answer = Envelope::parse_within(&self.answer, super::DEPTH).ok()?;
-        Edits::of(&self.answer).replace(answer.id()?.raw(), Json::Raw(id.raw())).bytes().ok()
+        let Message::Response { outcome: Outcome::Result(result), .. } = answer.message() else {
+            return None;
+        };
+        edits.replace(result.get("protocolVersion")?, Json::Text(&version)).bytes().ok()
     }
 }
 
@@ -87,7 +95,9 @@ mod tests {
             let expected = r#"{"result":{"protocolVersion":"2025-06-18","x":1e2},"id":"b","jsonrpc":"2.0"}"#;
             assert_eq!(answer(&handshake, &initialize("\"b\"", version)), expected, "{version}");
         }
-        let error = answer(&handshake, &initialize("\"b\"", "2024-11-05"));
+        let expected = r#"{"result":{"protocolVersion":"2024-11-05","x":1e2},"id":"b","jsonrpc":"2.0"}"#;
+        assert_eq!(answer(&handshake, &initialize("\"b\"", "2024-11-05")), expected);
+        let error = answer(&handshake, &initialize("\"b\"", "2023-01-01"));
         assert!(error.contains(r#""supported":["2025-06-18"]"#), "{error}");
     }
 

@@ -33,6 +33,7 @@ mod state;
 mod table;
 mod target;
 mod variables;
+mod virtual_server;
 mod warnings;
 
 use std::time::Duration;

@@ -12,6 +12,7 @@ use super::{
     config_sources::{ConfigSources, Usage},
     image::{Image, check_host_path},
     machine::Machine,
+    virtual_server::VirtualServer,
     warnings::warnings,
 };
 use crate::manifests::{Manifests, in_spec};
@@ -28,11 +29,19 @@ pub(super) struct Planned {
     pub(super) owner: String,
     pub(super) name: String,
     /// What it needs, or everything that keeps it from running. Paths start at the root of the object.
-    pub(super) server: Result<Box<Server>, Vec<FieldError>>,
+    pub(super) server: Result<PlannedServer, Vec<FieldError>>,
     /// The position of a field, as `file:line: `.
     pub(super) place: Box<dyn Fn(&FieldPath) -> String + Send + Sync>,
     /// Warnings that do not keep it from running.
     pub(super) warnings: Vec<String>,
+}
+
+/// What is to run.
+pub(super) enum PlannedServer {
+    /// A server behind a proxy.
+    Proxied(Box<Server>),
+    /// The servers of a group at one address.
+    Virtual(Box<VirtualServer>),
 }
 
 /// Everything that is needed to start a server with its proxy. It contains secrets, so it is not printable.
@@ -71,7 +80,7 @@ impl Server {
 
 /// The objects that run only in a cluster.
 pub(super) fn left_out(rendered: &[Rendered]) -> Vec<String> {
-    let needs_a_cluster = ["VirtualMCPServer", "EmbeddingServer", "MCPRegistry"];
+    let needs_a_cluster = ["EmbeddingServer", "MCPRegistry"];
     let left_out = rendered.iter().filter(|rendered| needs_a_cluster.contains(&rendered.target.kind.kind));
     left_out.map(|rendered| format!("{}: not supported without a cluster yet", rendered.owner)).collect()
 }
@@ -98,18 +107,23 @@ pub(super) fn plan(manifests: &Arc<Manifests>, rendered: &[Rendered], machine: &
 }
 
 fn is_server(kind: &str) -> bool {
-    matches!(kind, "MCPServer" | "MCPRemoteProxy")
+    matches!(kind, "MCPServer" | "MCPRemoteProxy" | "VirtualMCPServer")
 }
 
 fn planned(manifests: &Arc<Manifests>, rendered: &Rendered, machine: &Machine) -> Planned {
     let target = &rendered.target;
     let (all, whose) = (manifests.clone(), target.clone());
+    let server = server(&manifests.objects, rendered, machine);
+    let mut warnings = warnings(&rendered.status, rendered.children.is_err());
+    if let Ok(PlannedServer::Virtual(server)) = &server {
+        warnings.extend(server.warnings());
+    }
     Planned {
         owner: rendered.owner.clone(),
         name: target.name.to_string(),
-        server: server(&manifests.objects, rendered, machine).map(Box::new),
+        server,
         place: Box::new(move |field| all.place(whose.kind.kind, &whose.namespace, &whose.name, field)),
-        warnings: warnings(&rendered.status, rendered.children.is_err()),
+        warnings,
     }
 }
 
@@ -117,11 +131,17 @@ fn server(
     objects: &[DynamicObject],
     rendered: &Rendered,
     machine: &Machine,
-) -> Result<Server, Vec<FieldError>> {
+) -> Result<PlannedServer, Vec<FieldError>> {
     let error = |problem: &Problem| FieldError::new(in_spec(&problem.field), problem.message.clone());
     let children = rendered.children.as_ref();
     let children = children.map_err(|problems| problems.iter().map(error).collect::<Vec<_>>())?;
-    server_of(objects, rendered, children, machine).map_err(|error| vec![error])
+    let planned = if rendered.target.kind.kind == "VirtualMCPServer" {
+        VirtualServer::new(objects, rendered, children).map(|server| PlannedServer::Virtual(Box::new(server)))
+    } else {
+        let server = server_of(objects, rendered, children, machine);
+        server.map(|server| PlannedServer::Proxied(Box::new(server)))
+    };
+    planned.map_err(|error| vec![error])
 }
 
 fn server_of(

@@ -19,6 +19,7 @@ use super::{
     machine::{Machine, ReservedPort, check_program, listener},
     plan::Server,
     prepare::{of_container, prepare},
+    virtual_server::Joined,
 };
 
 /// The state of a server.
@@ -53,9 +54,17 @@ impl Phase {
     }
 }
 
+/// What runs.
+pub(super) enum Workload {
+    /// A server with its proxy.
+    Server(Box<Server>),
+    /// The servers of a group at one address.
+    Virtual(Box<Joined>),
+}
+
 /// A running server.
 pub(super) struct Running {
-    pub(super) server: Server,
+    pub(super) workload: Workload,
     pub(super) state: watch::Receiver<State>,
     /// The socket that it listens on. Its successor takes it over, so that clients notice no closed port.
     listener: TcpListener,
@@ -64,6 +73,16 @@ pub(super) struct Running {
 }
 
 impl Running {
+    pub(super) fn new(
+        workload: Workload,
+        state: watch::Receiver<State>,
+        listener: TcpListener,
+        stop: watch::Sender<bool>,
+        task: JoinHandle<()>,
+    ) -> Self {
+        Self { workload, state, listener, stop, task }
+    }
+
     /// Stops it, and waits until it has ended.
     pub(super) async fn stop(self) {
         self.stop.send_replace(true);
@@ -71,7 +90,7 @@ impl Running {
     }
 
     /// Its socket, unless another port is configured.
-    fn socket(&self, configured: Option<u16>) -> Option<TcpListener> {
+    pub(super) fn socket(&self, configured: Option<u16>) -> Option<TcpListener> {
         let port = self.listener.local_addr().ok()?.port();
         configured.is_none_or(|configured| configured == port).then(|| self.listener.try_clone().ok())?
     }
@@ -155,12 +174,12 @@ impl Prepared {
 
     pub(super) fn start(self) -> Result<Running, FieldError> {
         let Self { name, listener, address, stop, life } = self;
-        let (server, state) = (life.server.clone(), life.state.subscribe());
+        let (workload, state) = (Workload::Server(Box::new(life.server.clone())), life.state.subscribe());
         let socket = listener.try_clone().and_then(tokio::net::TcpListener::from_std);
         let socket = socket.map_err(|error| FieldError::new("", format!("cannot listen: {error}")))?;
         let span = error_span!(logs::SERVER, message = name);
         let task = tokio::spawn(life.run(socket, address).instrument(span));
-        Ok(Running { server, state, listener, stop, task })
+        Ok(Running { workload, state, listener, stop, task })
     }
 }
 

@@ -1,15 +1,20 @@
 //! All servers: from a plan to running servers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use skep_config::{FieldError, FieldPath};
+use tracing::warn;
 
 use super::{
     engine::Engine,
     machine::Machine,
-    plan::{Planned, Server},
-    running::{Phase, Prepared, Running, State},
+    plan::{Planned, PlannedServer, Server},
+    running::{Phase, Prepared, Running, State, Workload},
     table::Row,
+    virtual_server::{self, VirtualServer},
 };
 
 /// The servers by kind and name, and the problems of those that cannot run.
@@ -19,6 +24,8 @@ pub(super) struct Servers {
     running: BTreeMap<String, Running>,
     problems: BTreeMap<String, Vec<Problem>>,
     shown: BTreeMap<String, State>,
+    /// Those that have been ready.
+    was_ready: BTreeSet<String>,
     engine: Option<Arc<Engine>>,
     /// How many containers of earlier processes were removed.
     pub(super) leftovers: usize,
@@ -65,21 +72,86 @@ impl Servers {
         for owner in removed {
             self.end(&owner).await;
         }
+        let mut joined = Vec::new();
         for Planned { owner, name, server, place, .. } in planned {
-            let server = match server {
-                Ok(server) => server,
-                Err(errors) => {
-                    self.problems.insert(owner, Problem::all(&errors, place.as_ref()));
+            let started = match server {
+                Ok(PlannedServer::Proxied(server)) => {
+                    self.run(&owner, &name, &server, machine, report).await.map_err(|error| vec![error])
+                }
+                Ok(PlannedServer::Virtual(server)) => {
+                    joined.push((owner, name, server, place));
                     continue;
                 }
+                Err(errors) => Err(errors),
             };
-            if self.running.get(&owner).is_some_and(|running| running.server == *server) {
-                continue;
+            if let Err(errors) = started {
+                self.problems.insert(owner, Problem::all(&errors, place.as_ref()));
             }
-            if let Err(error) = self.replace(&owner, &name, &server, machine, report).await {
+        }
+        // They need the addresses of the others.
+        for (owner, name, server, place) in joined {
+            if let Err(error) = self.join(&owner, &name, &server).await {
                 self.problems.insert(owner, Problem::all(&[error], place.as_ref()));
             }
         }
+    }
+
+    /// Runs a server, unless it runs already.
+    async fn run(
+        &mut self,
+        owner: &str,
+        name: &str,
+        server: &Server,
+        machine: &Machine,
+        report: &dyn Fn(&str),
+    ) -> Result<(), FieldError> {
+        let runs =
+            |running: &Running| matches!(&running.workload, Workload::Server(same) if **same == *server);
+        if self.running.get(owner).is_some_and(runs) {
+            return Ok(());
+        }
+        self.replace(owner, name, server, machine, report).await
+    }
+
+    /// Runs a virtual server. If only its members have changed, its sessions go on.
+    async fn join(&mut self, owner: &str, name: &str, server: &VirtualServer) -> Result<(), FieldError> {
+        let states = self.ready();
+        let address = |member: &str| states.get(member).cloned();
+        if let Some(Running { workload: Workload::Virtual(joined), .. }) = self.running.get_mut(owner)
+            && joined.update(server, address)?
+        {
+            return Ok(());
+        }
+        let socket = self.running.get(owner).and_then(|previous| previous.socket(None));
+        let running = virtual_server::start(name, server, server.local(address), socket)?;
+        self.end(owner).await;
+        self.running.insert(owner.to_owned(), running);
+        Ok(())
+    }
+
+    /// Lets virtual servers use servers that have become ready.
+    pub(super) fn update_virtual_servers(&mut self) {
+        let states = self.ready();
+        for (owner, running) in &mut self.running {
+            if let Workload::Virtual(joined) = &mut running.workload {
+                let planned = joined.planned();
+                if let Err(error) = joined.update(&planned, |member| states.get(member).cloned()) {
+                    warn!(%owner, %error, "a virtual server could not be updated");
+                }
+            }
+        }
+    }
+
+    /// The servers that have been ready since they were started. One that fails later is reported by its virtual server.
+    fn ready(&mut self) -> BTreeMap<String, State> {
+        for (owner, running) in &self.running {
+            if running.state.borrow().phase == Phase::Ready {
+                self.was_ready.insert(owner.clone());
+            }
+        }
+        self.was_ready.retain(|owner| self.running.contains_key(owner));
+        let state = |owner: &String| Some((owner.clone(), self.running.get(owner)?.state.borrow().clone()));
+        self.was_ready.iter().filter_map(state).collect()
     }
 
     /// Starts a server in place of the running one. That runs until the new one can be started.

@@ -71,6 +71,7 @@ impl Session {
         for turn in 1u32.. {
             self.record();
             tokio::time::sleep(LOOK).await;
+            self.servers.update_virtual_servers();
             for row in self.servers.news() {
                 let line = match table {
                     Some(table) => table.row(&row),
@@ -161,7 +162,7 @@ pub(super) async fn load_plan(
     let servers = plan(&manifests, &rendered, machine);
     ensure!(
         !servers.is_empty(),
-        "{}nothing to run: it has no MCPServer and no MCPRemoteProxy",
+        "{}nothing to run: it has no MCPServer, MCPRemoteProxy or VirtualMCPServer",
         source.place()
     );
     Ok(Plan { servers, left_out: left_out(&rendered) })

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use crate::{
     ConfigError, VirtualServer,
+    backend::Blueprint,
     cluster::Cluster,
     discovery::Discovery,
     front::Parts,
@@ -56,6 +57,11 @@ impl Settings {
         self.0.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
     }
 
+    /// The backends that it has.
+    pub(crate) fn blueprints(&self) -> Result<Vec<Blueprint>, ConfigError> {
+        backends::blueprints(&self.0)
+    }
+
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.0;
@@ -66,12 +72,12 @@ impl Settings {
         let middlewares = chain::middlewares(config, listen)?;
         let views = Views::new(view_policy(config), changed.clone());
         let factory = backends::factory(config, changed)?;
-        let blueprints = backends::blueprints(config)?;
+        let blueprints = self.blueprints()?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
         let reporter = cluster.as_ref().and_then(Reporter::new);
         let discovery = match (self.is_discovered(), cluster) {
             (false, _) => None,
-            (true, Some(cluster)) => Some((Discovery::new(cluster, config, blueprints), factory)),
+            (true, Some(cluster)) => Some(Discovery::new(cluster, config, blueprints)),
             (true, None) => return Err(ConfigError::new("outgoingAuth.source: discovered needs a cluster")),
         };
         let session_life = listen.session_life.unwrap_or(limits::SESSION_LIFE);
@@ -86,6 +92,7 @@ impl Settings {
             records: records(config, session_life)?,
             is_local: is_local(&listen.host),
             discovery,
+            factory,
             reporter,
         }))
     }

@@ -49,6 +49,7 @@ use tokio::{
 };
 
 use crate::{
+    ConfigError, Settings,
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
     limits,
@@ -86,7 +87,8 @@ pub struct VirtualServer {
     is_synced: watch::Sender<bool>,
     /// Whether it is also known what they offer, or that they do not respond.
     is_ready: watch::Sender<bool>,
-    discovery: Option<(Discovery, Factory)>,
+    discovery: Option<Discovery>,
+    factory: Factory,
     reporter: Option<Reporter>,
 }
 
@@ -103,8 +105,10 @@ pub(crate) struct Parts {
     pub(crate) records: Option<Records>,
     /// Whether it listens on this machine only.
     pub(crate) is_local: bool,
-    /// How backends are discovered, and made.
-    pub(crate) discovery: Option<(Discovery, Factory)>,
+    /// How backends are discovered.
+    pub(crate) discovery: Option<Discovery>,
+    /// How they are made.
+    pub(crate) factory: Factory,
     pub(crate) reporter: Option<Reporter>,
 }
 
@@ -145,6 +149,7 @@ impl VirtualServer {
             records,
             is_local,
             discovery,
+            factory,
             reporter,
         } = parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
@@ -171,16 +176,27 @@ impl VirtualServer {
             is_synced: watch::Sender::new(discovery.is_none()),
             is_ready: watch::Sender::new(false),
             discovery,
+            factory,
             reporter,
         }
     }
 
     /// Checks that what the server needs beside its backends is available. To be called before it serves.
-    pub async fn check(&self) -> Result<(), crate::ConfigError> {
+    pub async fn check(&self) -> Result<(), ConfigError> {
         if let Some(records) = &self.records {
             records.check().await?;
         }
         self.chain.check().await
+    }
+
+    /// Uses the backends of another configuration. Those that stay keep their sessions.
+    pub fn set_backends(&self, settings: &Settings) -> Result<(), ConfigError> {
+        self.views.replace(&self.factory, &settings.blueprints()?).map_err(ConfigError::new)
+    }
+
+    /// Counts changes of its backends, of which each may change what clients see.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.views.changes()
     }
 
     /// Makes every client use another connection for its next request, and so another replica.
@@ -221,7 +237,7 @@ impl VirtualServer {
     /// Follows the members of the group, where backends are discovered.
     async fn discover(&self) {
         match &self.discovery {
-            Some((discovery, factory)) => discovery.run(&self.views, factory, &self.is_synced).await,
+            Some(discovery) => discovery.run(&self.views, &self.factory, &self.is_synced).await,
             None => std::future::pending().await,
         }
     }

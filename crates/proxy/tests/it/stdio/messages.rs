@@ -83,9 +83,12 @@ async fn each_client_gets_a_response_to_its_initialize_and_the_server_receives_o
     assert_ne!(first.headers["mcp-session-id"], second.headers["mcp-session-id"]);
 
     let older = fixture.post(&[], &initialize("2024-11-05", json!({}))).await;
-    let expected = json!({"supported": ["2025-06-18"], "requested": "2024-11-05"});
-    assert_eq!((older.json()["error"]["data"].clone(), older.json()["id"].clone()), (expected, json!(7)));
-    assert!(!older.headers.contains_key("mcp-session-id"), "no session after an error");
+    assert_eq!(older.json()["result"]["protocolVersion"], "2024-11-05");
+
+    let unknown = fixture.post(&[], &initialize("2023-01-01", json!({}))).await;
+    let expected = json!({"supported": ["2025-06-18"], "requested": "2023-01-01"});
+    assert_eq!((unknown.json()["error"]["data"].clone(), unknown.json()["id"].clone()), (expected, json!(7)));
+    assert!(!unknown.headers.contains_key("mcp-session-id"), "no session after an error");
 
     for session in [&first, &second] {
         let header = [("mcp-session-id", session.headers["mcp-session-id"].to_str().unwrap())];

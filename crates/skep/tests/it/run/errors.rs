@@ -121,7 +121,7 @@ fn a_dangling_reference_is_reported_with_its_line() {
 fn a_missing_file_and_a_file_without_servers_are_reported() {
     assert_eq!(
         error("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"),
-        "error: FILE: nothing to run: it has no MCPServer and no MCPRemoteProxy"
+        "error: FILE: nothing to run: it has no MCPServer, MCPRemoteProxy or VirtualMCPServer"
     );
     let manifests = Manifests::new("");
     std::fs::remove_file(manifests.file()).unwrap();
@@ -217,7 +217,7 @@ fn an_error_in_a_changed_file_is_reported_and_running_servers_are_not_changed() 
     assert_eq!(client.tools().len(), 3);
     run.manifests.write("");
     run.expect_output(
-        "nothing to run: it has no MCPServer and no MCPRemoteProxy; running servers are not changed",
+        "nothing to run: it has no MCPServer, MCPRemoteProxy or VirtualMCPServer; running servers are not changed",
     );
     assert_eq!(client.tools().len(), 3);
 }

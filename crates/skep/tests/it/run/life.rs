@@ -97,6 +97,30 @@ fn the_quickstart_serves_its_tools_and_prints_the_configuration_of_a_client() {
     let sum = client.call_tool("add", json!({"a": 2, "b": 3}));
     assert_eq!(sum["result"]["content"][0]["text"], "5");
     assert_eq!(run.client("docs").tools(), ["search"]);
+
+    run.expect_output("demo_add, demo_echo, demo_time, docs_search\n");
+    let all = run.client("all");
+    let sum = all.call_tool("demo_add", json!({"a": 20, "b": 22}));
+    assert_eq!(sum["result"]["content"][0]["text"], "42");
+}
+
+#[test]
+fn a_virtual_server_follows_the_members_of_its_group() {
+    let group = "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPGroup\nmetadata: {name: g}\nspec: {}\n---\n\
+                 apiVersion: toolhive.stacklok.dev/v1beta1\nkind: VirtualMCPServer\nmetadata: {name: all}\nspec:\n  \
+                 groupRef: {name: g}\n  incomingAuth: {type: anonymous}\n  config:\n    aggregation:\n      \
+                 conflictResolution: prefix\n      conflictResolutionConfig: {prefixFormat: '{workload}_'}\n---\n";
+    let member = |name: &str| server(name, DEMO, "  groupRef: {name: g}");
+    let run = Run::start(&format!("{group}{}{}", member("one"), server("other", DEMO, "")));
+    run.expect_output("one_add, one_echo, one_time\n");
+    let address = run.address("all");
+    assert_eq!(
+        run.client("all").call_tool("one_echo", json!({"message": "hi"}))["result"]["content"][0]["text"],
+        "hi"
+    );
+    run.manifests.write(&format!("{group}{}{}", member("one"), member("two")));
+    run.expect_output("one_add, one_echo, one_time, two_add, two_echo, two_time\n");
+    assert_eq!(run.address("all"), address, "clients keep its address");
 }
 
 #[test]
