@@ -10,7 +10,8 @@ use crate::{AuthenticationError, claims::Claims, keys::KeySet, limits};
 pub(crate) struct Jwt<'a> {
     signed: &'a str,
     signature: &'a str,
-    header: Map<String, Value>,
+    /// Its header.
+    pub(crate) header: Map<String, Value>,
     /// Its claims.
     pub(crate) claims: Claims,
 }
@@ -38,7 +39,8 @@ impl<'a> Jwt<'a> {
             Some("PS512") => Ok(Algorithm::PS512),
             Some("ES256") => Ok(Algorithm::ES256),
             Some("ES384") => Ok(Algorithm::ES384),
-            _ => Err(AuthenticationError::Token("the token must be signed with RSA or ECDSA")),
+            Some("EdDSA") => Ok(Algorithm::EdDSA),
+            _ => Err(AuthenticationError::Token("the token must be signed with RSA, ECDSA or EdDSA")),
         }
     }
 

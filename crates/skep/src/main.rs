@@ -1,5 +1,6 @@
 //! The skep binary.
 
+mod authorization_server;
 mod completions;
 mod crds;
 mod demo_server;
