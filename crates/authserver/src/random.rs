@@ -32,6 +32,11 @@ pub(crate) fn hash(bytes: impl AsRef<[u8]>) -> String {
     base64(&Sha256::digest(bytes.as_ref()))
 }
 
+/// The SHA-256 hash in hex.
+pub(crate) fn hex_hash(text: &str) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// A keyed hash of parts, of which none can be taken for a piece of another.
 pub(crate) fn tag(key: &[u8], label: &str, parts: &[&str]) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return String::new() };

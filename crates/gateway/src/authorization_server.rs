@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use serde_json::{Map, Value};
 use skep_auth::OwnTokens;
 
 /// Why there is no token of an identity provider for a session.
@@ -46,6 +47,13 @@ pub trait AuthorizationServer: OwnTokens {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
+
+    /// The claims of that token, if it is a JWT.
+    fn provider_claims<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>>;
 }
 
 /// Whether a session is of use. One provider that fails makes its own backends fail; if none of them has a token left, the

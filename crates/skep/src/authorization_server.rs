@@ -88,13 +88,24 @@ impl AuthorizationServer for Embedded {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
-        async move {
-            self.0.upstream_tokens().access_token(session, provider).await.map_err(|error| match error {
-                UpstreamTokenError::NotConnected => ProviderTokenError::NotConnected,
-                UpstreamTokenError::Expired => ProviderTokenError::Expired,
-                UpstreamTokenError::Unavailable => ProviderTokenError::Unavailable,
-            })
-        }
-        .boxed()
+        let token = self.0.upstream_tokens().access_token(session, provider);
+        token.map(|token| token.map_err(provider_error)).boxed()
+    }
+
+    fn provider_claims<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>> {
+        let claims = self.0.upstream_tokens().claims(session, provider);
+        claims.map(|claims| claims.map_err(provider_error)).boxed()
+    }
+}
+
+fn provider_error(error: UpstreamTokenError) -> ProviderTokenError {
+    match error {
+        UpstreamTokenError::NotConnected => ProviderTokenError::NotConnected,
+        UpstreamTokenError::Expired => ProviderTokenError::Expired,
+        UpstreamTokenError::Unavailable => ProviderTokenError::Unavailable,
     }
 }

@@ -40,6 +40,8 @@ pub(crate) enum MetadataError {
 
 use MetadataError::{Metadata as Wrong, RedirectUri as WrongUri};
 
+/// What a client gets that requests no scope. Others are for those that know them.
+const STANDARD_SCOPES: [&str; 4] = ["openid", "profile", "email", "offline_access"];
 const GRANTS: [&str; 2] = ["authorization_code", "refresh_token"];
 
 impl Metadata {
@@ -93,7 +95,7 @@ impl Metadata {
         }
     }
 
-    /// The scopes, or all. Those that every client gets are added.
+    /// The scopes, or those of OpenID Connect. Those that every client gets are added.
     pub(crate) fn scopes(&self, settings: &Settings) -> Result<Vec<String>, MetadataError> {
         let mut requested = match &self.scope {
             None => Vec::new(),
@@ -101,7 +103,12 @@ impl Metadata {
             Some(Scope::List(list)) => scopes(&list.join(" ")),
         };
         if requested.is_empty() {
-            return Ok(settings.scopes.clone());
+            requested = settings
+                .scopes
+                .iter()
+                .filter(|scope| STANDARD_SCOPES.contains(&&***scope))
+                .cloned()
+                .collect();
         }
         if let Some(other) = requested.iter().find(|scope| !settings.scopes.contains(scope)) {
             return Err(Wrong(format!("the scope {other:?} is not supported")));

@@ -15,6 +15,7 @@ use crate::{
 impl AuthServer {
     pub(crate) async fn redeem_code(&self, client: &Client, form: &Parameters) -> Result<Value, OAuthError> {
         let unknown = || OAuthError::grant("the code is not valid");
+        let requested = resources(form, &self.settings.audiences)?;
         let code = form.get("code").ok_or_else(unknown)?;
         let signature = self.settings.opaque.signature(CODE, code).ok_or_else(unknown)?;
         let grant = self.store.code(signature).await?.ok_or_else(unknown)?;
@@ -26,7 +27,6 @@ impl AuthServer {
         if !is_redirect_of(proof, form.get("redirect_uri")) {
             return Err(OAuthError::grant("the redirect_uri is not the one of the authorization request"));
         }
-        let requested = resources(form, &self.settings.audiences)?;
         let audience = target(&requested, &grant.granted_audience)?;
         if let Taken::Spent = self.store.take_code(signature).await? {
             warn!(client = client.id, "a code was used twice: its session ends");

@@ -1,1 +1,12 @@
-//! Tests of the server as its clients see it.
+//! Tests of the server as clients, browsers and attackers see it. The identity provider is a fake of the test kit.
+
+mod approvals;
+mod codes;
+mod configuration;
+mod documents;
+mod logins;
+mod refreshes;
+mod registration;
+mod stores;
+mod upstream_tokens;
+mod world;

@@ -3,12 +3,11 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use skep_auth::Fetcher;
 use skep_config::auth_server::UserInfo;
 
 use super::{UpstreamError, path::text_at, response::TokenResponse};
-use crate::{config::Identity, keys::Claims, limits};
+use crate::{config::Identity, keys::Claims, limits, random::hex_hash};
 
 /// The subject of a user.
 pub(crate) enum Subject {
@@ -43,9 +42,9 @@ pub(super) async fn login(
     let no_subject = UpstreamError::Response("it does not name the user");
     match identity {
         Identity::Nowhere => {
-            let hash = Sha256::digest(&tokens.access_token);
-            let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-            Ok(Login { subject: Subject::Synthetic(format!("tk-{hex}")), name: None, email: None, tokens })
+            // 128 bits, as ToolHive has them.
+            let id = format!("tk-{:.32}", hex_hash(&tokens.access_token));
+            Ok(Login { subject: Subject::Synthetic(id), name: None, email: None, tokens })
         }
         Identity::Token(paths) => {
             let subject = text_at(&tokens.body, &paths.subject_path).ok_or(no_subject)?;

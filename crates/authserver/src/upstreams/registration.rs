@@ -10,7 +10,7 @@ use super::{client::UpstreamClient, discovery::Endpoints};
 use crate::{
     config::{Credentials, UpstreamSettings},
     limits,
-    random::hash,
+    random::hex_hash,
     store::{Method, Registration, Store},
 };
 
@@ -31,7 +31,7 @@ pub(super) async fn client(
     };
     let upstream = endpoints.issuer.as_deref().unwrap_or(&settings.name);
     let parts = [issuer, upstream, &settings.redirect_uri].map(|part| format!("{}:{part}", part.len()));
-    let key = format!("{}:{}", parts.join(":"), hash(settings.scopes.join(" ")));
+    let key = format!("{}:{}", parts.join(":"), hex_hash(&settings.scopes.join(" ")));
     let unavailable = |error: crate::store::StoreError| error.to_string();
     let known = store.registration(&key).await.map_err(unavailable)?;
     let registered = match known {

@@ -6,12 +6,14 @@ use std::{
     time::Duration,
 };
 
+use serde_json::{Map, Value};
 use tokio::sync::Mutex as Turn;
 use tracing::warn;
 
 use super::{Upstream, UpstreamError};
 use crate::{
     clock::Clock,
+    keys::unverified,
     limits,
     store::{self, Store, StoreError},
 };
@@ -74,6 +76,18 @@ impl UpstreamTokens {
         let (shared, session, provider) = (self.0.clone(), session.to_owned(), provider.to_owned());
         let refreshing = tokio::spawn(async move { shared.refresh(&session, &provider).await });
         refreshing.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
+    }
+}
+
+impl UpstreamTokens {
+    /// The claims of the access token of a session at an upstream, if it is a JWT. It came from the upstream itself, so its
+    /// signature is not verified.
+    pub async fn claims(
+        &self,
+        session: &str,
+        provider: &str,
+    ) -> Result<Option<Map<String, Value>>, UpstreamTokenError> {
+        self.access_token(session, provider).await.map(|token| unverified(&token))
     }
 }
 
