@@ -42,4 +42,4 @@ pub use keys::Pace;
 pub use mac::hmac_hex;
 pub use own::OwnTokens;
 pub use resource::{ProtectedResource, WELL_KNOWN};
-pub use signed::{IssuerKeys, SignedToken};
+pub use signed::{IssuerKeys, SignedToken, verified_by};

@@ -44,6 +44,8 @@ pub(crate) const UPSTREAM_TIME: Duration = Duration::from_secs(30);
 
 /// How far the clock of an issuer may be off.
 pub(crate) const SKEW: u64 = 60;
+/// How long an assertion of a client may be valid, in seconds.
+pub(crate) const CLIENT_ASSERTION_LIFE: u64 = 600;
 /// The actors in a delegated token.
 pub(crate) const ACTORS: usize = 10;
 /// The length of the claim that lists them.

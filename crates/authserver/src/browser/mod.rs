@@ -48,7 +48,7 @@ impl<'a> Approval<'a> {
         }
     }
 
-    /// A tag for what is approved in a browser, by whoever uses it.
+    /// A tag for what is approved in a browser, by any of its users.
     fn tag(&self, key: &[u8], browser: &str) -> String {
         let (scopes, resources) = (self.scopes.join(" "), self.resources.join(" "));
         let redirect = without_loopback_port(self.redirect_uri);

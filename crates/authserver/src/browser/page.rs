@@ -14,7 +14,7 @@ border-radius:.5rem;border:1px solid #55555e;background:#fff;color:inherit}butto
 border-color:#0b57d0;color:#fff}@media(prefers-color-scheme:dark){body,button{background:#1b1b1f;color:#f2f2f5}\
 dt{color:#b5b5bf}}";
 
-/// What the user is asked.
+/// What the user decides about.
 pub(crate) struct Question<'a> {
     /// The name that the client gave itself.
     pub(crate) client_name: &'a str,

@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::{HeaderMap, StatusCode, header};
+use serde_json::{Map, Value};
 use skep_auth::{Fetcher, Reach};
 use tracing::info;
 
@@ -15,6 +16,7 @@ use crate::{
     clock::Clock,
     config::{DocumentSettings, Settings},
     limits,
+    rules::is_document_url,
     store::{Client, Method},
 };
 
@@ -83,8 +85,27 @@ impl Documents {
         }
         let metadata: Metadata =
             serde_json::from_slice(response.body()).map_err(|_| "it is not valid JSON".to_owned())?;
-        let client = client(id, &metadata, settings)?;
+        let mut client = client(id, &metadata, settings)?;
+        if client.token_endpoint_auth_method == Method::PrivateKeyJwt {
+            client.keys = Some(self.keys(metadata, settings).await?);
+        }
         Ok((client, life(response.headers(), self.settings.life)))
+    }
+
+    /// The keys that a document has or names. They are fetched under the same conditions as the document.
+    async fn keys(&self, metadata: Metadata, settings: &Settings) -> Result<Map<String, Value>, String> {
+        let address = match (metadata.jwks, metadata.jwks_uri) {
+            (Some(keys), None) => return Ok(keys),
+            (None, Some(address)) if is_document_url(&address, settings.is_local()) => address,
+            _ => return Err("it must have either jwks or jwks_uri".into()),
+        };
+        let uri = address.parse().map_err(|_| "its jwks_uri is malformed".to_owned())?;
+        let response = self.fetcher.document(uri, limits::DOCUMENT, limits::DOCUMENT_TIME).await;
+        let response = response.map_err(|error| error.to_string())?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("its keys have the status {}", response.status()));
+        }
+        serde_json::from_slice(response.body()).map_err(|_| "its keys are not valid JSON".to_owned())
     }
 }
 
@@ -108,14 +129,16 @@ fn life(headers: &HeaderMap, default: Duration) -> Duration {
     }
 }
 
-/// The client that a document describes. It is public: whoever can read the document could read a secret in it.
+/// The client that a document describes. A document has no secrets: the client is public, or signs assertions.
 fn client(id: &str, metadata: &Metadata, settings: &Settings) -> Result<Client, String> {
     if metadata.client_id.as_deref() != Some(id) {
         return Err("its client_id is not its address".into());
     }
-    if !matches!(metadata.token_endpoint_auth_method.as_deref(), None | Some("none")) {
-        return Err("its token_endpoint_auth_method is not supported".into());
-    }
+    let method = match metadata.token_endpoint_auth_method.as_deref() {
+        None | Some("none") => Method::None,
+        Some("private_key_jwt") => Method::PrivateKeyJwt,
+        Some(_) => return Err("its token_endpoint_auth_method is not supported".into()),
+    };
     let wrong = |error| format!("{error:?}");
     metadata.check_redirect_uris().map_err(wrong)?;
     metadata.check_names().map_err(wrong)?;
@@ -130,11 +153,12 @@ fn client(id: &str, metadata: &Metadata, settings: &Settings) -> Result<Client, 
         response_types: vec!["code".into()],
         scopes: metadata.scopes(settings).map_err(wrong)?,
         audience: settings.audiences.clone(),
-        public: true,
+        public: method == Method::None,
         dcr_issued: false,
-        token_endpoint_auth_method: Method::None,
+        token_endpoint_auth_method: method,
         secret_hash: String::new(),
         any_secret_method: false,
+        keys: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! The metadata that a client declares, by registration or in its document (RFC 7591, section 2).
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::{
     config::Settings,
@@ -21,6 +22,8 @@ pub(crate) struct Metadata {
     pub(crate) token_endpoint_auth_method: Option<String>,
     pub(crate) scope: Option<Scope>,
     pub(crate) software_id: Option<String>,
+    pub(crate) jwks: Option<Map<String, Value>>,
+    pub(crate) jwks_uri: Option<String>,
 }
 
 /// Scopes, as a text or, against the letter, as a list.

@@ -31,6 +31,7 @@ impl AuthServer {
                 token_endpoint_auth_method: Method::ClientSecretBasic,
                 secret_hash: hash(&delegate.secret),
                 any_secret_method: true,
+                keys: None,
             }));
         }
         match &self.documents {

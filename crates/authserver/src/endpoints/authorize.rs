@@ -1,4 +1,4 @@
-//! The authorization endpoint: what a client requests, and whether the user is asked first.
+//! The authorization endpoint: what a client requests, and whether the user must approve it.
 
 use bytes::Bytes;
 use form_urlencoded::Serializer;
@@ -215,7 +215,7 @@ fn unsupported(parameters: &Parameters) -> Option<OAuthError> {
     }
 }
 
-/// What the user is asked about a login.
+/// What the user decides about a login.
 pub(super) fn question<'a>(
     client_name: &'a str,
     pending: &'a Pending,

@@ -105,7 +105,7 @@ impl AuthServer {
         Ok(User { id, name: login.name.clone(), email: login.email.clone() })
     }
 
-    /// Keeps the tokens of a login. An upstream that sends a refresh token only once is asked with the earlier one.
+    /// Keeps the tokens of a login. Of an upstream that sends a refresh token only once, the earlier one is kept.
     async fn keep(
         &self,
         upstream: &Upstream,

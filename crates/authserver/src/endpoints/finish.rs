@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl AuthServer {
-    /// Issues a code, unless this user has to be asked: an approval that the browser remembers may be of another user.
+    /// Issues a code, unless this user has to approve the client: an approval that the browser remembers may be of another user.
     pub(super) async fn finish(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
         let user = pending.user.as_ref().map(|user| &*user.id).unwrap_or_default();
         let is_approved = !pending.is_approval_remembered

@@ -19,6 +19,9 @@ impl AuthServer {
         if registration.allows_secrets || !registration.forced.is_empty() || !settings.delegates.is_empty() {
             methods.extend(["client_secret_basic", "client_secret_post"]);
         }
+        if self.documents.is_some() {
+            methods.push("private_key_jwt");
+        }
         let mut metadata = json!({
             "issuer": issuer,
             "authorization_endpoint": format!("{}/oauth/authorize", settings.authorize_base),
@@ -36,6 +39,9 @@ impl AuthServer {
         });
         if self.documents.is_some() {
             metadata["client_id_metadata_document_supported"] = true.into();
+            // Required where clients may sign (RFC 8414, section 2).
+            metadata["token_endpoint_auth_signing_alg_values_supported"] =
+                json!(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]);
         }
         metadata
     }

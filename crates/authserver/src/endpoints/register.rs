@@ -62,6 +62,7 @@ impl AuthServer {
             token_endpoint_auth_method: method,
             secret_hash: secret.as_ref().map(random::hash).unwrap_or_default(),
             any_secret_method,
+            keys: None,
         };
         Ok((client, secret))
     }

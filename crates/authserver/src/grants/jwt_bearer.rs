@@ -42,7 +42,7 @@ impl AuthServer {
         let subject = grant.subjects.iter().find(|(subject, _)| *subject == accepted.subject);
         let (_, allowed) = subject.ok_or_else(|| OAuthError::grant("the subject is not known"))?;
         let audience = resources(form, allowed)?;
-        // Whoever reads an assertion must not be able to use it again (RFC 7523, section 3, item 7).
+        // A reader of an assertion must not be able to use it again (RFC 7523, section 3, item 7).
         let left = Duration::from_secs(accepted.expires.saturating_sub(now));
         let id = accepted.id.unwrap_or_else(|| hash(text));
         if !self

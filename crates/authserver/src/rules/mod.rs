@@ -1,6 +1,7 @@
 //! The rules of the protocol. Each is a function without effects, with the section that has it.
 
 mod assertion;
+mod client_assertion;
 mod delegation;
 mod document_url;
 mod grant_type;
@@ -13,6 +14,7 @@ mod scope;
 mod uri;
 
 pub(crate) use assertion::{AssertionRules, assertion};
+pub(crate) use client_assertion::client_assertion;
 pub(crate) use delegation::{actor_chain, is_id_token, may_act};
 pub(crate) use document_url::is_document_url;
 pub(crate) use grant_type::GrantType;

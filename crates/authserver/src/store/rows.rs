@@ -1,6 +1,7 @@
 //! The rows of the store. Their names are ToolHive's, where it has the same.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// How a client authenticates (RFC 7591, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -10,6 +11,8 @@ pub(crate) enum Method {
     None,
     ClientSecretBasic,
     ClientSecretPost,
+    /// It signs an assertion (RFC 7523, section 2.2).
+    PrivateKeyJwt,
 }
 
 /// A client.
@@ -38,6 +41,9 @@ pub(crate) struct Client {
     /// Whether it may send its secret in either way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) any_secret_method: bool,
+    /// The keys of its assertions. Only clients with a document have some, and these are not stored.
+    #[serde(skip)]
+    pub(crate) keys: Option<Map<String, Value>>,
 }
 
 /// The user of a session.
@@ -70,7 +76,7 @@ pub(crate) struct Pending {
     /// Whether the request had no redirect URI, so that the token request need not have one either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_redirect_implied: bool,
-    /// Whether the user was not asked, because this browser has an approval of the client.
+    /// Whether the user saw no page, because this browser has an approval of the client.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_approval_remembered: bool,
     /// The user, after the first upstream.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::world::{REDIRECT, Visitor, World, authorize_path, location, parameter};
 
-/// GHSA-c2jp-c369-7pvx: whoever is logged in at the upstream would give a code to any client.
+/// GHSA-c2jp-c369-7pvx: the login of a user at the upstream would give a code to any client.
 #[tokio::test]
 async fn a_client_gets_nothing_before_the_user_allows_it() {
     let world = World::new().await;
@@ -25,16 +25,16 @@ async fn a_client_gets_nothing_before_the_user_allows_it() {
 }
 
 #[tokio::test]
-async fn a_user_is_asked_once_about_a_client_and_another_user_once_more() {
+async fn a_user_approves_a_client_once_and_another_user_once_more() {
     let world = World::new().await;
     let (client, other) = (world.client().await, world.client().await);
     let mut visitor = Visitor::default();
     world.log_in(&mut visitor, &client, &[]).await;
     let again = world.open(&mut visitor, &authorize_path(&client, &[])).await;
-    assert_eq!(again.status(), StatusCode::FOUND, "the same user is asked again");
+    assert_eq!(again.status(), StatusCode::FOUND, "the same user sees the page again");
     let back = world.at_upstream(&location(&again), "bob");
     let page = world.open(&mut visitor, &back).await;
-    assert_eq!(page.status(), StatusCode::OK, "another user is not asked");
+    assert_eq!(page.status(), StatusCode::OK, "another user sees no page");
     let allowed = world.decide(&mut visitor, &page, "allow").await;
     assert!(parameter(&location(&allowed), "code").starts_with("ory_ac_"));
     for path in [authorize_path(&other, &[]), authorize_path(&client, &[("scope", "openid profile")])] {

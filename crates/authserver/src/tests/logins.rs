@@ -105,7 +105,7 @@ async fn a_request_that_is_refused_is_sent_to_no_unknown_address() {
         (authorize_path(&client, &[("redirect_uri", "https://evil.example/cb")]), 400),
         (authorize_path(&client, &[("redirect_uri", "http://127.0.0.1:7777/cb/../x")]), 400),
         (authorize_path(&client, &[("request", "eyJhbGciOiJub25lIn0.e30.")]), 400),
-        (authorize_path("nobody", &[]), 401),
+        (authorize_path("unknown", &[]), 401),
     ];
     for (path, status) in requests {
         let response = world.open(&mut Visitor::default(), &path).await;

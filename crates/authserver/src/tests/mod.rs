@@ -1,8 +1,10 @@
 //! Tests of the server as clients, browsers and attackers see it. The identity provider is a fake of the test kit.
 
 mod approvals;
+mod chains;
 mod codes;
 mod configuration;
+mod delegation;
 mod documents;
 mod logins;
 mod refreshes;

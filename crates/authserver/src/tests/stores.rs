@@ -83,7 +83,7 @@ async fn check_promises(store: Arc<dyn Store>) {
     let next = format!("new-{winner}");
     assert_eq!(store.rotate(&next, "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));
     assert_eq!(store.put_refresh("other", &session, LIFE).await, Ok(false));
-    // A subject of a provider is one user, whoever asks first.
+    // A subject of a provider is one user, also for requests at the same time.
     let users = join_all(["u1", "u2", "u3"].map(|new| store.user("corp", "ann", new, 1))).await;
     assert!(users.windows(2).all(|pair| pair[0] == pair[1]), "{users:?}");
     assert_eq!(store.user("cor", "pann", "u4", 1).await.as_deref(), Ok("u4"));

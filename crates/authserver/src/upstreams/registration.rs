@@ -111,6 +111,9 @@ fn registered(body: &Map<String, Value>, requested: Method) -> Result<Registrati
             serde_json::from_value(value.clone()).map_err(|_| "it wants another authentication")?
         }
     };
+    if method == Method::PrivateKeyJwt {
+        return Err("it wants another authentication".into());
+    }
     let client_id = text("client_id");
     if client_id.is_empty() {
         return Err("its response has no client_id".into());

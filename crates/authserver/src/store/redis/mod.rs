@@ -1,5 +1,4 @@
-//! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them, so that clients,
-//! users and tokens of upstreams are found after a migration.
+//! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them.
 
 mod connection;
 mod scripts;
