@@ -39,8 +39,7 @@ impl<'a> Jwt<'a> {
             Some("PS512") => Ok(Algorithm::PS512),
             Some("ES256") => Ok(Algorithm::ES256),
             Some("ES384") => Ok(Algorithm::ES384),
-            Some("EdDSA") => Ok(Algorithm::EdDSA),
-            _ => Err(AuthenticationError::Token("the token must be signed with RSA, ECDSA or EdDSA")),
+            _ => Err(AuthenticationError::Token("the token must be signed with RSA or ECDSA")),
         }
     }
 

@@ -47,9 +47,6 @@ impl Key {
                 EllipticCurve::P384 => vec![Algorithm::ES384],
                 _ => return None,
             },
-            AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => {
-                vec![Algorithm::EdDSA]
-            }
             _ => return None,
         };
         if let Some(named) = common.key_algorithm {

@@ -4,7 +4,7 @@ use std::{fs, time::Duration};
 
 use skep_config::{
     AuthServer, FieldError,
-    auth_server::{AuthServerStorageType, RedisStorage},
+    auth_server::{self as config, AuthServerStorageType, RedisStorage},
     duration,
 };
 
@@ -18,7 +18,8 @@ pub(crate) enum StorageSettings {
 
 /// A Redis.
 pub(crate) struct RedisSettings {
-    pub(crate) address: String,
+    pub(crate) place: RedisPlace,
+    pub(crate) tls: Option<RedisTls>,
     pub(crate) user: Option<String>,
     pub(crate) password: String,
     pub(crate) prefix: String,
@@ -28,9 +29,29 @@ pub(crate) struct RedisSettings {
     pub(crate) key: Option<[u8; 32]>,
 }
 
+/// Where a Redis is. Addresses are written as `host:port`.
+#[derive(Clone)]
+pub(crate) enum RedisPlace {
+    /// At this address.
+    Address(String),
+    /// On the node of a cluster that has the keys. The address is of any node.
+    Cluster(String),
+    /// Where these Sentinels have it.
+    Sentinels { primary: String, addresses: Vec<String>, db: i32, tls: Option<RedisTls> },
+}
+
+/// TLS to a Redis.
+#[derive(Clone)]
+pub(crate) struct RedisTls {
+    /// Whether certificates are not verified.
+    pub(crate) is_insecure: bool,
+    /// The certificate authority in PEM, if it is not one of the system's.
+    pub(crate) authority: Option<Vec<u8>>,
+}
+
 /// The store of a configuration.
-pub(crate) fn storage(config: &AuthServer) -> Result<StorageSettings, Vec<FieldError>> {
-    let storage = config.storage.clone().unwrap_or_default();
+pub(crate) fn storage(server: &AuthServer) -> Result<StorageSettings, Vec<FieldError>> {
+    let storage = server.storage.clone().unwrap_or_default();
     if storage.type_ != Some(AuthServerStorageType::Redis) {
         return Ok(StorageSettings::Memory);
     }
@@ -38,10 +59,7 @@ pub(crate) fn storage(config: &AuthServer) -> Result<StorageSettings, Vec<FieldE
     let Some(redis) = &storage.redis_config else {
         return Err(vec![FieldError::new("storage.redis_config", "must be set for redis")]);
     };
-    let mut errors = unsupported(redis);
-    if redis.addr.is_empty() && redis.sentinel_config.is_none() {
-        errors.push(FieldError::new("addr", "must not be empty"));
-    }
+    let mut errors = Vec::new();
     if redis.key_prefix.is_empty() {
         errors.push(FieldError::new("key_prefix", "must not be empty"));
     }
@@ -55,38 +73,52 @@ pub(crate) fn storage(config: &AuthServer) -> Result<StorageSettings, Vec<FieldE
     let connect_time = time("dial_timeout", &redis.dial_timeout, 5);
     let response_time =
         time("read_timeout", &redis.read_timeout, 3) + time("write_timeout", &redis.write_timeout, 3);
-    let (user, password) = credentials(redis).unwrap_or_else(|error| {
-        errors.push(error);
-        (None, String::new())
-    });
-    let key = key(&redis.encryption_key_file).unwrap_or_else(|error| {
-        errors.push(error);
-        None
-    });
-    if !errors.is_empty() {
-        return Err(errors.into_iter().map(within).collect());
+    let mut checked = |error: FieldError| errors.push(error);
+    let place = place(redis).map_err(&mut checked);
+    let tls = tls("tls", redis.tls.as_ref()).map_err(&mut checked);
+    let login = credentials(redis).map_err(&mut checked);
+    let key = key(&redis.encryption_key_file).map_err(&mut checked);
+    match (place, tls, login, key) {
+        (Ok(place), Ok(tls), Ok((user, password)), Ok(key)) if errors.is_empty() => {
+            let prefix = redis.key_prefix.clone();
+            let settings =
+                RedisSettings { place, tls, user, password, prefix, connect_time, response_time, key };
+            Ok(StorageSettings::Redis(Box::new(settings)))
+        }
+        _ => Err(errors.into_iter().map(within).collect()),
     }
-    let (address, prefix) = (redis.addr.clone(), redis.key_prefix.clone());
-    Ok(StorageSettings::Redis(Box::new(RedisSettings {
-        address,
-        user,
-        password,
-        prefix,
-        connect_time,
-        response_time,
-        key,
-    })))
 }
 
-/// Parts that this version does not support.
-fn unsupported(redis: &RedisStorage) -> Vec<FieldError> {
-    let fields = [
-        ("sentinel_config", redis.sentinel_config.is_some()),
-        ("cluster_mode", redis.cluster_mode),
-        ("tls", redis.tls.is_some()),
-    ];
-    let set = fields.into_iter().filter(|(_, is_set)| *is_set);
-    set.map(|(field, _)| FieldError::new(field, "is not supported by this version")).collect()
+fn place(redis: &RedisStorage) -> Result<RedisPlace, FieldError> {
+    match &redis.sentinel_config {
+        None if redis.addr.is_empty() => Err(FieldError::new("addr", "must not be empty")),
+        None if redis.cluster_mode => Ok(RedisPlace::Cluster(redis.addr.clone())),
+        None => Ok(RedisPlace::Address(redis.addr.clone())),
+        Some(_) if redis.cluster_mode || !redis.addr.is_empty() => {
+            Err(FieldError::new("sentinel_config", "must not be set together with addr or cluster_mode"))
+        }
+        Some(sentinel) if sentinel.master_name.is_empty() || sentinel.sentinel_addrs.is_empty() => {
+            Err(FieldError::new("sentinel_config", "must have master_name and sentinel_addrs"))
+        }
+        Some(sentinel) => Ok(RedisPlace::Sentinels {
+            primary: sentinel.master_name.clone(),
+            addresses: sentinel.sentinel_addrs.clone(),
+            db: sentinel.db,
+            tls: tls("sentinel_tls", redis.sentinel_tls.as_ref())?,
+        }),
+    }
+}
+
+fn tls(field: &'static str, tls: Option<&config::RedisTls>) -> Result<Option<RedisTls>, FieldError> {
+    let Some(tls) = tls else { return Ok(None) };
+    let file = &tls.ca_cert_file;
+    let authority = match &**file {
+        "" => None,
+        file => Some(fs::read(file).map_err(|error| {
+            FieldError::new("ca_cert_file", format!("{file} cannot be read: {error}")).within(field)
+        })?),
+    };
+    Ok(Some(RedisTls { is_insecure: tls.insecure_skip_verify, authority }))
 }
 
 fn credentials(redis: &RedisStorage) -> Result<(Option<String>, String), FieldError> {

@@ -41,7 +41,7 @@ impl AuthServer {
             metadata["client_id_metadata_document_supported"] = true.into();
             // Required where clients may sign (RFC 8414, section 2).
             metadata["token_endpoint_auth_signing_alg_values_supported"] =
-                json!(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"]);
+                json!(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384"]);
         }
         metadata
     }

@@ -7,6 +7,7 @@ mod configuration;
 mod delegation;
 mod documents;
 mod logins;
+mod redis_places;
 mod refreshes;
 mod registration;
 mod stores;

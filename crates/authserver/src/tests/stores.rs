@@ -7,10 +7,12 @@ use skep_testkit::Redis;
 
 use crate::{
     clock::Clock,
-    config::RedisSettings,
+    config::{RedisPlace, RedisSettings, RedisTls},
     store::{Grant, MemoryStore, RedisStore, Rotation, Session, Store, Taken, Upstream, User},
 };
 
+/// The password of every Redis.
+pub(super) const PASSWORD: &str = "correct-horse";
 const LIFE: Duration = Duration::from_secs(60);
 
 fn grant(session: &str) -> Grant {
@@ -40,22 +42,29 @@ fn row(access_token: &str) -> Upstream {
     }
 }
 
-async fn redis_store(redis: &Redis, key: Option<[u8; 32]>) -> RedisStore {
+async fn redis_store(redis: &Redis, key: Option<[u8; 32]>) -> Arc<dyn Store> {
+    store_at(RedisPlace::Address(redis.address()), None, key).await
+}
+
+pub(super) async fn store_at(
+    place: RedisPlace,
+    tls: Option<RedisTls>,
+    key: Option<[u8; 32]>,
+) -> Arc<dyn Store> {
     let settings = RedisSettings {
-        address: redis.address(),
+        place,
+        tls,
         user: None,
-        password: "correct-horse".into(),
+        password: PASSWORD.into(),
         prefix: "thv:auth:{ns:kit}:".into(),
         connect_time: Duration::from_secs(5),
         response_time: Duration::from_secs(5),
         key,
     };
-    let store = RedisStore::new(settings).unwrap();
-    store.check().await.unwrap();
-    store
+    Arc::new(RedisStore::new(settings).unwrap())
 }
 
-async fn check_promises(store: Arc<dyn Store>) {
+pub(super) async fn check_promises(store: Arc<dyn Store>) {
     // What may be used once is used once.
     let spent = join_all((0..16).map(|_| store.take_code("code"))).await;
     assert_eq!(spent.iter().filter(|taken| matches!(taken, Ok(Taken::First))).count(), 1);
@@ -103,13 +112,13 @@ async fn the_memory_store_keeps_its_promises() {
 
 #[tokio::test]
 async fn the_redis_store_keeps_its_promises() {
-    let redis = Redis::with_password("correct-horse").await;
-    check_promises(Arc::new(redis_store(&redis, None).await)).await;
+    let redis = Redis::with_password(PASSWORD).await;
+    check_promises(redis_store(&redis, None).await).await;
 }
 
 #[tokio::test]
 async fn tokens_of_upstreams_cannot_be_read_in_redis_without_the_key() {
-    let redis = Redis::with_password("correct-horse").await;
+    let redis = Redis::with_password(PASSWORD).await;
     let sealed = redis_store(&redis, Some([7; 32])).await;
     sealed.put_upstream("one", &row("secret-access"), LIFE).await.unwrap();
     let found = sealed.upstream("one", "corp").await.unwrap().unwrap();

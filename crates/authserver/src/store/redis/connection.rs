@@ -3,18 +3,21 @@
 use std::time::Duration;
 
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, RedisResult, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult,
+    aio::MultiplexedConnection,
 };
 use tokio::{sync::Mutex, time::Instant};
 
+use super::place::Place;
 use crate::config::RedisSettings;
 
 /// How long requests fail at once after one could not connect.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How often a command is sent at most: the node of a cluster that has the keys may have to be found first.
+const TRIES: usize = 3;
 
 pub(super) struct Connection {
-    client: Client,
+    place: Place,
     config: AsyncConnectionConfig,
     state: Mutex<State>,
 }
@@ -27,35 +30,22 @@ enum State {
 
 impl Connection {
     pub(super) fn new(settings: &RedisSettings) -> Result<Self, String> {
-        let invalid = || format!("{:?} is not an address: write it as host:port", settings.address);
-        let (host, port) = settings.address.rsplit_once(':').ok_or_else(invalid)?;
-        let port = port.parse().map_err(|_| invalid())?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        let mut user =
-            RedisConnectionInfo::default().set_skip_set_lib_name().set_password(&*settings.password);
-        if let Some(name) = &settings.user {
-            user = user.set_username(&**name);
-        }
-        let client = ConnectionAddr::Tcp(host, port)
-            .into_connection_info()
-            .and_then(|info| Client::open(info.set_redis_settings(user)))
-            .map_err(|error| describe(&error))?;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(settings.connect_time))
             .set_response_timeout(Some(settings.response_time));
-        Ok(Self { client, config, state: Mutex::new(State::Closed) })
+        Ok(Self { place: Place::new(settings)?, config, state: Mutex::new(State::Closed) })
     }
 
-    /// Sends a command. If the connection was lost while it was idle, a new one may work. No command is sent again that may
-    /// have been executed.
+    /// Sends a command. If the connection was lost while it was idle, or is to a node that does not have the keys, a new one
+    /// may work. No command is sent again that may have been executed.
     pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, String> {
-        let mut connection = self.open().await?;
-        match self.send(command, &mut connection).await {
-            Err(error) if error.is_connection_refusal() || error.is_connection_dropped() => {
-                let mut connection = self.open().await?;
-                self.send(command, &mut connection).await.map_err(|error| describe(&error))
+        let mut tries = 1;
+        loop {
+            let mut connection = self.open().await?;
+            match self.send(command, &mut connection).await {
+                Err(error) if tries < TRIES && is_unexecuted(&error) => tries += 1,
+                other => return other.map_err(|error| describe(&error)),
             }
-            other => other.map_err(|error| describe(&error)),
         }
     }
 
@@ -65,10 +55,13 @@ impl Connection {
         connection: &mut MultiplexedConnection,
     ) -> RedisResult<T> {
         let response = command.query_async(connection).await;
-        if let Err(error) = &response
-            && (error.is_unrecoverable_error() || error.is_timeout() || error.code() == Some("READONLY"))
-        {
-            *self.state.lock().await = State::Closed;
+        if let Err(error) = &response {
+            let is_moved = error.redirect_node().is_some_and(|(node, _)| self.place.moved(node));
+            let is_lost =
+                error.is_unrecoverable_error() || error.is_timeout() || error.code() == Some("READONLY");
+            if is_moved || is_lost {
+                *self.state.lock().await = State::Closed;
+            }
         }
         response
     }
@@ -80,13 +73,12 @@ impl Connection {
             State::Failed(at, error) if at.elapsed() < PAUSE => return Err(error.clone()),
             State::Failed(..) | State::Closed => {}
         }
-        match self.client.get_multiplexed_async_connection_with_config(&self.config).await {
+        match self.place.connect(&self.config).await {
             Ok(connection) => {
                 *state = State::Open(connection.clone());
                 Ok(connection)
             }
             Err(error) => {
-                let error = describe(&error);
                 *state = State::Failed(Instant::now(), error.clone());
                 Err(error)
             }
@@ -94,8 +86,16 @@ impl Connection {
     }
 }
 
+/// Whether a command was surely not executed: a demoted primary and a node without the keys refuse it.
+fn is_unexecuted(error: &RedisError) -> bool {
+    error.is_connection_refusal()
+        || error.is_connection_dropped()
+        || error.redirect_node().is_some()
+        || error.code() == Some("READONLY")
+}
+
 /// The error for a log: of Redis's message only the code, because it may repeat a command.
-fn describe(error: &RedisError) -> String {
+pub(super) fn describe(error: &RedisError) -> String {
     match (error.kind(), error.code()) {
         (ErrorKind::AuthenticationFailed, _) => "it rejects the user or the password".into(),
         (ErrorKind::Io | ErrorKind::InvalidClientConfig, _) => error.to_string(),
