@@ -72,8 +72,8 @@ impl AuthServer {
         }
         match self.store.take_pending(flow).await {
             Err(error) => OAuthError::from(error).response(),
-            // Without a user, it still waits for an upstream.
-            Ok(None | Some(Pending { user: None, .. })) => unknown(),
+            Ok(None) => unknown(),
+            // It still waits for an upstream.
             Ok(Some(pending)) if !pending.upstream_provider_name.is_empty() => unknown(),
             Ok(Some(pending)) if is_allowed => self.issue_code(pending, browser).await,
             Ok(Some(pending)) => self.deny(pending),

@@ -7,6 +7,7 @@ use http::StatusCode;
 use serde_json::Value;
 
 use super::world::World;
+use crate::rules::Parameters;
 
 fn text<'a>(body: &'a Value, name: &str) -> &'a str {
     body[name].as_str().unwrap()
@@ -14,7 +15,7 @@ fn text<'a>(body: &'a Value, name: &str) -> &'a str {
 
 /// CVE-2026-1035: of concurrent refreshes, one wins.
 #[tokio::test]
-async fn of_many_refreshes_at_once_exactly_one_wins_and_its_token_works() {
+async fn of_many_refreshes_at_once_exactly_one_wins() {
     let world = World::new().await;
     let client = world.client().await;
     for _ in 0..10 {
@@ -37,6 +38,24 @@ async fn a_refresh_token_that_comes_back_ends_its_session() {
     assert_eq!(world.refresh(&client, text(&first, "refresh_token"), &[]).await.1["error"], "invalid_grant");
     assert_eq!(world.refresh(&client, text(&second, "refresh_token"), &[]).await.1["error"], "invalid_grant");
     assert_eq!(world.server.claims(text(&second, "access_token")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_refresh_that_was_on_its_way_when_another_one_won_ends_nothing() {
+    let world = World::new().await;
+    let id = world.client().await;
+    let client = world.server.client(&id).await.unwrap().unwrap();
+    let first = world.tokens(&id).await;
+    let form = format!("refresh_token={}", text(&first, "refresh_token"));
+    let form = Parameters::parse(form.as_bytes());
+    let sent = world.server.clock.precise();
+    let won = world.server.refresh(&client, &form, sent).await.unwrap();
+    assert_eq!(world.server.refresh(&client, &form, sent).await.unwrap_err().code, "invalid_grant");
+    let (status, body) = world.refresh(&id, text(&won, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::OK, "the session of the winner has ended: {body}");
+    let later = sent + Duration::from_secs(1);
+    assert_eq!(world.server.refresh(&client, &form, later).await.unwrap_err().code, "invalid_grant");
+    assert_eq!(world.server.claims(text(&won, "access_token")).await.unwrap(), None);
 }
 
 #[tokio::test]
