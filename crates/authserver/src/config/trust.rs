@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use skep_auth::{Fetcher, IssuerKeys, Pace, Reach};
+use skep_authz::Matcher;
 use skep_config::{
     AuthServer, FieldError, FieldPath,
     auth_server::{DelegateClient, TrustedIssuer},
@@ -10,6 +12,7 @@ use skep_config::{
 };
 
 use super::secrets;
+use crate::keys::Claims;
 
 type Errors = Vec<FieldError>;
 
@@ -28,6 +31,8 @@ pub(crate) struct Trusted {
     pub(crate) keys: IssuerKeys,
     pub(crate) actor_claim: String,
     pub(crate) actors: Vec<String>,
+    /// Decides about actors that are not listed.
+    pub(crate) matcher: Option<Matcher>,
     pub(crate) delegates: Vec<String>,
     pub(crate) allows_may_act: bool,
     pub(crate) jwt_bearer: Option<JwtBearer>,
@@ -39,6 +44,20 @@ pub(crate) struct JwtBearer {
     pub(crate) audiences: Vec<String>,
     /// Subjects, and the resources of each.
     pub(crate) subjects: Vec<(String, Vec<String>)>,
+}
+
+impl Trusted {
+    /// Whether only some actors are allowed.
+    pub(crate) fn limits_actors(&self) -> bool {
+        !self.actors.is_empty() || self.matcher.is_some()
+    }
+
+    /// Whether the actor of a token is one of these.
+    pub(crate) fn allows_actor(&self, claims: &Claims) -> bool {
+        let actor = claims.get(&self.actor_claim).and_then(Value::as_str);
+        let is_listed = actor.is_some_and(|actor| self.actors.iter().any(|listed| listed == actor));
+        is_listed || self.matcher.as_ref().is_some_and(|matcher| matcher.matches(claims))
+    }
 }
 
 pub(super) fn delegates(config: &AuthServer, scopes: &[String], errors: &mut Errors) -> Vec<Delegate> {
@@ -99,12 +118,12 @@ fn one(issuer: &TrustedIssuer, config: &AuthServer) -> Result<Trusted, FieldErro
     if issuer.allow_private_ips && issuer.jwks_url.is_empty() {
         return Err(FieldError::new("allow_private_ips", "needs jwks_url"));
     }
-    if !issuer.actor_matcher.is_empty() {
-        return Err(FieldError::new(
-            "actor_matcher",
-            "is not supported by this version: list allowed_actors",
-        ));
-    }
+    let matcher = match &*issuer.actor_matcher {
+        "" => None,
+        text => Some(
+            Matcher::compile(text).map_err(|error| FieldError::new("actor_matcher", error.to_string()))?,
+        ),
+    };
     let is_wildcard = issuer.allowed_delegate_clients.iter().any(|client| client == "*");
     if is_wildcard && issuer.allowed_delegate_clients.len() > 1 {
         return Err(FieldError::new("allowed_delegate_clients", "* must be alone"));
@@ -123,6 +142,7 @@ fn one(issuer: &TrustedIssuer, config: &AuthServer) -> Result<Trusted, FieldErro
         keys,
         actor_claim: claim.to_owned(),
         actors: issuer.allowed_actors.clone(),
+        matcher,
         delegates: issuer.allowed_delegate_clients.clone(),
         allows_may_act: issuer.allow_may_act,
         jwt_bearer: issuer.jwt_bearer_grant.as_ref().map(|_| jwt_bearer(issuer, config)).transpose()?,

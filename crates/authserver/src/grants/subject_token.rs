@@ -107,12 +107,11 @@ impl AuthServer {
             Some(Ok(true)) => {}
             Some(Ok(false)) => return Err(denied()),
             Some(Err(_)) => return Err(invalid()),
-            None if trusted.actors.is_empty() => return Err(invalid()),
+            None if !trusted.limits_actors() => return Err(invalid()),
             None => {}
         }
         // A token cannot name its way round the list of actors.
-        let is_actor = |actor: String| trusted.actors.contains(&actor);
-        if !trusted.actors.is_empty() && !text(claims, &trusted.actor_claim).is_some_and(is_actor) {
+        if trusted.limits_actors() && !trusted.allows_actor(claims) {
             return Err(invalid());
         }
         let is_delegate = trusted.delegates.iter().any(|delegate| delegate == "*" || *delegate == client.id);

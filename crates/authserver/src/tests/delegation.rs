@@ -98,6 +98,21 @@ async fn may_act_does_not_go_round_the_list_of_actors() {
     }
 }
 
+#[tokio::test]
+async fn an_actor_is_listed_or_matches_the_expression() {
+    let trust = json!({"allowed_actors": ["robot"], "actor_matcher": "claims.act.sub == 'ci'"});
+    let world = world(trust).await;
+    for (claims, status) in [
+        (json!({"sub": "ext", "aud": RESOURCE, "azp": "robot"}), StatusCode::OK),
+        (json!({"sub": "ext", "aud": RESOURCE, "act": {"sub": "ci"}}), StatusCode::OK),
+        (json!({"sub": "ext", "aud": RESOURCE, "act": {"sub": "cd"}}), StatusCode::BAD_REQUEST),
+        (json!({"sub": "ext", "aud": RESOURCE}), StatusCode::BAD_REQUEST),
+    ] {
+        let (found, body) = exchange(&world, &world.provider.token(claims.clone()), &[]).await;
+        assert_eq!(found, status, "{claims}: {body}");
+    }
+}
+
 /// GHSA-3p3g-vpw6-4w66: the id of an assertion is used once.
 #[tokio::test]
 async fn an_assertion_is_used_once() {

@@ -1,9 +1,17 @@
 //! Scenarios with recorded responses of ToolHive's programs, played against skep. `SKEP_COMPAT` names their folder.
 
-use std::{collections::BTreeSet, env, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeSet,
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 /// Scenarios of parts that are not built yet. A configuration with one of them is rejected.
 const NOT_BUILT: [&str; 4] = ["composite", "optimizer", "code-mode", "exclude-all-tools"];
+
+/// How many scenarios of the authorization server are played at once.
+const PLAYERS: usize = 4;
 
 /// Where differences that are right are documented.
 const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
@@ -70,14 +78,30 @@ fn an_authorization_server_responds_as_toolhives_but_for_documented_differences(
         "{} vmcp serve --config {{config}} --host 127.0.0.1 --port {{port}}",
         env!("CARGO_BIN_EXE_skep")
     );
-    let played = Command::new("python3")
-        .arg("-B")
-        .arg(kit("authserver").join("replay"))
-        .args(["--command", &command])
-        .output()
-        .expect("python3 plays the scenarios");
-    let output = String::from_utf8_lossy(&played.stdout);
-    assert!(output.contains("scenarios equal"), "{output}{}", String::from_utf8_lossy(&played.stderr));
+    let kit = kit("authserver");
+    let scenarios = std::fs::read_dir(kit.join("scenarios")).unwrap();
+    let scenarios: BTreeSet<_> = scenarios.map(|entry| entry.unwrap().file_name()).collect();
+    // Many of them wait on purpose, so several are played at once.
+    let players: Vec<_> = (0..PLAYERS)
+        .map(|player| {
+            Command::new("python3")
+                .arg("-B")
+                .arg(kit.join("replay"))
+                .args(["--command", &command])
+                .args(scenarios.iter().skip(player).step_by(PLAYERS))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("python3 plays the scenarios")
+        })
+        .collect();
+    let mut output = String::new();
+    for player in players {
+        let played = player.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&played.stdout);
+        assert!(text.contains("scenarios equal"), "{text}{}", String::from_utf8_lossy(&played.stderr));
+        output.push_str(&text);
+    }
     let (mut scenario, mut different) = (String::new(), BTreeSet::new());
     for line in output.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
