@@ -28,7 +28,7 @@ impl Buckets {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         if levels.len() >= limits::COUNTED && !levels.contains_key(key) {
             levels.retain(|_, entry| level(*entry) < burst);
-            // A crowd of strangers must not grow the map; who is not counted is limited by its address all the same.
+            // A crowd of strangers must not grow the map: newcomers wait until others have been quiet.
             if levels.len() >= limits::COUNTED {
                 return false;
             }

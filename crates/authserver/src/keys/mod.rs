@@ -83,6 +83,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_type_of_key_signs_and_verifies() {
+        use rcgen::{
+            KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ECDSA_P521_SHA512, PKCS_ED25519,
+            PKCS_RSA_SHA256,
+        };
+        for (type_, algorithm) in [
+            (&PKCS_ECDSA_P256_SHA256, "ES256"),
+            (&PKCS_ECDSA_P384_SHA384, "ES384"),
+            (&PKCS_ECDSA_P521_SHA512, "ES512"),
+            (&PKCS_ED25519, "EdDSA"),
+            (&PKCS_RSA_SHA256, "RS256"),
+        ] {
+            let pem = KeyPair::generate_for(type_).unwrap().serialize_pem();
+            let keys = Keys::new(SigningKey::parse(pem.as_bytes()).unwrap(), Vec::new());
+            assert_eq!(keys.algorithm(), algorithm);
+            let token = keys.sign(&json!({"sub": "ann"})).unwrap();
+            assert_eq!(keys.verified(&token).unwrap()["sub"], "ann", "{algorithm}");
+        }
+        assert!(SigningKey::parse(b"text").is_err());
+    }
+
+    #[test]
     fn a_token_is_verified_by_the_key_that_it_names_and_by_no_other() {
         let (old, new) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
         let before = Keys::new(old, Vec::new());

@@ -20,9 +20,7 @@ use crate::random::{base64, hash};
 pub(crate) enum KeyError {
     #[error("it has no private key in PEM format")]
     Format,
-    #[error("the RSA key is too short: it must have 2048 bits")]
-    Short,
-    #[error("the key must be RSA, ECDSA with P-256, P-384 or P-521, or Ed25519")]
+    #[error("the key must be RSA with at least 2048 bits, ECDSA with P-256, P-384 or P-521, or Ed25519")]
     Type,
 }
 
@@ -70,14 +68,7 @@ impl SigningKey {
             return Ok(Self::new(Pair::Ed25519(pair), "EdDSA", &thumbprint, jwk));
         }
         let rsa = RsaKeyPair::from_pkcs8(der).or_else(|_| RsaKeyPair::from_der(der));
-        // The library rejects short ones with the same error as any other.
-        let rsa =
-            rsa.map_err(
-                |_| if der.len() < 1100 && der.len() > 300 { KeyError::Short } else { KeyError::Type },
-            )?;
-        if rsa.public_modulus_len() < 256 {
-            return Err(KeyError::Short);
-        }
+        let rsa = rsa.ok().filter(|rsa| rsa.public_modulus_len() >= 256).ok_or(KeyError::Type)?;
         Ok(Self::rsa(rsa))
     }
 
