@@ -6,7 +6,7 @@ use http::HeaderMap;
 use skep_config::run_config::Oidc;
 
 use crate::{
-    AuthenticationError, Identity, Pace, SetupError, bearer,
+    AuthenticationError, Identity, OwnTokens, Pace, SetupError, bearer,
     cache::Cache,
     claims::{Expected, rest},
     fetch::{Fetcher, Reach},
@@ -18,6 +18,8 @@ use crate::{
 /// Validates the tokens of one issuer.
 pub struct Authenticator {
     expected: Expected,
+    /// The issuer, if it is in this process.
+    own: Option<Arc<dyn OwnTokens>>,
     keys: Option<Keys>,
     /// Tokens that have been verified, until they expire.
     verified: Cache<Verified>,
@@ -56,12 +58,23 @@ impl Authenticator {
             return Err(SetupError::new("one of Issuer, JWKSURL and IntrospectionURL must be set"));
         }
         let expected = Expected::new(&oidc.issuer, &oidc.audience);
-        Ok(Self { expected, keys, verified: Cache::new(), introspection })
+        Ok(Self { expected, own: None, keys, verified: Cache::new(), introspection })
+    }
+
+    /// Validates tokens of an authorization server in this process.
+    pub fn of_own(own: Arc<dyn OwnTokens>, audience: &str) -> Self {
+        let expected = Expected::new(own.issuer(), audience);
+        Self { expected, own: Some(own), keys: None, verified: Cache::new(), introspection: None }
     }
 
     /// The identity of a request's caller.
     pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, AuthenticationError> {
         let token = bearer(headers)?;
+        if let Some(own) = &self.own {
+            let claims = own.claims(token).await?;
+            self.expected.check(&claims)?;
+            return Ok(Arc::new(Identity::of(claims)));
+        }
         if let Some(keys) = &self.keys
             && let Some(verified) = self.verified.get(token, Instant::now())
             // The issuer may have withdrawn the key since.

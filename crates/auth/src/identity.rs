@@ -23,14 +23,16 @@ pub struct Identity {
     pub delegation: Delegation,
     /// Whether the caller was not authenticated.
     pub is_local: bool,
+    /// The session at the authorization server in this process that issued the token.
+    pub session: Option<String>,
 }
 
 impl Identity {
     /// The identity in claims that are already validated.
     pub(crate) fn of(mut claims: Claims) -> Self {
-        claims.remove(INTERNAL);
+        let session = claims.remove(INTERNAL).and_then(|id| id.as_str().map(str::to_owned));
         let subject = claims.get("sub").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false }
+        Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false, session }
     }
 
     /// How long the token is still valid. The local user has none, and some issuers do not name the end.

@@ -10,7 +10,8 @@ use crate::{AuthenticationError, claims::Claims, keys::KeySet, limits};
 pub(crate) struct Jwt<'a> {
     signed: &'a str,
     signature: &'a str,
-    header: Map<String, Value>,
+    /// Its header.
+    pub(crate) header: Map<String, Value>,
     /// Its claims.
     pub(crate) claims: Claims,
 }

@@ -21,22 +21,25 @@ mod error;
 mod exchange;
 mod fetch;
 mod form;
-
 mod identity;
 mod introspection;
 mod jwt;
 mod keys;
 pub mod limits;
 mod mac;
+mod own;
 mod resource;
+mod signed;
 
 pub use authenticator::Authenticator;
 pub use bearer::bearer;
 pub use delegation::{Actor, Delegation};
 pub use error::{AuthenticationError, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
-pub use fetch::redirect;
+pub use fetch::{FetchError, Fetcher, Reach, redirect};
 pub use identity::Identity;
 pub use keys::Pace;
 pub use mac::hmac_hex;
+pub use own::OwnTokens;
 pub use resource::{ProtectedResource, WELL_KNOWN};
+pub use signed::{IssuerKeys, SignedToken, verified_by};

@@ -8,6 +8,7 @@
 //! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `identity`, `redis`
 //! and `sessions` beside them.
 
+mod authorization_server;
 pub mod body;
 mod context;
 mod faults;
@@ -24,6 +25,7 @@ pub mod sessions;
 mod truncate;
 mod workers;
 
+pub use authorization_server::{AuthorizationServer, ProviderTokenError};
 pub use context::{RequestContext, request_context};
 pub use faults::report_panics;
 pub use workers::Workers;

@@ -1,5 +1,6 @@
 //! The skep binary.
 
+mod authorization_server;
 mod client;
 mod completions;
 mod crds;

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
+    authorization_server::Embedded,
     logs,
     signals::{IN_A_POD, drain, shutdown_signal},
 };
@@ -64,19 +65,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             println!("{}", std::env!("CARGO_PKG_VERSION"));
             Ok(())
         }
-        Command::Validate => validate(&settings(args)?),
+        Command::Validate => validate(&settings(args)?.0),
         Command::Serve(options) => {
             let life = session_life(&options.session_ttl)?;
-            let settings = settings(args)?;
+            let (settings, server) = settings(args)?;
             logs::init(logs::debug(args.debug));
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
-            serve_until_stopped(&settings, &listen, options.port)
+            serve_until_stopped(&settings, server.as_deref(), &listen, options.port)
         }
     }
 }
 
-fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyhow::Result<()> {
+fn serve_until_stopped(
+    settings: &Settings,
+    authorization_server: Option<&Embedded>,
+    listen: &Listen,
+    port: u16,
+) -> anyhow::Result<()> {
     let workers = Workers::beside_this_thread().context("cannot start threads")?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let host = &*listen.host;
@@ -84,6 +90,9 @@ fn serve_until_stopped(settings: &Settings, listen: &Listen, port: u16) -> anyho
             .await
             .with_context(|| format!("cannot listen on {host}:{port}"))?;
         let shutdown = shutdown_signal()?;
+        if let Some(server) = authorization_server {
+            server.check().await?;
+        }
         let cluster = cluster(settings.is_discovered())?;
         let server = Arc::new(settings.server(listen, cluster)?);
         server.check().await?;
@@ -107,11 +116,16 @@ fn cluster(is_needed: bool) -> anyhow::Result<Option<Cluster>> {
     Ok(Some(Cluster { client: kube::Client::try_from(config)?, namespace, name }))
 }
 
-/// The settings in the file that the command line names.
-fn settings(args: &Args) -> anyhow::Result<Settings> {
+/// The settings in the file that the command line names, and the authorization server that is configured beside it.
+fn settings(args: &Args) -> anyhow::Result<(Settings, Option<Arc<Embedded>>)> {
     let Some(file) = &args.config else { bail!("no configuration file: name one with --config") };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Settings::parse(&text).map_err(|errors| anyhow::anyhow!("invalid configuration:\n{}", lines(&errors)))
+    let settings = Settings::parse(&text)
+        .map_err(|errors| anyhow::anyhow!("invalid configuration:\n{}", lines(&errors)))?;
+    match Embedded::beside(file)? {
+        Some(server) => Ok((settings.with_authorization_server(server.clone())?, Some(server))),
+        None => Ok((settings, None)),
+    }
 }
 
 fn lines(errors: &[FieldError]) -> String {

@@ -46,7 +46,7 @@ pub use handle::Handle;
 pub use identity_provider::{IdentityProvider, Signing};
 pub use link::Link;
 pub use namespace::Namespace;
-pub use redis::Redis;
+pub use redis::{Redis, redis_program};
 pub use shared::{SHARED_DIR, namespace, share};
 pub use tinyproxy::{Tinyproxy, own_address};
 pub use user::User;

@@ -89,7 +89,7 @@ impl Redis {
         if let Some(password) = &self.password {
             args.extend(["--requirepass", password]);
         }
-        let process = Process::start(&program()?, args, &folder)?;
+        let process = Process::start(&redis_program()?, args, &folder)?;
         let deadline = Instant::now() + START_TIME;
         while !self.responds().await.unwrap_or(false) {
             process.check()?;
@@ -114,7 +114,8 @@ impl Redis {
     }
 }
 
-fn program() -> Result<PathBuf> {
+/// The program of Redis, which is a Sentinel and a node of a cluster as well.
+pub fn redis_program() -> Result<PathBuf> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/redis");
     let got = Command::new(script).output().with_context(|| format!("cannot run {script}"))?;
     if !got.status.success() {

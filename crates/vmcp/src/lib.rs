@@ -25,4 +25,4 @@ mod views;
 pub use cluster::Cluster;
 pub use config::{Listen, Settings};
 pub use front::VirtualServer;
-pub use skep_gateway::{ConfigError, Workers, http::serve};
+pub use skep_gateway::{AuthorizationServer, ConfigError, ProviderTokenError, Workers, http::serve};

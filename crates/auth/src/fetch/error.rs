@@ -8,19 +8,26 @@ use super::origin;
 
 /// Why there is no response. Of an address it names only the origin.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum FetchError {
+pub enum FetchError {
+    /// There is no absolute URL.
     #[error("it must be an absolute http or https URL")]
     NoAddress,
+    /// The address is unencrypted.
     #[error("{0} is unencrypted, which is not allowed")]
     Plain(String),
+    /// There is no connection, because of this.
     #[error("{0} cannot be reached: {1}")]
     Unreachable(String, String),
+    /// The time is over.
     #[error("{0} did not respond in time")]
     Slow(String),
+    /// The response has this status.
     #[error("{0} responded with status {1}")]
     Status(String, StatusCode),
+    /// The response is malformed in this way.
     #[error("the response of {0} is malformed: {1}")]
     Answer(String, &'static str),
+    /// The file has no token.
     #[error("the token file {0} cannot be read, or holds no token")]
     TokenFile(String),
 }

@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::{SetupError, limits};
 use connect::Guarded;
-pub(crate) use error::FetchError;
+pub use error::FetchError;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
 /// The API server of Kubernetes serves its keys as the second type only (RFC 7517, section 8.5).
@@ -26,15 +26,15 @@ const IDLE: Idle = Idle { time: Duration::from_secs(60), connections: 16 };
 
 /// The addresses that may be connected to.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
+pub struct Reach {
     /// Whether an address may be private, or of this node.
-    pub(crate) private: bool,
+    pub private: bool,
     /// Whether a request may be unencrypted.
-    pub(crate) plain: bool,
+    pub plain: bool,
 }
 
 /// The client.
-pub(crate) struct Fetcher {
+pub struct Fetcher {
     client: Client<Guarded>,
     proxies: Arc<Proxies>,
     reach: Reach,
@@ -43,7 +43,7 @@ pub(crate) struct Fetcher {
 
 impl Fetcher {
     /// A client that trusts the certificate authorities of that file, or those of the system.
-    pub(crate) fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
+    pub fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
         let proxies = Proxies::from_env().map_err(|error| SetupError::new(error.to_string()))?;
         Self::through(reach, authorities, proxies)
     }
@@ -56,7 +56,7 @@ impl Fetcher {
     }
 
     /// The address in a field of the configuration.
-    pub(crate) fn address(&self, field: &str, text: &str) -> Result<Uri, SetupError> {
+    pub fn address(&self, field: &str, text: &str) -> Result<Uri, SetupError> {
         let uri: Uri =
             text.trim().parse().map_err(|_| SetupError::new(format!("{field}: {text:?} is not a URL")))?;
         match self.check(&uri) {
@@ -66,7 +66,7 @@ impl Fetcher {
     }
 
     /// Sends a request. Returns the status of the response and the JSON object in it, if it has one.
-    pub(crate) async fn send(
+    pub async fn send(
         &self,
         mut request: Request<Bytes>,
         limit: usize,
@@ -84,28 +84,52 @@ impl Fetcher {
         limit: usize,
         time: Duration,
     ) -> Result<(StatusCode, Bytes), FetchError> {
+        request.headers_mut().insert(header::USER_AGENT, AGENT);
+        let response = self.respond(request, limit, time, limits::REDIRECTS).await?;
+        Ok((response.status(), response.into_body()))
+    }
+
+    /// Fetches a document that a stranger may have named. Redirects are not followed.
+    pub async fn document(
+        &self,
+        uri: Uri,
+        limit: usize,
+        time: Duration,
+    ) -> Result<Response<Bytes>, FetchError> {
+        let mut request = Request::new(Bytes::new());
+        *request.uri_mut() = uri;
+        request.headers_mut().insert(header::USER_AGENT, AGENT);
+        request.headers_mut().insert(header::ACCEPT, JSON);
+        self.respond(request, limit, time, 0).await
+    }
+
+    async fn respond(
+        &self,
+        request: Request<Bytes>,
+        limit: usize,
+        time: Duration,
+        redirects: usize,
+    ) -> Result<Response<Bytes>, FetchError> {
         let uri = request.uri().clone();
         self.check(&uri)?;
-        request.headers_mut().insert(header::USER_AGENT, AGENT);
         let fetching = async {
             let _place = self.places.acquire().await.map_err(|_| FetchError::slow(&uri))?;
-            let response = self.send_following_redirects(request).await?;
-            let status = response.status();
-            let body = Limited::new(response.into_body(), limit).collect().await;
+            let (head, body) = self.send_following_redirects(request, redirects).await?.into_parts();
+            let body = Limited::new(body, limit).collect().await;
             let body = body.map_err(|_| FetchError::Answer(origin(&uri), "it broke off, or is too large"))?;
-            Ok((status, body.to_bytes()))
+            Ok(Response::from_parts(head, body.to_bytes()))
         };
         tokio::time::timeout(time, fetching).await.unwrap_or_else(|_| Err(FetchError::slow(&uri)))
     }
 
-    /// Sends a request, and follows redirects of GET requests at the same host.
+    /// Sends a request, and follows so many redirects of GET requests at the same host.
     async fn send_following_redirects(
         &self,
         request: Request<Bytes>,
+        mut redirects: usize,
     ) -> Result<Response<Incoming>, FetchError> {
         let (parts, body) = request.into_parts();
         let mut uri = parts.uri.clone();
-        let mut redirects = 0;
         loop {
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = parts.method.clone();
@@ -118,8 +142,8 @@ impl Fetcher {
             let response =
                 self.client.request(request).await.map_err(|error| FetchError::unreachable(&uri, &error))?;
             match redirect(&uri, &response) {
-                Some(next) if parts.method == Method::GET && redirects < limits::REDIRECTS => {
-                    redirects += 1;
+                Some(next) if parts.method == Method::GET && redirects > 0 => {
+                    redirects -= 1;
                     uri = next;
                 }
                 _ => return Ok(response),

@@ -66,7 +66,7 @@ pub(crate) struct KeySet(HashMap<String, Vec<Key>>);
 
 impl KeySet {
     /// The usable keys of a document. Others are skipped.
-    pub(super) fn of(document: &Map<String, Value>) -> Option<Self> {
+    pub(crate) fn of(document: &Map<String, Value>) -> Option<Self> {
         let mut keys: HashMap<String, Vec<Key>> = HashMap::new();
         for (id, key) in document.get("keys")?.as_array()?.iter().take(limits::KEYS).filter_map(Key::of) {
             let with_that_id = keys.entry(id).or_default();

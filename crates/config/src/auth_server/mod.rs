@@ -1,5 +1,6 @@
 //! The configuration of the authorization server that runs within a proxy or a virtual MCP server.
 
+mod file;
 mod identity;
 mod storage;
 mod trust;
@@ -66,6 +67,8 @@ pub struct AuthServer {
     pub insecure_allow_confidential_over_loopback_http: bool,
     /// Clients that may act for users.
     pub delegate_clients: Vec<DelegateClient>,
+    /// The ids of clients that users need not approve.
+    pub clients_without_consent: Vec<String>,
 }
 
 impl AuthServer {
@@ -172,6 +175,7 @@ mod tests {
                 "key_prefix": "thv:auth:{ns:name}:",
                 "dial_timeout": "5s", "read_timeout": "3s", "write_timeout": "3s",
                 "tls": {"ca_cert_file": "/ca"}, "sentinel_tls": {"insecure_skip_verify": true},
+                "encryption_key_file": "/key",
             }},
             "disable_upstream_token_injection": true,
             "cimd": {"enabled": true, "cache_max_size": 9, "cache_fallback_ttl": "1m"},
@@ -194,6 +198,7 @@ mod tests {
                 "client_id": "d", "client_secret_env_var": "D", "scopes": ["openid"],
                 "audiences": ["https://mcp.example"],
             }],
+            "clients_without_consent": ["https://client.example/client.json"],
         });
         let read: AuthServer = serde_json::from_value(written.clone()).unwrap();
         similar_asserts::assert_eq!(serde_json::to_value(read).unwrap(), written);

@@ -54,6 +54,8 @@ pub struct RedisStorage {
     pub tls: Option<RedisTls>,
     /// TLS to the Sentinels.
     pub sentinel_tls: Option<RedisTls>,
+    /// A file with 32 bytes. Tokens of upstream providers are encrypted with them.
+    pub encryption_key_file: String,
 }
 
 impl RedisStorage {

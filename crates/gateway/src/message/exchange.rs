@@ -45,6 +45,8 @@ pub struct Exchange {
     pub message: Option<ParsedMessage>,
     /// The caller, once it is known.
     pub identity: Option<Arc<Identity>>,
+    /// The caller with the claims of an identity provider, where policies are about these.
+    pub principal: Option<Arc<Identity>>,
     /// The backend that it was sent to, where there are several.
     pub backend: OnceLock<Arc<str>>,
     /// What is measured of it, if anything is.
@@ -80,6 +82,7 @@ impl Exchange {
             peer,
             message: None,
             identity: None,
+            principal: None,
             backend: OnceLock::new(),
             metrics: None,
             authorization: None,
@@ -145,6 +148,7 @@ impl Exchange {
             peer: self.peer,
             message: Some(message),
             identity: None,
+            principal: None,
             backend: OnceLock::new(),
             metrics: None,
             authorization: None,

@@ -8,9 +8,10 @@ use skep_auth::{AuthenticationError, Authenticator, Pace, ProtectedResource};
 use skep_config::{env, run_config::Auth};
 use tracing::info;
 
-use super::secret;
+use super::{ChainContext, secret};
 use crate::{
-    ConfigError,
+    AuthorizationServer, ConfigError, ProviderTokenError,
+    authorization_server::check_session,
     http::{ErrorResponse, response},
     identity::Identity,
     message::Exchange,
@@ -24,14 +25,25 @@ pub(crate) enum Authentication {
     /// Callers are anonymous: all are one local user.
     Local(Arc<Identity>),
     /// By the tokens of an issuer.
-    Tokens { authenticator: Box<Authenticator>, resource: ProtectedResource },
+    Tokens {
+        authenticator: Box<Authenticator>,
+        resource: ProtectedResource,
+        /// The issuer, if it is in this process.
+        own: Option<Arc<dyn AuthorizationServer>>,
+    },
 }
 
 impl Authentication {
-    pub(super) fn new(parameters: &Auth, unauthenticated: &Identity) -> Result<Self, ConfigError> {
+    pub(super) fn new(parameters: &Auth, context: &ChainContext<'_>) -> Result<Self, ConfigError> {
         let Some(oidc) = &parameters.oidc_config else {
-            return Ok(Self::Local(Arc::new(unauthenticated.clone())));
+            return Ok(Self::Local(Arc::new(context.unauthenticated.clone())));
         };
+        let resource = ProtectedResource::new(oidc);
+        let own = context.authorization_server.clone().filter(|server| server.issuer() == oidc.issuer);
+        if let Some(server) = own {
+            let authenticator = Box::new(Authenticator::of_own(server.clone(), &oidc.audience));
+            return Ok(Self::Tokens { authenticator, resource, own: Some(server) });
+        }
         let is_set = |name| std::env::var(name).is_ok_and(|value| value == "true");
         let mut settings = oidc.clone();
         settings.insecure_allow_http |= is_set(env::INSECURE_DISABLE_URL_VALIDATION);
@@ -44,17 +56,33 @@ impl Authentication {
         let secret = secret(&oidc.client_secret, env::OIDC_CLIENT_SECRET);
         let authenticator = Authenticator::new(&settings, &secret, Pace::default())
             .map_err(|error| ConfigError::new(format!("auth: oidc_config: {error}")))?;
-        Ok(Self::Tokens { authenticator: Box::new(authenticator), resource: ProtectedResource::new(oidc) })
+        Ok(Self::Tokens { authenticator: Box::new(authenticator), resource, own: None })
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         exchange.identity = Some(match self {
             Self::Local(identity) => identity.clone(),
-            Self::Tokens { authenticator, resource } => {
-                authenticator.identity(&exchange.headers).await.map_err(|error| rejected(&error, resource))?
+            Self::Tokens { authenticator, resource, own } => {
+                let identity = authenticator.identity(&exchange.headers).await;
+                let identity = identity.map_err(|error| rejected(&error, resource))?;
+                if let (Some(server), Some(session)) = (own, &identity.session) {
+                    let checked = check_session(&**server, session).await;
+                    checked.map_err(|error| rejected(&unusable(error), resource))?;
+                }
+                identity
             }
         });
         Ok(())
+    }
+}
+
+/// Why the session of a valid token is of no use.
+fn unusable(error: ProviderTokenError) -> AuthenticationError {
+    match error {
+        ProviderTokenError::Unavailable => AuthenticationError::Unavailable,
+        ProviderTokenError::NotConnected | ProviderTokenError::Expired => {
+            AuthenticationError::Token("the token of the identity provider has expired: authenticate again")
+        }
     }
 }
 

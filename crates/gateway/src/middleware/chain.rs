@@ -1,11 +1,13 @@
 //! The chain of middlewares that every request passes through, outermost first.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
 use super::{Middleware, Telemetry};
 use crate::{
-    ConfigError,
+    AuthorizationServer, ConfigError,
     body::Budget,
     http::{Body, ErrorResponse, events, response},
     identity::Identity,
@@ -36,6 +38,8 @@ pub struct ChainContext<'a> {
     pub is_virtual: bool,
     /// Who callers are where they need not authenticate.
     pub unauthenticated: Identity,
+    /// The authorization server in this process.
+    pub authorization_server: Option<Arc<dyn AuthorizationServer>>,
 }
 
 impl Chain {

@@ -64,7 +64,7 @@ impl Middleware {
             Config::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
             Config::Audit(parameters) => Self::Audit(Audit::new(parameters, context.trusts_proxy_headers)?),
             Config::Auth(parameters) => {
-                Self::Authentication(Box::new(Authentication::new(parameters, &context.unauthenticated)?))
+                Self::Authentication(Box::new(Authentication::new(parameters, context)?))
             }
             Config::StripAuth => Self::StripAuth,
             Config::TokenExchange(parameters) => {

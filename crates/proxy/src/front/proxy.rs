@@ -108,6 +108,7 @@ impl Proxy {
             trusts_proxy_headers: config.trust_proxy_headers,
             is_virtual: false,
             unauthenticated: Identity::local(),
+            authorization_server: None,
         };
         let middlewares = middlewares(config)?;
         Ok(Self {

@@ -104,6 +104,7 @@ async fn what_restores_a_session_has_its_own_signature() {
         trusts_proxy_headers: false,
         is_virtual: false,
         unauthenticated: skep_gateway::identity::Identity::local(),
+        authorization_server: None,
     };
     let chain = Chain::new(&[], &context).unwrap();
     assert_eq!(server.send(&exchange("initialize", None), &chain).await.unwrap().status(), StatusCode::OK);

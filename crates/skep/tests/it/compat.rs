@@ -1,9 +1,17 @@
 //! Scenarios with recorded responses of ToolHive's programs, played against skep. `SKEP_COMPAT` names their folder.
 
-use std::{collections::BTreeSet, env, path::PathBuf, process::Command};
+use std::{
+    collections::BTreeSet,
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 /// Scenarios of parts that are not built yet. A configuration with one of them is rejected.
 const NOT_BUILT: [&str; 4] = ["composite", "optimizer", "code-mode", "exclude-all-tools"];
+
+/// How many scenarios of the authorization server are played at once.
+const PLAYERS: usize = 4;
 
 /// Where differences that are right are documented.
 const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
@@ -59,9 +67,67 @@ fn a_virtual_server_responds_as_toolhives_but_for_documented_differences() {
         }
     }
     assert!(output.contains("scenarios equal"), "{output}{}", String::from_utf8_lossy(&played.stderr));
-    let documented = documented("The virtual server");
+    assert_documented("The virtual server", &different, &output);
+}
+
+/// The same for the authorization server. Redis must be in the path.
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn an_authorization_server_responds_as_toolhives_but_for_documented_differences() {
+    let command = format!(
+        "{} vmcp serve --config {{config}} --host 127.0.0.1 --port {{port}}",
+        env!("CARGO_BIN_EXE_skep")
+    );
+    let kit = kit("authserver");
+    let scenarios = std::fs::read_dir(kit.join("scenarios")).unwrap();
+    let scenarios: BTreeSet<_> = scenarios.map(|entry| entry.unwrap().file_name()).collect();
+    // Many of them wait on purpose, so several are played at once.
+    let players: Vec<_> = (0..PLAYERS)
+        .map(|player| {
+            Command::new("python3")
+                .arg("-B")
+                .arg(kit.join("replay"))
+                .args(["--command", &command])
+                .args(scenarios.iter().skip(player).step_by(PLAYERS))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("python3 plays the scenarios")
+        })
+        .collect();
+    let mut output = String::new();
+    for player in players {
+        let played = player.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&played.stdout);
+        assert!(text.contains("scenarios equal"), "{text}{}", String::from_utf8_lossy(&played.stderr));
+        output.push_str(&text);
+    }
+    let (mut scenario, mut different) = (String::new(), BTreeSet::new());
+    for line in output.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match (words.first(), line.strip_prefix("    ")) {
+            (Some(&("equal" | "better?" | "DIFF" | "FAIL")), None) => {
+                scenario = words[1].to_owned();
+                if words[0] == "FAIL" {
+                    different.insert((scenario.clone(), "start".to_owned()));
+                }
+            }
+            // A step is numbered, and followed by the path of what differs.
+            (Some(number), Some(rest)) if !rest.starts_with(' ') && number.parse::<u8>().is_ok() => {
+                let title = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+                let title = title.split(['.', '[']).next().unwrap_or_default();
+                different.insert((scenario.clone(), title.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    assert_documented("The authorization server", &different, &output);
+}
+
+fn assert_documented(heading: &str, different: &BTreeSet<(String, String)>, output: &str) {
+    let documented = documented(heading);
     let undocumented: Vec<_> = different.difference(&documented).collect();
-    let obsolete: Vec<_> = documented.difference(&different).collect();
+    let obsolete: Vec<_> = documented.difference(different).collect();
     assert!(undocumented.is_empty(), "not in docs/compatibility.md: {undocumented:?}\n{output}");
     assert!(obsolete.is_empty(), "in docs/compatibility.md, and equal: {obsolete:?}");
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 use http::{HeaderName, HeaderValue, Uri};
 use skep_api::vmcp::{BackendAuthStrategy, BackendTransport};
 use skep_config::field::joined;
-use skep_gateway::outbound::Client;
+use skep_gateway::{AuthorizationServer, outbound::Client};
 use tokio::sync::watch;
 
 use super::{Backend, Checks, Settings};
@@ -42,6 +42,7 @@ pub(crate) struct Factory {
     checks: Checks,
     timeout: Box<dyn Fn(&str) -> Duration + Send + Sync>,
     changed: Arc<watch::Sender<u64>>,
+    authorization_server: Option<Arc<dyn AuthorizationServer>>,
 }
 
 impl Factory {
@@ -50,16 +51,18 @@ impl Factory {
         checks: Checks,
         timeout: impl Fn(&str) -> Duration + Send + Sync + 'static,
         changed: Arc<watch::Sender<u64>>,
+        authorization_server: Option<Arc<dyn AuthorizationServer>>,
     ) -> Result<Self, ConfigError> {
         let (own, remote) = (Arc::new(Client::new(false)?), Arc::new(Client::new(true)?));
-        Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed })
+        Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed, authorization_server })
     }
 
     /// The backend, or why there cannot be one.
     pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
         let Blueprint { name, url, transport, strategy, headers, authorities } = blueprint;
         let uri: Uri = url.parse().map_err(|_| format!("url: {url:?} is not a URL"))?;
-        let credentials = Credentials::new(strategy.as_ref()).map_err(|errors| joined(&errors))?;
+        let credentials = Credentials::new(strategy.as_ref(), self.authorization_server.as_ref())
+            .map_err(|errors| joined(&errors))?;
         let client = match authorities {
             Authorities::System if uri.scheme_str() == Some("https") => self.remote.clone(),
             Authorities::System => self.own.clone(),

@@ -7,6 +7,7 @@ use skep_api::{
     Duration as GoDuration,
     vmcp::{Backend, BackendAuthStrategy, Config, FailureHandling, OutgoingAuth, Timeouts},
 };
+use skep_gateway::AuthorizationServer;
 use tokio::sync::watch;
 
 use crate::{
@@ -16,14 +17,18 @@ use crate::{
 };
 
 /// Makes the backends of a configuration.
-pub(super) fn factory(config: &Config, changed: Arc<watch::Sender<u64>>) -> Result<Factory, ConfigError> {
+pub(super) fn factory(
+    config: &Config,
+    changed: Arc<watch::Sender<u64>>,
+    server: Option<Arc<dyn AuthorizationServer>>,
+) -> Result<Factory, ConfigError> {
     let operational = config.operational.clone().unwrap_or_default();
     let timeouts: Timeouts = operational.timeouts.unwrap_or_default();
     let timeout = move |backend: &str| {
         let own = timeouts.per_workload.get(backend).or(timeouts.default.as_ref());
         duration(own).unwrap_or(limits::BACKEND_TIME)
     };
-    Factory::new(checks(operational.failure_handling.as_ref()), timeout, changed)
+    Factory::new(checks(operational.failure_handling.as_ref()), timeout, changed, server)
 }
 
 /// The backends that the file has.

@@ -1,5 +1,7 @@
 //! The middlewares of a virtual server, which are those of the proxy.
 
+use std::sync::Arc;
+
 use serde::{Serialize, de::DeserializeOwned};
 use skep_api::vmcp::{Authz, Config, IncomingAuth, Oidc};
 use skep_config::{
@@ -10,6 +12,7 @@ use skep_config::{
     },
 };
 use skep_gateway::{
+    AuthorizationServer,
     identity::Identity,
     middleware::{Chain, ChainContext},
 };
@@ -43,6 +46,7 @@ pub(super) fn chain(
     config: &Config,
     middlewares: &[Middleware],
     listen: &Listen,
+    authorization_server: Option<Arc<dyn AuthorizationServer>>,
 ) -> Result<Chain, ConfigError> {
     let type_ = config.incoming_auth.as_ref().map(|incoming| &*incoming.type_).unwrap_or_default();
     let context = ChainContext {
@@ -56,6 +60,7 @@ pub(super) fn chain(
             IncomingAuth::LOCAL => Identity::local_user(&user()),
             _ => Identity::anonymous(),
         },
+        authorization_server,
     };
     Chain::new(middlewares, &context)
 }

@@ -1,5 +1,6 @@
 //! From the configuration file to a virtual server.
 
+mod authorization;
 pub(crate) mod backends;
 mod chain;
 
@@ -10,7 +11,7 @@ use skep_api::{
     workload::SessionProvider,
 };
 use skep_config::FieldError;
-use skep_gateway::{http::WellKnown, sessions::Records};
+use skep_gateway::{AuthorizationServer, http::WellKnown, sessions::Records};
 use tokio::sync::watch;
 
 use crate::{
@@ -39,39 +40,51 @@ pub struct Listen {
 const KEY_PREFIX: &str = "thv:vmcp:session:";
 
 /// A configuration that was checked.
-pub struct Settings(Config);
+pub struct Settings {
+    config: Config,
+    authorization_server: Option<Arc<dyn AuthorizationServer>>,
+}
 
 impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        Config::parse_checked(text).map(Self)
+        Config::parse_checked(text).map(|config| Self { config, authorization_server: None })
     }
 
     /// The configuration.
     pub fn config(&self) -> &Config {
-        &self.0
+        &self.config
+    }
+
+    /// The same with an authorization server in this process.
+    pub fn with_authorization_server(
+        self,
+        server: Arc<dyn AuthorizationServer>,
+    ) -> Result<Self, ConfigError> {
+        authorization::check(&self.config, &*server)?;
+        Ok(Self { authorization_server: Some(server), ..self })
     }
 
     /// Whether backends are discovered in a cluster.
     pub fn is_discovered(&self) -> bool {
-        self.0.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
+        self.config.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
     }
 
     /// The backends that it has.
     pub(crate) fn blueprints(&self) -> Result<Vec<Blueprint>, ConfigError> {
-        backends::blueprints(&self.0)
+        backends::blueprints(&self.config)
     }
 
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
-        let config = &self.0;
+        let config = &self.config;
         if let Some(unsupported) = unsupported(config) {
             return Err(unsupported);
         }
         let changed = Arc::new(watch::Sender::new(0));
         let middlewares = chain::middlewares(config, listen)?;
         let views = Views::new(view_policy(config), changed.clone());
-        let factory = backends::factory(config, changed)?;
+        let factory = backends::factory(config, changed, self.authorization_server.clone())?;
         let blueprints = self.blueprints()?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
         let reporter = cluster.as_ref().and_then(Reporter::new);
@@ -85,7 +98,8 @@ impl Settings {
             name: config.name.as_deref().unwrap_or_default().into(),
             group: config.group_ref.clone().unwrap_or_default(),
             views: Arc::new(views),
-            chain: chain::chain(config, &middlewares, listen)?,
+            chain: chain::chain(config, &middlewares, listen, self.authorization_server.clone())?,
+            authorization_server: self.authorization_server.clone(),
             well_known: WellKnown::new(&middlewares),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
             session_life,

@@ -36,6 +36,7 @@ use futures::StreamExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use skep_gateway::{
+    AuthorizationServer,
     body::Budget,
     http::{Body, Service, WellKnown},
     message::Exchange,
@@ -67,6 +68,7 @@ pub struct VirtualServer {
     pub(crate) views: Arc<Views>,
     pub(crate) chain: Chain,
     well_known: WellKnown,
+    authorization_server: Option<Arc<dyn AuthorizationServer>>,
     sessions: Arc<Memory<Known>>,
     /// Sessions that all replicas see.
     records: Option<Records>,
@@ -99,6 +101,8 @@ pub(crate) struct Parts {
     pub(crate) views: Arc<Views>,
     pub(crate) chain: Chain,
     pub(crate) well_known: WellKnown,
+    /// The authorization server whose routes share the listener.
+    pub(crate) authorization_server: Option<Arc<dyn AuthorizationServer>>,
     pub(crate) passthrough: Vec<http::HeaderName>,
     pub(crate) session_life: Duration,
     /// Where sessions are stored that all replicas see.
@@ -144,6 +148,7 @@ impl VirtualServer {
             views,
             chain,
             well_known,
+            authorization_server,
             passthrough,
             session_life,
             records,
@@ -159,6 +164,7 @@ impl VirtualServer {
             views,
             chain,
             well_known,
+            authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
             records,
             stateless: Arc::new(Memory::new(session_life)),

@@ -21,6 +21,9 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 impl VirtualServer {
     pub(super) async fn route(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         let (path, method) = (request.uri().path(), request.method());
+        if let Some(server) = self.authorization_server.as_ref().filter(|server| server.serves(path)) {
+            return server.respond(request, peer.ip()).await.map(Body::Whole);
+        }
         match path {
             MCP => self.mcp(request, peer).await,
             METRICS => match self.chain.telemetry().and_then(Telemetry::page) {

@@ -13,6 +13,7 @@ mod metrics;
 mod replicas;
 mod scripted;
 mod sessions;
+mod upstream_tokens;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -56,6 +57,11 @@ impl Server {
     /// The one of this configuration.
     async fn of(config: &str, life: Option<Duration>, cluster: Option<Cluster>) -> Self {
         let settings = Settings::parse(config).unwrap_or_else(|errors| panic!("{errors:?}"));
+        Self::run(settings, life, cluster).await
+    }
+
+    /// The one with these settings.
+    async fn run(settings: Settings, life: Option<Duration>, cluster: Option<Cluster>) -> Self {
         let listen = Listen { host: "127.0.0.1".into(), session_life: life, audits: false };
         let server = Arc::new(settings.server(&listen, cluster).unwrap());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,6 +2,7 @@
 
 mod lists;
 mod pdp;
+mod provider;
 
 use std::{
     collections::HashMap,
@@ -9,14 +10,12 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use skep_authz::{
-    Action, Authorizer, Cedar, Decision, Document, Hints, Principal, Resource, Treatment, treatment,
-};
+use skep_authz::{Action, Authorizer, Decision, Document, Hints, Principal, Resource, Treatment, treatment};
 use skep_config::run_config;
 use skep_mcp::Rejection;
 use tracing::info;
 
-use super::{ChainContext, unsupported_auth_server};
+use super::ChainContext;
 use crate::{
     ConfigError,
     http::ErrorResponse,
@@ -25,9 +24,14 @@ use crate::{
 };
 use lists::Lists;
 use pdp::DecisionPoint;
+use provider::Provider;
 
 /// The policies of a server.
-pub(crate) struct Authorization(Arc<Policies>);
+pub(crate) struct Authorization {
+    policies: Arc<Policies>,
+    /// Whose claims the policies are about, if not those of the caller's own token.
+    provider: Option<Provider>,
+}
 
 struct Policies {
     authority: Authority,
@@ -65,13 +69,10 @@ impl Authorization {
             return Err(wrong(&"config_data is missing"));
         };
         let document: Value = document.read().map_err(|error| wrong(&error))?;
+        let mut provider = None;
         let authority = match Document::read(&document).map_err(|error| wrong(&error))? {
-            Document::Cedar(Cedar { primary_upstream_provider, .. })
-                if !primary_upstream_provider.is_empty() =>
-            {
-                return Err(unsupported_auth_server("authorization: cedar.primary_upstream_provider"));
-            }
             Document::Cedar(cedar) => {
+                provider = Provider::new(&cedar.primary_upstream_provider, context)?;
                 Authority::Cedar(Box::new(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?))
             }
             Document::Pdp(pdp) => {
@@ -80,12 +81,16 @@ impl Authorization {
             }
         };
         let is_virtual = context.is_virtual;
-        Ok(Self(Arc::new(Policies { authority, is_virtual, hints: Mutex::default() })))
+        let policies = Arc::new(Policies { authority, is_virtual, hints: Mutex::default() });
+        Ok(Self { policies, provider })
     }
 
-    pub(super) async fn request(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
+    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+        if let Some(provider) = &self.provider {
+            exchange.principal = provider.principal(exchange.identity.as_deref()).await;
+        }
         let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
-        let allowed = match &self.0.authority {
+        let allowed = match &self.policies.authority {
             Authority::Cedar(authorizer) => match decision(authorizer, &request) {
                 Decision::Allow => true,
                 Decision::Deny(denial) => {
@@ -96,12 +101,17 @@ impl Authorization {
             Authority::Pdp(point) => Box::pin(point.allows(&request)).await,
         };
         let denied = match request.action {
-            _ if !self.0.is_virtual => Rejection::Denied,
+            _ if !self.policies.is_virtual => Rejection::Denied,
             Action::CallTool => Rejection::DeniedBy { what: "call" },
             Action::GetPrompt => Rejection::DeniedBy { what: "prompt" },
             _ => Rejection::DeniedBy { what: "read" },
         };
         if allowed { Ok(()) } else { Err(exchange.reject(&denied)) }
+    }
+
+    /// The caller as the policies see it. If the provider has no claims about it, none of them can permit anything.
+    fn principal<'a>(&self, exchange: &'a Exchange) -> Option<&'a Arc<Identity>> {
+        if self.provider.is_some() { exchange.principal.as_ref() } else { exchange.identity.as_ref() }
     }
 
     /// The request to authorize, if policies apply to it.
@@ -119,11 +129,11 @@ impl Authorization {
             Treatment::Check(action) => action,
             Treatment::Deny => return Err(exchange.reject(&Rejection::Denied)),
         };
-        let (Some(target), Some(identity)) = (&message.target, &exchange.identity) else {
+        let (Some(target), Some(identity)) = (&message.target, self.principal(exchange)) else {
             return Err(exchange.reject(&Rejection::Denied));
         };
         let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
-        let hints = self.0.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
+        let hints = self.policies.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
         Ok(Some(AuthorizationRequest {
             identity,
             action,
@@ -136,7 +146,7 @@ impl Authorization {
     /// The arguments that the policies may read. A caller can send very many.
     fn arguments(&self, message: &ParsedMessage) -> Result<Option<Value>, Rejection> {
         let envelope = message.envelope()?;
-        match &self.0.authority {
+        match &self.policies.authority {
             Authority::Cedar(authorizer) if !authorizer.reads_arguments() => Ok(None),
             Authority::Cedar(_) => {
                 Ok(envelope.scalar_arguments().map_err(Rejection::Message)?.map(Value::Object))
@@ -146,8 +156,8 @@ impl Authorization {
     }
 
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
-        let identity = exchange.identity.clone();
-        Some(Box::new(Lists::new(self.0.clone(), identity)))
+        let identity = self.principal(exchange).cloned();
+        Some(Box::new(Lists::new(self.policies.clone(), identity)))
     }
 }
 

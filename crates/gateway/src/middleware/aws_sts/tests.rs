@@ -60,7 +60,13 @@ fn middleware(endpoint: &str, changes: Value) -> AwsSts {
 
 fn identity(claims: Value) -> Identity {
     let claims = claims.as_object().unwrap().clone();
-    Identity { subject: "alice".into(), claims, delegation: Delegation::default(), is_local: false }
+    Identity {
+        subject: "alice".into(),
+        claims,
+        delegation: Delegation::default(),
+        is_local: false,
+        session: None,
+    }
 }
 
 fn token() -> HeaderMap {

@@ -36,6 +36,7 @@ pub(super) fn storage(
         write_timeout: redis.write_timeout().as_str().into(),
         tls: redis.tls.as_ref().map(|tls| redis_tls(tls, paths::REDIS_CA)),
         sentinel_tls: redis.sentinel_tls.as_ref().map(|tls| redis_tls(tls, paths::REDIS_SENTINEL_CA)),
+        encryption_key_file: String::new(),
     };
     Ok(Some(AuthServerStorage { type_: Some(AuthServerStorageType::Redis), redis_config: Some(config) }))
 }

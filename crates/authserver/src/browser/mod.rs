@@ -1,0 +1,165 @@
+//! The browser of a user: what binds a login to it, and the page that asks the user.
+//!
+//! A browser has a random id in a cookie. The state of a login carries a keyed hash of that id, so that only the browser
+//! that began a login can go on with it. Approvals are such hashes as well, in a second cookie: nothing about them is stored
+//! here, and another browser cannot use them.
+
+mod cookies;
+mod page;
+
+use crate::{
+    keys::OpaqueTokens,
+    limits,
+    random::{self, NoRandomness, is_same, tag},
+    rules::without_loopback_port,
+    store::Pending,
+};
+pub(crate) use cookies::{Cookies, set_approvals, set_browser};
+pub(crate) use page::{Question, page};
+
+/// The length of the random half of a state, and of a tag.
+const HALF: usize = 22;
+
+/// A browser.
+pub(crate) struct Browser {
+    /// Its id.
+    pub(crate) id: String,
+    /// Whether the cookie with the id must be set.
+    pub(crate) is_new: bool,
+    /// The approvals that it remembers.
+    pub(crate) approvals: Vec<String>,
+}
+
+/// What a user approves.
+pub(crate) struct Approval<'a> {
+    pub(crate) client_id: &'a str,
+    pub(crate) redirect_uri: &'a str,
+    pub(crate) scopes: &'a [String],
+    pub(crate) resources: &'a [String],
+}
+
+impl<'a> Approval<'a> {
+    pub(crate) fn of(pending: &'a Pending) -> Self {
+        Self {
+            client_id: &pending.client_id,
+            redirect_uri: &pending.redirect_uri,
+            scopes: &pending.scopes,
+            resources: &pending.resources,
+        }
+    }
+
+    /// A tag for what is approved in a browser, by any of its users.
+    fn tag(&self, key: &[u8], browser: &str) -> String {
+        let (scopes, resources) = (self.scopes.join(" "), self.resources.join(" "));
+        let redirect = without_loopback_port(self.redirect_uri);
+        tag(key, "approval", &[browser, self.client_id, &redirect, &scopes, &resources])
+    }
+}
+
+impl Browser {
+    /// The browser that sent a request.
+    pub(crate) fn of(cookies: &Cookies) -> Result<Self, NoRandomness> {
+        let (id, is_new) = match cookies.browser() {
+            Some(id) => (id.to_owned(), false),
+            None => (random::text()?, true),
+        };
+        let approvals =
+            cookies.approvals().split('.').filter(|entry| entry.len() == 2 * HALF).map(str::to_owned);
+        Ok(Self { id, is_new, approvals: approvals.take(limits::APPROVALS).collect() })
+    }
+
+    /// A new state for a login in this browser.
+    pub(crate) fn state(&self, keys: &OpaqueTokens) -> Result<String, NoRandomness> {
+        let random = random::base64(&random::bytes::<16>()?);
+        let tag = tag(keys.current(), "state", &[&self.id, &random]);
+        Ok(random + &tag)
+    }
+
+    /// Whether a login with this state began in this browser.
+    pub(crate) fn began(&self, keys: &OpaqueTokens, state: &str) -> bool {
+        let Some((random, found)) = state.split_at_checked(HALF) else { return false };
+        keys.all().any(|key| is_same(&tag(key, "state", &[&self.id, random]), found))
+    }
+
+    /// A token that proves that a form was on a page for this browser.
+    pub(crate) fn form_token(&self, keys: &OpaqueTokens, content: &str) -> String {
+        tag(keys.current(), "form", &[&self.id, content])
+    }
+
+    /// Whether a form was on a page for this browser.
+    pub(crate) fn has_form(&self, keys: &OpaqueTokens, content: &str, token: &str) -> bool {
+        keys.all().any(|key| is_same(&tag(key, "form", &[&self.id, content]), token))
+    }
+
+    /// Whether some user of this browser has approved this.
+    pub(crate) fn remembers(&self, keys: &OpaqueTokens, approval: &Approval<'_>) -> bool {
+        keys.all().any(|key| {
+            let tag = approval.tag(key, &self.id);
+            self.approvals.iter().any(|entry| entry.starts_with(&tag))
+        })
+    }
+
+    /// Whether this user has approved this in this browser.
+    pub(crate) fn has_approved(&self, keys: &OpaqueTokens, approval: &Approval<'_>, user: &str) -> bool {
+        keys.all().any(|key| self.approvals.contains(&self.entry(key, approval, user)))
+    }
+
+    /// The approvals with this one, the newest first.
+    pub(crate) fn approvals_with(&self, keys: &OpaqueTokens, approval: &Approval<'_>, user: &str) -> String {
+        let new = self.entry(keys.current(), approval, user);
+        let others = self.approvals.iter().filter(|entry| **entry != new).take(limits::APPROVALS - 1);
+        [&new].into_iter().chain(others).map(String::as_str).collect::<Vec<_>>().join(".")
+    }
+
+    fn entry(&self, key: &[u8], approval: &Approval<'_>, user: &str) -> String {
+        let approved = approval.tag(key, &self.id);
+        let user = tag(key, "user", &[&self.id, &approved, user]);
+        approved + &user
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_is_of_one_user_for_one_client_in_one_browser() {
+        let keys = OpaqueTokens::new(vec![[1; 32]]);
+        let browser = |id: &str, approvals: &str| Browser {
+            id: id.into(),
+            is_new: false,
+            approvals: approvals.split('.').map(str::to_owned).collect(),
+        };
+        let (scopes, other) = (vec!["openid".to_owned()], vec!["admin".to_owned()]);
+        let approval = |client_id: &'static str, redirect_uri: &'static str| Approval {
+            client_id,
+            redirect_uri,
+            scopes: &scopes,
+            resources: &[],
+        };
+        let given = approval("c", "http://127.0.0.1:1/cb");
+        let cookie = browser("one", "").approvals_with(&keys, &given, "ann");
+        let same = browser("one", &cookie);
+        let later = approval("c", "http://127.0.0.1:2/cb");
+        assert!(same.remembers(&keys, &later) && same.has_approved(&keys, &later, "ann"));
+        assert!(!same.has_approved(&keys, &later, "bob"));
+        for foreign in [approval("d", "http://127.0.0.1:1/cb"), approval("c", "http://127.0.0.1:1/x")] {
+            assert!(!same.remembers(&keys, &foreign));
+        }
+        assert!(
+            !same.remembers(&keys, &Approval { scopes: &other, ..approval("c", "http://127.0.0.1:1/cb") })
+        );
+        assert!(!browser("two", &cookie).remembers(&keys, &given));
+    }
+
+    #[test]
+    fn a_state_belongs_to_the_browser_that_it_was_made_for() {
+        let keys = OpaqueTokens::new(vec![[1; 32]]);
+        let browser = |id: &str| Browser { id: id.into(), is_new: false, approvals: Vec::new() };
+        let state = browser("one").state(&keys).unwrap();
+        assert!(browser("one").began(&keys, &state) && !browser("two").began(&keys, &state));
+        for wrong in ["", "x", &"x".repeat(44), &state[1..]] {
+            assert!(!browser("one").began(&keys, wrong), "{wrong}");
+        }
+    }
+}

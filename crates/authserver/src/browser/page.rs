@@ -1,0 +1,143 @@
+//! The page that asks the user.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use sha2::{Digest, Sha256};
+
+use crate::{response, rules::Uri};
+
+const STYLE: &str = "body{font:1.1rem/1.5 system-ui,sans-serif;margin:0 auto;max-width:34rem;padding:2rem 1rem;\
+color:#1b1b1f;background:#fff}h1{font-size:1.5rem}dt{color:#55555e;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}\
+ul{margin:0;padding-left:1.2rem}form{display:flex;gap:1rem;margin-top:2rem}button{flex:1;font:inherit;padding:.8rem;\
+border-radius:.5rem;border:1px solid #55555e;background:#fff;color:inherit}button[value=allow]{background:#0b57d0;\
+border-color:#0b57d0;color:#fff}@media(prefers-color-scheme:dark){body,button{background:#1b1b1f;color:#f2f2f5}\
+dt{color:#b5b5bf}}";
+
+/// What the user decides about.
+pub(crate) struct Question<'a> {
+    /// The name that the client gave itself.
+    pub(crate) client_name: &'a str,
+    pub(crate) client_id: &'a str,
+    pub(crate) redirect_uri: &'a str,
+    pub(crate) scopes: &'a [String],
+    pub(crate) resources: &'a [String],
+    /// Where the user logs in, unless that has happened.
+    pub(crate) upstreams: Vec<&'a str>,
+    /// Hidden fields of the form.
+    pub(crate) fields: Vec<(&'static str, String)>,
+}
+
+/// The page. It needs no script and loads nothing. Its policy has no `form-action`: browsers apply that to the addresses to
+/// which the response to the form leads, and these are the upstream's and the client's.
+pub(crate) fn page(question: &Question<'_>) -> Response<Bytes> {
+    let hash = STANDARD.encode(Sha256::digest(STYLE));
+    let policy =
+        format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; frame-ancestors 'none'");
+    let type_ = (header::CONTENT_TYPE, "text/html; charset=utf-8");
+    let headers = [
+        type_,
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+    ];
+    let mut response = response::with(StatusCode::OK, headers, html(question));
+    if let Ok(policy) = HeaderValue::try_from(policy) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+fn html(question: &Question<'_>) -> String {
+    let name = if question.client_name.is_empty() { "An application" } else { question.client_name };
+    let name = escaped(name);
+    let target = Uri::parse(question.redirect_uri);
+    let place = match target {
+        Some(uri) if uri.is_loopback() => "a program on this computer".to_owned(),
+        Some(uri) if !uri.host.is_empty() => escaped(uri.host),
+        _ => "an application on this device".to_owned(),
+    };
+    // The address of its document is what is known of such a client for sure.
+    let identity = match Uri::parse(question.client_id) {
+        Some(uri) if uri.is("https") => format!("<dt>Described by</dt><dd>{}</dd>", escaped(uri.host)),
+        _ => "<dt>Identity</dt><dd>It chose its name itself; nothing proves it.</dd>".to_owned(),
+    };
+    let items = |texts: Vec<String>| texts.iter().map(|text| format!("<li>{text}</li>")).collect::<String>();
+    let mut abilities: Vec<String> = question.scopes.iter().map(|scope| ability(scope)).collect();
+    abilities.extend(question.resources.iter().map(|resource| format!("use {} as you", escaped(resource))));
+    let logins = match &*question.upstreams {
+        [] => String::new(),
+        names => {
+            let names = names.iter().map(|name| escaped(name)).collect::<Vec<_>>().join(", then ");
+            format!("<dt>Next, you log in at</dt><dd>{names}</dd>")
+        }
+    };
+    let fields: String = question
+        .fields
+        .iter()
+        .map(|(name, value)| format!(r#"<input type="hidden" name="{name}" value="{}">"#, escaped(value)))
+        .collect();
+    format!(
+        r#"<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Allow access?</title><style>{STYLE}</style></head><body><main><h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p>If you did not start this yourself, deny it.</p><form method="post" action="consent">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form></main></body></html>"#,
+        escaped(question.redirect_uri),
+        items(abilities),
+    )
+}
+
+/// What a scope lets a client do.
+fn ability(scope: &str) -> String {
+    match scope {
+        "openid" => "know who you are".into(),
+        "profile" => "read your name".into(),
+        "email" => "read your email address".into(),
+        "offline_access" | "offline" => "keep its access until you end it".into(),
+        other => format!("have the permission {}", escaped(other)),
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // Characters that change the direction of a text could make one address look like another.
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            character if character.is_control() => escaped.push(' '),
+            character => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_cannot_put_markup_on_the_page() {
+        let evil = "\"><script>alert(1)</script>\u{202e}";
+        let question = Question {
+            client_name: evil,
+            client_id: evil,
+            redirect_uri: "https://evil.example/cb?<img>",
+            scopes: &[evil.to_owned()],
+            resources: &[],
+            upstreams: vec!["alpha"],
+            fields: vec![("request", evil.to_owned())],
+        };
+        let response = page(&question);
+        let text = String::from_utf8(response.body().to_vec()).unwrap();
+        assert!(!text.contains("<script") && !text.contains("<img") && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("evil.example") && text.contains("Next, you log in at"));
+        let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(
+            policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
+            "{policy}"
+        );
+    }
+}

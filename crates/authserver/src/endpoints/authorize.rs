@@ -1,0 +1,234 @@
+//! The authorization endpoint: what a client requests, and whether the user must approve it.
+
+use bytes::Bytes;
+use form_urlencoded::Serializer;
+use http::{Response, StatusCode};
+use uuid::Uuid;
+
+use crate::{
+    AuthServer,
+    browser::{Approval, Browser, Question, page},
+    error::OAuthError,
+    limits, random,
+    rates::Purpose,
+    response,
+    rules::{Parameters, is_challenge, is_within, resources, scopes},
+    store::{Client, Pending},
+    upstreams::Upstream,
+};
+
+/// A request that was checked.
+pub(super) struct Requested {
+    pub(super) client: Client,
+    pub(super) pending: Pending,
+}
+
+/// Why a request is not accepted.
+pub(super) enum Refusal {
+    /// The client is not known, or where to send the browser: the user sees the error (RFC 6749, section 4.1.2.1).
+    Shown(OAuthError),
+    /// The client gets the error.
+    Sent { redirect_uri: String, state: String, error: OAuthError },
+}
+
+impl AuthServer {
+    pub(super) async fn authorize(&self, query: &str, browser: &Browser) -> Response<Bytes> {
+        let Requested { client, mut pending } = match self.requested(query).await {
+            Ok(requested) => requested,
+            Err(refusal) => return self.refuse(refusal),
+        };
+        let approval = Approval::of(&pending);
+        let is_exempt = self.settings.clients_without_consent.contains(&client.id);
+        let is_remembered = browser.remembers(&self.settings.opaque, &approval);
+        if !is_exempt && !is_remembered {
+            let fields = vec![
+                ("request", query.to_owned()),
+                ("token", browser.form_token(&self.settings.opaque, query)),
+            ];
+            let upstreams = self.upstreams.iter().map(|upstream| &*upstream.name).collect();
+            return page(&question(&client.name, &pending, upstreams, fields));
+        }
+        pending.is_approval_remembered = !is_exempt;
+        self.begin(pending, browser).await
+    }
+
+    /// Sends the browser to the first upstream.
+    pub(super) async fn begin(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
+        let Some(first) = self.upstreams.first() else { return OAuthError::server().response() };
+        let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
+        match self.send_to(first, pending, browser).await {
+            Ok(response) => response,
+            Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
+        }
+    }
+
+    /// Sends the browser to an upstream.
+    pub(super) async fn send_to(
+        &self,
+        upstream: &Upstream,
+        pending: Pending,
+        browser: &Browser,
+    ) -> Result<Response<Bytes>, OAuthError> {
+        let state = browser.state(&self.settings.opaque)?;
+        let pending = Pending {
+            internal_state: state.clone(),
+            upstream_provider_name: upstream.name.clone(),
+            upstream_pkce_verifier: random::text()?,
+            upstream_nonce: random::text()?,
+            created_at: self.clock.now(),
+            ..pending
+        };
+        let url = upstream.login_url(&state, &pending.upstream_nonce, &pending.upstream_pkce_verifier);
+        let url = url.map_err(|_| OAuthError::unavailable())?;
+        self.store.put_pending(&state, &pending).await?;
+        Ok(response::redirect(StatusCode::FOUND, &url))
+    }
+
+    /// Checks a request (RFC 6749, section 4.1.1, and OAuth 2.1, section 4.1.1).
+    pub(super) async fn requested(&self, query: &str) -> Result<Requested, Refusal> {
+        let parameters = Parameters::parse(query.as_bytes());
+        if let Some(name) = parameters.duplicate() {
+            return Err(Refusal::Shown(OAuthError::request(format!(
+                "the parameter {name:?} is there twice"
+            ))));
+        }
+        let id = parameters.get("client_id").ok_or_else(|| Refusal::Shown(OAuthError::client()))?;
+        let client = self.client(id).await.map_err(Refusal::Shown)?;
+        let client = client.ok_or_else(|| Refusal::Shown(OAuthError::client()))?;
+        if !self.rates.admits_client(Purpose::Login, &client.id, &self.clock) {
+            return Err(Refusal::Shown(OAuthError::unavailable()));
+        }
+        let given = parameters.get("redirect_uri");
+        let Some(redirect_uri) = client.redirect_uri(given).map(str::to_owned) else {
+            let message = "the redirect_uri is not one that the client has registered";
+            return Err(Refusal::Shown(OAuthError::request(message)));
+        };
+        if let Some(error) = unsupported(&parameters) {
+            return Err(Refusal::Shown(error));
+        }
+        let state = parameters.get("state").unwrap_or_default().to_owned();
+        match self.pending(&client, &parameters, &redirect_uri) {
+            Ok(pending) => Ok(Requested { client, pending }),
+            Err(error) => Err(Refusal::Sent { redirect_uri, state, error }),
+        }
+    }
+
+    fn pending(
+        &self,
+        client: &Client,
+        parameters: &Parameters,
+        redirect_uri: &str,
+    ) -> Result<Pending, OAuthError> {
+        match parameters.get("response_type") {
+            None => return Err(OAuthError::request("response_type is missing")),
+            Some("code") => {}
+            Some(_) => {
+                return Err(OAuthError::new("unsupported_response_type", "response_type must be code"));
+            }
+        }
+        let requested = scopes(parameters.get("scope").unwrap_or_default());
+        if !is_within(&requested, &client.scopes) {
+            let other = requested.iter().find(|scope| !client.scopes.contains(scope));
+            return Err(OAuthError::scope(other.map(String::as_str).unwrap_or_default()));
+        }
+        let challenge = parameters.get("code_challenge");
+        // OAuth 2.1, section 4.1.1: every client needs a proof key.
+        if !is_challenge(challenge, parameters.get("code_challenge_method")) {
+            return Err(OAuthError::request("code_challenge with code_challenge_method S256 is required"));
+        }
+        if parameters
+            .get("audience")
+            .is_some_and(|audience| !self.settings.audiences.iter().any(|one| one == audience))
+        {
+            return Err(OAuthError::request("the audience is not known: use the resource parameter"));
+        }
+        let mut granted = resources(parameters, &self.settings.audiences)?;
+        if granted.is_empty() {
+            granted = self.settings.audiences.clone();
+        }
+        // The server keeps no login of its own (OpenID Connect Core 1.0, section 3.1.2.6).
+        if parameters.get("prompt") == Some("none") {
+            return Err(OAuthError::new("login_required", "the user must log in"));
+        }
+        Ok(Pending {
+            client_id: client.id.clone(),
+            redirect_uri: redirect_uri.to_owned(),
+            state: parameters.get("state").unwrap_or_default().to_owned(),
+            scopes: requested,
+            pkce_challenge: challenge.unwrap_or_default().to_owned(),
+            pkce_method: "S256".into(),
+            session_id: Uuid::new_v4().simple().to_string(),
+            internal_state: String::new(),
+            upstream_provider_name: String::new(),
+            upstream_pkce_verifier: String::new(),
+            upstream_nonce: String::new(),
+            created_at: self.clock.now(),
+            resources: granted,
+            is_redirect_implied: parameters.get("redirect_uri").is_none(),
+            is_approval_remembered: false,
+            user: None,
+        })
+    }
+
+    /// The response to a request that is not accepted.
+    pub(super) fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
+        match refusal {
+            Refusal::Shown(error) => error.response(),
+            Refusal::Sent { redirect_uri, state, error } => {
+                let parameters = [("error", error.code), ("error_description", &*error.description)];
+                self.send_back(&redirect_uri, &state, &parameters)
+            }
+        }
+    }
+
+    /// Sends the browser back to the client, with the issuer, so that the client knows whose response it is (RFC 9207).
+    pub(super) fn send_back(
+        &self,
+        redirect_uri: &str,
+        state: &str,
+        parameters: &[(&str, &str)],
+    ) -> Response<Bytes> {
+        let mut query = Serializer::new(String::new());
+        query.extend_pairs(parameters);
+        if !state.is_empty() {
+            query.append_pair("state", state);
+        }
+        query.append_pair("iss", &self.settings.issuer);
+        let separator = if redirect_uri.contains('?') { '&' } else { '?' };
+        response::redirect(StatusCode::SEE_OTHER, &format!("{redirect_uri}{separator}{}", query.finish()))
+    }
+}
+
+/// Parts of a request that this server does not have. The browser is not sent back with these errors: a request object could
+/// mean another redirect URI.
+fn unsupported(parameters: &Parameters) -> Option<OAuthError> {
+    let too_long = |name: &str| parameters.get(name).is_some_and(|value| value.len() > limits::PARAMETER);
+    match () {
+        () if parameters.get("request").is_some() || parameters.get("request_uri").is_some() => {
+            Some(OAuthError::request("request objects are not supported"))
+        }
+        () if !matches!(parameters.get("response_mode"), None | Some("query")) => {
+            Some(OAuthError::new("unsupported_response_mode", "response_mode must be query"))
+        }
+        () if too_long("state") || too_long("scope") => Some(OAuthError::request("a parameter is too long")),
+        () => None,
+    }
+}
+
+/// What the user decides about a login.
+pub(super) fn question<'a>(
+    client_name: &'a str,
+    pending: &'a Pending,
+    upstreams: Vec<&'a str>,
+    fields: Vec<(&'static str, String)>,
+) -> Question<'a> {
+    Question {
+        client_name,
+        client_id: &pending.client_id,
+        redirect_uri: &pending.redirect_uri,
+        scopes: &pending.scopes,
+        resources: &pending.resources,
+        upstreams,
+        fields,
+    }
+}

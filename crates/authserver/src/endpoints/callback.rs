@@ -1,0 +1,139 @@
+//! The return from an upstream.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use tracing::{info, warn};
+use uuid::Uuid;
+
+use super::authorize::Refusal;
+use crate::{
+    AuthServer,
+    browser::Browser,
+    error::OAuthError,
+    response,
+    rules::Parameters,
+    store::{self, Pending, StoreError, User},
+    upstreams::{Login, Subject, Upstream, row_life},
+};
+
+const UNKNOWN: &str = "authorization request not found or expired";
+const FAILED: &str = "upstream authentication failed";
+
+impl AuthServer {
+    pub(super) async fn callback(&self, query: &str, browser: &Browser) -> Response<Bytes> {
+        let parameters = Parameters::parse(query.as_bytes());
+        let bad = |message| response::text(StatusCode::BAD_REQUEST, message);
+        if parameters.duplicate().is_some() {
+            return bad(UNKNOWN);
+        }
+        let is_error = parameters.get("error").is_some();
+        let Some(state) = parameters.get("state") else {
+            return match is_error {
+                true => response::text(StatusCode::BAD_GATEWAY, FAILED),
+                false => bad("missing state parameter"),
+            };
+        };
+        if !is_error && parameters.get("code").is_none() {
+            return bad("missing code parameter");
+        }
+        // The login stays as it is: the browser that began it may still go on.
+        if !browser.began(&self.settings.opaque, state) {
+            info!("a login was continued in another browser, or with an unknown state");
+            return if is_error { response::text(StatusCode::BAD_GATEWAY, FAILED) } else { bad(UNKNOWN) };
+        }
+        match self.store.take_pending(state).await {
+            Err(error) => OAuthError::from(error).response(),
+            Ok(None) if is_error => response::text(StatusCode::BAD_GATEWAY, FAILED),
+            Ok(None) => bad(UNKNOWN),
+            Ok(Some(pending)) => self.go_on(pending, &parameters, browser).await,
+        }
+    }
+
+    /// Goes on with a login. From here, the client gets every error.
+    async fn go_on(&self, pending: Pending, parameters: &Parameters, browser: &Browser) -> Response<Bytes> {
+        let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
+        match self.try_to_go_on(pending, parameters, browser).await {
+            Ok(response) => response,
+            Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
+        }
+    }
+
+    async fn try_to_go_on(
+        &self,
+        mut pending: Pending,
+        parameters: &Parameters,
+        browser: &Browser,
+    ) -> Result<Response<Bytes>, OAuthError> {
+        let failed = || OAuthError::new("server_error", "the login at the identity provider failed");
+        let position = self.upstreams.iter().position(|one| one.name == pending.upstream_provider_name);
+        let (position, upstream) = position
+            .and_then(|position| Some((position, self.upstreams.get(position)?)))
+            .ok_or_else(failed)?;
+        if !upstream.is_issuer(parameters.get("iss")) {
+            warn!(upstream = upstream.name, "the response to a login is of another issuer");
+            return Err(failed());
+        }
+        let Some(code) = parameters.get("code").filter(|_| parameters.get("error").is_none()) else {
+            return Err(OAuthError::new("access_denied", FAILED));
+        };
+        let (verifier, nonce) = (&pending.upstream_pkce_verifier, &pending.upstream_nonce);
+        let login = upstream.log_in(code, verifier, nonce, self.clock.now()).await.map_err(|error| {
+            warn!(upstream = upstream.name, %error, "a login failed");
+            failed()
+        })?;
+        // The user is the one of the first upstream.
+        let user = match pending.user.take() {
+            Some(user) => user,
+            None => self.user(&upstream.name, &login).await?,
+        };
+        self.keep(upstream, &pending, &user, login).await?;
+        pending.user = Some(user);
+        match self.upstreams.get(position + 1) {
+            Some(next) => self.send_to(next, pending, browser).await,
+            None => Ok(self.finish(pending, browser).await),
+        }
+    }
+
+    async fn user(&self, provider: &str, login: &Login) -> Result<User, StoreError> {
+        let id = match &login.subject {
+            Subject::Synthetic(id) => id.clone(),
+            Subject::Known(subject) => {
+                let new = Uuid::new_v4().to_string();
+                self.store.user(provider, subject, &new, self.clock.now()).await?
+            }
+        };
+        Ok(User { id, name: login.name.clone(), email: login.email.clone() })
+    }
+
+    /// Keeps the tokens of a login. Of an upstream that sends a refresh token only once, the earlier one is kept.
+    async fn keep(
+        &self,
+        upstream: &Upstream,
+        pending: &Pending,
+        user: &User,
+        login: Login,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let subject = match login.subject {
+            Subject::Known(subject) | Subject::Synthetic(subject) => subject,
+        };
+        let mut row = store::Upstream {
+            provider_id: upstream.name.clone(),
+            access_token: login.tokens.access_token,
+            refresh_token: login.tokens.refresh_token,
+            id_token: login.tokens.id_token,
+            expires_at: login.tokens.expires_in.map_or(0, |seconds| now + seconds),
+            session_expires_at: now + self.settings.refresh_life.as_secs(),
+            user_id: user.id.clone(),
+            upstream_subject: subject,
+            client_id: pending.client_id.clone(),
+        };
+        if row.refresh_token.is_empty()
+            && let Some(earlier) = self.store.latest_upstream(&user.id, &upstream.name).await?
+            && earlier.upstream_subject == row.upstream_subject
+        {
+            row.refresh_token = earlier.refresh_token;
+        }
+        self.store.put_upstream(&pending.session_id, &row, row_life(&row, now)).await
+    }
+}

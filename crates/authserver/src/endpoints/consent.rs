@@ -1,0 +1,87 @@
+//! The user's decision.
+
+use bytes::Bytes;
+use http::{Response, StatusCode, header};
+
+use super::{
+    Arrived,
+    authorize::{Refusal, Requested},
+};
+use crate::{
+    AuthServer,
+    browser::Browser,
+    error::OAuthError,
+    response,
+    rules::{Parameters, Uri},
+    store::Pending,
+};
+
+impl AuthServer {
+    pub(super) async fn consent(&self, request: &Arrived<'_>, browser: &Browser) -> Response<Bytes> {
+        let foreign = || {
+            response::text(StatusCode::FORBIDDEN, "this form is not of this server, or not for this browser")
+        };
+        let Some(form) = request.form().filter(|_| self.is_own_origin(request)) else { return foreign() };
+        let is_allowed = match form.get("decision") {
+            Some("allow") => true,
+            Some("deny") => false,
+            _ => return response::text(StatusCode::BAD_REQUEST, "there is no decision"),
+        };
+        match (form.get("flow"), form.get("request")) {
+            (Some(flow), _) => self.decide_after_login(flow, is_allowed, browser).await,
+            (None, Some(query)) if self.is_form_of(&form, query, browser) => {
+                self.decide_before_login(query, is_allowed, browser).await
+            }
+            _ => foreign(),
+        }
+    }
+
+    fn is_form_of(&self, form: &Parameters, query: &str, browser: &Browser) -> bool {
+        browser.has_form(&self.settings.opaque, query, form.get("token").unwrap_or_default())
+    }
+
+    /// A browser names the origin of the page that has the form.
+    fn is_own_origin(&self, request: &Arrived<'_>) -> bool {
+        let Some(origin) = request.headers.get(header::ORIGIN) else { return true };
+        let origin_of = |uri: &str| {
+            let uri = Uri::parse(uri)?;
+            let port = uri.port.map(|port| format!(":{port}")).unwrap_or_default();
+            let host = if uri.host.contains(':') { format!("[{}]", uri.host) } else { uri.host.to_owned() };
+            Some(format!("{}://{host}{port}", uri.scheme))
+        };
+        [&self.settings.issuer, &self.settings.authorize_base]
+            .into_iter()
+            .filter_map(|uri| origin_of(uri))
+            .any(|own| origin.as_bytes().eq_ignore_ascii_case(own.as_bytes()))
+    }
+
+    /// The request is checked again: the client may have changed since the page was shown.
+    async fn decide_before_login(&self, query: &str, is_allowed: bool, browser: &Browser) -> Response<Bytes> {
+        match self.requested(query).await {
+            Err(refusal) => self.refuse(refusal),
+            Ok(Requested { pending, .. }) if is_allowed => self.begin(pending, browser).await,
+            Ok(Requested { pending, .. }) => self.deny(pending),
+        }
+    }
+
+    async fn decide_after_login(&self, flow: &str, is_allowed: bool, browser: &Browser) -> Response<Bytes> {
+        let unknown =
+            || response::text(StatusCode::BAD_REQUEST, "authorization request not found or expired");
+        if !browser.began(&self.settings.opaque, flow) {
+            return unknown();
+        }
+        match self.store.take_pending(flow).await {
+            Err(error) => OAuthError::from(error).response(),
+            Ok(None) => unknown(),
+            // It still waits for an upstream.
+            Ok(Some(pending)) if !pending.upstream_provider_name.is_empty() => unknown(),
+            Ok(Some(pending)) if is_allowed => self.issue_code(pending, browser).await,
+            Ok(Some(pending)) => self.deny(pending),
+        }
+    }
+
+    fn deny(&self, pending: Pending) -> Response<Bytes> {
+        let error = OAuthError::new("access_denied", "the user denied the request");
+        self.refuse(Refusal::Sent { redirect_uri: pending.redirect_uri, state: pending.state, error })
+    }
+}

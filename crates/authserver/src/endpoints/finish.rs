@@ -1,0 +1,78 @@
+//! The end of a login: the code for the client.
+
+use bytes::Bytes;
+use http::{Response, header};
+use uuid::Uuid;
+
+use super::authorize::{Refusal, question};
+use crate::{
+    AuthServer,
+    browser::{Approval, Browser, page, set_approvals},
+    error::OAuthError,
+    keys::CODE,
+    store::{Grant, Pending, Proof, Session, User},
+};
+
+impl AuthServer {
+    /// Issues a code, unless this user has to approve the client: an approval that the browser remembers may be of another user.
+    pub(super) async fn finish(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
+        let user = pending.user.as_ref().map(|user| &*user.id).unwrap_or_default();
+        let is_approved = !pending.is_approval_remembered
+            || browser.has_approved(&self.settings.opaque, &Approval::of(&pending), user);
+        if is_approved {
+            return self.issue_code(pending, browser).await;
+        }
+        let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
+        match self.ask(pending, browser).await {
+            Ok(response) => response,
+            Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
+        }
+    }
+
+    async fn ask(&self, pending: Pending, browser: &Browser) -> Result<Response<Bytes>, OAuthError> {
+        let client = self.client(&pending.client_id).await?.ok_or_else(OAuthError::client)?;
+        let flow = browser.state(&self.settings.opaque)?;
+        let pending =
+            Pending { internal_state: flow.clone(), upstream_provider_name: String::new(), ..pending };
+        self.store.put_pending(&flow, &pending).await?;
+        Ok(page(&question(&client.name, &pending, Vec::new(), vec![("flow", flow)])))
+    }
+
+    /// Issues a code, and has the browser remember the approval.
+    pub(super) async fn issue_code(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
+        let Some(user) = pending.user.clone() else { return OAuthError::server().response() };
+        let is_exempt = self.settings.clients_without_consent.contains(&pending.client_id);
+        let approvals = browser.approvals_with(&self.settings.opaque, &Approval::of(&pending), &user.id);
+        let (redirect_uri, state, scope) =
+            (pending.redirect_uri.clone(), pending.state.clone(), pending.scopes.join(" "));
+        let mut response = match self.code_for(pending, user).await {
+            Ok(code) => self.send_back(&redirect_uri, &state, &[("code", &code), ("scope", &scope)]),
+            Err(error) => return self.refuse(Refusal::Sent { redirect_uri, state, error }),
+        };
+        if !is_exempt && let Some(cookie) = set_approvals(&approvals, self.settings.is_secure()) {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+
+    async fn code_for(&self, pending: Pending, user: User) -> Result<String, OAuthError> {
+        let issued = self.settings.opaque.issue(CODE)?;
+        let (now, life) = (self.clock.now(), self.settings.code_life);
+        let grant = Grant {
+            client_id: pending.client_id,
+            request_id: Uuid::new_v4().to_string(),
+            requested_at: now,
+            granted_scopes: pending.scopes,
+            granted_audience: pending.resources,
+            session: Session { id: pending.session_id, user },
+            expires_at: now + life.as_secs(),
+            proof: Some(Proof {
+                challenge: pending.pkce_challenge,
+                redirect_uri: pending.redirect_uri,
+                is_redirect_implied: pending.is_redirect_implied,
+            }),
+        };
+        self.store.put_code(&issued.signature, &grant, life).await?;
+        Ok(issued.token)
+    }
+}

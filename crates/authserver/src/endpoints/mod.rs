@@ -1,0 +1,210 @@
+//! The endpoints.
+
+mod authorize;
+mod callback;
+mod consent;
+mod cors;
+mod finish;
+mod metadata;
+mod register;
+mod revoke;
+mod token;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Limited};
+
+use crate::{
+    AuthServer,
+    browser::{Browser, Cookies, set_browser},
+    config::Settings,
+    limits,
+    rates::Purpose,
+    response,
+    rules::{Parameters, Uri},
+};
+
+/// The prefix of most endpoints.
+const PREFIX: &str = "/oauth/";
+const KEYS: &str = "/.well-known/jwks.json";
+const OAUTH_METADATA: &str = "/.well-known/oauth-authorization-server";
+const OPENID_METADATA: &str = "/.well-known/openid-configuration";
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Authorize,
+    Callback,
+    Consent,
+    Token,
+    Register,
+    Revoke,
+    Keys,
+    OauthMetadata,
+    OpenidMetadata,
+    /// A path of this server without an endpoint.
+    Unknown,
+}
+
+/// What a path leads to, if it is one of this server.
+pub(crate) fn route(path: &str, settings: &Settings) -> Option<Route> {
+    if let Some(name) = path.strip_prefix(PREFIX) {
+        return Some(match name {
+            "authorize" => Route::Authorize,
+            "callback" => Route::Callback,
+            "consent" => Route::Consent,
+            "token" => Route::Token,
+            "register" => Route::Register,
+            "revoke" => Route::Revoke,
+            _ => Route::Unknown,
+        });
+    }
+    if path == KEYS {
+        return Some(Route::Keys);
+    }
+    let metadata = [(OAUTH_METADATA, Route::OauthMetadata), (OPENID_METADATA, Route::OpenidMetadata)];
+    metadata.into_iter().find_map(|(prefix, route)| {
+        let suffix = path.strip_prefix(prefix)?;
+        if is_metadata_suffix(suffix, settings) {
+            return Some(route);
+        }
+        suffix.starts_with('/').then_some(Route::Unknown)
+    })
+}
+
+/// Metadata is at the well-known path itself (RFC 8414, section 3). Some clients append the path of the resource.
+fn is_metadata_suffix(suffix: &str, settings: &Settings) -> bool {
+    let is_path_of = |uri: &str| Uri::parse(uri).is_some_and(|uri| uri.rest == suffix);
+    matches!(suffix, "" | "/")
+        || is_path_of(&settings.issuer)
+        || settings.audiences.iter().any(|uri| is_path_of(uri))
+}
+
+impl Route {
+    /// The methods that it has.
+    const fn methods(self) -> &'static str {
+        match self {
+            Self::Authorize | Self::Callback | Self::Keys | Self::OauthMetadata | Self::OpenidMetadata => {
+                "GET"
+            }
+            Self::Consent | Self::Token | Self::Register | Self::Revoke => "POST",
+            Self::Unknown => "",
+        }
+    }
+
+    /// Whether pages of other origins may use it. What the browser shows or decides is not for them.
+    const fn is_for_pages(self) -> bool {
+        !matches!(self, Self::Authorize | Self::Callback | Self::Consent | Self::Unknown)
+    }
+
+    const fn purpose(self) -> Purpose {
+        match self {
+            Self::Authorize | Self::Callback | Self::Consent => Purpose::Login,
+            Self::Token | Self::Revoke => Purpose::Token,
+            Self::Register => Purpose::Register,
+            Self::Keys | Self::OauthMetadata | Self::OpenidMetadata | Self::Unknown => Purpose::Metadata,
+        }
+    }
+}
+
+/// The response to a request.
+pub(crate) async fn respond<B>(server: &AuthServer, request: Request<B>, peer: IpAddr) -> Response<Bytes>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (head, body) = request.into_parts();
+    let route = route(head.uri.path(), &server.settings).unwrap_or(Route::Unknown);
+    if route == Route::Unknown {
+        return response::text(StatusCode::NOT_FOUND, "404 page not found");
+    }
+    if route.is_for_pages() && cors::is_preflight(&head.method, &head.headers) {
+        return cors::preflight(route.methods());
+    }
+    let is_head = head.method == Method::HEAD && route.methods() == "GET" && route.is_for_pages();
+    if head.method.as_str() != route.methods() && !is_head {
+        return response::method_not_allowed(route.methods());
+    }
+    if !server.rates.admits_peer(route.purpose(), peer, &server.clock) {
+        let mut response = response::text(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded, retry later");
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        return response;
+    }
+    if head.uri.query().is_some_and(|query| query.len() > limits::QUERY) {
+        return response::text(StatusCode::URI_TOO_LONG, "the query is too long");
+    }
+    let Ok(body) = Limited::new(body, limits::BODY).collect().await else {
+        return response::text(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    };
+    let arrived = Arrived {
+        query: head.uri.query().unwrap_or_default(),
+        headers: &head.headers,
+        body: body.to_bytes(),
+    };
+    let mut response = server.endpoint(route, arrived).await;
+    if route.is_for_pages() && head.headers.contains_key(header::ORIGIN) {
+        cors::allow(&mut response);
+    }
+    if is_head {
+        *response.body_mut() = Bytes::new();
+    }
+    response
+}
+
+/// A request, read to its end.
+pub(crate) struct Arrived<'a> {
+    query: &'a str,
+    headers: &'a HeaderMap,
+    body: Bytes,
+}
+
+impl Arrived<'_> {
+    /// Whether the body has this media type.
+    fn is_type(&self, wanted: &str) -> bool {
+        let type_ = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let type_ = type_.and_then(|value| value.split(';').next()).unwrap_or_default();
+        type_.trim().eq_ignore_ascii_case(wanted)
+    }
+
+    /// The form in the body.
+    fn form(&self) -> Option<Parameters> {
+        self.is_type("application/x-www-form-urlencoded").then(|| Parameters::parse(&self.body))
+    }
+}
+
+impl AuthServer {
+    async fn endpoint(&self, route: Route, request: Arrived<'_>) -> Response<Bytes> {
+        match route {
+            Route::Authorize | Route::Callback | Route::Consent => self.login(route, request).await,
+            Route::Token => self.token(&request).await,
+            Route::Register => self.register(&request).await,
+            Route::Revoke => self.revoke(&request).await,
+            Route::Keys => response::document(&self.settings.keys.published()),
+            Route::OauthMetadata => response::document(&self.oauth_metadata()),
+            Route::OpenidMetadata => response::document(&self.openid_metadata()),
+            Route::Unknown => response::text(StatusCode::NOT_FOUND, "404 page not found"),
+        }
+    }
+
+    /// A step of a login, in a browser, which gets an id if it has none.
+    async fn login(&self, route: Route, request: Arrived<'_>) -> Response<Bytes> {
+        let is_secure = self.settings.is_secure();
+        let browser = match Browser::of(&Cookies::parse(request.headers, is_secure)) {
+            Ok(browser) => browser,
+            Err(error) => return crate::error::OAuthError::from(error).response(),
+        };
+        let mut response = match route {
+            Route::Authorize => self.authorize(request.query, &browser).await,
+            Route::Callback => self.callback(request.query, &browser).await,
+            _ => self.consent(&request, &browser).await,
+        };
+        if browser.is_new
+            && let Some(cookie) = set_browser(&browser.id, is_secure)
+        {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        response
+    }
+}

@@ -1,0 +1,111 @@
+//! Dynamic registration of clients (RFC 7591).
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Arrived;
+use crate::{
+    AuthServer,
+    clients::{Metadata, MetadataError},
+    random, response,
+    store::{Client, Method, StoreError},
+};
+
+impl AuthServer {
+    pub(super) async fn register(&self, request: &Arrived<'_>) -> Response<Bytes> {
+        let metadata = match parsed(request) {
+            Ok(metadata) => metadata,
+            Err(error) => return refused(&error),
+        };
+        let (client, secret) = match self.new_client(&metadata) {
+            Ok(new) => new,
+            Err(error) => return refused(&error),
+        };
+        match self.store.put_client(&client).await {
+            Ok(()) => {
+                response::registration(StatusCode::CREATED, &self.registered(&client, secret.as_deref()))
+            }
+            Err(error) => {
+                let seconds = if error == StoreError::Full { "3600" } else { "2" };
+                let body =
+                    json!({"error": "temporarily_unavailable", "error_description": error.to_string()});
+                let mut response = response::registration(StatusCode::SERVICE_UNAVAILABLE, &body);
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
+                response
+            }
+        }
+    }
+
+    fn new_client(&self, metadata: &Metadata) -> Result<(Client, Option<String>), MetadataError> {
+        metadata.check_redirect_uris()?;
+        metadata.check_names()?;
+        metadata.check_response_types()?;
+        let grants = metadata.grants()?;
+        let (method, any_secret_method) = metadata.method(&self.settings)?;
+        let scopes = metadata.scopes(&self.settings)?;
+        let secret = match method {
+            Method::None => None,
+            _ => Some(random::text().map_err(|error| MetadataError::Metadata(error.to_string()))?),
+        };
+        let client = Client {
+            id: Uuid::new_v4().to_string(),
+            name: metadata.client_name.clone().unwrap_or_default(),
+            redirect_uris: metadata.redirect_uris.clone(),
+            grant_types: grants,
+            response_types: vec!["code".into()],
+            scopes,
+            audience: self.settings.audiences.clone(),
+            public: method == Method::None,
+            dcr_issued: true,
+            token_endpoint_auth_method: method,
+            secret_hash: secret.as_ref().map(random::hash).unwrap_or_default(),
+            any_secret_method,
+            keys: None,
+        };
+        Ok((client, secret))
+    }
+
+    /// What was registered (RFC 7591, section 3.2.1).
+    fn registered(&self, client: &Client, secret: Option<&str>) -> Value {
+        let mut body = json!({
+            "client_id": client.id,
+            "client_id_issued_at": self.clock.now(),
+            "redirect_uris": client.redirect_uris,
+            "token_endpoint_auth_method": client.token_endpoint_auth_method,
+            "grant_types": client.grant_types,
+            "response_types": client.response_types,
+            "scope": client.scopes.join(" "),
+        });
+        if !client.name.is_empty() {
+            body["client_name"] = client.name.as_str().into();
+        }
+        if let Some(secret) = secret {
+            body["client_secret"] = secret.into();
+            body["client_secret_expires_at"] = 0.into();
+        }
+        body
+    }
+}
+
+fn parsed(request: &Arrived<'_>) -> Result<Metadata, MetadataError> {
+    if !request.is_type("application/json") {
+        return Err(MetadataError::Metadata("the Content-Type must be application/json".into()));
+    }
+    let invalid =
+        || MetadataError::Metadata("the body is not a JSON object, or a member has the wrong type".into());
+    // A list would be taken for the members in their order.
+    if request.body.trim_ascii_start().first() != Some(&b'{') {
+        return Err(invalid());
+    }
+    serde_json::from_slice(&request.body).map_err(|_| invalid())
+}
+
+fn refused(error: &MetadataError) -> Response<Bytes> {
+    let (code, description) = match error {
+        MetadataError::RedirectUri(description) => ("invalid_redirect_uri", description),
+        MetadataError::Metadata(description) => ("invalid_client_metadata", description),
+    };
+    response::registration(StatusCode::BAD_REQUEST, &json!({"error": code, "error_description": description}))
+}

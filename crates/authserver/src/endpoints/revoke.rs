@@ -1,0 +1,49 @@
+//! Revocation (RFC 7009). A token ends with its session, and so do all others of it.
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::Arrived;
+use crate::{AuthServer, error::OAuthError, keys::REFRESH, response, store::Client};
+
+impl AuthServer {
+    pub(super) async fn revoke(&self, request: &Arrived<'_>) -> Response<Bytes> {
+        match self.try_to_revoke(request).await {
+            Ok(()) => response::token(StatusCode::OK, &json!({})),
+            Err(error) => error.response(),
+        }
+    }
+
+    async fn try_to_revoke(&self, request: &Arrived<'_>) -> Result<(), OAuthError> {
+        let form = request.form().ok_or_else(|| OAuthError::request("the body must be a form"))?;
+        if form.duplicate().is_some() {
+            return Err(OAuthError::request("a parameter is there twice"));
+        }
+        let client = self.authenticated(request.headers, &form).await?;
+        let token = form.get("token").ok_or_else(|| OAuthError::request("token is missing"))?;
+        match self.session_of(&client, token).await? {
+            Some(session) => self.end_session(&session).await,
+            // An unknown token has ended already (RFC 7009, section 2.2), and that of another client is not this one's.
+            None => Ok(()),
+        }
+    }
+
+    /// The session of a token that was issued to this client.
+    async fn session_of(&self, client: &Client, token: &str) -> Result<Option<String>, OAuthError> {
+        if let Some(signature) = self.settings.opaque.signature(REFRESH, token) {
+            let grant = self.store.refresh(signature).await?;
+            return Ok(grant.filter(|grant| grant.client_id == client.id).map(|grant| grant.session.id));
+        }
+        let claims = self.settings.keys.verified(token);
+        let claims =
+            claims.filter(|claims| claims.get("client_id").and_then(Value::as_str) == Some(&client.id));
+        Ok(claims.and_then(|claims| claims.get("tsid").and_then(Value::as_str).map(str::to_owned)))
+    }
+
+    /// Ends a session, for as long as any of its tokens could still be valid.
+    pub(crate) async fn end_session(&self, session: &str) -> Result<(), OAuthError> {
+        let life = self.settings.refresh_life.max(self.settings.access_life) + self.settings.access_life;
+        Ok(self.store.end_session(session, life).await?)
+    }
+}

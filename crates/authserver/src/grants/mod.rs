@@ -1,0 +1,8 @@
+//! The grants of the token endpoint.
+
+mod code;
+mod exchange;
+mod issue;
+mod jwt_bearer;
+mod refresh;
+mod subject_token;

@@ -1,0 +1,80 @@
+//! Codes and refresh tokens: random values with a keyed hash, in the form that ToolHive gives them. The hash is what is
+//! stored, so that a copy of the store has no token that works.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha512_256;
+
+use crate::random::{NoRandomness, base64, bytes, is_same};
+
+/// The prefix of codes.
+pub(crate) const CODE: &str = "ory_ac_";
+/// The prefix of refresh tokens.
+pub(crate) const REFRESH: &str = "ory_rt_";
+
+/// The secrets of opaque tokens. The first one makes new tokens, all of them are accepted.
+pub(crate) struct OpaqueTokens(Vec<[u8; 32]>);
+
+/// A new token.
+pub(crate) struct Opaque {
+    /// What the client gets.
+    pub(crate) token: String,
+    /// What is stored.
+    pub(crate) signature: String,
+}
+
+impl OpaqueTokens {
+    /// The secrets. Of each, 32 bytes are used.
+    pub(crate) fn new(secrets: Vec<[u8; 32]>) -> Self {
+        Self(secrets)
+    }
+
+    /// The current secret.
+    pub(crate) fn current(&self) -> &[u8] {
+        self.0.first().map(|secret| &secret[..]).unwrap_or_default()
+    }
+
+    /// All secrets, the current one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().map(|secret| &secret[..])
+    }
+
+    /// A new token.
+    pub(crate) fn issue(&self, prefix: &str) -> Result<Opaque, NoRandomness> {
+        let value = bytes::<32>()?;
+        let signature = mac(self.current(), &value).ok_or(NoRandomness)?;
+        Ok(Opaque { token: format!("{prefix}{}.{signature}", base64(&value)), signature })
+    }
+
+    /// The signature of a token, if one of the secrets made it.
+    pub(crate) fn signature<'a>(&self, prefix: &str, token: &'a str) -> Option<&'a str> {
+        use base64::Engine;
+        let (value, signature) = token.strip_prefix(prefix)?.split_once('.')?;
+        let value = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(value).ok()?;
+        self.all()
+            .any(|secret| mac(secret, &value).is_some_and(|mac| is_same(&mac, signature)))
+            .then_some(signature)
+    }
+}
+
+fn mac(secret: &[u8], value: &[u8]) -> Option<String> {
+    let mut mac = Hmac::<Sha512_256>::new_from_slice(secret).ok()?;
+    mac.update(value);
+    Some(base64(&mac.finalize().into_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_accepted_while_its_secret_is_listed() {
+        let tokens = |secrets: &[u8]| OpaqueTokens::new(secrets.iter().map(|secret| [*secret; 32]).collect());
+        let issued = tokens(&[1]).issue(REFRESH).unwrap();
+        assert_eq!(tokens(&[2, 1]).signature(REFRESH, &issued.token), Some(&*issued.signature));
+        assert_eq!(tokens(&[2]).signature(REFRESH, &issued.token), None);
+        assert_eq!(tokens(&[1]).signature(CODE, &issued.token), None);
+        for wrong in ["", "ory_rt_", "ory_rt_.", "ory_rt_a.b", &issued.token[..issued.token.len() - 1]] {
+            assert_eq!(tokens(&[1]).signature(REFRESH, wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Every number of the authorization server.
+
+use std::time::Duration;
+
+/// The largest body of a request.
+pub(crate) const BODY: usize = 64 << 10;
+/// The longest query of a request.
+pub(crate) const QUERY: usize = 16 << 10;
+/// The longest `state` of a client, and the longest `scope`.
+pub(crate) const PARAMETER: usize = 4 << 10;
+/// The longest redirect URI, resource and client id.
+pub(crate) const URI: usize = 2048;
+/// The longest name of a client.
+pub(crate) const NAME: usize = 256;
+/// The redirect URIs of a client.
+pub(crate) const REDIRECT_URIS: usize = 10;
+
+/// How long a login may take.
+pub(crate) const PENDING_LIFE: Duration = Duration::from_secs(600);
+/// How long a spent code is known as such, so that a second use ends its session.
+pub(crate) const SPENT_LIFE: Duration = Duration::from_secs(1800);
+/// How long a registered client lives without being used.
+pub(crate) const CLIENT_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+/// How much longer than its access token the row of an upstream lives.
+pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// The clients that the memory store has. Beyond that, those that were not used for an hour make room.
+pub(crate) const CLIENTS: usize = 10_000;
+/// How long a client is kept if another one needs the room.
+pub(crate) const CLIENT_GRACE: Duration = Duration::from_secs(3600);
+/// The logins, codes, tokens and sessions of each sort that the memory store has.
+pub(crate) const ROWS: usize = 50_000;
+
+/// The largest document of a client.
+pub(crate) const DOCUMENT: usize = 10 << 10;
+/// The timeout of fetching it.
+pub(crate) const DOCUMENT_TIME: Duration = Duration::from_secs(5);
+/// How long a document is cached at most, whatever its headers are.
+pub(crate) const DOCUMENT_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// The largest response of an upstream.
+pub(crate) const UPSTREAM_RESPONSE: usize = 1 << 20;
+/// The timeout of a request to an upstream.
+pub(crate) const UPSTREAM_TIME: Duration = Duration::from_secs(30);
+
+/// How far the clock of an issuer may be off.
+pub(crate) const SKEW: u64 = 60;
+/// How long an assertion of a client may be valid, in seconds.
+pub(crate) const CLIENT_ASSERTION_LIFE: u64 = 600;
+/// The actors in a delegated token.
+pub(crate) const ACTORS: usize = 10;
+/// The length of the claim that lists them.
+pub(crate) const ACTORS_SIZE: usize = 8 << 10;
+
+/// The addresses and clients whose requests are counted, for each limit.
+pub(crate) const COUNTED: usize = 20_000;
+/// The approvals that a browser remembers.
+pub(crate) const APPROVALS: usize = 24;
+/// How long a browser remembers them.
+pub(crate) const BROWSER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How many requests per second, and how many at once.
+#[derive(Clone, Copy)]
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
+    pub(crate) burst: f64,
+}
+
+/// Registrations by one address.
+pub(crate) const REGISTER: Rate = Rate { per_second: 1.0, burst: 5.0 };
+/// Logins that one address begins, and their further steps. An ingress has one address for all its users.
+pub(crate) const LOGIN_OF_PEER: Rate = Rate { per_second: 100.0, burst: 500.0 };
+/// Logins for one client.
+pub(crate) const LOGIN_OF_CLIENT: Rate = Rate { per_second: 50.0, burst: 300.0 };
+/// Token requests by one address.
+pub(crate) const TOKEN_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };
+/// Token requests of one client.
+pub(crate) const TOKEN_OF_CLIENT: Rate = Rate { per_second: 100.0, burst: 600.0 };
+/// Metadata and keys for one address.
+pub(crate) const METADATA_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };

@@ -1,0 +1,139 @@
+//! The server.
+
+use std::{net::IpAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use serde_json::{Map, Value};
+use skep_config::FieldError;
+
+use crate::{
+    clients::Documents,
+    clock::Clock,
+    config::{Settings, StorageSettings, storage},
+    endpoints,
+    rates::Rates,
+    store::{MemoryStore, RedisStore, Store, StoreError},
+    upstreams::{Upstream, UpstreamTokens},
+};
+
+/// The authorization server.
+pub struct AuthServer {
+    pub(crate) settings: Settings,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) upstreams: Arc<Vec<Upstream>>,
+    pub(crate) documents: Option<Documents>,
+    pub(crate) rates: Rates,
+    pub(crate) clock: Clock,
+    tokens: UpstreamTokens,
+    is_injection_disabled: bool,
+}
+
+impl AuthServer {
+    /// The server of a configuration. All its mistakes are reported at once.
+    pub fn new(config: &skep_config::AuthServer) -> Result<Self, Vec<FieldError>> {
+        let clock = Clock::default();
+        let store: Result<Arc<dyn Store>, _> = storage(config).and_then(|settings| match settings {
+            StorageSettings::Memory => Ok(Arc::new(MemoryStore::new(clock.clone())) as _),
+            StorageSettings::Redis(settings) => RedisStore::new(*settings)
+                .map(|store| Arc::new(store) as _)
+                .map_err(|error| vec![FieldError::new("storage.redis_config.addr", error)]),
+        });
+        match (Settings::new(config), store) {
+            (Ok((settings, upstreams)), Ok(store)) => Self::with(config, settings, upstreams, store, clock),
+            (Err(mut errors), Err(others)) => {
+                errors.extend(others);
+                Err(errors)
+            }
+            (Err(errors), _) | (_, Err(errors)) => Err(errors),
+        }
+    }
+
+    fn with(
+        config: &skep_config::AuthServer,
+        mut settings: Settings,
+        upstreams: Vec<crate::config::UpstreamSettings>,
+        store: Arc<dyn Store>,
+        clock: Clock,
+    ) -> Result<Self, Vec<FieldError>> {
+        let wrong = |field: &'static str| move |error: String| vec![FieldError::new(field, error)];
+        let upstreams: Result<Vec<_>, _> = upstreams.into_iter().map(Upstream::new).collect();
+        let upstreams = Arc::new(upstreams.map_err(wrong("upstreams"))?);
+        let is_local = settings.is_local();
+        let documents = settings.documents.take().map(|documents| Documents::new(documents, is_local));
+        let documents = documents.transpose().map_err(wrong("cimd"))?;
+        let tokens = UpstreamTokens::new(store.clone(), upstreams.clone(), clock.clone());
+        Ok(Self {
+            settings,
+            store,
+            upstreams,
+            documents,
+            rates: Rates::default(),
+            clock,
+            tokens,
+            is_injection_disabled: config.disable_upstream_token_injection,
+        })
+    }
+
+    /// Checks that the store and the upstreams can be used, and registers the server where it is no client yet. To be
+    /// called before it serves.
+    pub async fn check(&self) -> Result<(), FieldError> {
+        let redis = |error: String| FieldError::new("storage.redis_config", error);
+        self.store.check().await.map_err(redis)?;
+        for upstream in self.upstreams.iter() {
+            upstream.connect(&*self.store, &self.settings.issuer).await.map_err(|error| {
+                FieldError::new("upstreams", format!("{} cannot be used: {error}", upstream.name))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The issuer in its tokens.
+    pub fn issuer(&self) -> &str {
+        &self.settings.issuer
+    }
+
+    /// The audiences that its tokens may have.
+    pub fn audiences(&self) -> &[String] {
+        &self.settings.audiences
+    }
+
+    /// The keys that verify its tokens (RFC 7517).
+    pub fn verification_keys(&self) -> Value {
+        self.settings.keys.published()
+    }
+
+    /// The tokens of sessions at upstreams.
+    pub fn upstream_tokens(&self) -> &UpstreamTokens {
+        &self.tokens
+    }
+
+    /// Whether the tokens of upstreams are not for backends.
+    pub fn is_injection_disabled(&self) -> bool {
+        self.is_injection_disabled
+    }
+
+    /// The claims of one of its own access tokens, if the signature is right and the session has not ended. `Ok(None)`: it
+    /// is not accepted. `Err`: that cannot be decided now.
+    pub async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, StoreError> {
+        let Some(claims) = self.settings.keys.verified(token) else { return Ok(None) };
+        match claims.get("tsid").and_then(Value::as_str) {
+            Some(session) if self.store.is_ended(session).await? => Ok(None),
+            _ => Ok(Some(claims)),
+        }
+    }
+
+    /// Whether a path is one of its routes.
+    pub fn serves(&self, path: &str) -> bool {
+        endpoints::route(path, &self.settings).is_some()
+    }
+
+    /// The response to a request of an address.
+    pub async fn respond<B>(&self, request: Request<B>, peer: IpAddr) -> Response<Bytes>
+    where
+        B: http_body::Body,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        endpoints::respond(self, request, peer).await
+    }
+}

@@ -1,0 +1,95 @@
+//! What the server remembers. Things that are used once are taken by one operation, so that no two requests get the same.
+
+mod expiring;
+mod memory;
+mod redis;
+mod rows;
+mod sealed;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+pub(crate) use memory::MemoryStore;
+pub(crate) use redis::RedisStore;
+pub(crate) use rows::{Client, Grant, Method, Pending, Proof, Registration, Session, Upstream, User};
+
+/// Why the store did not do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// It does not respond.
+    #[error("the store is unavailable")]
+    Unavailable,
+    /// It has no room.
+    #[error("the store is full")]
+    Full,
+}
+
+pub(crate) type Result<T> = std::result::Result<T, StoreError>;
+
+/// What came of taking a code.
+pub(crate) enum Taken {
+    /// This request is the first.
+    First,
+    /// Another one was.
+    Spent,
+}
+
+/// What came of rotating a refresh token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rotation {
+    /// The new token replaced it.
+    Done,
+    /// Another request replaced it, at this time, in milliseconds since 1970.
+    Lost(u64),
+    /// Its session has ended.
+    Ended,
+}
+
+/// The store of clients, logins, grants and tokens. Rows are found by the signature of a token, never by the token.
+#[async_trait]
+pub(crate) trait Store: Send + Sync {
+    /// Checks that it can be used.
+    async fn check(&self) -> std::result::Result<(), String>;
+
+    async fn put_client(&self, client: &Client) -> Result<()>;
+    async fn client(&self, id: &str) -> Result<Option<Client>>;
+    /// A client that was used lives on.
+    async fn renew_client(&self, id: &str) -> Result<()>;
+
+    async fn put_pending(&self, state: &str, pending: &Pending) -> Result<()>;
+    /// The login with this state, once.
+    async fn take_pending(&self, state: &str) -> Result<Option<Pending>>;
+
+    async fn put_code(&self, signature: &str, grant: &Grant, life: Duration) -> Result<()>;
+    /// The grant of a code, also of a spent one.
+    async fn code(&self, signature: &str) -> Result<Option<Grant>>;
+    /// Spends a code.
+    async fn take_code(&self, signature: &str) -> Result<Taken>;
+
+    /// Stores the first refresh token of a session. `false`: the session has ended.
+    async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool>;
+    /// The grant of a refresh token, also of a replaced one.
+    async fn refresh(&self, signature: &str) -> Result<Option<Grant>>;
+    /// Replaces a refresh token by another one.
+    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, now: u64)
+    -> Result<Rotation>;
+
+    /// Ends a session: none of its tokens is accepted from then on.
+    async fn end_session(&self, session: &str, life: Duration) -> Result<()>;
+    async fn is_ended(&self, session: &str) -> Result<bool>;
+
+    /// Whether this is the first use of something that may be used once.
+    async fn spend(&self, key: &str, life: Duration) -> Result<bool>;
+
+    /// The user with this subject at a provider, who gets the new id if there is none.
+    async fn user(&self, provider: &str, subject: &str, new: &str, now: u64) -> Result<String>;
+
+    async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()>;
+    async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>>;
+    /// The newest row of a user at a provider.
+    async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>>;
+
+    async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()>;
+    async fn registration(&self, key: &str) -> Result<Option<Registration>>;
+}

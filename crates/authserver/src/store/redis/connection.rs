@@ -1,0 +1,105 @@
+//! The connection to Redis: one for all requests, opened when it is needed, and again when it is lost.
+
+use std::time::Duration;
+
+use redis::{
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult,
+    aio::MultiplexedConnection,
+};
+use tokio::{sync::Mutex, time::Instant};
+
+use super::place::Place;
+use crate::config::RedisSettings;
+
+/// How long requests fail at once after one could not connect.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often a command is sent at most: the node of a cluster that has the keys may have to be found first.
+const TRIES: usize = 3;
+
+pub(super) struct Connection {
+    place: Place,
+    config: AsyncConnectionConfig,
+    state: Mutex<State>,
+}
+
+enum State {
+    Closed,
+    Open(MultiplexedConnection),
+    Failed(Instant, String),
+}
+
+impl Connection {
+    pub(super) fn new(settings: &RedisSettings) -> Result<Self, String> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(settings.connect_time))
+            .set_response_timeout(Some(settings.response_time));
+        Ok(Self { place: Place::new(settings)?, config, state: Mutex::new(State::Closed) })
+    }
+
+    /// Sends a command. If the connection was lost while it was idle, or is to a node that does not have the keys, a new one
+    /// may work. No command is sent again that may have been executed.
+    pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, String> {
+        let mut tries = 1;
+        loop {
+            let mut connection = self.open().await?;
+            match self.send(command, &mut connection).await {
+                Err(error) if tries < TRIES && is_unexecuted(&error) => tries += 1,
+                other => return other.map_err(|error| describe(&error)),
+            }
+        }
+    }
+
+    async fn send<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        connection: &mut MultiplexedConnection,
+    ) -> RedisResult<T> {
+        let response = command.query_async(connection).await;
+        if let Err(error) = &response {
+            let is_moved = error.redirect_node().is_some_and(|(node, _)| self.place.moved(node));
+            let is_lost =
+                error.is_unrecoverable_error() || error.is_timeout() || error.code() == Some("READONLY");
+            if is_moved || is_lost {
+                *self.state.lock().await = State::Closed;
+            }
+        }
+        response
+    }
+
+    async fn open(&self) -> Result<MultiplexedConnection, String> {
+        let mut state = self.state.lock().await;
+        match &*state {
+            State::Open(connection) => return Ok(connection.clone()),
+            State::Failed(at, error) if at.elapsed() < PAUSE => return Err(error.clone()),
+            State::Failed(..) | State::Closed => {}
+        }
+        match self.place.connect(&self.config).await {
+            Ok(connection) => {
+                *state = State::Open(connection.clone());
+                Ok(connection)
+            }
+            Err(error) => {
+                *state = State::Failed(Instant::now(), error.clone());
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Whether a command was surely not executed: a demoted primary and a node without the keys refuse it.
+fn is_unexecuted(error: &RedisError) -> bool {
+    error.is_connection_refusal()
+        || error.is_connection_dropped()
+        || error.redirect_node().is_some()
+        || error.code() == Some("READONLY")
+}
+
+/// The error for a log: of Redis's message only the code, because it may repeat a command.
+pub(super) fn describe(error: &RedisError) -> String {
+    match (error.kind(), error.code()) {
+        (ErrorKind::AuthenticationFailed, _) => "it rejects the user or the password".into(),
+        (ErrorKind::Io | ErrorKind::InvalidClientConfig, _) => error.to_string(),
+        (_, Some(code)) => format!("it responds with {code}"),
+        (_, None) => error.category().to_owned(),
+    }
+}

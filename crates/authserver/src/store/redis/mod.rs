@@ -1,0 +1,232 @@
+//! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them.
+
+mod connection;
+mod place;
+mod scripts;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::{Cmd, FromRedisValue, cmd};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::json;
+use tracing::warn;
+
+use super::{
+    Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream, sealed::Seal,
+};
+use crate::{config::RedisSettings, limits};
+use connection::Connection;
+
+/// The store.
+pub(crate) struct RedisStore {
+    connection: Connection,
+    prefix: String,
+    seal: Seal,
+}
+
+impl RedisStore {
+    pub(crate) fn new(settings: RedisSettings) -> std::result::Result<Self, String> {
+        let seal = Seal::new(settings.key.as_ref())?;
+        let prefix = settings.prefix.clone();
+        Ok(Self { connection: Connection::new(&settings)?, prefix, seal })
+    }
+
+    fn key(&self, parts: &[&str]) -> String {
+        format!("{}{}", self.prefix, parts.join(":"))
+    }
+
+    async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
+        self.connection.query(command).await.map_err(|error| {
+            warn!(error, "Redis unavailable");
+            StoreError::Unavailable
+        })
+    }
+
+    async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let text: Option<String> = self.query(cmd("GET").arg(key)).await?;
+        Ok(text.and_then(|text| parsed(&text)))
+    }
+
+    async fn put(&self, key: &str, row: &impl Serialize, life: Option<Duration>) -> Result<()> {
+        let mut command = cmd("SET");
+        command.arg(key).arg(text(row)?);
+        if let Some(life) = life {
+            command.arg("EX").arg(life.as_secs().max(1));
+        }
+        self.query(&command).await
+    }
+
+    fn provider_key(&self, provider: &str, subject: &str) -> String {
+        self.key(&["provider", &provider.len().to_string(), provider, subject])
+    }
+
+    fn ended_key(&self, session: &str) -> String {
+        self.key(&["invalidated", "session", session])
+    }
+
+    /// A row with its tokens encrypted for its place.
+    fn sealed(&self, key: &str, row: &Upstream) -> Result<Upstream> {
+        let seal = |value: &str| self.seal.seal(key, value).ok_or(StoreError::Unavailable);
+        Ok(Upstream {
+            access_token: seal(&row.access_token)?,
+            refresh_token: seal(&row.refresh_token)?,
+            id_token: seal(&row.id_token)?,
+            ..row.clone()
+        })
+    }
+
+    /// A row with its tokens. One that cannot be decrypted is as good as none: the user logs in again.
+    fn opened(&self, key: &str, row: Upstream) -> Option<Upstream> {
+        let open = |value: &str| self.seal.open(key, value);
+        Some(Upstream {
+            access_token: open(&row.access_token)?,
+            refresh_token: open(&row.refresh_token)?,
+            id_token: open(&row.id_token)?,
+            ..row
+        })
+    }
+}
+
+/// A row that another version wrote differently is as good as none.
+fn parsed<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_str(text).inspect_err(|_| warn!("a row in Redis is malformed")).ok()
+}
+
+fn text(row: &impl Serialize) -> Result<String> {
+    serde_json::to_string(row).map_err(|_| StoreError::Unavailable)
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn check(&self) -> std::result::Result<(), String> {
+        let sent = self.connection.query::<()>(&cmd("PING")).await;
+        sent.map_err(|error| format!("Redis cannot be used: {error}"))
+    }
+
+    async fn put_client(&self, client: &Client) -> Result<()> {
+        self.put(&self.key(&["client", &client.id]), client, Some(limits::CLIENT_LIFE)).await
+    }
+
+    async fn client(&self, id: &str) -> Result<Option<Client>> {
+        self.get(&self.key(&["client", id])).await
+    }
+
+    async fn renew_client(&self, id: &str) -> Result<()> {
+        self.query(cmd("EXPIRE").arg(self.key(&["client", id])).arg(limits::CLIENT_LIFE.as_secs())).await
+    }
+
+    async fn put_pending(&self, state: &str, pending: &Pending) -> Result<()> {
+        self.put(&self.key(&["pending", state]), pending, Some(limits::PENDING_LIFE)).await
+    }
+
+    async fn take_pending(&self, state: &str) -> Result<Option<Pending>> {
+        let text: Option<String> = self.query(cmd("GETDEL").arg(self.key(&["pending", state]))).await?;
+        Ok(text.and_then(|text| parsed(&text)))
+    }
+
+    async fn put_code(&self, signature: &str, grant: &Grant, life: Duration) -> Result<()> {
+        self.put(&self.key(&["authcode", signature]), grant, Some(life + limits::SPENT_LIFE)).await
+    }
+
+    async fn code(&self, signature: &str) -> Result<Option<Grant>> {
+        self.get(&self.key(&["authcode", signature])).await
+    }
+
+    async fn take_code(&self, signature: &str) -> Result<Taken> {
+        let is_first = self.spend(&format!("invalidated:{signature}"), limits::SPENT_LIFE).await?;
+        Ok(if is_first { Taken::First } else { Taken::Spent })
+    }
+
+    async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
+        let keys = [self.key(&["refresh", signature]), self.ended_key(&grant.session.id)];
+        let command = scripts::put_unless_ended(&keys, &text(grant)?, life);
+        Ok(self.query::<i64>(&command).await? == 1)
+    }
+
+    async fn refresh(&self, signature: &str) -> Result<Option<Grant>> {
+        self.get(&self.key(&["refresh", signature])).await
+    }
+
+    async fn rotate(
+        &self,
+        old: &str,
+        new: &str,
+        grant: &Grant,
+        life: Duration,
+        now: u64,
+    ) -> Result<Rotation> {
+        let keys =
+            [self.key(&["invalidated", old]), self.key(&["refresh", new]), self.ended_key(&grant.session.id)];
+        let command = scripts::rotate(&keys, &text(grant)?, life, now);
+        Ok(match self.query::<i64>(&command).await? {
+            scripts::DONE => Rotation::Done,
+            scripts::ENDED => Rotation::Ended,
+            at => Rotation::Lost(u64::try_from(at).unwrap_or_default()),
+        })
+    }
+
+    async fn end_session(&self, session: &str, life: Duration) -> Result<()> {
+        self.query(cmd("SET").arg(self.ended_key(session)).arg("1").arg("EX").arg(life.as_secs())).await
+    }
+
+    async fn is_ended(&self, session: &str) -> Result<bool> {
+        self.query(cmd("EXISTS").arg(self.ended_key(session))).await
+    }
+
+    async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
+        let mut command = cmd("SET");
+        command.arg(self.key(&[key])).arg("1").arg("NX").arg("EX").arg(life.as_secs() + 1);
+        Ok(self.query::<Option<String>>(&command).await?.is_some())
+    }
+
+    async fn user(&self, provider: &str, subject: &str, new: &str, now: u64) -> Result<String> {
+        let link = json!({
+            "user_id": new, "provider_id": provider, "provider_subject": subject, "linked_at": now,
+            "last_used_at": now,
+        });
+        let mut command = cmd("SET");
+        command.arg(self.provider_key(provider, subject)).arg(link.to_string()).arg("NX").arg("GET");
+        let known: Option<String> = self.query(&command).await?;
+        if let Some(known) = known {
+            let user = parsed::<serde_json::Value>(&known)
+                .and_then(|link| link["user_id"].as_str().map(str::to_owned));
+            return user.ok_or(StoreError::Unavailable);
+        }
+        let user = json!({"id": new, "created_at": now, "updated_at": now});
+        self.put(&self.key(&["user", new]), &user, None).await?;
+        Ok(new.to_owned())
+    }
+
+    async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {
+        let key = self.key(&["upstream", session, &row.provider_id]);
+        self.put(&key, &self.sealed(&key, row)?, Some(life)).await?;
+        let latest = self.key(&["user", "upstream", &row.user_id, &row.provider_id]);
+        self.put(&latest, &session, Some(life)).await
+    }
+
+    async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
+        let key = self.key(&["upstream", session, provider]);
+        Ok(self.get(&key).await?.and_then(|row| self.opened(&key, row)))
+    }
+
+    async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {
+        match self.get::<String>(&self.key(&["user", "upstream", user, provider])).await? {
+            Some(session) => self.upstream(&session, provider).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()> {
+        let place = self.key(&["dcr", key]);
+        let secret = self.seal.seal(&place, &registration.client_secret).ok_or(StoreError::Unavailable)?;
+        self.put(&place, &Registration { client_secret: secret, ..registration.clone() }, None).await
+    }
+
+    async fn registration(&self, key: &str) -> Result<Option<Registration>> {
+        let place = self.key(&["dcr", key]);
+        let Some(row) = self.get::<Registration>(&place).await? else { return Ok(None) };
+        let secret = self.seal.open(&place, &row.client_secret);
+        Ok(secret.map(|client_secret| Registration { client_secret, ..row }))
+    }
+}

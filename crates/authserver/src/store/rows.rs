@@ -1,0 +1,149 @@
+//! The rows of the store. Their names are ToolHive's, where it has the same.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How a client authenticates (RFC 7591, section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Method {
+    /// It is public.
+    None,
+    ClientSecretBasic,
+    ClientSecretPost,
+    /// It signs an assertion (RFC 7523, section 2.2).
+    PrivateKeyJwt,
+}
+
+/// A client.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Client {
+    pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) name: String,
+    pub(crate) redirect_uris: Vec<String>,
+    #[serde(default)]
+    pub(crate) grant_types: Vec<String>,
+    #[serde(default)]
+    pub(crate) response_types: Vec<String>,
+    #[serde(default)]
+    pub(crate) scopes: Vec<String>,
+    #[serde(default)]
+    pub(crate) audience: Vec<String>,
+    #[serde(default)]
+    pub(crate) public: bool,
+    #[serde(default)]
+    pub(crate) dcr_issued: bool,
+    pub(crate) token_endpoint_auth_method: Method,
+    /// The hash of its secret.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) secret_hash: String,
+    /// Whether it may send its secret in either way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) any_secret_method: bool,
+    /// The keys of its assertions. Only clients with a document have some, and these are not stored.
+    #[serde(skip)]
+    pub(crate) keys: Option<Map<String, Value>>,
+}
+
+/// The user of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct User {
+    pub(crate) id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) email: Option<String>,
+}
+
+/// A login that waits for an upstream, or for the user's decision.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Pending {
+    pub(crate) client_id: String,
+    pub(crate) redirect_uri: String,
+    pub(crate) state: String,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) pkce_challenge: String,
+    pub(crate) pkce_method: String,
+    pub(crate) session_id: String,
+    pub(crate) internal_state: String,
+    pub(crate) upstream_provider_name: String,
+    pub(crate) upstream_pkce_verifier: String,
+    pub(crate) upstream_nonce: String,
+    pub(crate) created_at: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) resources: Vec<String>,
+    /// Whether the request had no redirect URI, so that the token request need not have one either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_redirect_implied: bool,
+    /// Whether the user saw no page, because this browser has an approval of the client.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_approval_remembered: bool,
+    /// The user, after the first upstream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) user: Option<User>,
+}
+
+/// What a client was granted: behind a code, and behind each refresh token of a session.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Grant {
+    pub(crate) client_id: String,
+    pub(crate) request_id: String,
+    pub(crate) requested_at: u64,
+    pub(crate) granted_scopes: Vec<String>,
+    pub(crate) granted_audience: Vec<String>,
+    pub(crate) session: Session,
+    /// When the code or token expires, in seconds since 1970.
+    pub(crate) expires_at: u64,
+    /// What the token request must prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) proof: Option<Proof>,
+}
+
+/// The session behind a grant. Its id is also that of the family of its refresh tokens.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) user: User,
+}
+
+/// What the request for the tokens of a code must have.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Proof {
+    pub(crate) challenge: String,
+    pub(crate) redirect_uri: String,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_redirect_implied: bool,
+}
+
+/// The tokens of a session at one upstream.
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Upstream {
+    pub(crate) provider_id: String,
+    pub(crate) access_token: String,
+    #[serde(default)]
+    pub(crate) refresh_token: String,
+    #[serde(default)]
+    pub(crate) id_token: String,
+    /// When the access token expires, in seconds since 1970. Zero: it does not.
+    #[serde(default)]
+    pub(crate) expires_at: u64,
+    #[serde(default)]
+    pub(crate) session_expires_at: u64,
+    pub(crate) user_id: String,
+    #[serde(default)]
+    pub(crate) upstream_subject: String,
+    #[serde(default)]
+    pub(crate) client_id: String,
+}
+
+/// This server as a client of an upstream (RFC 7591, section 3.2.1).
+#[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct Registration {
+    pub(crate) client_id: String,
+    #[serde(default)]
+    pub(crate) client_secret: String,
+    pub(crate) token_endpoint_auth_method: Method,
+    #[serde(default)]
+    pub(crate) client_secret_expires_at: u64,
+}

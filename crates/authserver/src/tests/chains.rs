@@ -1,0 +1,116 @@
+//! Logins at several upstreams, and at upstreams without OpenID Connect.
+
+use http::StatusCode;
+use serde_json::{Value, json};
+use skep_testkit::IdentityProvider;
+
+use super::world::{Visitor, World, location, parameter};
+
+const CALLBACK: &str = "http://127.0.0.1:1/oauth/callback";
+
+/// An upstream without OpenID Connect, at this provider.
+fn oauth2(provider: &IdentityProvider, name: &str, changes: Value) -> Value {
+    let mut config = json!({
+        "authorization_endpoint": format!("{}/authorize", provider.issuer),
+        "token_endpoint": format!("{}/token", provider.issuer),
+        "client_id": "us", "redirect_uri": CALLBACK,
+    });
+    for (key, value) in changes.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    json!({"name": name, "type": "oauth2", "oauth2_config": config})
+}
+
+/// A world with these upstreams, all at one provider.
+async fn world(provider: IdentityProvider, upstreams: Vec<Value>) -> World {
+    let mut world = World::with(json!({"upstreams": upstreams})).await;
+    world.provider = provider;
+    world
+}
+
+async fn claims(world: &World, code: &str, client: &str) -> Value {
+    let (status, tokens) = world.redeem(client, code, &[]).await;
+    assert_eq!(status, StatusCode::OK, "{tokens}");
+    Value::Object(world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap())
+}
+
+fn back(url: &str) -> String {
+    format!("/oauth/callback?code=x&state={}", parameter(url, "state"))
+}
+
+/// The code of a login at upstreams that respond with these in turn.
+async fn log_in(world: &World, client: &str, responses: &[Value]) -> String {
+    let mut visitor = Visitor::default();
+    let mut url = world.begin(&mut visitor, client, &[]).await;
+    for response in responses {
+        world.provider.answer("/token", response.clone());
+        url = location(&world.open(&mut visitor, &back(&url)).await);
+    }
+    parameter(&url, "code")
+}
+
+#[tokio::test]
+async fn a_chain_of_logins_is_one_session_of_the_first_user_with_a_token_of_each_provider() {
+    let provider = IdentityProvider::start().await;
+    let by_id = json!({"identity_from_token": {"subject_path": "who.id", "name_path": "who.name"}});
+    let upstreams = vec![oauth2(&provider, "one", by_id.clone()), oauth2(&provider, "two", by_id)];
+    let world = world(provider, upstreams).await;
+    let client = world.client().await;
+    let response = |id: &str| json!({"access_token": format!("at-{id}"), "token_type": "bearer", "who": {"id": id, "name": id}});
+    let code = log_in(&world, &client, &[response("ann"), response("bob")]).await;
+    let claims = claims(&world, &code, &client).await;
+    assert_eq!(claims["name"], "ann");
+    let session = claims["tsid"].as_str().unwrap();
+    let tokens = world.server.upstream_tokens();
+    assert_eq!(tokens.access_token(session, "one").await.as_deref(), Ok("at-ann"));
+    assert_eq!(tokens.access_token(session, "two").await.as_deref(), Ok("at-bob"));
+}
+
+/// The attacker logs in at the first provider, and has a victim log in at the second.
+#[tokio::test]
+async fn the_second_login_of_a_chain_belongs_to_the_browser_of_the_first() {
+    let provider = IdentityProvider::start().await;
+    let upstreams = vec![oauth2(&provider, "one", json!({})), oauth2(&provider, "two", json!({}))];
+    let world = world(provider, upstreams).await;
+    let client = world.client().await;
+    let (mut attacker, mut victim) = (Visitor::default(), Visitor::default());
+    world.provider.answer("/token", json!({"access_token": "a", "token_type": "bearer"}));
+    let first = world.begin(&mut attacker, &client, &[]).await;
+    let second = location(&world.open(&mut attacker, &back(&first)).await);
+    assert!(second.starts_with(&world.provider.issuer), "{second}");
+    assert_eq!(world.open(&mut victim, &back(&second)).await.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(world.provider.requests("/token").len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_names_no_user_gives_each_login_a_user_of_its_own() {
+    let provider = IdentityProvider::start().await;
+    let upstreams = vec![oauth2(&provider, "one", json!({}))];
+    let world = world(provider, upstreams).await;
+    let client = world.client().await;
+    let mut subjects = Vec::new();
+    for token in ["a", "b"] {
+        let code = log_in(&world, &client, &[json!({"access_token": token, "token_type": "bearer"})]).await;
+        subjects.push(claims(&world, &code, &client).await["sub"].as_str().unwrap().to_owned());
+    }
+    assert!(subjects.iter().all(|subject| subject.starts_with("tk-") && subject.len() == 35), "{subjects:?}");
+    assert_ne!(subjects[0], subjects[1]);
+}
+
+#[tokio::test]
+async fn the_server_registers_itself_once_at_a_provider_where_it_is_no_client() {
+    let provider = IdentityProvider::start().await;
+    let registered = json!({
+        "client_id": "new", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
+    });
+    provider.answer("/register", registered);
+    let endpoint = format!("{}/register", provider.issuer);
+    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
+    let upstreams = vec![oauth2(&provider, "one", registration)];
+    let world = world(provider, upstreams).await;
+    world.server.check().await.unwrap();
+    assert_eq!(world.provider.requests("/register").len(), 1);
+    let client = world.client().await;
+    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
+    assert_eq!(parameter(&url, "client_id"), "new");
+}

@@ -1,0 +1,148 @@
+//! Logins, and attacks on them.
+
+use http::StatusCode;
+use serde_json::json;
+
+use super::world::{REDIRECT, RESOURCE, Visitor, World, authorize_path, location, parameter};
+
+#[tokio::test]
+async fn a_user_logs_in_and_the_client_gets_tokens() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let tokens = world.tokens(&client).await;
+    assert_eq!((&tokens["token_type"], &tokens["expires_in"]), (&json!("bearer"), &json!(3600)));
+    assert!(tokens["refresh_token"].as_str().unwrap().starts_with("ory_rt_"));
+    let claims = world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap();
+    let expected = [
+        ("iss", json!("http://127.0.0.1:1")),
+        ("aud", json!([RESOURCE])),
+        ("client_id", json!(client)),
+        ("scp", json!(["openid", "offline_access"])),
+        ("name", json!("Ann")),
+        ("email", json!("ann@example.test")),
+    ];
+    for (name, value) in expected {
+        assert_eq!(claims[name], value, "{name}");
+    }
+    let session = claims["tsid"].as_str().unwrap();
+    let token = world.server.upstream_tokens().access_token(session, "corp").await;
+    assert_eq!(token.as_deref(), Ok("at-of-ann"));
+}
+
+#[tokio::test]
+async fn a_user_has_the_same_subject_in_every_login() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut claims = Vec::new();
+    for _ in 0..2 {
+        let tokens = world.tokens(&client).await;
+        claims.push(world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap());
+    }
+    assert_eq!(claims[0]["sub"], claims[1]["sub"]);
+    assert_ne!(claims[0]["tsid"], claims[1]["tsid"]);
+}
+
+/// GHSA-rww4-4w9c-7733: an attacker begins a login, and has a victim finish it.
+#[tokio::test]
+async fn a_login_that_is_continued_in_another_browser_is_refused() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (mut attacker, mut victim) = (Visitor::default(), Visitor::default());
+    let url = world.begin(&mut attacker, &client, &[]).await;
+    let back = world.at_upstream(&url, "victim");
+    assert_eq!(world.open(&mut victim, &back).await.status(), StatusCode::BAD_REQUEST);
+    assert!(world.provider.requests("/token").is_empty());
+    // The browser that began it can still go on.
+    assert_eq!(world.open(&mut attacker, &back).await.status(), StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn a_return_from_the_upstream_works_once() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    let url = world.begin(&mut visitor, &client, &[]).await;
+    let back = world.at_upstream(&url, "ann");
+    assert_eq!(world.open(&mut visitor, &back).await.status(), StatusCode::SEE_OTHER);
+    assert_eq!(world.open(&mut visitor, &back).await.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_return_of_another_issuer_is_refused() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    let url = world.begin(&mut visitor, &client, &[]).await;
+    let back = format!("{}&iss=https://evil.example", world.at_upstream(&url, "ann"));
+    let response = world.open(&mut visitor, &back).await;
+    assert_eq!(parameter(&location(&response), "error"), "server_error");
+    assert!(world.provider.requests("/token").is_empty(), "the code was given to the other issuer");
+}
+
+#[tokio::test]
+async fn every_response_to_a_client_names_the_issuer() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    let url = world.begin(&mut visitor, &client, &[]).await;
+    let fine = world.open(&mut visitor, &world.at_upstream(&url, "ann")).await;
+    let wrong = world.open(&mut visitor, &authorize_path(&client, &[("scope", "root")])).await;
+    for response in [fine, wrong] {
+        let location = location(&response);
+        assert!(location.starts_with(REDIRECT), "{location}");
+        assert_eq!(parameter(&location, "iss"), "http://127.0.0.1:1");
+        assert_eq!(parameter(&location, "state"), "client-state");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_refused_is_sent_to_no_unknown_address() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let twice = format!("{}&redirect_uri=https://evil.example/cb", authorize_path(&client, &[]));
+    let requests = [
+        (twice, 400),
+        (authorize_path(&client, &[("redirect_uri", "https://evil.example/cb")]), 400),
+        (authorize_path(&client, &[("redirect_uri", "http://127.0.0.1:7777/cb/../x")]), 400),
+        (authorize_path(&client, &[("request", "eyJhbGciOiJub25lIn0.e30.")]), 400),
+        (authorize_path("unknown", &[]), 401),
+    ];
+    for (path, status) in requests {
+        let response = world.open(&mut Visitor::default(), &path).await;
+        assert_eq!(
+            (response.status().as_u16(), response.headers().get("location")),
+            (status, None),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_requests_wrongly_is_refused_before_the_user_logs_in() {
+    let world = World::new().await;
+    let client = world.client().await;
+    for (changes, error) in [
+        ([("code_challenge", "")], "invalid_request"),
+        ([("code_challenge_method", "plain")], "invalid_request"),
+        ([("response_type", "token")], "unsupported_response_type"),
+        ([("scope", "root")], "invalid_scope"),
+        ([("resource", "https://evil.example/mcp")], "invalid_target"),
+        ([("prompt", "none")], "login_required"),
+    ] {
+        let response = world.open(&mut Visitor::default(), &authorize_path(&client, &changes)).await;
+        assert_eq!(parameter(&location(&response), "error"), error, "{changes:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_token_of_another_login_is_refused() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let (mut one, mut two) = (Visitor::default(), Visitor::default());
+    let first = world.begin(&mut one, &client, &[]).await;
+    let second = world.begin(&mut two, &client, &[]).await;
+    let back = world.at_upstream(&first, "ann");
+    world.at_upstream(&second, "bob");
+    let response = world.open(&mut one, &back).await;
+    assert_eq!(parameter(&location(&response), "error"), "server_error");
+}

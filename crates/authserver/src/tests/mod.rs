@@ -1,0 +1,15 @@
+//! Tests of the server as clients, browsers and attackers see it. The identity provider is a fake of the test kit.
+
+mod approvals;
+mod chains;
+mod codes;
+mod configuration;
+mod delegation;
+mod documents;
+mod logins;
+mod redis_places;
+mod refreshes;
+mod registration;
+mod stores;
+mod upstream_tokens;
+mod world;

@@ -1,0 +1,109 @@
+//! Refresh tokens and revocation.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use http::StatusCode;
+use serde_json::Value;
+
+use super::world::World;
+use crate::rules::Parameters;
+
+fn text<'a>(body: &'a Value, name: &str) -> &'a str {
+    body[name].as_str().unwrap()
+}
+
+/// CVE-2026-1035: of concurrent refreshes, one wins.
+#[tokio::test]
+async fn of_many_refreshes_at_once_exactly_one_wins() {
+    let world = World::new().await;
+    let client = world.client().await;
+    for _ in 0..10 {
+        let tokens = world.tokens(&client).await;
+        let refresh = text(&tokens, "refresh_token");
+        let results = join_all((0..8).map(|_| world.refresh(&client, refresh, &[]))).await;
+        let won: Vec<_> = results.iter().filter(|(status, _)| *status == StatusCode::OK).collect();
+        assert_eq!(won.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_comes_back_ends_its_session() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let first = world.tokens(&client).await;
+    let (status, second) = world.refresh(&client, text(&first, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::OK);
+    world.server.clock.advance(Duration::from_secs(1));
+    assert_eq!(world.refresh(&client, text(&first, "refresh_token"), &[]).await.1["error"], "invalid_grant");
+    assert_eq!(world.refresh(&client, text(&second, "refresh_token"), &[]).await.1["error"], "invalid_grant");
+    assert_eq!(world.server.claims(text(&second, "access_token")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_refresh_that_was_on_its_way_when_another_one_won_ends_nothing() {
+    let world = World::new().await;
+    let id = world.client().await;
+    let client = world.server.client(&id).await.unwrap().unwrap();
+    let first = world.tokens(&id).await;
+    let form = format!("refresh_token={}", text(&first, "refresh_token"));
+    let form = Parameters::parse(form.as_bytes());
+    let sent = world.server.clock.precise();
+    let won = world.server.refresh(&client, &form, sent).await.unwrap();
+    assert_eq!(world.server.refresh(&client, &form, sent).await.unwrap_err().code, "invalid_grant");
+    let (status, body) = world.refresh(&id, text(&won, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::OK, "the session of the winner has ended: {body}");
+    let later = sent + Duration::from_secs(1);
+    assert_eq!(world.server.refresh(&client, &form, later).await.unwrap_err().code, "invalid_grant");
+    assert_eq!(world.server.claims(text(&won, "access_token")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_refresh_adds_neither_scopes_nor_resources() {
+    let world = World::new().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let tokens = world.tokens(&client).await;
+    let refresh = text(&tokens, "refresh_token");
+    for (changes, error) in [
+        ([("scope", "openid email")], "invalid_scope"),
+        ([("resource", "https://other.example/mcp")], "invalid_target"),
+        ([("client_id", &*other)], "invalid_grant"),
+    ] {
+        assert_eq!(world.refresh(&client, refresh, &changes).await.1["error"], error, "{changes:?}");
+    }
+    let (_, narrow) = world.refresh(&client, refresh, &[("scope", "openid")]).await;
+    assert_eq!(narrow["scope"], "openid");
+    let (_, all) = world.refresh(&client, text(&narrow, "refresh_token"), &[]).await;
+    assert_eq!(all["scope"], "openid offline_access");
+}
+
+#[tokio::test]
+async fn a_refresh_token_expires() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let tokens = world.tokens(&client).await;
+    world.server.clock.advance(Duration::from_secs(7 * 24 * 3600 + 1));
+    assert_eq!(world.refresh(&client, text(&tokens, "refresh_token"), &[]).await.1["error"], "invalid_grant");
+}
+
+#[tokio::test]
+async fn a_client_revokes_its_own_session_and_no_other() {
+    let world = World::new().await;
+    let (client, other) = (world.client().await, world.client().await);
+    for kind in ["access_token", "refresh_token"] {
+        let tokens = world.tokens(&client).await;
+        let access = text(&tokens, "access_token");
+        let revoke = async |client: &str, token: &str| {
+            world.post("/oauth/revoke", &[("client_id", client), ("token", token)]).await.0
+        };
+        assert_eq!(revoke(&other, text(&tokens, kind)).await, StatusCode::OK);
+        assert!(world.server.claims(access).await.unwrap().is_some(), "another client revoked it");
+        assert_eq!(revoke(&client, "unknown").await, StatusCode::OK);
+        assert_eq!(revoke(&client, text(&tokens, kind)).await, StatusCode::OK);
+        assert_eq!(world.server.claims(access).await.unwrap(), None);
+        assert_eq!(
+            world.refresh(&client, text(&tokens, "refresh_token"), &[]).await.1["error"],
+            "invalid_grant"
+        );
+    }
+}

@@ -1,0 +1,131 @@
+//! Both stores keep the same promises.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use skep_testkit::Redis;
+
+use crate::{
+    clock::Clock,
+    config::{RedisPlace, RedisSettings, RedisTls},
+    store::{Grant, MemoryStore, RedisStore, Rotation, Session, Store, Taken, Upstream, User},
+};
+
+/// The password of every Redis.
+pub(super) const PASSWORD: &str = "correct-horse";
+const LIFE: Duration = Duration::from_secs(60);
+
+fn grant(session: &str) -> Grant {
+    Grant {
+        client_id: "c".into(),
+        request_id: "r".into(),
+        requested_at: 1,
+        granted_scopes: Vec::new(),
+        granted_audience: Vec::new(),
+        session: Session { id: session.into(), user: User { id: "ann".into(), name: None, email: None } },
+        expires_at: 1,
+        proof: None,
+    }
+}
+
+fn row(access_token: &str) -> Upstream {
+    Upstream {
+        provider_id: "corp".into(),
+        access_token: access_token.into(),
+        refresh_token: "secret-refresh".into(),
+        id_token: String::new(),
+        expires_at: 0,
+        session_expires_at: 0,
+        user_id: "ann".into(),
+        upstream_subject: "a".into(),
+        client_id: "c".into(),
+    }
+}
+
+async fn redis_store(redis: &Redis, key: Option<[u8; 32]>) -> Arc<dyn Store> {
+    store_at(RedisPlace::Address(redis.address()), None, key).await
+}
+
+pub(super) async fn store_at(
+    place: RedisPlace,
+    tls: Option<RedisTls>,
+    key: Option<[u8; 32]>,
+) -> Arc<dyn Store> {
+    let settings = RedisSettings {
+        place,
+        tls,
+        user: None,
+        password: PASSWORD.into(),
+        prefix: "thv:auth:{ns:kit}:".into(),
+        connect_time: Duration::from_secs(5),
+        response_time: Duration::from_secs(5),
+        key,
+    };
+    Arc::new(RedisStore::new(settings).unwrap())
+}
+
+pub(super) async fn check_promises(store: Arc<dyn Store>) {
+    // What may be used once is used once.
+    let spent = join_all((0..16).map(|_| store.take_code("code"))).await;
+    assert_eq!(spent.iter().filter(|taken| matches!(taken, Ok(Taken::First))).count(), 1);
+    let spent = join_all((0..16).map(|_| store.spend("key", LIFE))).await;
+    assert_eq!(spent.iter().filter(|first| **first == Ok(true)).count(), 1);
+    // One rotation wins, and the others learn when that was.
+    assert_eq!(store.put_refresh("old", &grant("s"), LIFE).await, Ok(true));
+    let session = grant("s");
+    let rotations =
+        (0..16).map(|number| {
+            let (store, session) = (store.clone(), &session);
+            async move {
+                store.rotate("old", &format!("new-{number}"), session, LIFE, 1000 + number).await.unwrap()
+            }
+        });
+    let rotations = join_all(rotations).await;
+    let winner = rotations.iter().position(|rotation| *rotation == Rotation::Done).unwrap() as u64;
+    let lost = rotations.iter().filter(|rotation| **rotation == Rotation::Lost(1000 + winner)).count();
+    assert_eq!(lost, 15, "{rotations:?}");
+    assert!(store.refresh(&format!("new-{winner}")).await.unwrap().is_some());
+    // Nothing is issued for a session that has ended.
+    store.end_session("s", LIFE).await.unwrap();
+    assert_eq!(store.is_ended("s").await, Ok(true));
+    assert_eq!(store.is_ended("t").await, Ok(false));
+    let next = format!("new-{winner}");
+    assert_eq!(store.rotate(&next, "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));
+    assert_eq!(store.put_refresh("other", &session, LIFE).await, Ok(false));
+    // A subject of a provider is one user, also for requests at the same time.
+    let users = join_all(["u1", "u2", "u3"].map(|new| store.user("corp", "ann", new, 1))).await;
+    assert!(users.windows(2).all(|pair| pair[0] == pair[1]), "{users:?}");
+    assert_eq!(store.user("cor", "pann", "u4", 1).await.as_deref(), Ok("u4"));
+    // Rows of one session are not those of another.
+    store.put_upstream("one", &row("first"), LIFE).await.unwrap();
+    store.put_upstream("two", &row("second"), LIFE).await.unwrap();
+    let token = |row: Option<Upstream>| row.map(|row| row.access_token);
+    assert_eq!(token(store.upstream("one", "corp").await.unwrap()).as_deref(), Some("first"));
+    assert_eq!(token(store.latest_upstream("ann", "corp").await.unwrap()).as_deref(), Some("second"));
+    assert_eq!(token(store.upstream("one", "other").await.unwrap()), None);
+}
+
+#[tokio::test]
+async fn the_memory_store_keeps_its_promises() {
+    check_promises(Arc::new(MemoryStore::new(Clock::default()))).await;
+}
+
+#[tokio::test]
+async fn the_redis_store_keeps_its_promises() {
+    let redis = Redis::with_password(PASSWORD).await;
+    check_promises(redis_store(&redis, None).await).await;
+}
+
+#[tokio::test]
+async fn tokens_of_upstreams_cannot_be_read_in_redis_without_the_key() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let sealed = redis_store(&redis, Some([7; 32])).await;
+    sealed.put_upstream("one", &row("secret-access"), LIFE).await.unwrap();
+    let found = sealed.upstream("one", "corp").await.unwrap().unwrap();
+    assert_eq!((&*found.access_token, &*found.refresh_token), ("secret-access", "secret-refresh"));
+    let plain = redis_store(&redis, None).await;
+    assert!(plain.upstream("one", "corp").await.unwrap().is_none(), "readable without a key");
+    // A row from before there was a key is still read.
+    plain.put_upstream("two", &row("plain"), LIFE).await.unwrap();
+    assert_eq!(sealed.upstream("two", "corp").await.unwrap().unwrap().access_token, "plain");
+}

@@ -1,0 +1,65 @@
+//! Tokens of upstreams.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use super::world::World;
+use crate::UpstreamTokenError;
+
+async fn session(world: &World) -> String {
+    let client = world.client().await;
+    let tokens = world.tokens(&client).await;
+    let claims = world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap();
+    claims["tsid"].as_str().unwrap().to_owned()
+}
+
+fn refreshed(world: &World, subject: &str) -> Value {
+    let id_token = world.provider.token(json!({"sub": subject, "aud": "us"}));
+    json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600, "id_token": id_token})
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refreshed_once_for_all_who_wait() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let before = world.provider.requests("/token").len();
+    world.server.clock.advance(Duration::from_secs(3601));
+    // The ID token of the fake is valid for an hour of its own clock, which the server's has left behind.
+    world
+        .provider
+        .answer("/token", json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600}));
+    let tokens = world.server.upstream_tokens();
+    let results = join_all((0..8).map(|_| tokens.access_token(&session, "corp"))).await;
+    assert!(results.iter().all(|result| result.as_deref() == Ok("new")), "{results:?}");
+    assert_eq!(world.provider.requests("/token").len(), before + 1);
+    assert_eq!(world.provider.requests("/token").last().unwrap().form["refresh_token"], "rt-of-ann");
+}
+
+#[tokio::test]
+async fn a_refresh_that_returns_another_user_is_refused() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    world.provider.answer("/token", refreshed(&world, "bob"));
+    let mut row = world.server.store.upstream(&session, "corp").await.unwrap().unwrap();
+    row.expires_at = 1;
+    world.server.store.put_upstream(&session, &row, Duration::from_secs(60)).await.unwrap();
+    let result = world.server.upstream_tokens().access_token(&session, "corp").await;
+    assert_eq!(result, Err(UpstreamTokenError::Expired));
+}
+
+#[tokio::test]
+async fn a_refusal_needs_a_login_and_an_outage_does_not() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    world.server.clock.advance(Duration::from_secs(3601));
+    world.provider.answer("/token", json!({"status": 400}));
+    assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    world.provider.answer("/token", json!({"status": 500}));
+    assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Unavailable));
+    assert_eq!(tokens.access_token("unknown", "corp").await, Err(UpstreamTokenError::NotConnected));
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
+    assert_eq!(tokens.access_token(&session, "corp").await.as_deref(), Ok("new"));
+}

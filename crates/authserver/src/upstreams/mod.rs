@@ -1,0 +1,192 @@
+//! The identity providers where users log in, and whose tokens the server keeps.
+
+mod client;
+mod discovery;
+mod identity;
+mod path;
+mod registration;
+mod response;
+mod tokens;
+
+use std::collections::BTreeMap;
+
+use form_urlencoded::Serializer;
+use skep_auth::{Fetcher, IssuerKeys};
+use tokio::sync::OnceCell;
+
+use crate::{
+    config::{Kind, UpstreamSettings},
+    rules::{Expected, challenge_of, id_token_subject},
+    store::Store,
+};
+use client::UpstreamClient;
+use discovery::Endpoints;
+pub(crate) use identity::{Login, Subject};
+use response::TokenResponse;
+pub(crate) use tokens::row_life;
+pub use tokens::{UpstreamTokenError, UpstreamTokens};
+
+/// Why an upstream did not do it. For logs: nothing of a request or a response is in it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UpstreamError {
+    #[error("{0}")]
+    Fetch(#[from] skep_auth::FetchError),
+    /// The provider refuses.
+    #[error("it responds with status {0}")]
+    Refused(http::StatusCode),
+    #[error("{0}")]
+    Response(&'static str),
+    #[error("its ID token is not accepted: {0}")]
+    IdToken(String),
+}
+
+/// An upstream, with what was found out about it.
+pub(crate) struct Upstream {
+    pub(crate) name: String,
+    settings: UpstreamSettings,
+    fetcher: Fetcher,
+    connected: OnceCell<Connected>,
+}
+
+struct Connected {
+    endpoints: Endpoints,
+    client: UpstreamClient,
+    keys: Option<IssuerKeys>,
+}
+
+impl Upstream {
+    pub(crate) fn new(settings: UpstreamSettings) -> Result<Self, String> {
+        let fetcher = Fetcher::new(settings.reach, None).map_err(|error| error.to_string())?;
+        Ok(Self { name: settings.name.clone(), settings, fetcher, connected: OnceCell::new() })
+    }
+
+    /// Discovers the endpoints, and registers this server where it is no client yet.
+    pub(crate) async fn connect(&self, store: &dyn Store, issuer: &str) -> Result<(), String> {
+        self.connected
+            .get_or_try_init(|| async {
+                let endpoints = discovery::endpoints(&self.settings, &self.fetcher).await?;
+                let client =
+                    registration::client(&self.settings, &endpoints, &self.fetcher, store, issuer).await?;
+                let keys = endpoints.keys.as_ref().map(|address| self.issuer_keys(address)).transpose()?;
+                Ok(Connected { endpoints, client, keys })
+            })
+            .await
+            .map(|_| ())
+    }
+
+    fn issuer_keys(&self, address: &str) -> Result<IssuerKeys, String> {
+        let fetcher = Fetcher::new(self.settings.reach, None).map_err(|error| error.to_string())?;
+        IssuerKeys::new(fetcher, address, "", skep_auth::Pace::default()).map_err(|error| error.to_string())
+    }
+
+    fn connected(&self) -> Result<&Connected, UpstreamError> {
+        self.connected.get().ok_or(UpstreamError::Response("it has not been discovered yet"))
+    }
+
+    /// Where the browser goes to log in (RFC 6749, section 4.1.1).
+    pub(crate) fn login_url(
+        &self,
+        state: &str,
+        nonce: &str,
+        verifier: &str,
+    ) -> Result<String, UpstreamError> {
+        let Connected { endpoints, client, .. } = self.connected()?;
+        let mut query = Serializer::new(String::new());
+        query
+            .append_pair("response_type", "code")
+            .append_pair("client_id", &client.id)
+            .append_pair("redirect_uri", &self.settings.redirect_uri)
+            .append_pair("state", state)
+            .append_pair("nonce", nonce)
+            .append_pair("code_challenge", &challenge_of(verifier))
+            .append_pair("code_challenge_method", "S256");
+        if !self.settings.scopes.is_empty() {
+            query.append_pair("scope", &self.settings.scopes.join(" "));
+        }
+        query.extend_pairs(&self.settings.parameters);
+        let separator = if endpoints.authorize.contains('?') { '&' } else { '?' };
+        Ok(format!("{}{separator}{}", endpoints.authorize, query.finish()))
+    }
+
+    /// Whether a response comes from this upstream, and not from another one that wants its code (RFC 9207, section 2.4).
+    pub(crate) fn is_issuer(&self, named: Option<&str>) -> bool {
+        let Some(connected) = self.connected.get() else { return false };
+        match (named, &connected.endpoints.issuer) {
+            (Some(named), Some(issuer)) => named == issuer,
+            (Some(_), None) => true,
+            (None, _) => !connected.endpoints.names_issuer,
+        }
+    }
+
+    /// Exchanges the code of a login for tokens, and finds out who logged in.
+    pub(crate) async fn log_in(
+        &self,
+        code: &str,
+        verifier: &str,
+        nonce: &str,
+        now: u64,
+    ) -> Result<Login, UpstreamError> {
+        let form = BTreeMap::from([
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", &self.settings.redirect_uri),
+            ("code_verifier", verifier),
+        ]);
+        let tokens = self.request_tokens(form).await?;
+        match &self.settings.kind {
+            Kind::Oidc { subject_claim, .. } => {
+                let claims = self.id_token(&tokens, Some(nonce), subject_claim, now).await?;
+                Ok(Login::of_claims(tokens, claims.0, &claims.1))
+            }
+            Kind::Oauth2 { identity, .. } => identity::login(&self.fetcher, tokens, identity).await,
+        }
+    }
+
+    /// Exchanges a refresh token (RFC 6749, section 6). The user must stay the same.
+    async fn refresh(&self, token: &str, subject: &str, now: u64) -> Result<TokenResponse, UpstreamError> {
+        let tokens = self
+            .request_tokens(BTreeMap::from([("grant_type", "refresh_token"), ("refresh_token", token)]))
+            .await?;
+        if let Kind::Oidc { subject_claim, .. } = &self.settings.kind
+            && !tokens.id_token.is_empty()
+        {
+            let (found, _) = self.id_token(&tokens, None, subject_claim, now).await?;
+            if found != subject {
+                return Err(UpstreamError::IdToken("it is of another user".into()));
+            }
+        }
+        Ok(tokens)
+    }
+
+    async fn request_tokens(&self, form: BTreeMap<&str, &str>) -> Result<TokenResponse, UpstreamError> {
+        let Connected { endpoints, client, .. } = self.connected()?;
+        let mapping = match &self.settings.kind {
+            Kind::Oauth2 { mapping, .. } => mapping.as_deref(),
+            Kind::Oidc { .. } => None,
+        };
+        let body = client.post(&self.fetcher, &endpoints.token, form).await?;
+        TokenResponse::parse(body, mapping)
+    }
+
+    /// The subject and the claims of the ID token in a response.
+    async fn id_token(
+        &self,
+        tokens: &TokenResponse,
+        nonce: Option<&str>,
+        subject_claim: &str,
+        now: u64,
+    ) -> Result<(String, crate::keys::Claims), UpstreamError> {
+        let Connected { endpoints, client, keys } = self.connected()?;
+        let keys = keys.as_ref().ok_or(UpstreamError::Response("it has no keys"))?;
+        if tokens.id_token.is_empty() {
+            return Err(UpstreamError::Response("its response has no ID token"));
+        }
+        let signed =
+            keys.verify(&tokens.id_token).await.map_err(|error| UpstreamError::IdToken(error.to_string()))?;
+        let issuer = endpoints.issuer.as_deref().unwrap_or_default();
+        let expected = Expected { issuer, client_id: &client.id, nonce, subject_claim, now };
+        let subject = id_token_subject(&signed.claims, &expected)
+            .map_err(|error| UpstreamError::IdToken(error.to_string()))?;
+        Ok((subject, signed.claims))
+    }
+}

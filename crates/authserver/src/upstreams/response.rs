@@ -1,0 +1,62 @@
+//! Token responses of upstreams (RFC 6749, section 5.1).
+
+use serde_json::{Map, Value};
+use skep_config::auth_server::TokenResponseMapping;
+
+use super::{
+    UpstreamError,
+    path::{text_at, value_at},
+};
+
+/// The tokens in a response.
+pub(crate) struct TokenResponse {
+    pub(crate) access_token: String,
+    pub(crate) refresh_token: String,
+    pub(crate) id_token: String,
+    /// How long the access token is valid, in seconds, if the upstream says so.
+    pub(crate) expires_in: Option<u64>,
+    pub(super) body: Value,
+}
+
+impl TokenResponse {
+    /// The tokens of a response, which may deviate from OAuth where the configuration says so.
+    pub(super) fn parse(
+        body: Map<String, Value>,
+        mapping: Option<&TokenResponseMapping>,
+    ) -> Result<Self, UpstreamError> {
+        let body = Value::Object(body);
+        // Some providers respond with an error and the status 200.
+        if body.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(UpstreamError::Response("its response is an error"));
+        }
+        let of = |path: Option<&str>, default: &'static str| {
+            path.filter(|path| !path.is_empty()).unwrap_or(default).to_owned()
+        };
+        let paths = [
+            of(mapping.map(|mapping| &*mapping.access_token_path), "access_token"),
+            of(mapping.map(|mapping| &*mapping.refresh_token_path), "refresh_token"),
+            of(mapping.map(|mapping| &*mapping.expires_in_path), "expires_in"),
+        ];
+        let [access, refresh, expires] = &paths;
+        let type_ = body.get("token_type").and_then(Value::as_str).unwrap_or_default();
+        if mapping.is_none() && !type_.eq_ignore_ascii_case("bearer") {
+            return Err(UpstreamError::Response("its token is not a bearer token"));
+        }
+        let access_token =
+            text_at(&body, access).ok_or(UpstreamError::Response("its response has no access token"))?;
+        let expires_in = value_at(&body, expires).and_then(|value| match value {
+            Value::Number(number) => {
+                number.as_f64().filter(|seconds| *seconds > 0.0).map(|seconds| seconds as u64)
+            }
+            Value::String(text) => text.parse().ok(),
+            _ => None,
+        });
+        Ok(Self {
+            access_token,
+            refresh_token: text_at(&body, refresh).unwrap_or_default(),
+            id_token: text_at(&body, "id_token").unwrap_or_default(),
+            expires_in,
+            body,
+        })
+    }
+}

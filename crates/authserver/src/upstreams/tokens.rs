@@ -1,0 +1,182 @@
+//! The tokens of sessions at upstreams, refreshed when they have expired: once for all requests that wait.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
+
+use serde_json::{Map, Value};
+use tokio::sync::Mutex as Turn;
+use tracing::warn;
+
+use super::{Upstream, UpstreamError};
+use crate::{
+    clock::Clock,
+    keys::unverified,
+    limits,
+    store::{self, Store, StoreError},
+};
+
+/// How often a refreshed token is stored before that is given up, and how long in between.
+const TRIES: usize = 3;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Why there is no token of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamTokenError {
+    /// The session has no token of this upstream.
+    #[error("the user is not connected to this provider")]
+    NotConnected,
+    /// It has expired, and cannot be refreshed: the user must log in again.
+    #[error("upstream token is no longer valid; re-authentication required")]
+    Expired,
+    /// The store or the upstream does not respond.
+    #[error("the provider is unavailable")]
+    Unavailable,
+}
+
+impl From<StoreError> for UpstreamTokenError {
+    fn from(_: StoreError) -> Self {
+        Self::Unavailable
+    }
+}
+
+/// The tokens of sessions at upstreams.
+#[derive(Clone)]
+pub struct UpstreamTokens(Arc<Shared>);
+
+type Turns = HashMap<(String, String), Weak<Turn<()>>>;
+
+struct Shared {
+    store: Arc<dyn Store>,
+    upstreams: Arc<Vec<Upstream>>,
+    clock: Clock,
+    /// Held by the request that refreshes a row.
+    turns: Mutex<Turns>,
+}
+
+impl UpstreamTokens {
+    pub(crate) fn new(store: Arc<dyn Store>, upstreams: Arc<Vec<Upstream>>, clock: Clock) -> Self {
+        Self(Arc::new(Shared { store, upstreams, clock, turns: Mutex::default() }))
+    }
+
+    /// The names of the upstreams.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.0.upstreams.iter().map(|upstream| &*upstream.name)
+    }
+
+    /// The access token of a session at an upstream.
+    pub async fn access_token(&self, session: &str, provider: &str) -> Result<String, UpstreamTokenError> {
+        let row = self.0.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
+        if is_valid(&row, self.0.clock.now()) {
+            return Ok(row.access_token);
+        }
+        // Others wait for it even if this request is cancelled.
+        let (shared, session, provider) = (self.0.clone(), session.to_owned(), provider.to_owned());
+        let refreshing = tokio::spawn(async move { shared.refresh(&session, &provider).await });
+        refreshing.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
+    }
+}
+
+impl UpstreamTokens {
+    /// The claims of the access token of a session at an upstream, if it is a JWT. It came from the upstream itself, so its
+    /// signature is not verified.
+    pub async fn claims(
+        &self,
+        session: &str,
+        provider: &str,
+    ) -> Result<Option<Map<String, Value>>, UpstreamTokenError> {
+        self.access_token(session, provider).await.map(|token| unverified(&token))
+    }
+}
+
+fn is_valid(row: &store::Upstream, now: u64) -> bool {
+    row.expires_at == 0 || now < row.expires_at
+}
+
+impl Shared {
+    fn turn(&self, session: &str, provider: &str) -> Arc<Turn<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let key = (session.to_owned(), provider.to_owned());
+        if let Some(turn) = turns.get(&key).and_then(Weak::upgrade) {
+            return turn;
+        }
+        let turn = Arc::new(Turn::new(()));
+        turns.insert(key, Arc::downgrade(&turn));
+        turn
+    }
+
+    async fn refresh(&self, session: &str, provider: &str) -> Result<String, UpstreamTokenError> {
+        let turn = self.turn(session, provider);
+        let _turn = turn.lock().await;
+        let row = self.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
+        let now = self.clock.now();
+        if is_valid(&row, now) {
+            return Ok(row.access_token);
+        }
+        let upstream = self.upstreams.iter().find(|upstream| upstream.name == provider);
+        let upstream = upstream.ok_or(UpstreamTokenError::NotConnected)?;
+        if row.refresh_token.is_empty() {
+            return Err(UpstreamTokenError::Expired);
+        }
+        match upstream.refresh(&row.refresh_token, &row.upstream_subject, now).await {
+            Ok(tokens) => {
+                let kept = |new: String, old: &str| if new.is_empty() { old.to_owned() } else { new };
+                let access_token = tokens.access_token.clone();
+                let refreshed = store::Upstream {
+                    access_token: tokens.access_token,
+                    refresh_token: kept(tokens.refresh_token, &row.refresh_token),
+                    id_token: kept(tokens.id_token, &row.id_token),
+                    expires_at: tokens.expires_in.map_or(0, |seconds| now + seconds),
+                    ..row
+                };
+                self.save(session, &refreshed, now).await?;
+                Ok(access_token)
+            }
+            Err(error) => self.after_failure(session, provider, &row, &error).await,
+        }
+    }
+
+    /// Another replica may have refreshed the row meanwhile, and so have used up the refresh token.
+    async fn after_failure(
+        &self,
+        session: &str,
+        provider: &str,
+        row: &store::Upstream,
+        error: &UpstreamError,
+    ) -> Result<String, UpstreamTokenError> {
+        let current = self.store.upstream(session, provider).await?;
+        if let Some(current) = current
+            && current.refresh_token != row.refresh_token
+            && is_valid(&current, self.clock.now())
+        {
+            return Ok(current.access_token);
+        }
+        warn!(provider, %error, "failed to refresh the token of an upstream");
+        match error {
+            UpstreamError::Refused(status) if status.is_client_error() => Err(UpstreamTokenError::Expired),
+            UpstreamError::IdToken(_) => Err(UpstreamTokenError::Expired),
+            _ => Err(UpstreamTokenError::Unavailable),
+        }
+    }
+
+    /// The former refresh token may work no more, so the new one must not be lost.
+    async fn save(&self, session: &str, row: &store::Upstream, now: u64) -> Result<(), UpstreamTokenError> {
+        let life = row_life(row, now);
+        for _ in 1..TRIES {
+            if self.store.put_upstream(session, row, life).await.is_ok() {
+                return Ok(());
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        Ok(self.store.put_upstream(session, row, life).await?)
+    }
+}
+
+/// How long a row is kept: a month longer than its access token.
+pub(crate) fn row_life(row: &store::Upstream, now: u64) -> Duration {
+    let end = if row.expires_at == 0 { row.session_expires_at } else { row.expires_at };
+    Duration::from_secs(end.saturating_sub(now)) + limits::UPSTREAM_LIFE
+}

@@ -1,0 +1,74 @@
+//! An OAuth authorization server in the same process, as an endpoint sees it. Its crate and this one do not know each other:
+//! the program connects them.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use serde_json::{Map, Value};
+use skep_auth::OwnTokens;
+
+/// Why there is no token of an identity provider for a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProviderTokenError {
+    /// The user has never logged in there.
+    #[error("the caller is not connected to this provider")]
+    NotConnected,
+    /// The user must log in again.
+    #[error("the caller's token of this provider has expired, and cannot be refreshed")]
+    Expired,
+    /// The provider or the store does not respond.
+    #[error("the provider is unavailable")]
+    Unavailable,
+}
+
+/// An authorization server whose routes share the listener, and which has the tokens of callers at identity providers.
+pub trait AuthorizationServer: OwnTokens {
+    /// Whether a path is one of its routes.
+    fn serves(&self, path: &str) -> bool;
+
+    /// The response to a request for one of its routes.
+    fn respond(&self, request: Request<Incoming>, peer: IpAddr) -> BoxFuture<'_, Response<Bytes>>;
+
+    /// The audiences that its tokens may have.
+    fn audiences(&self) -> &[String];
+
+    /// The identity providers, in the order of the login.
+    fn providers(&self) -> Vec<&str>;
+
+    /// Whether backends get the tokens of providers.
+    fn injects_tokens(&self) -> bool;
+
+    /// The caller's token of a provider, refreshed if that is needed.
+    fn provider_token<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
+
+    /// The claims of that token, if it is a JWT.
+    fn provider_claims<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>>;
+}
+
+/// Whether a session is of use. One provider that fails makes its own backends fail; if none of them has a token left, the
+/// caller must log in again.
+pub(crate) async fn check_session(
+    server: &dyn AuthorizationServer,
+    session: &str,
+) -> Result<(), ProviderTokenError> {
+    let mut failure = None;
+    for provider in server.providers().into_iter().filter(|_| server.injects_tokens()) {
+        match server.provider_token(session, provider).await {
+            Ok(_) => return Ok(()),
+            Err(ProviderTokenError::NotConnected) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    failure.map_or(Ok(()), Err)
+}

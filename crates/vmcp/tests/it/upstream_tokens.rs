@@ -1,0 +1,232 @@
+//! Backends that get the caller's token of an identity provider. The authorization server is a fake.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::{body::Incoming, client::conn::http1};
+use hyper_util::rt::TokioIo;
+use serde_json::{Map, Value, json};
+use skep_auth::{AuthenticationError, OwnTokens};
+use skep_vmcp::{AuthorizationServer, ProviderTokenError, Settings};
+use tokio::net::TcpStream;
+
+use crate::{Server, backend::Backend, client::text};
+
+const ISSUER: &str = "https://as.example";
+const AUDIENCE: &str = "https://as.example/mcp";
+
+/// A fake: it knows one token, `valid`, and has what the test says of each provider.
+struct FakeServer(Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>);
+
+impl FakeServer {
+    fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(HashMap::from([("corp", Ok("corp-token")), ("hub", Ok("hub-token"))]))))
+    }
+
+    fn set(&self, provider: &'static str, token: Result<&'static str, ProviderTokenError>) {
+        self.0.lock().unwrap().insert(provider, token);
+    }
+}
+
+impl OwnTokens for FakeServer {
+    fn issuer(&self) -> &str {
+        ISSUER
+    }
+
+    fn claims<'a>(
+        &'a self,
+        token: &'a str,
+    ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
+        let claims =
+            json!({"iss": ISSUER, "aud": [AUDIENCE], "sub": "ann", "exp": 9_999_999_999_u64, "tsid": "s"});
+        let known = (token == "valid").then(|| claims.as_object().cloned().unwrap());
+        async { known.ok_or(AuthenticationError::Token("unknown")) }.boxed()
+    }
+}
+
+impl AuthorizationServer for FakeServer {
+    fn serves(&self, path: &str) -> bool {
+        path == "/oauth/token"
+    }
+
+    fn respond(&self, _: Request<Incoming>, _: IpAddr) -> BoxFuture<'_, Response<Bytes>> {
+        async { Response::new(Bytes::from_static(b"of the authorization server")) }.boxed()
+    }
+
+    fn audiences(&self) -> &[String] {
+        static AUDIENCES: std::sync::LazyLock<Vec<String>> =
+            std::sync::LazyLock::new(|| vec![AUDIENCE.to_owned()]);
+        &AUDIENCES
+    }
+
+    fn providers(&self) -> Vec<&str> {
+        vec!["corp", "hub"]
+    }
+
+    fn injects_tokens(&self) -> bool {
+        true
+    }
+
+    fn provider_token<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
+        assert_eq!(session, "s");
+        let token = self.0.lock().unwrap()[provider].map(str::to_owned);
+        async { token }.boxed()
+    }
+
+    fn provider_claims<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>> {
+        async { Ok(None) }.boxed()
+    }
+}
+
+fn config(one: &Backend, two: &Backend) -> String {
+    let backend = |name: &str, backend: &Backend| {
+        format!("  - {{name: {name}, url: \"{}\", transport: streamable-http}}\n", backend.url())
+    };
+    format!(
+        "name: test\ngroupRef: test\nincomingAuth:\n  type: oidc\n  oidc: {{issuer: \"{ISSUER}\", audience: \"{AUDIENCE}\"}}\n\
+         outgoingAuth:\n  source: inline\n  backends:\n\
+         \x20   one: {{type: upstream_inject, upstreamInject: {{providerName: corp}}}}\n\
+         \x20   two: {{type: upstream_inject, upstreamInject: {{providerName: hub}}}}\n\
+         aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\
+         backends:\n{}{}",
+        backend("one", one),
+        backend("two", two),
+    )
+}
+
+/// A client with a token.
+struct Caller {
+    address: SocketAddr,
+    session: String,
+}
+
+impl Caller {
+    async fn send(&self, path: &str, body: &Value) -> Response<Bytes> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::post(path)
+            .header("host", "localhost")
+            .header("accept", "application/json, text/event-stream")
+            .header("content-type", "application/json")
+            .header("authorization", "Bearer valid");
+        if !self.session.is_empty() {
+            request = request.header("mcp-session-id", &self.session);
+        }
+        let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
+        let (head, body) = sender.send_request(request).await.unwrap().into_parts();
+        Response::from_parts(head, body.collect().await.unwrap().to_bytes())
+    }
+
+    async fn initialize(&mut self) -> StatusCode {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+        });
+        let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+        let response = self.send("/mcp", &body).await;
+        if let Some(session) = response.headers().get("mcp-session-id") {
+            self.session = session.to_str().unwrap().to_owned();
+        }
+        response.status()
+    }
+
+    async fn call(&self, tool: &str) -> Value {
+        let params = json!({"name": tool, "arguments": {"n": 1}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let response = self.send("/mcp", &body).await;
+        let whole = String::from_utf8(response.body().to_vec()).unwrap();
+        let last = whole.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+        serde_json::from_str(last.unwrap_or(&whole)).unwrap_or_else(|_| panic!("{whole}"))
+    }
+}
+
+async fn caller(server: &Server) -> Caller {
+    let mut caller = Caller { address: server.address, session: String::new() };
+    assert_eq!(caller.initialize().await, StatusCode::OK);
+    caller
+}
+
+async fn server(fake: Arc<FakeServer>, one: &Backend, two: &Backend) -> Server {
+    let settings = Settings::parse(&config(one, two)).unwrap_or_else(|errors| panic!("{errors:?}"));
+    Server::run(settings.with_authorization_server(fake).unwrap(), None, None).await
+}
+
+#[tokio::test]
+async fn a_backend_gets_the_callers_token_of_its_provider() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let server = server(FakeServer::new(), &one, &two).await;
+    let caller = caller(&server).await;
+    for (tool, backend, token) in
+        [("one_echo", &one, "Bearer corp-token"), ("two_echo", &two, "Bearer hub-token")]
+    {
+        assert!(!text(&caller.call(tool).await).1);
+        assert_eq!(backend.last_header("authorization").as_deref(), Some(token));
+    }
+    let page = caller.send("/oauth/token", &json!({})).await;
+    assert_eq!(page.body().as_ref(), b"of the authorization server");
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_makes_only_its_own_backends_fail() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    let caller = caller(&server).await;
+    for error in
+        [ProviderTokenError::Expired, ProviderTokenError::Unavailable, ProviderTokenError::NotConnected]
+    {
+        fake.set("hub", Err(error));
+        assert!(!text(&caller.call("one_echo").await).1, "{error:?}");
+        let failed = caller.call("two_echo").await;
+        assert!(failed.to_string().contains("hub"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn a_caller_without_any_token_of_a_provider_left_must_log_in_again() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    for (error, status) in [
+        (ProviderTokenError::Expired, StatusCode::UNAUTHORIZED),
+        (ProviderTokenError::Unavailable, StatusCode::SERVICE_UNAVAILABLE),
+    ] {
+        fake.set("corp", Err(error));
+        fake.set("hub", Err(error));
+        let mut caller = Caller { address: server.address, session: String::new() };
+        assert_eq!(caller.initialize().await, status, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_contradicts_the_authorization_server_is_rejected() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let right = config(&one, &two);
+    let incoming = right.find("incomingAuth:").unwrap()..right.find("outgoingAuth:").unwrap();
+    let anonymous = right.replacen(&right[incoming], "incomingAuth: {type: anonymous}\n", 1);
+    for (wrong, name) in [
+        (right.replace(&format!("issuer: \"{ISSUER}\""), "issuer: \"https://other.example\""), "issuer"),
+        (right.replace(&format!("audience: \"{AUDIENCE}\""), "audience: other"), "audience"),
+        (anonymous, "incomingAuth"),
+    ] {
+        let settings = Settings::parse(&wrong).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let error =
+            settings.with_authorization_server(FakeServer::new()).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+    }
+}
