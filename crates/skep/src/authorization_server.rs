@@ -10,11 +10,8 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_authserver::{AuthServer, UpstreamTokenError};
-use skep_config::{FieldError, field::joined};
+use skep_config::{FieldError, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_vmcp::{AuthorizationServer, ProviderTokenError};
-
-/// The name of the file.
-const FILE: &str = "authserver-config.yaml";
 
 /// An authorization server, as a virtual server sees it.
 pub(crate) struct Embedded(AuthServer);
