@@ -152,6 +152,32 @@ impl Exchange {
         })
     }
 
+    /// A call of a tool that is made for this request and its caller, which is known.
+    pub fn call(&self, tool: &str, body: Bytes) -> Result<Self, Rejection> {
+        let mut headers = self.headers.clone();
+        if headers.contains_key(MCP_NAME) {
+            let name = HeaderValue::from_str(&encoded_name(tool)).map_err(|_| Rejection::Internal)?;
+            headers.insert(MCP_NAME, name);
+        }
+        let message = ParsedMessage::of(&headers, &body)?;
+        Ok(Self {
+            started: Instant::now(),
+            method: Method::POST,
+            path: self.path.clone(),
+            headers,
+            body,
+            is_changed: false,
+            share: self.share.another(),
+            peer: self.peer,
+            message: Some(message),
+            identity: self.identity.clone(),
+            backend: OnceLock::new(),
+            metrics: None,
+            authorization: self.authorization.clone(),
+            signer: self.signer.clone(),
+        })
+    }
+
     /// Replaces the message, and parses the new one like the first.
     pub fn replace_body(&mut self, body: Bytes) -> Result<(), Rejection> {
         let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;

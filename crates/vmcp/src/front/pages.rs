@@ -6,10 +6,10 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_gateway::http::{Body, response};
 
-use super::VirtualServer;
+use super::Front;
 use crate::backend::{Backend, Status, VERSION};
 
-impl VirtualServer {
+impl Front {
     /// The page at this path, if there is one.
     pub(super) fn page(&self, path: &str) -> Option<Response<Body>> {
         let page = match path {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::{Map, Value, json};
 use skep_api::vmcp::NoAnswerAction;
 use tokio::time::timeout;
@@ -20,18 +20,17 @@ use crate::{
 /// The largest answer of a user.
 const ANSWER: usize = 1 << 20;
 
-/// Does it once.
-pub(super) async fn act(
-    step: &CompiledStep,
-    data: &Data,
-    host: &impl Host,
-    item: Option<Item<'_>>,
-) -> Result<Ended, CallError> {
+/// Does it once. In a box, as the step of a loop is run by the same functions.
+pub(super) fn act<'a>(
+    step: &'a CompiledStep,
+    data: &'a Data,
+    host: &'a impl Host,
+    item: Option<Item<'a>>,
+) -> BoxFuture<'a, Result<Ended, CallError>> {
     match &step.action {
-        Action::Call(call) => self::call(call, data, host, item).await,
-        Action::Elicit { .. } => elicit(step, data, host).await,
-        // In a box, as the step of a loop could have a loop.
-        Action::ForEach { .. } => Box::pin(for_each(step, data, host)).await,
+        Action::Call(call) => self::call(call, data, host, item).boxed(),
+        Action::Elicit { .. } => elicit(step, data, host).boxed(),
+        Action::ForEach { .. } => for_each(step, data, host).boxed(),
     }
 }
 
@@ -106,11 +105,11 @@ async fn for_each(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<
         let message = format!("collection: it has {} items, and the maximum is {iterations}", items.len());
         return Err(lasting(message));
     }
-    let runs = items.iter().enumerate().map(|(index, value)| async move {
+    let mut runs = Vec::with_capacity(items.len());
+    for (index, value) in items.iter().enumerate() {
         let item = Item { name, index, value };
-        let ended = run_for(inner, data, host, Some(item)).await;
-        ended.map(|ended| (index, ended)).map_err(|error| format!("item {index}: {error}"))
-    });
+        runs.push(run_item(inner, data, host, item).boxed());
+    }
     let mut runs = stream::iter(runs).buffer_unordered(*parallel);
     let mut ended = BTreeMap::new();
     // The first that fails ends the others.
@@ -123,6 +122,18 @@ async fn for_each(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<
     let count = items.len();
     let output = json!({"iterations": iterations, "count": count, "completed": completed, "failed": failed});
     Ok(Ended::completed(output, json!([])))
+}
+
+async fn run_item(
+    step: &CompiledStep,
+    data: &Data,
+    host: &impl Host,
+    item: Item<'_>,
+) -> Result<(usize, Ended), String> {
+    match run_for(step, data, host, Some(item)).await {
+        Ok(ended) => Ok((item.index, ended)),
+        Err(error) => Err(format!("item {}: {error}", item.index)),
+    }
 }
 
 fn iteration(((index, item), ended): ((usize, &Value), &Ended)) -> Value {

@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Duration;
 
-use futures::{StreamExt, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::{Map, Value};
 
 use crate::{Event, Host, StepStatus, Workflow, parameters};
@@ -42,7 +42,15 @@ pub enum RunError {
 }
 
 /// Runs a workflow, and returns its output. Steps that still run end when the future is dropped.
-pub async fn run(
+pub fn run<'a>(
+    workflow: &'a Workflow,
+    arguments: Map<String, Value>,
+    host: &'a impl Host,
+) -> BoxFuture<'a, Result<Value, RunError>> {
+    run_once(workflow, arguments, host).boxed()
+}
+
+async fn run_once(
     workflow: &Workflow,
     arguments: Map<String, Value>,
     host: &impl Host,
@@ -80,7 +88,7 @@ async fn run_steps(workflow: &Workflow, data: &Data, host: &impl Host) -> Result
                 continue;
             }
             waiting.remove(index);
-            running.push(async move { (step, run_step(&steps[step], data, host).await) });
+            running.push(run_step(&steps[step], data, host).map(move |ended| (step, ended)).boxed());
         }
         let Some((step, ended)) = running.next().await else { break };
         done += 1;
