@@ -1,6 +1,6 @@
 //! Templates with data.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::{Map, Value};
 
@@ -133,10 +133,13 @@ impl<'a> Eval<'a> {
                 Box::new(items.into_iter().enumerate().map(|(index, item)| (index.into(), Cow::Owned(item))))
             }
             Cow::Borrowed(Value::Object(map)) => {
-                Box::new(map.iter().map(|(key, item)| (key.as_str().into(), Cow::Borrowed(item))))
+                let sorted: BTreeMap<&String, &Value> = map.iter().collect();
+                let items = sorted.into_iter();
+                Box::new(items.map(|(key, item)| (key.as_str().into(), Cow::Borrowed(item))))
             }
             Cow::Owned(Value::Object(map)) => {
-                Box::new(map.into_iter().map(|(key, item)| (key.into(), Cow::Owned(item))))
+                let sorted: BTreeMap<String, Value> = map.into_iter().collect();
+                Box::new(sorted.into_iter().map(|(key, item)| (key.into(), Cow::Owned(item))))
             }
             other => match (&*other, other.as_i64()) {
                 (Value::Null, _) => Box::new(std::iter::empty()),

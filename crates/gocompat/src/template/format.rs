@@ -1,6 +1,6 @@
 //! Values as text.
 
-use std::{borrow::Cow, iter::Peekable, str::Chars};
+use std::{borrow::Cow, collections::BTreeMap, iter::Peekable, str::Chars};
 
 use serde_json::{Number, Value};
 
@@ -23,7 +23,24 @@ pub(super) fn text_of(value: &Value) -> Cow<'_, str> {
         Value::Bool(value) => value.to_string().into(),
         Value::Number(number) => number_text(number).into(),
         Value::String(text) => text.into(),
-        Value::Array(_) | Value::Object(_) => value.to_string().into(),
+        Value::Array(_) | Value::Object(_) => json(value).into(),
+    }
+}
+
+/// A value as JSON, with keys in the order that Go writes them in.
+pub(super) fn json(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(json).collect();
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(map) => {
+            let fields: BTreeMap<&String, &Value> = map.iter().collect();
+            let field =
+                |(key, value): (&&String, &&Value)| format!("{}:{}", Value::from(key.as_str()), json(value));
+            format!("{{{}}}", fields.iter().map(field).collect::<Vec<_>>().join(","))
+        }
+        other => other.to_string(),
     }
 }
 

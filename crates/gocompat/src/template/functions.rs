@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     compare::{is_equal, is_true, order},
     eval::{Budget, Val},
-    format::{go_quoted, kind, printf, text_of},
+    format::{go_quoted, json, kind, printf, text_of},
 };
 
 const FUNCTIONS: [&str; 22] = [
@@ -27,7 +27,7 @@ pub(super) fn call<'a>(name: &str, arguments: Vec<Val<'a>>, budget: &mut Budget)
     };
     let flag = |value: bool| Ok(Cow::Owned(Value::Bool(value)));
     match (name, &arguments[..]) {
-        ("json", [value]) => text(value.to_string()),
+        ("json", [value]) => text(json(value)),
         ("quote", [value]) => text(go_quoted(&text_of(value))),
         ("fromJson", [value]) => {
             let Value::String(source) = &**value else { return Err(format!("{} is no text", kind(value))) };

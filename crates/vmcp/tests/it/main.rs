@@ -13,6 +13,7 @@ mod metrics;
 mod replicas;
 mod scripted;
 mod sessions;
+mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
