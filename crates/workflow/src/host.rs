@@ -11,13 +11,13 @@ pub trait Host: Sync {
         arguments: Map<String, Value>,
     ) -> impl Future<Output = Result<Value, CallError>> + Send;
 
-    /// Asks the user.
+    /// Has the user answer a question.
     fn elicit(&self, question: Question) -> impl Future<Output = Result<Answer, CallError>> + Send;
 
     /// The input schema of a tool, also of one that clients do not see.
     fn input_schema(&self, tool: &str) -> Option<Value>;
 
-    /// Takes note of what has happened.
+    /// Records what has happened.
     fn record(&self, event: Event<'_>);
 }
 
@@ -31,10 +31,10 @@ pub struct CallError {
     pub is_final: bool,
 }
 
-/// What the user is asked.
+/// A question for the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// The step that asks.
+    /// The step that has it.
     pub step: String,
     /// The text.
     pub message: String,

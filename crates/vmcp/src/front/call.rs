@@ -188,7 +188,7 @@ impl Front {
         if state.is_none() || link.revision.era() == Era::Modern {
             return Ok(());
         }
-        let message = "params.requestState is unknown, or the call has been waiting for too long".to_owned();
+        let message = rpc::UNKNOWN_STATE.to_owned();
         Err(BackendError::Rpc { code: rpc::INVALID_PARAMS, message, data: None })
     }
 

@@ -1,13 +1,14 @@
 //! Parameters of tools that are also sent in headers, since 2026-07-28.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use skep_mcp::{Era, Kind, Raw, header::encoded_name};
+use skep_mcp::{
+    Era, Kind, Raw,
+    header::{MCP_PARAM_PREFIX, encoded_name},
+};
 
 use super::ClientRequest;
 use crate::backend::Link;
 
-/// The beginning of the names of such headers.
-const PREFIX: &str = "mcp-param-";
 /// How deep a schema is searched for them.
 const DEPTH: usize = 8;
 
@@ -18,7 +19,8 @@ pub(super) fn parameter_headers(request: &ClientRequest<'_>, tool: Option<&str>,
         return HeaderMap::new();
     }
     let all = request.exchange.headers.iter();
-    let sent = all.filter(|(name, _)| request.era == Era::Modern && name.as_str().starts_with(PREFIX));
+    let sent =
+        all.filter(|(name, _)| request.era == Era::Modern && name.as_str().starts_with(MCP_PARAM_PREFIX));
     let mut headers: HeaderMap = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
     let schema = tool.and_then(Raw::spelled).and_then(|tool| tool.get("inputSchema"));
     if let (true, Some(schema), Some(arguments)) = (headers.is_empty(), schema, request.envelope.arguments())
@@ -42,7 +44,7 @@ fn mirror(schema: Raw<'_>, arguments: Raw<'_>, depth: usize, headers: &mut Heade
             Kind::Number | Kind::Bool => Some(argument.as_str().to_owned()),
             Kind::Null | Kind::Array | Kind::Object => None,
         };
-        let header = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
+        let header = name.and_then(|name| HeaderName::try_from(format!("{MCP_PARAM_PREFIX}{name}")).ok());
         if let (Some(header), Some(Ok(value))) = (header, value.map(HeaderValue::try_from)) {
             headers.insert(header, value);
         }

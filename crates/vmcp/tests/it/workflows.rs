@@ -46,7 +46,7 @@ async fn a_composite_tool_is_listed_and_called_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_name_that_a_backend_has_takes_away_one_composite_tool() {
+async fn a_name_that_a_backend_has_removes_one_composite_tool() {
     let backend = Scripted::start(Speaks::Legacy).await;
     let clashing = COMBO.replace("name: combo", "name: a_ask");
     let unknown = COMBO.replace("name: combo", "name: lost").replace("tool: a_ask", "tool: a_none");
@@ -85,7 +85,7 @@ async fn a_policy_applies_to_each_step_of_a_workflow() {
 }
 
 #[tokio::test]
-async fn a_client_of_2025_is_asked_on_the_stream_of_its_call() {
+async fn a_client_of_2025_gets_the_question_on_the_stream_of_its_call() {
     let backend = Scripted::start(Speaks::Legacy).await;
     let server = server(&backend, &[POLITE]).await;
     let client = Client::start(server.address, json!({"elicitation": {}})).await;
@@ -128,12 +128,15 @@ async fn a_client_of_2026_sends_its_call_again_with_the_answer() {
         assert_eq!(call.headers["mcp-param-region"], "eu");
         call.result(json!({"resultType": "complete", "content": [], "structuredContent": {"n": 1}}));
     };
+    let answered = params.clone();
     let (response, ()) = tokio::join!(client.request("tools/call", params), script);
     assert_eq!(response["result"]["structuredContent"], json!({"n": 1}), "{response}");
+    let again = client.request("tools/call", answered).await;
+    assert_eq!(again["error"]["code"], -32602, "a workflow does not run twice: {again}");
 }
 
 #[tokio::test]
-async fn a_client_that_cannot_be_asked_gets_the_reason() {
+async fn a_client_without_elicitation_gets_the_reason() {
     let backend = Scripted::start(Speaks::Legacy).await;
     let server = server(&backend, &[POLITE]).await;
     let response = server.client().await.call("polite").await;

@@ -51,6 +51,7 @@ async fn call(
         _ => Map::new(),
     };
     let result = host.call(&call.tool, arguments).await?;
+    data.take_room(&result).map_err(lasting)?;
     match result::failure(&result) {
         Some(message) => Err(CallError { message, is_final: false }),
         None => Ok(Ended::completed(result::output(&result), result::content(&result))),

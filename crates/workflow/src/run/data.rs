@@ -1,7 +1,10 @@
 //! The data of templates.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Instant,
 };
 
@@ -11,9 +14,14 @@ use skep_gocompat::template::Template;
 use super::step::Ended;
 use crate::compiled::Argument;
 
+/// How many bytes the results of all steps may have.
+const RESULTS: usize = 64 << 20;
+
 /// What templates refer to. All steps of one run share it.
 pub(super) struct Data {
     value: Mutex<Value>,
+    /// How many bytes results may still have.
+    room: AtomicUsize,
     started: Instant,
 }
 
@@ -38,11 +46,21 @@ impl Data {
                 "start_time": jiff::Timestamp::now().to_string(),
             },
         });
-        Self { value: Mutex::new(value), started: Instant::now() }
+        Self { value: Mutex::new(value), room: AtomicUsize::new(RESULTS), started: Instant::now() }
     }
 
     fn value(&self) -> MutexGuard<'_, Value> {
         self.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes room for the result of a step.
+    pub(super) fn take_room(&self, result: &Value) -> Result<(), String> {
+        let bytes = size(result);
+        let taken = |room: usize| room.checked_sub(bytes);
+        match self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken) {
+            Ok(_) => Ok(()),
+            Err(_) => Err("the results of all steps are too large".into()),
+        }
     }
 
     /// All steps have ended.
@@ -97,5 +115,15 @@ impl Data {
                 Value::Object(fields.collect::<Result<_, String>>()?)
             }
         })
+    }
+}
+
+/// About how many bytes a value has.
+fn size(value: &Value) -> usize {
+    8 + match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(map) => map.iter().map(|(key, value)| key.len() + size(value)).sum(),
+        _ => 0,
     }
 }

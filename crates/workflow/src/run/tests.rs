@@ -86,6 +86,7 @@ impl Host for FakeHost {
                 tokio::time::sleep(Duration::from_secs(10)).await;
                 Ok(json!({"structuredContent": {"v": "slow"}}))
             }
+            "huge" => Ok(json!({"structuredContent": {"x": "x".repeat(1 << 20)}})),
             "gate" => {
                 self.gate.acquire().await.unwrap().forget();
                 Ok(json!({"structuredContent": {}}))
@@ -436,4 +437,14 @@ async fn the_output_is_made_of_results_with_types_and_defaults() {
         let result = run_with(&FakeHost::new(), output(property.clone(), required), json!({})).await;
         assert_eq!(result, expected.map_err(str::to_owned), "{property}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workflow_whose_results_are_too_large_ends() {
+    let host = FakeHost::new();
+    let items: Vec<usize> = (0..100).collect();
+    let inner = json!({"id": "in", "tool": "huge"});
+    let steps = json!({"steps": [{"id": "loop", "type": "forEach", "collection": json!(items).to_string(), "step": inner}]});
+    let error = run_with(&host, steps, json!({})).await.unwrap_err();
+    assert!(error.ends_with("the results of all steps are too large"), "{error}");
 }

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Relay, input::BackendRequest};
 use crate::{
-    front::workflow::{Asked, WorkflowCall},
+    front::workflow::{NeededInput, WorkflowCall},
     limits,
 };
 
@@ -30,7 +30,7 @@ pub(in crate::front) enum Waiting {
     /// Its backend needs something.
     Backend(Box<(Relay, BackendRequest)>),
     /// A step of its workflow does.
-    Workflow(Box<WorkflowCall>, Asked),
+    Workflow(Box<WorkflowCall>, NeededInput),
 }
 
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! The steps of a workflow, as calls of the client that called the composite tool.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -10,7 +10,7 @@ use skep_mcp::{Era, List, Method, Raw, Rejection};
 use skep_workflow::{Answer, CallError, Event, Host, Question};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{Asked, Sent};
+use super::{NeededInput, Sent};
 use crate::{
     backend::{Backend, Caller, Link},
     catalog::{Catalog, Entry},
@@ -31,10 +31,10 @@ pub(super) struct Steps {
     origin: Exchange,
     era: Era,
     session: Arc<ClientSession>,
-    caller: Caller,
+    pub(super) caller: Arc<Mutex<Caller>>,
     /// What the client sees.
     catalog: Arc<Catalog>,
-    sent: mpsc::UnboundedSender<Sent>,
+    sent: mpsc::Sender<Sent>,
     /// What the client wants progress for, as it is spelled.
     progress: Option<Box<str>>,
     /// What each request of 2026-07-28 has, as JSON.
@@ -46,7 +46,7 @@ impl Steps {
         front: Arc<Front>,
         request: &ClientRequest<'_>,
         catalog: Arc<Catalog>,
-        sent: mpsc::UnboundedSender<Sent>,
+        sent: mpsc::Sender<Sent>,
     ) -> Result<Self, Rejection> {
         let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let meta = request.envelope.params().and_then(|params| params.get("_meta"));
@@ -59,7 +59,7 @@ impl Steps {
             origin: request.exchange.call(&target, request.exchange.body.clone())?,
             era: request.era,
             session: request.session.clone(),
-            caller: request.caller.clone(),
+            caller: Arc::new(Mutex::new(request.caller.clone())),
             catalog,
             sent,
             progress,
@@ -95,6 +95,7 @@ impl Steps {
         let backend = self.front.views.backend(&entry.backend);
         let backend = backend.ok_or_else(|| failed(format!("backend {} has been removed", entry.backend)))?;
         exchange.backend.set(backend.name.clone()).ok();
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let request = ClientRequest {
             exchange,
             envelope,
@@ -102,7 +103,7 @@ impl Steps {
             era: self.era,
             id: &id,
             session: self.session.clone(),
-            caller: self.caller.clone(),
+            caller: caller.clone(),
         };
         let in_flight = self.session.begin(&id, &backend.name, self.front.next_number());
         let measured = Measured::new(&self.front, &request, &backend, Some(&entry.original));
@@ -112,12 +113,12 @@ impl Steps {
             measured.record(None, true);
             failed(format!("backend {}: {error}", backend.name))
         })?;
-        let (link, caller) = (sent.link.clone(), self.caller.clone());
+        let link = sent.link.clone();
         let mut running = Running { backend: backend.clone(), link, caller, number, has_ended: false };
         let mut relay = Relay::new(&self.front, &request, backend, sent, in_flight, measured);
         loop {
             match relay.next().await {
-                Some(Step::Message(message)) => drop(self.sent.send(Sent::Message(message))),
+                Some(Step::Message(message)) => drop(self.sent.send(Sent::Message(message)).await),
                 Some(Step::Response(_, response)) => {
                     running.has_ended = true;
                     return Ok(response);
@@ -135,7 +136,7 @@ impl Steps {
     /// Has a client of 2026-07-28 provide input. Returns the result, as JSON.
     async fn ask(&self, request: &str) -> Result<String, CallError> {
         let (reply, answer) = oneshot::channel();
-        self.sent.send(Sent::Asked(Asked { request: request.into(), reply })).ok();
+        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), reply })).await.ok();
         answer.await.map_err(|_| failed("the client did not provide input"))
     }
 }
@@ -185,7 +186,7 @@ impl Host for Steps {
             let mut reply = self.session.expect_reply(&id.to_string());
             let request =
                 json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
-            self.sent.send(Sent::Message(request.to_string().into())).ok();
+            self.sent.send(Sent::Message(request.to_string().into())).await.ok();
             let message = reply.message().await.ok_or_else(|| failed("the session has ended"))?;
             result_of(&message)?
         };
@@ -210,7 +211,8 @@ impl Host for Steps {
         let params =
             format!(r#"{{"progressToken":{token},"progress":{done},"total":{of},"message":{message}}}"#);
         let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
-        self.sent.send(Sent::Message(message.into())).ok();
+        // A client that reads slowly can do without.
+        self.sent.try_send(Sent::Message(message.into())).ok();
     }
 }
 
@@ -232,7 +234,10 @@ impl Drop for Running {
         let (backend, link, caller) = (self.backend.clone(), self.link.clone(), self.caller.clone());
         let params = json!({"requestId": self.number});
         let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        tokio::spawn(async move { backend.notify(&link, &caller, body.to_string().into()).await });
+        // Without a runtime, the process ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { backend.notify(&link, &caller, body.to_string().into()).await });
+        }
     }
 }
 

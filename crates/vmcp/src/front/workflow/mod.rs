@@ -18,9 +18,12 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     AbortOnDrop, ClientRequest, Front,
     answer::{tool_error, translated},
-    rpc::RpcError,
+    rpc::{RpcError, UNKNOWN_STATE},
 };
-use crate::catalog::{Catalog, Composite};
+use crate::{
+    catalog::{Catalog, Composite},
+    limits,
+};
 use host::Steps;
 pub(super) use response::WorkflowCall;
 
@@ -29,13 +32,13 @@ enum Sent {
     /// A notification or request, before the response.
     Message(Bytes),
     /// It needs input of a client of 2026-07-28.
-    Asked(Asked),
+    NeedsInput(NeededInput),
     /// The result, as JSON.
     Result(String),
 }
 
 /// Input that a step needs.
-pub(super) struct Asked {
+pub(super) struct NeededInput {
     /// The method and parameters of the request, as JSON.
     request: Box<str>,
     /// Where the result goes, as JSON.
@@ -56,10 +59,15 @@ impl Front {
         composite: Arc<Composite>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
-        let (sender, sent) = mpsc::unbounded_channel();
+        // It would run a second time.
+        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
+            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
+        }
+        let (sender, sent) = mpsc::channel(limits::STREAM_QUEUE);
         let Ok(steps) = Steps::new(self.clone(), request, catalog, sender.clone()) else {
             return RpcError::internal("the call could not be started").response(request.id, request.era);
         };
+        let caller = steps.caller.clone();
         let arguments: Map<String, Value> = arguments(&request.envelope);
         let (front, server, era) = (self.clone(), self.name.clone(), request.era);
         let task = tokio::spawn(async move {
@@ -78,10 +86,10 @@ impl Front {
             };
             let translated = Raw::spelled(&result)
                 .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
-            sender.send(Sent::Result(translated.unwrap_or(result))).ok();
+            sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
         });
         let task = AbortOnDrop(task.abort_handle());
-        WorkflowCall::new(self, request, sent, task).respond().await
+        WorkflowCall::new(self, request, sent, caller, task).respond().await
     }
 }
 

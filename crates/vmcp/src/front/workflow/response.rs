@@ -1,6 +1,9 @@
 //! The response to a call of a composite tool.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -9,8 +12,9 @@ use skep_gateway::http::{Body, events};
 use skep_mcp::{Era, SessionId, sse};
 use tokio::sync::mpsc;
 
-use super::{Asked, Sent};
+use super::{NeededInput, Sent};
 use crate::{
+    backend::Caller,
     front::{
         AbortOnDrop, ClientRequest, Front,
         answer::tool_error,
@@ -30,7 +34,9 @@ pub(in crate::front) struct WorkflowCall {
     id: Box<str>,
     session: Arc<ClientSession>,
     in_flight: InFlight,
-    sent: mpsc::UnboundedReceiver<Sent>,
+    sent: mpsc::Receiver<Sent>,
+    /// For whom steps call tools: a token may be renewed while the call waits.
+    caller: Arc<Mutex<Caller>>,
     _task: AbortOnDrop,
 }
 
@@ -38,7 +44,8 @@ impl WorkflowCall {
     pub(super) fn new(
         front: &Front,
         request: &ClientRequest<'_>,
-        sent: mpsc::UnboundedReceiver<Sent>,
+        sent: mpsc::Receiver<Sent>,
+        caller: Arc<Mutex<Caller>>,
         task: AbortOnDrop,
     ) -> Self {
         // No backend has the call itself.
@@ -52,6 +59,7 @@ impl WorkflowCall {
             session: request.session.clone(),
             in_flight,
             sent,
+            caller,
             _task: task,
         }
     }
@@ -69,7 +77,7 @@ impl WorkflowCall {
         let era = self.era;
         let first = match self.next().await {
             Sent::Result(result) => return rpc::result(&self.id, &result, era),
-            Sent::Asked(asked) => return rpc::reply(StatusCode::OK, self.park(asked), era),
+            Sent::NeedsInput(needed) => return rpc::reply(StatusCode::OK, self.park(needed), era),
             Sent::Message(first) => first,
         };
         let first = stream::once(async move { Ok(sse::encoded("message", &first)) });
@@ -78,7 +86,7 @@ impl WorkflowCall {
             let (message, call) = match call.next().await {
                 Sent::Message(message) => (message, Some(call)),
                 Sent::Result(result) => (rpc::result_body(&call.id, &result).into(), None),
-                Sent::Asked(asked) => (call.park(asked), None),
+                Sent::NeedsInput(needed) => (call.park(needed), None),
             };
             Some((Ok(sse::encoded("message", &message)), call))
         });
@@ -86,11 +94,11 @@ impl WorkflowCall {
     }
 
     /// Keeps the call until the client sends its request again, with the input. Returns the response.
-    fn park(self, asked: Asked) -> Bytes {
+    fn park(self, needed: NeededInput) -> Bytes {
         let state = SessionId::random();
-        let result = needing(&asked.request, state.as_str(), &self.server);
+        let result = needing(&needed.request, state.as_str(), &self.server);
         let (parked, id, peer, owner) = (self.parked.clone(), self.id.clone(), self.peer, self.session.owner);
-        match parked.park(&state, Waiting::Workflow(Box::new(self), asked), owner, peer) {
+        match parked.park(&state, Waiting::Workflow(Box::new(self), needed), owner, peer) {
             Ok(()) => rpc::result_body(&id, &result).into(),
             Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
         }
@@ -99,19 +107,20 @@ impl WorkflowCall {
     /// Goes on with the input that the request has.
     pub(in crate::front) async fn resume(
         mut self: Box<Self>,
-        asked: Asked,
+        needed: NeededInput,
         request: &ClientRequest<'_>,
     ) -> Response<Body> {
         self.id = request.id.into();
+        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = request.caller.clone();
         self.in_flight = self.session.begin(request.id, &"".into(), self.in_flight.number);
         match given(request.envelope.params()) {
             Some(given) => {
-                asked.reply.send(given.as_str().to_owned()).ok();
+                needed.reply.send(given.as_str().to_owned()).ok();
                 self.respond().await
             }
             None => {
                 let era = self.era;
-                rpc::reply(StatusCode::OK, self.park(asked), era)
+                rpc::reply(StatusCode::OK, self.park(needed), era)
             }
         }
     }
