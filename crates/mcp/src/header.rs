@@ -10,6 +10,8 @@ pub const MCP_PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub const MCP_METHOD: &str = "mcp-method";
 /// What the request names, since 2026-07-28.
 pub const MCP_NAME: &str = "mcp-name";
+/// The beginning of the names of headers that mirror parameters of a tool, since 2026-07-28.
+pub const MCP_PARAM_PREFIX: &str = "mcp-param-";
 /// The session, until 2025-11-25.
 pub const MCP_SESSION_ID: &str = "mcp-session-id";
 

@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::{
     backend::{Backend, BackendError, Blueprint, Caller, Factory},
-    catalog::{Catalog, Lists, Member},
+    catalog::{Catalog, Composite, Lists, Member},
     limits,
     session::ClientSession,
 };
@@ -38,6 +38,7 @@ pub(crate) struct Views {
 /// How views are made.
 pub(crate) struct ViewPolicy {
     pub(crate) aggregation: Aggregation,
+    pub(crate) composites: Vec<Arc<Composite>>,
     /// Whether headers of clients are passed on, which backends may decide by.
     pub(crate) passes_headers: bool,
     /// Whether a list is an error while no backend can be listed, and not empty.
@@ -210,7 +211,7 @@ impl Views {
         if let Some(catalog) = known.and_then(|(_, catalog)| catalog.upgrade()) {
             return catalog;
         }
-        let catalog = Arc::new(Catalog::new(members, &self.policy.aggregation));
+        let catalog = Arc::new(Catalog::new(members, &self.policy.aggregation, &self.policy.composites));
         if catalogs.len() < KEPT {
             catalogs.push((members.to_vec(), Arc::downgrade(&catalog)));
         }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
     Era, Id, Method as McpMethod, OwnedEnvelope, Rejection,
-    header::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID, encoded_name},
+    header::{MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_SESSION_ID, encoded_name},
 };
 use tracing::{Level, enabled};
 
@@ -153,6 +153,36 @@ impl Exchange {
             metrics: None,
             authorization: None,
             signer: None,
+        })
+    }
+
+    /// A call of a tool that is made for this request and its caller, which is known.
+    pub fn call(&self, tool: &str, body: Bytes) -> Result<Self, Rejection> {
+        let mut headers = self.headers.clone();
+        // They mirror parameters of this request.
+        let mirrors = self.headers.keys().filter(|name| name.as_str().starts_with(MCP_PARAM_PREFIX));
+        mirrors.for_each(|name| drop(headers.remove(name)));
+        if headers.contains_key(MCP_NAME) {
+            let name = HeaderValue::from_str(&encoded_name(tool)).map_err(|_| Rejection::Internal)?;
+            headers.insert(MCP_NAME, name);
+        }
+        let message = ParsedMessage::of(&headers, &body)?;
+        Ok(Self {
+            started: Instant::now(),
+            method: Method::POST,
+            path: self.path.clone(),
+            headers,
+            body,
+            is_changed: false,
+            share: self.share.another(),
+            peer: self.peer,
+            message: Some(message),
+            identity: self.identity.clone(),
+            principal: self.principal.clone(),
+            backend: OnceLock::new(),
+            metrics: None,
+            authorization: self.authorization.clone(),
+            signer: self.signer.clone(),
         })
     }
 

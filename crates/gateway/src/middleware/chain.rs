@@ -115,6 +115,26 @@ impl Chain {
         Ok(())
     }
 
+    /// Passes a call that is made for an admitted request through the same middlewares. It is not measured: it is no request
+    /// of a client.
+    pub async fn call(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+        let others = |middleware: &&Middleware| {
+            !middleware.reads_head_only() && !matches!(middleware, Middleware::Telemetry(_))
+        };
+        for middleware in self.middlewares.iter().filter(others) {
+            middleware.request(exchange).await?;
+        }
+        Ok(())
+    }
+
+    /// Records such a call in the audit log, when this response to it has been read.
+    pub fn audited(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+        let status = response.status();
+        let audits = self.middlewares.iter().filter(|middleware| matches!(middleware, Middleware::Audit(_)));
+        let observers = audits.filter_map(|audit| audit.observer(exchange, status)).collect();
+        response.map(|body| body.observed(status, observers))
+    }
+
     /// The response of the server as the caller may see it: the innermost middleware filters first.
     pub async fn filter(
         &self,

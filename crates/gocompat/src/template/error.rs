@@ -25,3 +25,20 @@ pub(super) fn quoted(text: &str) -> String {
         None => format!("{text:?}"),
     }
 }
+
+/// Why a template has no text with some data. The message quotes the action.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RenderError(String);
+
+impl From<String> for RenderError {
+    fn from(message: String) -> Self {
+        Self(message)
+    }
+}
+
+impl From<&str> for RenderError {
+    fn from(message: &str) -> Self {
+        Self(message.into())
+    }
+}

@@ -1,4 +1,4 @@
-//! The lexer: the actions of a template as tokens.
+//! The lexer: a template as text and actions, and those as tokens.
 
 use std::{iter::Peekable, str::CharIndices};
 
@@ -35,14 +35,23 @@ pub(super) enum Kind {
     Sign(&'static str),
 }
 
-/// The actions of a template, in their order, without comments.
-pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
-    let mut actions = Vec::new();
+/// A part of a template.
+pub(super) enum Piece<'a> {
+    /// Text that is written as it is.
+    Text(&'a str),
+    Action(Action<'a>),
+}
+
+/// The parts of a template, in their order, without comments.
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, TemplateError> {
+    let mut pieces = Vec::new();
     let mut rest = text;
+    let mut trims_start = false;
     while let Some(start) = rest.find("{{") {
+        let before = &rest[..start];
         rest = &rest[start..];
-        let inner = &rest[2..];
-        let inner = trimmed(inner);
+        let inner = trimmed(&rest[2..]);
+        push_text(&mut pieces, before, trims_start, inner.len() < rest.len() - 2);
         let end = if inner.starts_with("/*") {
             let comment = inner.find("*/").map(|end| rest.len() - inner.len() + end + 2);
             let comment = comment.ok_or_else(|| format!("a comment is not closed: {}", quoted(rest)))?;
@@ -61,18 +70,32 @@ pub(super) fn actions(text: &str) -> Result<Vec<Action<'_>>, TemplateError> {
             if action.tokens.is_empty() {
                 return Err(format!("{} is empty", quoted(action.text)).into());
             }
-            actions.push(action);
+            pieces.push(Piece::Action(action));
             end
         };
+        trims_start = rest[..end].ends_with("-}}");
         rest = &rest[end..];
     }
-    Ok(actions)
+    push_text(&mut pieces, rest, trims_start, false);
+    Ok(pieces)
+}
+
+fn push_text<'a>(pieces: &mut Vec<Piece<'a>>, mut text: &'a str, trims_start: bool, trims_end: bool) {
+    if trims_start {
+        text = text.trim_start();
+    }
+    if trims_end {
+        text = text.trim_end();
+    }
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text));
+    }
 }
 
 /// The action without the marker that trims the text before it.
 fn trimmed(inner: &str) -> &str {
     match inner.strip_prefix('-') {
-        Some(rest) if rest.starts_with(char::is_whitespace) => rest,
+        Some(rest) if rest.starts_with(char::is_whitespace) => rest.trim_start(),
         _ => inner,
     }
 }
@@ -187,22 +210,53 @@ impl Lexer<'_> {
         Err(format!("{unexpected}: write index {} \"{name}{whole}\"", path.join("")).into())
     }
 
-    /// A string in quotes. Escapes are left unchanged, as nothing here depends on them.
+    /// A string or a character in quotes.
     fn text(&mut self, quote: char) -> Result<Kind, TemplateError> {
         let mut text = String::new();
         loop {
             match self.chars.next() {
                 Some((_, c)) if c == quote => break,
-                Some((_, '\\')) if quote != '`' => {
-                    text.push('\\');
-                    text.extend(self.chars.next().map(|(_, c)| c));
-                }
+                Some((_, '\\')) if quote != '`' => text.push(self.escaped()?),
                 Some((_, '\n')) if quote != '`' => return Err(self.unclosed_string().into()),
                 Some((_, c)) => text.push(c),
                 None => return Err(self.unclosed_string().into()),
             }
         }
-        Ok(if quote == '\'' { Kind::Literal(format!("'{text}'")) } else { Kind::Text(text) })
+        if quote != '\'' {
+            return Ok(Kind::Text(text));
+        }
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(c), None) => Ok(Kind::Literal(u32::from(c).to_string())),
+            _ => Err(format!("'{text}' is not a character in {}", quoted(self.text_so_far())).into()),
+        }
+    }
+
+    /// The character of an escape, as Go has them.
+    fn escaped(&mut self) -> Result<char, TemplateError> {
+        let next = self.chars.next().map(|(_, c)| c);
+        let digits = match next {
+            Some('a') => return Ok('\x07'),
+            Some('b') => return Ok('\x08'),
+            Some('f') => return Ok('\x0c'),
+            Some('n') => return Ok('\n'),
+            Some('r') => return Ok('\r'),
+            Some('t') => return Ok('\t'),
+            Some('v') => return Ok('\x0b'),
+            Some(c @ ('\\' | '\'' | '"')) => return Ok(c),
+            Some('x') => 2,
+            Some('u') => 4,
+            Some('U') => 8,
+            Some(c) => return Err(self.unexpected_escape(c).into()),
+            None => return Err(self.unclosed_string().into()),
+        };
+        let hex: String = self.chars.by_ref().take(digits).map(|(_, c)| c).collect();
+        let code = u32::from_str_radix(&hex, 16).ok().filter(|_| hex.len() == digits);
+        code.and_then(char::from_u32).ok_or_else(|| self.unexpected_escape('x').into())
+    }
+
+    fn unexpected_escape(&self, c: char) -> String {
+        format!("unknown escape \\{c} in {}", quoted(self.text_so_far()))
     }
 
     fn unclosed_string(&self) -> String {

@@ -1,24 +1,57 @@
-//! The subset of Go's `text/template` that workflows use: the grammar, and the data that a template refers to.
+//! The subset of Go's `text/template` that workflows use: the grammar, the data that a template refers to, and its text
+//! with some data.
 //!
-//! `define`, `block` and `template` are not supported: templates cannot include others. Needed permanently:
-//! fields of the API are such templates.
+//! `define`, `block` and `template` are not supported: templates cannot include others. Three things differ from Go:
+//! lists and objects are written as JSON, whole numbers never have an exponent, and whole numbers and fractions can be compared.
+//! Needed permanently: fields of the API are such templates.
 
+mod compare;
 mod error;
+mod eval;
+mod format;
+mod functions;
 mod lex;
 mod parse;
+mod references;
+#[cfg(test)]
+mod rendered;
 mod scope;
+mod tree;
+
+use serde_json::Value;
 
 /// A path from the root of the data, such as `steps`, `search`, `output`.
 pub type Path = Vec<String>;
 
-pub use error::TemplateError;
+pub use error::{RenderError, TemplateError};
 
 /// How deep parentheses and blocks may be nested.
 const MAX_DEPTH: usize = 50;
 
-/// The paths of the data that a template refers to, in order of appearance.
-pub fn references(text: &str) -> Result<Vec<Path>, TemplateError> {
-    parse::references(&lex::actions(text)?)
+/// A template that was parsed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    nodes: Vec<tree::Node>,
+    references: Vec<Path>,
+}
+
+impl Template {
+    /// Parses a template.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        let nodes = parse::nodes(&lex::pieces(text)?)?;
+        let references = references::references(&nodes)?;
+        Ok(Self { nodes, references })
+    }
+
+    /// The paths of the data that it refers to, in order of appearance.
+    pub fn references(&self) -> &[Path] {
+        &self.references
+    }
+
+    /// Its text with this data. How large that becomes, and how long it takes, is bounded.
+    pub fn render(&self, data: &Value) -> Result<String, RenderError> {
+        eval::render(&self.nodes, data)
+    }
 }
 
 #[cfg(test)]
@@ -26,7 +59,7 @@ mod tests {
     use super::*;
 
     fn joined(text: &str) -> Vec<String> {
-        references(text).unwrap().iter().map(|path| path.join("/")).collect()
+        Template::parse(text).unwrap().references().iter().map(|path| path.join("/")).collect()
     }
 
     #[test]
@@ -97,22 +130,27 @@ mod tests {
             ("{{nil}}", r#"nil cannot be called in "{{nil}}""#),
             ("{{$x := }}", r#""{{$x := }}" is incomplete"#),
         ] {
-            assert_eq!(references(text).unwrap_err().to_string(), message, "{text}");
+            assert_eq!(Template::parse(text).unwrap_err().to_string(), message, "{text}");
         }
         let deep = format!("{{{{{}.a{}}}}}", "(".repeat(200), ")".repeat(200));
         assert_eq!(
-            references(&deep).unwrap_err().to_string(),
+            Template::parse(&deep).unwrap_err().to_string(),
             "parentheses are nested deeper than 50 levels"
         );
         let deep = format!("{}{}", "{{if .a}}".repeat(200), "{{end}}".repeat(200));
-        assert_eq!(references(&deep).unwrap_err().to_string(), "blocks are nested deeper than 50 levels");
+        assert_eq!(
+            Template::parse(&deep).unwrap_err().to_string(),
+            "blocks are nested deeper than 50 levels"
+        );
     }
 
     #[test]
     fn no_text_panics() {
         use proptest::prelude::*;
         proptest!(|(text in "(\\{\\{|\\}\\}|[a-z .$|()\"`'/*:=,0-9-]|if |end|range |with |else)*")| {
-            references(&text).ok();
+            if let Ok(template) = Template::parse(&text) {
+                template.render(&serde_json::json!({"a": [1, {"b": "x"}]})).ok();
+            }
         });
     }
 }

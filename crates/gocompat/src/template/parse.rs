@@ -1,16 +1,20 @@
-//! The grammar of templates, and the data that they refer to.
+//! The grammar of templates.
+
+use serde_json::{Number, Value};
 
 use super::{
-    MAX_DEPTH, Path,
+    MAX_DEPTH,
     error::{TemplateError, quoted},
-    lex::{Action, Kind, Token},
-    scope::{Scope, is_function},
+    functions::is_function,
+    lex::{Action, Kind, Piece, Token},
+    tree::{Base, Command, Node, Operand, Pipeline},
 };
 
-pub(super) fn references(actions: &[Action<'_>]) -> Result<Vec<Path>, TemplateError> {
-    let mut blocks = Blocks { actions: actions.iter(), paths: Vec::new() };
-    match blocks.list(&mut Scope::root(), 0)? {
-        Stop::Text => Ok(blocks.paths),
+pub(super) fn nodes(pieces: &[Piece<'_>]) -> Result<Vec<Node>, TemplateError> {
+    let mut blocks = Blocks { pieces: pieces.iter() };
+    let (nodes, stop) = blocks.list(false, 0)?;
+    match stop {
+        Stop::Text => Ok(nodes),
         Stop::Else(_) => Err("{{else}} without {{if}}".into()),
         Stop::End => Err("{{end}} without a block".into()),
     }
@@ -24,35 +28,43 @@ enum Stop<'a> {
 }
 
 struct Blocks<'a> {
-    actions: std::slice::Iter<'a, Action<'a>>,
-    paths: Vec<Path>,
+    pieces: std::slice::Iter<'a, Piece<'a>>,
 }
 
 impl<'a> Blocks<'a> {
-    fn list(&mut self, scope: &mut Scope, depth: usize) -> Result<Stop<'a>, TemplateError> {
+    fn list(&mut self, in_range: bool, depth: usize) -> Result<(Vec<Node>, Stop<'a>), TemplateError> {
         if depth > MAX_DEPTH {
             return Err(format!("blocks are nested deeper than {MAX_DEPTH} levels").into());
         }
-        while let Some(action) = self.actions.next() {
+        let mut nodes = Vec::new();
+        while let Some(piece) = self.pieces.next() {
+            let action = match piece {
+                Piece::Text(text) => {
+                    nodes.push(Node::Text((*text).into()));
+                    continue;
+                }
+                Piece::Action(action) => action,
+            };
             let word = match &action.tokens[0].kind {
                 Kind::Word(word) => word.as_str(),
                 _ => "",
             };
             match word {
-                "if" | "with" | "range" => self.block(word, action, 1, scope, depth)?,
-                "else" => return Ok(Stop::Else(action)),
-                "end" => return Ok(Stop::End),
-                "break" | "continue" if scope.in_range => {}
+                "if" | "with" | "range" => nodes.push(self.block(word, action, 1, in_range, depth)?),
+                "else" => return Ok((nodes, Stop::Else(action))),
+                "end" => return Ok((nodes, Stop::End)),
+                "break" if in_range => nodes.push(Node::Break),
+                "continue" if in_range => nodes.push(Node::Continue),
                 "break" | "continue" => {
                     return Err(format!("{{{{{word}}}}} outside of {{{{range}}}}").into());
                 }
                 "define" | "block" | "template" => {
                     return Err(format!("{word} is not supported: templates cannot include others").into());
                 }
-                _ => drop(self.pipeline(action, 0, scope)?),
+                _ => nodes.push(Node::Print(pipeline(action, 0)?)),
             }
         }
-        Ok(Stop::Text)
+        Ok((nodes, Stop::Text))
     }
 
     /// An `if`, `with` or `range` up to its end. Its pipeline starts at the token `from`.
@@ -61,62 +73,55 @@ impl<'a> Blocks<'a> {
         word: &str,
         action: &Action<'_>,
         from: usize,
-        outer: &Scope,
+        in_range: bool,
         depth: usize,
-    ) -> Result<(), TemplateError> {
-        let mut inner = outer.clone();
-        let value = self.pipeline(action, from, &mut inner)?;
-        // The other branch sees the variables, but has the outer dot.
-        let mut other = Scope { dot: outer.dot.clone(), in_range: outer.in_range, ..inner.clone() };
-        match word {
-            "with" => inner.dot = value,
-            "range" => (inner.dot, inner.in_range) = (None, true),
-            _ => {}
-        }
-        match self.list(&mut inner, depth + 1)? {
-            Stop::End => Ok(()),
-            Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
+    ) -> Result<Node, TemplateError> {
+        let pipeline = pipeline(action, from)?;
+        let not_closed = || TemplateError::from(format!("{{{{{word}}}}} has no {{{{end}}}}"));
+        let (then, stop) = self.list(in_range || word == "range", depth + 1)?;
+        let other = match stop {
+            Stop::End => Vec::new(),
+            Stop::Text => return Err(not_closed()),
             Stop::Else(action) => match action.tokens.get(1).map(|token| &token.kind) {
                 Some(Kind::Word(next)) if next == "if" || next == "with" && word == "with" => {
-                    let next = next.clone();
                     // The next `end` closes both.
-                    self.block(&next, action, 2, &other, depth + 1)
+                    vec![self.block(next, action, 2, in_range, depth + 1)?]
                 }
-                Some(_) => Err(format!("unexpected words after else in {}", quoted(action.text)).into()),
-                None => match self.list(&mut other, depth + 1)? {
-                    Stop::End => Ok(()),
-                    Stop::Else(_) => Err("a block has two {{else}}".into()),
-                    Stop::Text => Err(format!("{{{{{word}}}}} has no {{{{end}}}}").into()),
+                Some(_) => {
+                    return Err(format!("unexpected words after else in {}", quoted(action.text)).into());
+                }
+                None => match self.list(in_range, depth + 1)? {
+                    (other, Stop::End) => other,
+                    (_, Stop::Else(_)) => return Err("a block has two {{else}}".into()),
+                    (_, Stop::Text) => return Err(not_closed()),
                 },
             },
-        }
+        };
+        Ok(match word {
+            "if" => Node::If(pipeline, then, other),
+            "with" => Node::With(pipeline, then, other),
+            _ => Node::Range(pipeline, then, other),
+        })
     }
+}
 
-    fn pipeline(
-        &mut self,
-        action: &Action<'_>,
-        from: usize,
-        scope: &mut Scope,
-    ) -> Result<Option<Path>, TemplateError> {
-        let mut pipeline =
-            Pipeline { text: action.text, tokens: &action.tokens, at: from, paths: &mut self.paths };
-        let value = pipeline.declaration(scope)?;
-        match pipeline.tokens.get(pipeline.at) {
-            None => Ok(value),
-            Some(_) => Err(format!("unexpected ) in {}", quoted(action.text)).into()),
-        }
+fn pipeline(action: &Action<'_>, from: usize) -> Result<Pipeline, TemplateError> {
+    let mut parser = Parser { text: action.text, tokens: &action.tokens, at: from };
+    let pipeline = parser.declaration()?;
+    match parser.tokens.get(parser.at) {
+        None => Ok(pipeline),
+        Some(_) => Err(format!("unexpected ) in {}", quoted(action.text)).into()),
     }
 }
 
 /// The parser of one pipeline.
-struct Pipeline<'a> {
+struct Parser<'a> {
     text: &'a str,
     tokens: &'a [Token],
     at: usize,
-    paths: &'a mut Vec<Path>,
 }
 
-impl Pipeline<'_> {
+impl Parser<'_> {
     fn peek(&self) -> Option<&Token> {
         self.tokens.get(self.at)
     }
@@ -132,84 +137,56 @@ impl Pipeline<'_> {
     }
 
     /// A pipeline that may declare or set variables: `$x := …`, `$i, $x := …` or `$x = …`.
-    fn declaration(&mut self, scope: &mut Scope) -> Result<Option<Path>, TemplateError> {
-        let mut names = Vec::new();
+    fn declaration(&mut self) -> Result<Pipeline, TemplateError> {
+        let mut variables = Vec::new();
         let start = self.at;
         while let Some(Token { kind: Kind::Variable(name), .. }) = self.peek() {
-            names.push(name.clone());
+            variables.push(name.clone());
             self.at += 1;
             if !self.take(",") {
                 break;
             }
         }
-        if !names.is_empty() && self.take(":=") {
-            let value = self.commands(scope, 0)?;
-            // Two variables are the key and the item of a range, whose paths are unknown.
-            let path = value.clone().filter(|_| names.len() == 1);
-            names.into_iter().for_each(|name| scope.declare(name, path.clone()));
-            return Ok(value);
-        }
-        if !names.is_empty() && self.take("=") {
-            let value = self.commands(scope, 0)?;
-            for name in &names {
-                self.variable(name, scope)?;
-                scope.forget(name);
+        if !variables.is_empty() {
+            let declares = self.take(":=");
+            if declares || self.take("=") {
+                return Ok(Pipeline { variables, declares, ..self.commands(0)? });
             }
-            return Ok(value);
         }
         self.at = start;
-        self.commands(scope, 0)
+        self.commands(0)
     }
 
-    /// Commands separated by `|`. The path is known if there is only one command that only names a value.
-    fn commands(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
+    /// Commands separated by `|`.
+    fn commands(&mut self, depth: usize) -> Result<Pipeline, TemplateError> {
         if depth > MAX_DEPTH {
             return Err(format!("parentheses are nested deeper than {MAX_DEPTH} levels").into());
         }
-        let mut value = self.command(scope, depth, true)?;
+        let mut commands = vec![self.command(depth, true)?];
         while self.take("|") {
-            value = None;
-            self.command(scope, depth, false)?;
+            commands.push(self.command(depth, false)?);
         }
-        Ok(value)
+        Ok(Pipeline { text: self.text.into(), variables: Vec::new(), declares: false, commands })
     }
 
-    fn command(&mut self, scope: &Scope, depth: usize, first: bool) -> Result<Option<Path>, TemplateError> {
+    fn command(&mut self, depth: usize, first: bool) -> Result<Command, TemplateError> {
         let start = self.at;
-        let mut operands: Vec<Option<Path>> = Vec::new();
-        let mut texts: Vec<Option<String>> = Vec::new();
+        let mut operands = Vec::new();
         while let Some(token) = self.peek() {
             if matches!(&token.kind, Kind::Sign("|" | ")")) {
                 break;
             }
-            texts.push(match &token.kind {
-                Kind::Text(text) => Some(text.clone()),
-                _ => None,
-            });
-            operands.push(self.operand(scope, depth)?);
+            operands.push(self.operand(depth)?);
         }
         match &self.tokens.get(start).map(|token| &token.kind) {
-            _ if operands.is_empty() => return Err(self.incomplete().into()),
-            Some(Kind::Literal(text)) if !first || operands.len() > 1 => {
-                return Err(self.not_callable(text).into());
-            }
+            _ if operands.is_empty() => Err(self.incomplete().into()),
+            Some(Kind::Literal(text)) if !first || operands.len() > 1 => Err(self.not_callable(text).into()),
             Some(Kind::Text(text)) if !first || operands.len() > 1 => {
-                return Err(self.not_callable(&quoted(text)).into());
+                Err(self.not_callable(&quoted(text)).into())
             }
-            Some(Kind::Word(word)) if word == "nil" => return Err(self.not_callable(word).into()),
-            Some(Kind::Word(word)) if word == "index" => return Ok(self.indexed(&operands, &texts)),
-            _ => {}
+            Some(Kind::Word(word)) if word == "nil" => Err(self.not_callable(word).into()),
+            _ => Ok(Command(operands)),
         }
-        Ok(if operands.len() == 1 { operands.remove(0) } else { None })
-    }
-
-    /// `index .steps "a"` is `.steps.a`.
-    fn indexed(&mut self, operands: &[Option<Path>], texts: &[Option<String>]) -> Option<Path> {
-        let mut path = operands.get(1).cloned().flatten()?;
-        let keys = texts.get(2..).unwrap_or_default();
-        path.extend(keys.iter().map_while(Clone::clone));
-        self.paths.push(path.clone());
-        keys.iter().all(Option::is_some).then_some(path)
     }
 
     fn not_callable(&self, what: &str) -> String {
@@ -217,25 +194,27 @@ impl Pipeline<'_> {
     }
 
     /// A value with its fields.
-    fn operand(&mut self, scope: &Scope, depth: usize) -> Result<Option<Path>, TemplateError> {
+    fn operand(&mut self, depth: usize) -> Result<Operand, TemplateError> {
         let Some(token) = self.peek().cloned() else { return Err(self.incomplete().into()) };
         self.at += 1;
-        let mut path = match token.kind {
-            Kind::Dot => scope.dot.clone(),
-            Kind::Field(name) => scope.dot.clone().map(|mut path| {
-                path.push(name);
-                path
-            }),
-            Kind::Variable(name) => self.variable(&name, scope)?,
+        let mut fields = Vec::new();
+        let base = match token.kind {
+            Kind::Dot => Base::Dot,
+            Kind::Field(name) => {
+                fields.push(name);
+                Base::Dot
+            }
+            Kind::Variable(name) => Base::Variable(name),
             Kind::Sign("(") => {
-                let value = self.commands(scope, depth + 1)?;
+                let inner = self.commands(depth + 1)?;
                 if !self.take(")") {
                     return Err(format!("( is not closed in {}", quoted(self.text)).into());
                 }
-                value
+                Base::Pipeline(inner)
             }
-            Kind::Word(word) if matches!(word.as_str(), "true" | "false" | "nil") => None,
-            Kind::Word(word) if is_function(&word) => None,
+            Kind::Word(word) if word == "nil" => Base::Literal(Value::Null),
+            Kind::Word(word) if word == "true" || word == "false" => Base::Literal((word == "true").into()),
+            Kind::Word(word) if is_function(&word) => Base::Function(word.into()),
             Kind::Word(word) => {
                 return Err(format!(
                     "there is no function {word} in {}: use json, quote, fromJson or a function of Go's templates",
@@ -243,23 +222,33 @@ impl Pipeline<'_> {
                 )
                 .into());
             }
-            Kind::Text(_) | Kind::Literal(_) => None,
+            Kind::Text(text) => Base::Literal(text.into()),
+            Kind::Literal(text) => Base::Literal(number(&text)),
             Kind::Sign(sign) => {
                 return Err(format!("unexpected {sign} in {}", quoted(self.text)).into());
             }
         };
         while let Some(Token { kind: Kind::Field(name), spaced: false }) = self.peek() {
-            if let Some(path) = &mut path {
-                path.push(name.clone());
-            }
+            fields.push(name.clone());
             self.at += 1;
         }
-        self.paths.extend(path.clone());
-        Ok(path)
+        Ok(Operand { base, fields })
     }
+}
 
-    fn variable(&self, name: &str, scope: &Scope) -> Result<Option<Path>, TemplateError> {
-        let path = scope.variable(name).cloned();
-        path.ok_or_else(|| format!("there is no variable ${name} in {}", quoted(self.text)).into())
+/// The value of a number, whose form the lexer has checked.
+fn number(text: &str) -> Value {
+    let plain = text.replace('_', "").to_lowercase();
+    let (sign, digits) = match plain.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, plain.trim_start_matches('+')),
+    };
+    let radix = [("0x", 16), ("0o", 8), ("0b", 2)]
+        .iter()
+        .find_map(|(prefix, radix)| Some((digits.strip_prefix(prefix)?, *radix)));
+    let (digits, radix) = radix.unwrap_or((digits, 10));
+    if let Ok(whole) = i64::from_str_radix(digits, radix) {
+        return (sign * whole).into();
     }
+    plain.parse().ok().and_then(Number::from_f64).map_or(Value::Null, Value::Number)
 }

@@ -2,29 +2,17 @@
 
 use super::Path;
 
-/// The functions of workflows, and those of Go's templates.
-const FUNCTIONS: [&str; 21] = [
-    "json", "quote", "fromJson", "and", "or", "not", "len", "index", "slice", "print", "printf", "println",
-    "html", "js", "urlquery", "call", "eq", "ne", "lt", "le", "gt",
-];
-
-pub(super) fn is_function(name: &str) -> bool {
-    FUNCTIONS.contains(&name) || name == "ge"
-}
-
 /// The paths of the dot and of the variables. A value of unknown origin has none.
 #[derive(Clone)]
 pub(super) struct Scope {
     pub(super) dot: Option<Path>,
     pub(super) variables: Vec<(String, Option<Path>)>,
-    /// Whether it is within a range, so that `break` and `continue` are allowed.
-    pub(super) in_range: bool,
 }
 
 impl Scope {
     pub(super) fn root() -> Self {
         // The variable `$`, without a name, is the root.
-        Self { dot: Some(Vec::new()), variables: vec![(String::new(), Some(Vec::new()))], in_range: false }
+        Self { dot: Some(Vec::new()), variables: vec![(String::new(), Some(Vec::new()))] }
     }
 
     pub(super) fn declare(&mut self, name: String, path: Option<Path>) {

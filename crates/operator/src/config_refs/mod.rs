@@ -24,7 +24,6 @@ pub(crate) mod strategy;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
-pub(crate) mod workflow;
 
 #[cfg(test)]
 mod compat;

@@ -10,10 +10,10 @@ use skep_api::{
         VirtualMCPCompositeToolDefinitionStatus, VirtualMCPServer,
     },
 };
+use skep_workflow::Cause;
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    config_refs::workflow::{self, Cause},
     reconcile::{Condition, Controller, Event, Outcome, Problem, Validation},
     resources::{Custom, reference_key},
     settings::Settings,
@@ -36,7 +36,7 @@ impl Controller for VirtualMCPCompositeToolDefinition {
 
     fn validate(inputs: &Inputs) -> Validation {
         let mut validation = Validation::default();
-        let errors = workflow::check(&inputs.object.spec.tool);
+        let errors = skep_workflow::check(&inputs.object.spec.tool);
         let Some(first) = errors.first() else {
             validation.add(Condition::new(WorkflowValidated::ValidationSuccess, "the workflow is valid"));
             return validation;

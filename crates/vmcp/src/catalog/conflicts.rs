@@ -34,6 +34,17 @@ impl Candidate {
         }
     }
 
+    /// A composite tool, which no backend has.
+    pub(super) fn composite(name: &str, json: String) -> Self {
+        Self {
+            backend: "".into(),
+            original: name.into(),
+            name: name.into(),
+            json: json.into(),
+            is_listed: true,
+        }
+    }
+
     fn prefixed(mut self, format: &str) -> Self {
         self.name = format!("{}{}", format.replace("{workload}", &self.backend), self.name);
         self

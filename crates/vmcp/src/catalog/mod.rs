@@ -2,6 +2,7 @@
 //!
 //! Computed once for each set of lists, and shared by all sessions that see the same. Nothing here does I/O.
 
+mod composites;
 mod conflicts;
 mod lists;
 mod page;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use skep_mcp::List;
 
+pub(crate) use composites::Composite;
+use composites::Composites;
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
 #[cfg(test)]
@@ -35,6 +38,7 @@ pub(crate) struct Member {
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     tools: Table,
+    composites: Composites,
     prompts: Table,
     resources: Table,
     templates: Table,
@@ -46,7 +50,7 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// The catalog of these backends, which are in the order of their names.
-    pub(crate) fn new(members: &[Member], aggregation: &Aggregation) -> Self {
+    pub(crate) fn new(members: &[Member], aggregation: &Aggregation, composites: &[Arc<Composite>]) -> Self {
         let names = Names::new(aggregation);
         let rules = ToolRules::new(aggregation);
         let candidates = |list: List| -> Vec<Candidate> {
@@ -58,8 +62,11 @@ impl Catalog {
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
         let (tools, unresolved) = names.tools(tools);
+        let tools = Table::named(tools);
+        let (composed, composites) = composites::offered(composites, &tools);
         Self {
-            tools: Table::named(tools),
+            tools: tools.with(composed),
+            composites,
             prompts: Table::named(names.prompts(candidates(List::Prompts))),
             resources: Table::by_key(names.addresses(candidates(List::Resources))),
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
@@ -76,6 +83,11 @@ impl Catalog {
             List::Resources => &self.resources,
             List::ResourceTemplates => &self.templates,
         }
+    }
+
+    /// The composite tool of this name, if it is offered.
+    pub(crate) fn composite(&self, name: &str) -> Option<&Arc<Composite>> {
+        self.composites.get(name)
     }
 
     /// Where a resource is read: at the backend that has it, or else at the one whose template fits.

@@ -63,6 +63,25 @@ impl Table {
         self.0.get(index).filter(|entry| entry.is_listed)
     }
 
+    /// The tool that a step calls: by the name that clients use, or as workload.tool. Clients need not see it.
+    pub(crate) fn step(&self, name: &str) -> Option<&Entry> {
+        let index = self.0.binary_search_by(|entry| (*entry.key).cmp(name)).ok();
+        let is_named = |entry: &&Entry| {
+            let tool = name.strip_prefix(&*entry.backend).and_then(|rest| rest.strip_prefix('.'));
+            tool.is_some_and(|tool| *tool == *entry.original)
+        };
+        let of_backend = |entry: &&Entry| !entry.backend.is_empty();
+        let found = index.and_then(|index| self.0.get(index)).filter(of_backend);
+        found.or_else(|| self.0.iter().filter(of_backend).find(is_named))
+    }
+
+    /// The same with these items, of which none replaces one that clients do not see.
+    pub(super) fn with(mut self, candidates: Vec<Candidate>) -> Self {
+        self.0.extend(candidates.into_iter().map(Entry::from));
+        self.0.sort_by(|one, other| (&one.key, !one.is_listed).cmp(&(&other.key, !other.is_listed)));
+        self
+    }
+
     /// All items that clients can see.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         self.0.iter().filter(|entry| entry.is_listed)

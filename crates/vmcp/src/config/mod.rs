@@ -10,13 +10,15 @@ use skep_api::{
     vmcp::{Config, PartialFailureMode},
     workload::SessionProvider,
 };
-use skep_config::FieldError;
+use skep_config::{FieldError, FieldPath};
 use skep_gateway::{AuthorizationServer, http::WellKnown, sessions::Records};
+use skep_workflow::check_as_part;
 use tokio::sync::watch;
 
 use crate::{
     ConfigError, VirtualServer,
     backend::Blueprint,
+    catalog::Composite,
     cluster::Cluster,
     discovery::Discovery,
     front::Parts,
@@ -48,7 +50,9 @@ pub struct Settings {
 impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        Config::parse_checked(text).map(|config| Self { config, authorization_server: None })
+        let config = Config::parse_checked(text)?;
+        let errors = workflow_errors(&config);
+        if errors.is_empty() { Ok(Self { config, authorization_server: None }) } else { Err(errors) }
     }
 
     /// The configuration.
@@ -112,11 +116,28 @@ impl Settings {
     }
 }
 
+/// The mistakes in composite tools, by the rules of the operator.
+fn workflow_errors(config: &Config) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, tool) in config.composite_tools.iter().enumerate() {
+        let field = FieldPath::from("compositeTools").index(index);
+        errors.extend(check_as_part(tool).into_iter().map(|error| error.within(field.clone())));
+        if config.composite_tools[..index].iter().any(|other| other.name == tool.name) {
+            let message = format!("duplicate of {:?}: rename one of them", tool.name);
+            errors.push(FieldError::new(field.join("name"), message));
+        }
+    }
+    errors
+}
+
 fn view_policy(config: &Config) -> ViewPolicy {
     let handling = config.operational.as_ref().and_then(|operational| operational.failure_handling.as_ref());
     let mode = handling.and_then(|handling| handling.partial_failure_mode).unwrap_or_default();
+    // Their mistakes have been reported.
+    let composites = config.composite_tools.iter().map(Composite::new);
     ViewPolicy {
         aggregation: config.aggregation.clone().unwrap_or_default(),
+        composites: composites.filter_map(Result::ok).map(Arc::new).collect(),
         passes_headers: !config.passthrough_headers.is_empty(),
         fails_without_backends: mode == PartialFailureMode::Fail,
     }
@@ -136,7 +157,6 @@ fn records(config: &Config, life: Duration) -> Result<Option<Records>, ConfigErr
 /// Parts of a configuration that this version does not support.
 fn unsupported(config: &Config) -> Option<ConfigError> {
     let field = match () {
-        () if !config.composite_tools.is_empty() => "compositeTools",
         () if config.optimizer.is_some() => "optimizer",
         () if config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true)) => "codeMode",
         () => return None,

@@ -10,7 +10,7 @@ use skep_mcp::{Era, List, Method, Raw};
 use tracing::debug;
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     answer::failure,
     measured::Measured,
     parameters::parameter_headers,
@@ -20,25 +20,47 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
-    catalog::Catalog,
+    catalog::{Catalog, Entry},
     session::Level,
 };
 
 /// What a request is about, and where it is.
-struct Route {
+pub(super) struct Route {
     backend: Arc<str>,
     rename: Option<(&'static str, Option<&'static str>, Box<str>)>,
     /// The schema of a tool that has parameters in headers, as JSON.
     schema: Option<Box<str>>,
 }
 
-impl VirtualServer {
+impl Route {
+    /// The route to an item that has another name at its backend.
+    pub(super) fn of(entry: &Entry, within: Option<&'static str>) -> Self {
+        Self {
+            backend: entry.backend.clone(),
+            rename: Some(("name", within, entry.original.clone())),
+            schema: entry.mirrors_parameters().then(|| entry.json().into()),
+        }
+    }
+}
+
+impl Front {
     /// Sends a request to the backend that has what it names.
-    pub(super) async fn call(&self, request: &ClientRequest<'_>) -> Response<Body> {
+    pub(super) async fn call(self: &Arc<Self>, request: &ClientRequest<'_>) -> Response<Body> {
         if let Some(waiting) = self.waiting_call(request) {
             return waiting.resume(request).await;
         }
-        let route = match self.route_of(request).await {
+        let catalog = self.views.catalog(&request.session, &request.caller).await;
+        if let Some(composite) = self.composite(request, &catalog) {
+            return match self.check_arguments(request) {
+                Ok(()) => self.run_workflow(request, composite, catalog).await,
+                Err(error) => error.response(request.id, request.era),
+            };
+        }
+        let route = match self.route_of(request, &catalog) {
+            Err(_) => self.route_of(request, &self.views.complete(&request.session)),
+            route => route,
+        };
+        let route = match route {
             Ok(Some(route)) => route,
             Ok(None) => return rpc::result(request.id, &empty_completion(), request.era),
             Err(error) => return error.response(request.id, request.era),
@@ -65,31 +87,15 @@ impl VirtualServer {
     }
 
     /// Where the target of a request is. None for a completion that no backend has.
-    async fn route_of(&self, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
-        let catalog = self.views.catalog(&request.session, &request.caller).await;
-        match self.route_in(&catalog, request) {
-            Err(_) => self.route_in(&self.views.complete(&request.session), request),
-            route => route,
-        }
-    }
-
-    fn route_in(&self, catalog: &Catalog, request: &ClientRequest<'_>) -> Result<Option<Route>, RpcError> {
+    fn route_of(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Result<Option<Route>, RpcError> {
         let target = request.envelope.target();
         let name = target.map(|target| target.name().into_owned()).unwrap_or_default();
         let renamed = |list: List, within: Option<&'static str>| {
             let entry = catalog.table(list).get(&name)?;
-            Some(Route {
-                backend: entry.backend.clone(),
-                rename: Some(("name", within, entry.original.clone())),
-                schema: entry.mirrors_parameters().then(|| entry.json().into()),
-            })
+            Some(Route::of(entry, within))
         };
         let unknown = |what: &str| RpcError::invalid(format!("unknown {what} {name:?}"));
-        let located = |entry: &crate::catalog::Entry| Route {
-            backend: entry.backend.clone(),
-            rename: None,
-            schema: None,
-        };
+        let located = |entry: &Entry| Route { backend: entry.backend.clone(), rename: None, schema: None };
         match request.method {
             Method::ToolsCall => {
                 self.check_arguments(request)?;
@@ -136,7 +142,7 @@ impl VirtualServer {
 
     /// Sends the request in the client's session at the backend. A session that the backend has lost is opened again, once
     /// for all requests that need it.
-    async fn forward(
+    pub(super) async fn forward(
         &self,
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
@@ -186,7 +192,7 @@ impl VirtualServer {
         if state.is_none() || link.revision.era() == Era::Modern {
             return Ok(());
         }
-        let message = "params.requestState is unknown, or the call has been waiting for too long".to_owned();
+        let message = rpc::UNKNOWN_STATE.to_owned();
         Err(BackendError::Rpc { code: rpc::INVALID_PARAMS, message, data: None })
     }
 

@@ -6,12 +6,12 @@ use skep_gateway::http::Body;
 use skep_mcp::{Envelope, Era, List, Message, Outcome, Raw};
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     rpc::{self, Cacheable, RpcError, complete},
 };
 use crate::{backend::Object, catalog::field};
 
-impl VirtualServer {
+impl Front {
     /// Whether the caller may use anything of a list.
     pub(super) async fn offers(&self, request: &ClientRequest<'_>, list: List) -> bool {
         let response = self.list(request, list).await;

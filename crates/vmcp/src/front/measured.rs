@@ -8,7 +8,7 @@ use skep_gateway::{
 };
 use skep_mcp::{Method, Revision};
 
-use super::{ClientRequest, VirtualServer};
+use super::{ClientRequest, Front};
 use crate::backend::Backend;
 
 /// A request that is measured, if anything is.
@@ -24,7 +24,7 @@ pub(super) struct Measured {
 
 impl Measured {
     pub(super) fn new(
-        server: &VirtualServer,
+        server: &Front,
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
         name: Option<&str>,

@@ -1,5 +1,7 @@
 //! What becomes of a message, by its method.
 
+use std::sync::Arc;
+
 use http::{HeaderValue, Response, StatusCode};
 use serde_json::{Value, json};
 use skep_gateway::{
@@ -9,7 +11,7 @@ use skep_gateway::{
 use skep_mcp::{Era, List, Message, Method, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     answer::tool_error,
     process::{has_unknown_version, unknown_version},
     rpc::{self, Cacheable, METHOD_NOT_FOUND, RpcError, complete},
@@ -17,9 +19,9 @@ use super::{
 };
 use crate::backend::Object;
 
-impl VirtualServer {
+impl Front {
     /// Processes the message of a request.
-    pub(super) async fn message(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
+    pub(super) async fn message(self: &Arc<Self>, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(message) = &exchange.message else { return Err(Rejection::Internal) };
         if has_unknown_version(&exchange.headers) {
             return Ok(unknown_version());
@@ -58,7 +60,7 @@ impl VirtualServer {
         Ok(self.respond_to(&request).await)
     }
 
-    async fn respond_to(&self, request: &ClientRequest<'_>) -> Response<Body> {
+    async fn respond_to(self: &Arc<Self>, request: &ClientRequest<'_>) -> Response<Body> {
         let (id, era) = (request.id, request.era);
         match (request.method, era) {
             (Method::ToolsList, _) => self.list(request, List::Tools).await,

@@ -2,7 +2,8 @@
 //!
 //! A request passes through the chain of middlewares, which authenticate the caller, limit rates, apply policies and
 //! record it. Then its method decides: a few are answered here ([`methods`]), lists come from the catalog of the session
-//! ([`lists`]), and everything else is for one backend ([`call`]), whose messages are relayed ([`relay`]).
+//! ([`lists`]), and everything else is for one backend ([`call`]), whose messages are relayed ([`relay`]). A composite tool
+//! makes several calls ([`workflow`]).
 
 mod answer;
 mod call;
@@ -21,6 +22,7 @@ mod sessions;
 mod stream;
 mod subscribe;
 mod subscription;
+mod workflow;
 
 use std::{
     collections::HashMap,
@@ -62,7 +64,10 @@ use guard::Guard;
 use relay::ParkedCalls;
 
 /// A virtual MCP server.
-pub struct VirtualServer {
+pub struct VirtualServer(Arc<Front>);
+
+/// All of it. Workflows that run keep it.
+pub(crate) struct Front {
     pub(crate) name: Arc<str>,
     pub(crate) group: String,
     pub(crate) views: Arc<Views>,
@@ -142,6 +147,35 @@ impl ClientRequest<'_> {
 
 impl VirtualServer {
     pub(crate) fn with(parts: Parts) -> Self {
+        Self(Arc::new(Front::with(parts)))
+    }
+
+    /// Checks that what the server needs beside its backends is available. To be called before it serves.
+    pub async fn check(&self) -> Result<(), crate::ConfigError> {
+        if let Some(records) = &self.0.records {
+            records.check().await?;
+        }
+        self.0.chain.check().await
+    }
+
+    /// Uses the backends of another configuration. Those that stay keep their sessions.
+    pub fn set_backends(&self, settings: &Settings) -> Result<(), ConfigError> {
+        self.0.views.replace(&self.0.factory, &settings.blueprints()?).map_err(ConfigError::new)
+    }
+
+    /// Counts changes of its backends, of which each may change what clients see.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.views.changes()
+    }
+
+    /// Makes every client use another connection for its next request, and so another replica.
+    pub fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Front {
+    fn with(parts: Parts) -> Self {
         let Parts {
             name,
             group,
@@ -185,29 +219,6 @@ impl VirtualServer {
             factory,
             reporter,
         }
-    }
-
-    /// Checks that what the server needs beside its backends is available. To be called before it serves.
-    pub async fn check(&self) -> Result<(), ConfigError> {
-        if let Some(records) = &self.records {
-            records.check().await?;
-        }
-        self.chain.check().await
-    }
-
-    /// Uses the backends of another configuration. Those that stay keep their sessions.
-    pub fn set_backends(&self, settings: &Settings) -> Result<(), ConfigError> {
-        self.views.replace(&self.factory, &settings.blueprints()?).map_err(ConfigError::new)
-    }
-
-    /// Counts changes of its backends, of which each may change what clients see.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.views.changes()
-    }
-
-    /// Makes every client use another connection for its next request, and so another replica.
-    pub fn leave(&self) {
-        self.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// A number that no other request to a backend has.
@@ -311,28 +322,29 @@ impl Service for VirtualServer {
         request: Request<Incoming>,
         peer: SocketAddr,
     ) -> impl Future<Output = Response<Body>> + Send {
-        self.route(request, peer)
+        self.0.route(request, peer)
     }
 
     fn is_leaving(&self) -> bool {
-        self.is_leaving.load(Ordering::Relaxed)
+        self.0.is_leaving.load(Ordering::Relaxed)
     }
 
     async fn run(&self) {
+        let front = &self.0;
         tokio::select! {
-            () = self.sessions.expire() => {}
-            () = self.stateless.expire() => {}
-            () = self.parked.expire() => {}
-            () = self.end_sessions() => {}
-            () = self.run_backends() => {}
-            () = self.discover() => {}
-            () = self.become_ready() => {}
-            () = self.report() => {}
+            () = front.sessions.expire() => {}
+            () = front.stateless.expire() => {}
+            () = front.parked.expire() => {}
+            () = front.end_sessions() => {}
+            () = front.run_backends() => {}
+            () = front.discover() => {}
+            () = front.become_ready() => {}
+            () = front.report() => {}
         }
     }
 
     fn close_streams(&self) {
-        self.closing.send_replace(true);
+        self.0.closing.send_replace(true);
     }
 
     fn stop(&self) -> bool {
@@ -340,8 +352,8 @@ impl Service for VirtualServer {
     }
 
     async fn flush(&self) {
-        self.end_all_sessions().await;
-        if let Some(telemetry) = self.chain.telemetry() {
+        self.0.end_all_sessions().await;
+        if let Some(telemetry) = self.0.chain.telemetry() {
             telemetry.flush().await;
         }
     }

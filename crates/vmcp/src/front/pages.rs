@@ -4,13 +4,13 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_gateway::http::{Body, response};
 
-use super::VirtualServer;
+use super::Front;
 use crate::{
     backend::{Backend, Status, VERSION},
     limits,
 };
 
-impl VirtualServer {
+impl Front {
     /// The page at this path, if there is one.
     pub(super) async fn page(&self, path: &str) -> Option<Response<Body>> {
         let page = match path {

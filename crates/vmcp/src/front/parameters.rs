@@ -1,36 +1,33 @@
 //! Parameters of tools that are also sent in headers, since 2026-07-28.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use skep_mcp::{Era, Kind, Raw, header::encoded_name};
+use skep_mcp::{
+    Era, Kind, Raw,
+    header::{MCP_PARAM_PREFIX, encoded_name},
+};
 
 use super::ClientRequest;
 use crate::backend::Link;
 
-/// The beginning of the names of such headers.
-const PREFIX: &str = "mcp-param-";
 /// How deep a schema is searched for them.
 const DEPTH: usize = 8;
 
-/// The headers of a request: those that its client sent, or, as older clients send none, those that the tool has.
+/// The headers of a request: those that its client sent, or, as older clients and workflows send none, those that the tool
+/// has.
 pub(super) fn parameter_headers(request: &ClientRequest<'_>, tool: Option<&str>, link: &Link) -> HeaderMap {
     if link.revision.era() == Era::Legacy {
         return HeaderMap::new();
     }
-    match request.era {
-        Era::Modern => {
-            let all = request.exchange.headers.iter();
-            let sent = all.filter(|(name, _)| name.as_str().starts_with(PREFIX));
-            sent.map(|(name, value)| (name.clone(), value.clone())).collect()
-        }
-        Era::Legacy => {
-            let schema = tool.and_then(Raw::spelled).and_then(|tool| tool.get("inputSchema"));
-            let mut headers = HeaderMap::new();
-            if let (Some(schema), Some(arguments)) = (schema, request.envelope.arguments()) {
-                mirror(schema, arguments, DEPTH, &mut headers);
-            }
-            headers
-        }
+    let all = request.exchange.headers.iter();
+    let sent =
+        all.filter(|(name, _)| request.era == Era::Modern && name.as_str().starts_with(MCP_PARAM_PREFIX));
+    let mut headers: HeaderMap = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let schema = tool.and_then(Raw::spelled).and_then(|tool| tool.get("inputSchema"));
+    if let (true, Some(schema), Some(arguments)) = (headers.is_empty(), schema, request.envelope.arguments())
+    {
+        mirror(schema, arguments, DEPTH, &mut headers);
     }
+    headers
 }
 
 /// Adds the header of every argument whose schema names one.
@@ -47,7 +44,7 @@ fn mirror(schema: Raw<'_>, arguments: Raw<'_>, depth: usize, headers: &mut Heade
             Kind::Number | Kind::Bool => Some(argument.as_str().to_owned()),
             Kind::Null | Kind::Array | Kind::Object => None,
         };
-        let header = name.and_then(|name| HeaderName::try_from(format!("{PREFIX}{name}")).ok());
+        let header = name.and_then(|name| HeaderName::try_from(format!("{MCP_PARAM_PREFIX}{name}")).ok());
         if let (Some(header), Some(Ok(value))) = (header, value.map(HeaderValue::try_from)) {
             headers.insert(header, value);
         }

@@ -1,6 +1,6 @@
 //! The routes of a virtual server, and how it processes a request.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -11,15 +11,19 @@ use skep_gateway::{
 };
 use skep_mcp::{Revision, header::MCP_PROTOCOL_VERSION};
 
-use super::VirtualServer;
+use super::Front;
 use crate::backend::Caller;
 
 /// The path of MCP.
 const MCP: &str = "/mcp";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
-impl VirtualServer {
-    pub(super) async fn route(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+impl Front {
+    pub(super) async fn route(
+        self: &Arc<Self>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> Response<Body> {
         let (path, method) = (request.uri().path(), request.method());
         if let Some(server) = self.authorization_server.as_ref().filter(|server| server.serves(path)) {
             return server.respond(request, peer.ip()).await.map(Body::Whole);
@@ -41,7 +45,7 @@ impl VirtualServer {
         }
     }
 
-    async fn mcp(&self, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
+    async fn mcp(self: &Arc<Self>, request: Request<Incoming>, peer: SocketAddr) -> Response<Body> {
         let (head, body) = request.into_parts();
         let mut request = self.chain.observed(Exchange::new(head, peer, &self.budget));
         let response = self.process(&mut request.exchange, body).await.unwrap_or_else(|response| *response);
@@ -49,7 +53,7 @@ impl VirtualServer {
     }
 
     async fn process(
-        &self,
+        self: &Arc<Self>,
         exchange: &mut Exchange,
         body: Incoming,
     ) -> Result<Response<Body>, ErrorResponse> {

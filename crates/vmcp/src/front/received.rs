@@ -9,10 +9,10 @@ use skep_gateway::{
 };
 use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw};
 
-use super::{VirtualServer, from_backend::parsed_request_id, subscribe::report};
+use super::{Front, from_backend::parsed_request_id, subscribe::report};
 use crate::{backend::Caller, session::ClientSession};
 
-impl VirtualServer {
+impl Front {
     /// Processes a notification, or the response to a request of a backend.
     pub(super) async fn received(&self, exchange: &Exchange, envelope: &Envelope<'_>) -> Response<Body> {
         let session = match self.session(exchange).await {

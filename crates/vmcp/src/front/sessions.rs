@@ -12,13 +12,13 @@ use skep_gateway::{
 use skep_mcp::{Envelope, Era, Raw, Rejection, Revision, SessionId, header::MCP_SESSION_ID};
 use tracing::debug;
 
-use super::{VirtualServer, rpc};
+use super::{Front, rpc};
 use crate::{
     backend::VERSION,
     session::{Client, ClientSession, Known, Record},
 };
 
-impl VirtualServer {
+impl Front {
     /// Starts a session. No backend is contacted: each is when it is first needed.
     pub(super) async fn initialize(
         &self,

@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::timeout};
 use tracing::debug;
 
 use super::{
-    VirtualServer,
+    Front,
     from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
     subscription::Subscription,
 };
@@ -54,7 +54,7 @@ enum Happened {
     Change,
 }
 
-impl VirtualServer {
+impl Front {
     /// Opens the stream of a session.
     pub(super) async fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let session = match self.session(exchange).await {

@@ -11,7 +11,7 @@ use skep_mcp::{Era, Method, Raw};
 use tracing::debug;
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     rpc::{self, RpcError},
 };
 use crate::{
@@ -20,7 +20,7 @@ use crate::{
     session::{ClientSession, Level, Origin},
 };
 
-impl VirtualServer {
+impl Front {
     /// The session at a backend. One that has just been opened gets what the client has set before.
     pub(super) async fn link(
         &self,

@@ -10,7 +10,7 @@ use skep_gateway::http::Body;
 use skep_mcp::{Envelope, Era, Kind, Method, Raw, SessionId};
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     from_backend::{SUBSCRIPTION_ID, retagged},
     rpc::{self, RpcError},
 };
@@ -30,7 +30,7 @@ pub(super) struct Subscription {
     uris: BTreeSet<Box<str>>,
 }
 
-impl VirtualServer {
+impl Front {
     /// Opens a stream. It has a session of its own, which ends with it.
     pub(super) async fn listen_for(&self, request: &ClientRequest<'_>) -> Response<Body> {
         let wanted = request.envelope.params().and_then(|params| params.get("notifications"));

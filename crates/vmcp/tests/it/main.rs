@@ -14,6 +14,7 @@ mod replicas;
 mod scripted;
 mod sessions;
 mod upstream_tokens;
+mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

@@ -17,6 +17,7 @@ use super::{
     labels::{Measured, Server},
     rate_limits,
     settings::{address, wrong},
+    workflows,
 };
 use crate::{ConfigError, faults, limits};
 
@@ -35,6 +36,7 @@ pub(super) struct Metrics {
     pub(super) rate_limits: rate_limits::Sent,
     /// A virtual server has some.
     pub(super) backends: Option<backends::Sent>,
+    pub(super) workflows: Option<workflows::Sent>,
     server: Server,
 }
 
@@ -70,6 +72,7 @@ impl Metrics {
             operations: seconds("mcp.server.operation.duration", "Duration of MCP operations"),
             rate_limits: rate_limits::Sent::new(&meter),
             backends: is_virtual.then(|| backends::Sent::new(&meter)),
+            workflows: is_virtual.then(|| workflows::Sent::new(&meter)),
             provider,
             server,
         })

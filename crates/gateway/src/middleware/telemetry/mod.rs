@@ -15,6 +15,7 @@ mod prometheus;
 mod rate_limits;
 mod settings;
 mod spans;
+mod workflows;
 
 use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
@@ -42,6 +43,7 @@ pub use page::{METRICS, Page, not_served};
 use prometheus::Prometheus;
 use settings::wrong;
 use spans::Spans;
+pub use workflows::WorkflowRun;
 
 /// The instrumentation scope.
 const SCOPE: &str = "skep";
@@ -141,6 +143,16 @@ impl Telemetry {
         }
         if let Some(backends) = self.0.prometheus.as_ref().and_then(|page| page.backends.as_ref()) {
             backends.ended(request);
+        }
+    }
+
+    /// Records a run of a workflow that has ended.
+    pub fn record_workflow(&self, run: &WorkflowRun<'_>) {
+        if let Some(workflows) = self.0.metrics.as_ref().and_then(|metrics| metrics.workflows.as_ref()) {
+            workflows.ended(run);
+        }
+        if let Some(workflows) = self.0.prometheus.as_ref().and_then(|page| page.workflows.as_ref()) {
+            workflows.ended(run);
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     backends,
     labels::{Measured, Server},
     metrics::BUCKETS,
-    rate_limits,
+    rate_limits, workflows,
 };
 use crate::faults;
 
@@ -61,6 +61,7 @@ pub(super) struct Prometheus {
     pub(super) rate_limits: rate_limits::Scraped,
     /// A virtual server has some.
     pub(super) backends: Option<backends::Scraped>,
+    pub(super) workflows: Option<workflows::Scraped>,
     server: Server,
 }
 
@@ -85,6 +86,7 @@ impl Prometheus {
         registry.register_with_unit(operation, help, Unit::Seconds, operations.clone());
         let rate_limits = rate_limits::Scraped::new(&mut registry);
         let backends = is_virtual.then(|| backends::Scraped::new(&mut registry));
+        let workflows = is_virtual.then(|| workflows::Scraped::new(&mut registry));
         for (name, help, counter) in faults::counters() {
             registry.register(name, help, counter.clone());
         }
@@ -102,7 +104,18 @@ impl Prometheus {
         );
         let help = "Requests and streams in flight";
         of_transport.register("toolhive_mcp_active_connections", help, active.clone());
-        Self { registry, requests, durations, active, tool_calls, operations, rate_limits, backends, server }
+        Self {
+            registry,
+            requests,
+            durations,
+            active,
+            tool_calls,
+            operations,
+            rate_limits,
+            backends,
+            workflows,
+            server,
+        }
     }
 
     /// All metrics, in the format of OpenMetrics.

@@ -23,7 +23,7 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
         if !names.insert(&tool.name) {
             errors.push(FieldError::new(field.clone(), "duplicate name: rename one of them"));
         }
-        let workflow = config_refs::workflow::check_as_part(tool).into_iter();
+        let workflow = skep_workflow::check_as_part(tool).into_iter();
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
     let service = config.optimizer.as_ref().map(|optimizer| optimizer.embedding_service.as_deref());

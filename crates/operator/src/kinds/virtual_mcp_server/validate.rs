@@ -96,8 +96,7 @@ fn composite_tools(inputs: &Inputs, validation: &mut Validation) {
     let config = inputs.config();
     let mut names: HashSet<&str> = config.composite_tools.iter().map(|tool| tool.name.as_str()).collect();
     for (index, reference) in inputs.composite_tools.iter().enumerate() {
-        let checked =
-            reference.checked(|definition| config_refs::workflow::check_as_part(&definition.spec.tool));
+        let checked = reference.checked(|definition| skep_workflow::check_as_part(&definition.spec.tool));
         let (message, reason) = match checked {
             Err(error @ RefError::Missing(_)) => (error.message().to_owned(), CompositeToolRefNotFound),
             Err(error @ RefError::Invalid(_)) => (error.message().to_owned(), CompositeToolRefInvalid),

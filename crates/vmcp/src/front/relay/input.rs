@@ -132,7 +132,7 @@ impl Input {
 }
 
 /// A request of an older backend, which a client of 2026-07-28 gets as the result of its own.
-pub(super) struct BackendRequest {
+pub(in crate::front) struct BackendRequest {
     /// Its id at the backend, as it is spelled.
     id: Box<str>,
     /// Its method and parameters, as JSON.
@@ -149,20 +149,39 @@ impl BackendRequest {
         Some(Self { id: envelope.id()?.raw().as_str().into(), json: object.json().into() })
     }
 
+    /// Its method and parameters, as JSON.
+    pub(in crate::front) fn json(&self) -> &str {
+        &self.json
+    }
+
     /// The result that needs this input. `state` is what the request must have when it is sent again.
     pub(super) fn result(&self, state: &str, server: &str) -> String {
-        let mut object = Object::default();
-        object.put("\"inputRequests\"", &format!("{{\"{ONLY}\":{}}}", self.json));
-        object.put("\"requestState\"", &Value::from(state).to_string());
-        rpc::needing_input(&mut object, server, Object::default());
-        object.json()
+        needing(&self.json, state, server)
+    }
+
+    /// The response for the backend with this result.
+    pub(super) fn answer(&self, result: &str) -> Bytes {
+        rpc::result_body(&self.id, result).into()
     }
 
     /// The response for the backend, if the request of the client has it.
     pub(super) fn response(&self, params: Option<Raw<'_>>) -> Option<Bytes> {
-        let given = params?.get("inputResponses")?.get(ONLY).filter(|given| given.kind() == Kind::Object)?;
-        Some(rpc::result_body(&self.id, given.as_str()).into())
+        given(params).map(|given| self.answer(given.as_str()))
     }
+}
+
+/// A result that needs the input of one request, by its method and parameters.
+pub(in crate::front) fn needing(request: &str, state: &str, server: &str) -> String {
+    let mut object = Object::default();
+    object.put("\"inputRequests\"", &format!("{{\"{ONLY}\":{request}}}"));
+    object.put("\"requestState\"", &Value::from(state).to_string());
+    rpc::needing_input(&mut object, server, Object::default());
+    object.json()
+}
+
+/// The input that a request has, which is sent again.
+pub(in crate::front) fn given(params: Option<Raw<'_>>) -> Option<Raw<'_>> {
+    params?.get("inputResponses")?.get(ONLY).filter(|given| given.kind() == Kind::Object)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::{
-    ClientRequest, VirtualServer,
+    ClientRequest, Front,
     answer::{failure, translated},
     from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
     measured::Measured,
@@ -25,9 +25,10 @@ use crate::{
     limits,
     session::{ClientSession, InFlight, Level},
 };
-use input::{BackendRequest, InputRequired, PendingInput};
+pub(super) use input::{BackendRequest, given, needing};
+use input::{InputRequired, PendingInput};
 pub(crate) use parked::ParkedCalls;
-use parked::Waiting;
+pub(super) use parked::Waiting;
 
 /// The messages of a backend for one request of a client.
 pub(super) struct Relay {
@@ -71,7 +72,7 @@ pub(super) struct Sent {
 }
 
 /// What the client gets.
-enum Step {
+pub(super) enum Step {
     /// A notification or request, before the response.
     Message(Bytes),
     /// The response, as a message.
@@ -82,7 +83,7 @@ enum Step {
 
 impl Relay {
     pub(super) fn new(
-        server: &VirtualServer,
+        server: &Front,
         request: &ClientRequest<'_>,
         backend: Arc<Backend>,
         mut sent: Sent,
@@ -114,7 +115,7 @@ impl Relay {
     }
 
     /// The next thing that the client gets, or nothing after the response.
-    async fn next(&mut self) -> Option<Step> {
+    pub(super) async fn next(&mut self) -> Option<Step> {
         if self.has_ended {
             return None;
         }
@@ -236,13 +237,24 @@ impl Relay {
         }
     }
 
+    /// Responds to a request of the backend, with what the client provides. Its messages go on.
+    pub(super) async fn provide(
+        &mut self,
+        needed: &BackendRequest,
+        result: &str,
+    ) -> Result<(), BackendError> {
+        self.has_ended = false;
+        self.backend.notify(&self.sent.link, &self.caller, needed.answer(result)).await
+    }
+
     /// Keeps the call until the client sends its request again, with what the backend needs. Returns the response.
     fn park(mut self, needed: BackendRequest) -> Bytes {
         self.has_ended = false;
         let state = SessionId::random();
         let result = needed.result(state.as_str(), &self.server);
         let (parked, id, peer) = (self.parked.clone(), self.id.clone(), self.peer);
-        match parked.park(&state, Waiting { relay: self, needed }, peer) {
+        let owner = self.session.owner;
+        match parked.park(&state, Waiting::Backend(Box::new((self, needed))), owner, peer) {
             Ok(()) => rpc::result_body(&id, &result).into(),
             Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
         }
@@ -272,22 +284,21 @@ pub(super) async fn respond(mut relay: Relay) -> Response<Body> {
     }
 }
 
-impl VirtualServer {
+impl Front {
     /// The call that a request goes on with: the client provides what its backend needed.
-    pub(super) fn waiting_call(&self, request: &ClientRequest<'_>) -> Option<WaitingCall> {
+    pub(super) fn waiting_call(&self, request: &ClientRequest<'_>) -> Option<Waiting> {
         let state = request.envelope.params()?.get("requestState")?.as_text()?;
-        let waiting = self.parked.take(&state, request.session.owner)?;
-        Some(WaitingCall(waiting))
+        self.parked.take(&state, request.session.owner)
     }
 }
 
-/// A call that waits for input.
-pub(super) struct WaitingCall(Box<Waiting>);
-
-impl WaitingCall {
+impl Waiting {
     /// Goes on with it.
     pub(super) async fn resume(self, request: &ClientRequest<'_>) -> Response<Body> {
-        let Waiting { mut relay, needed } = *self.0;
+        let (mut relay, needed) = match self {
+            Self::Backend(waiting) => *waiting,
+            Self::Workflow(call, needed) => return call.resume(needed, request).await,
+        };
         relay.id = request.id.into();
         relay.caller = request.caller.clone();
         relay.in_flight = relay.session.begin(request.id, &relay.backend.name, relay.in_flight.number);

@@ -13,7 +13,10 @@ use skep_mcp::SessionId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Relay, input::BackendRequest};
-use crate::limits;
+use crate::{
+    front::workflow::{NeededInput, WorkflowCall},
+    limits,
+};
 
 /// All calls that wait for input. Each belongs to one caller, and waits for a while only.
 pub(crate) struct ParkedCalls {
@@ -22,16 +25,18 @@ pub(crate) struct ParkedCalls {
     room: Arc<Semaphore>,
 }
 
-/// A call, and what its backend needs.
-pub(super) struct Waiting {
-    pub(super) relay: Relay,
-    pub(super) needed: BackendRequest,
+/// A call, and what it needs.
+pub(in crate::front) enum Waiting {
+    /// Its backend needs something.
+    Backend(Box<(Relay, BackendRequest)>),
+    /// A step of its workflow does.
+    Workflow(Box<WorkflowCall>, NeededInput),
 }
 
 #[derive(Clone)]
 struct Parked {
     owner: Owner,
-    call: Arc<Mutex<Option<Box<Waiting>>>>,
+    call: Arc<Mutex<Option<Waiting>>>,
     _permit: Arc<OwnedSemaphorePermit>,
 }
 
@@ -53,15 +58,20 @@ impl ParkedCalls {
     }
 
     /// Keeps a call, with which its client can go on by this state.
-    pub(super) fn park(&self, state: &SessionId, waiting: Waiting, peer: IpAddr) -> Result<(), Full> {
+    pub(in crate::front) fn park(
+        &self,
+        state: &SessionId,
+        waiting: Waiting,
+        owner: Owner,
+        peer: IpAddr,
+    ) -> Result<(), Full> {
         let permit = self.room.clone().try_acquire_owned().map_err(|_| Full)?;
-        let owner = waiting.relay.session.owner;
-        let call = Arc::new(Mutex::new(Some(Box::new(waiting))));
+        let call = Arc::new(Mutex::new(Some(waiting)));
         self.calls.put(state.as_str(), Parked { owner, call, _permit: Arc::new(permit) }, peer)
     }
 
     /// The call that waits under this state, if it belongs to the caller.
-    pub(super) fn take(&self, state: &str, owner: Owner) -> Option<Box<Waiting>> {
+    pub(super) fn take(&self, state: &str, owner: Owner) -> Option<Waiting> {
         let parked = self.calls.get(state).filter(|parked| parked.owner == owner)?;
         self.calls.remove(state);
         parked.call.lock().unwrap_or_else(PoisonError::into_inner).take()

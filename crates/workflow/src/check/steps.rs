@@ -15,7 +15,7 @@ use super::{
     schema,
     uses::{Place, Uses},
 };
-use crate::config_refs::non_empty;
+use crate::non_empty;
 
 /// How often a step can be retried.
 const MAX_RETRIES: i64 = 10;

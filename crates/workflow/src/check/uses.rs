@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use skep_api::vmcp::{CompositeTool, ErrorAction, Step, StepType};
-use skep_gocompat::template;
-
 use skep_config::FieldPath;
+use skep_gocompat::template::Template;
 
 use super::{
     depends::{self, Order},
@@ -47,11 +46,11 @@ impl<'a> Uses<'a> {
 
     /// Checks a template, and records what it refers to.
     pub(super) fn check(&mut self, at: Place<'_>, field: &FieldPath, text: &str, errors: &mut Errors) {
-        let paths = match template::references(text) {
-            Ok(paths) => paths,
+        let template = match Template::parse(text) {
+            Ok(template) => template,
             Err(error) => return errors.add(Cause::Template, field.clone(), error),
         };
-        for path in paths {
+        for path in template.references() {
             let names: Vec<&str> = path.iter().map(String::as_str).collect();
             if let Err(message) = self.check_path(at, &names) {
                 let message = format!("{{{{.{}}}}}: {message}", path.join("."));

@@ -7,16 +7,16 @@ use skep_config::{FieldError, FieldPath};
 
 /// One mistake. Fields are below the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct WorkflowError {
+pub struct WorkflowError {
     /// What it concerns.
-    pub(crate) cause: Cause,
+    pub cause: Cause,
     /// The field, and what is wrong with it.
-    pub(crate) error: FieldError,
+    pub error: FieldError,
 }
 
 /// What a mistake concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The workflow, its steps or its output.
     Workflow,
     /// A JSON Schema.
@@ -25,6 +25,13 @@ pub(crate) enum Cause {
     Template,
     /// Steps that wait for each other.
     Cycle,
+}
+
+impl WorkflowError {
+    /// A template in this field is not valid.
+    pub(crate) fn template(field: &'static str, message: impl Display) -> Self {
+        Self { cause: Cause::Template, error: FieldError::new(field, message.to_string()) }
+    }
 }
 
 impl Display for WorkflowError {

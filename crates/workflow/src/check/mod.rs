@@ -15,14 +15,14 @@ mod uses;
 use skep_api::vmcp::CompositeTool;
 use skep_config::FieldError;
 
-pub(crate) use error::{Cause, WorkflowError};
+pub use error::{Cause, WorkflowError};
 use error::{Errors, duration};
 
 /// How many steps a workflow may have.
 const MAX_STEPS: usize = 100;
 
 /// Every mistake in a composite tool by itself. Fields are below the tool.
-pub(crate) fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
+pub fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
     let mut errors = Errors::default();
     if tool.name.trim().is_empty() {
         errors.add(Cause::Workflow, "name", "is empty: name the tool");
@@ -53,7 +53,7 @@ pub(crate) fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
 }
 
 /// The same for an object of which the tool is one part.
-pub(crate) fn check_as_part(tool: &CompositeTool) -> Vec<FieldError> {
+pub fn check_as_part(tool: &CompositeTool) -> Vec<FieldError> {
     check(tool).into_iter().map(|error| error.error).collect()
 }
 

@@ -1,0 +1,154 @@
+//! Composite tools among the tools of the backends.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use skep_api::{
+    tools::ToolAnnotations,
+    vmcp::{CompositeTool, OutputProperty},
+};
+use skep_workflow::{Workflow, WorkflowError};
+use tracing::warn;
+
+use super::{Entry, Table, conflicts::Candidate};
+
+/// A composite tool that can run.
+#[derive(Debug)]
+pub(crate) struct Composite {
+    pub(crate) name: Box<str>,
+    pub(crate) workflow: Workflow,
+    /// The tool as clients see it, without annotations.
+    tool: Map<String, Value>,
+    annotations: ToolAnnotations,
+}
+
+impl Composite {
+    pub(crate) fn new(tool: &CompositeTool) -> Result<Self, Vec<WorkflowError>> {
+        let workflow = Workflow::new(tool)?;
+        let schema = tool.parameters.as_ref().map(|schema| Value::Object(schema.0.clone()));
+        let mut seen = Map::new();
+        seen.insert("name".into(), tool.name.as_str().into());
+        seen.insert("description".into(), tool.description.as_deref().unwrap_or_default().into());
+        seen.insert("inputSchema".into(), schema.unwrap_or_else(|| json!({"type": "object"})));
+        if let Some(output) = &tool.output {
+            let mut schema = object_schema(&output.properties);
+            if !output.required.is_empty() {
+                schema["required"] = output.required.clone().into();
+            }
+            seen.insert("outputSchema".into(), schema);
+        }
+        let annotations = tool.annotations.clone().unwrap_or_default();
+        Ok(Self { name: tool.name.as_str().into(), workflow, tool: seen, annotations })
+    }
+
+    /// The tool among these, or why it cannot be offered.
+    fn offered(&self, tools: &Table) -> Result<Candidate, String> {
+        if tools.get(&self.name).is_some() {
+            return Err("a backend has a tool of this name".into());
+        }
+        let mut hints = Hints::default();
+        for tool in self.workflow.tools() {
+            let entry =
+                tools.step(tool).ok_or_else(|| format!("no backend has the tool {tool:?} of a step"))?;
+            hints.add(entry);
+        }
+        let mut seen = self.tool.clone();
+        let annotations = hints.with(&self.annotations)?;
+        if !annotations.is_empty() {
+            seen.insert("annotations".into(), Value::Object(annotations));
+        }
+        Ok(Candidate::composite(&self.name, Value::Object(seen).to_string()))
+    }
+}
+
+/// The composite tools that can be offered beside these tools. One that cannot is left out alone.
+pub(super) fn offered(composites: &[Arc<Composite>], tools: &Table) -> (Vec<Candidate>, Composites) {
+    let mut candidates = Vec::new();
+    let mut offered = Composites::new();
+    for composite in composites {
+        match composite.offered(tools) {
+            Ok(candidate) => {
+                candidates.push(candidate);
+                offered.insert(composite.name.clone(), composite.clone());
+            }
+            Err(reason) => warn!(tool = &*composite.name, reason, "a composite tool is not offered"),
+        }
+    }
+    (candidates, offered)
+}
+
+/// Composite tools by their names.
+pub(super) type Composites = BTreeMap<Box<str>, Arc<Composite>>;
+
+fn object_schema(properties: &BTreeMap<String, OutputProperty>) -> Value {
+    let properties: Map<String, Value> = properties
+        .iter()
+        .map(|(name, property)| {
+            let mut schema = match property.inner() {
+                Some(Ok(inner)) => object_schema(&inner),
+                _ => json!({"type": property.type_.as_str()}),
+            };
+            if let Some(description) = &property.description {
+                schema["description"] = description.as_str().into();
+            }
+            (name.clone(), schema)
+        })
+        .collect();
+    json!({"type": "object", "properties": properties})
+}
+
+/// The hints of all steps together. A step without a hint makes it unknown.
+struct Hints {
+    reads_only: Option<bool>,
+    destroys: Option<bool>,
+    is_open: Option<bool>,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Self { reads_only: Some(true), destroys: Some(false), is_open: Some(false) }
+    }
+}
+
+impl Hints {
+    fn add(&mut self, tool: &Entry) {
+        let tool: Value = serde_json::from_str(tool.json()).unwrap_or_default();
+        let hint = |name: &str| tool["annotations"][name].as_bool();
+        let reads_only = hint("readOnlyHint");
+        // A tool that only reads destroys nothing.
+        let destroys = if reads_only == Some(true) { Some(false) } else { hint("destructiveHint") };
+        self.reads_only = worse(self.reads_only, reads_only, false);
+        self.destroys = worse(self.destroys, destroys, true);
+        self.is_open = worse(self.is_open, hint("openWorldHint"), true);
+    }
+
+    /// The annotations, with those that are set. None may promise more than the steps do.
+    fn with(&self, set: &ToolAnnotations) -> Result<Map<String, Value>, String> {
+        let mut all = Map::new();
+        let hints = [
+            ("readOnlyHint", self.reads_only, set.read_only_hint, true),
+            ("destructiveHint", self.destroys, set.destructive_hint, false),
+            ("openWorldHint", self.is_open, set.open_world_hint, false),
+        ];
+        for (name, derived, set, good) in hints {
+            if set == Some(good) && derived != Some(good) {
+                return Err(format!("annotations.{name}: {good} is more than its steps promise"));
+            }
+            if let Some(value) = set.or(derived) {
+                all.insert(name.into(), value.into());
+            }
+        }
+        all.extend(set.idempotent_hint.map(|hint| ("idempotentHint".to_owned(), hint.into())));
+        all.extend(set.title.clone().map(|title| ("title".to_owned(), title.into())));
+        Ok(all)
+    }
+}
+
+/// The worse of two hints, where an unknown one is worse than a good one.
+fn worse(one: Option<bool>, other: Option<bool>, bad: bool) -> Option<bool> {
+    match (one, other) {
+        _ if one == Some(bad) || other == Some(bad) => Some(bad),
+        (Some(_), Some(_)) => Some(!bad),
+        _ => None,
+    }
+}

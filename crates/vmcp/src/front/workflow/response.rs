@@ -1,0 +1,127 @@
+//! The response to a call of a composite tool.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http::{Response, StatusCode};
+use skep_gateway::http::{Body, events};
+use skep_mcp::{Era, SessionId, sse};
+use tokio::sync::mpsc;
+
+use super::{NeededInput, Sent};
+use crate::{
+    backend::Caller,
+    front::{
+        AbortOnDrop, ClientRequest, Front,
+        answer::tool_error,
+        relay::{ParkedCalls, Waiting, given, needing},
+        rpc::{self, RpcError},
+    },
+    session::{ClientSession, InFlight},
+};
+
+/// A call whose workflow runs. The workflow ends with it.
+pub(in crate::front) struct WorkflowCall {
+    server: Arc<str>,
+    parked: Arc<ParkedCalls>,
+    peer: IpAddr,
+    era: Era,
+    /// The client's id, as it is spelled.
+    id: Box<str>,
+    session: Arc<ClientSession>,
+    in_flight: InFlight,
+    sent: mpsc::Receiver<Sent>,
+    /// For whom steps call tools: a token may be renewed while the call waits.
+    caller: Arc<Mutex<Caller>>,
+    _task: AbortOnDrop,
+}
+
+impl WorkflowCall {
+    pub(super) fn new(
+        front: &Front,
+        request: &ClientRequest<'_>,
+        sent: mpsc::Receiver<Sent>,
+        caller: Arc<Mutex<Caller>>,
+        task: AbortOnDrop,
+    ) -> Self {
+        // No backend has the call itself.
+        let in_flight = request.session.begin(request.id, &"".into(), front.next_number());
+        Self {
+            server: front.name.clone(),
+            parked: front.parked.clone(),
+            peer: request.exchange.peer.ip(),
+            era: request.era,
+            id: request.id.into(),
+            session: request.session.clone(),
+            in_flight,
+            sent,
+            caller,
+            _task: task,
+        }
+    }
+
+    async fn next(&mut self) -> Sent {
+        let failed = |reason: &str| Sent::Result(tool_error(reason));
+        tokio::select! {
+            sent = self.sent.recv() => sent.unwrap_or_else(|| failed("the workflow ended without a result")),
+            () = self.in_flight.cancelled() => failed("the client has cancelled the request"),
+        }
+    }
+
+    /// The response: in JSON if the workflow sends nothing before its result, or else as a stream.
+    pub(super) async fn respond(mut self) -> Response<Body> {
+        let era = self.era;
+        let first = match self.next().await {
+            Sent::Result(result) => return rpc::result(&self.id, &result, era),
+            Sent::NeedsInput(needed) => return rpc::reply(StatusCode::OK, self.park(needed), era),
+            Sent::Message(first) => first,
+        };
+        let first = stream::once(async move { Ok(sse::encoded("message", &first)) });
+        let rest = stream::unfold(Some(self), |call| async move {
+            let mut call = call?;
+            let (message, call) = match call.next().await {
+                Sent::Message(message) => (message, Some(call)),
+                Sent::Result(result) => (rpc::result_body(&call.id, &result).into(), None),
+                Sent::NeedsInput(needed) => (call.park(needed), None),
+            };
+            Some((Ok(sse::encoded("message", &message)), call))
+        });
+        events::response(Body::Made(first.chain(rest).boxed()))
+    }
+
+    /// Keeps the call until the client sends its request again, with the input. Returns the response.
+    fn park(self, needed: NeededInput) -> Bytes {
+        let state = SessionId::random();
+        let result = needing(&needed.request, state.as_str(), &self.server);
+        let (parked, id, peer, owner) = (self.parked.clone(), self.id.clone(), self.peer, self.session.owner);
+        match parked.park(&state, Waiting::Workflow(Box::new(self), needed), owner, peer) {
+            Ok(()) => rpc::result_body(&id, &result).into(),
+            Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
+        }
+    }
+
+    /// Goes on with the input that the request has.
+    pub(in crate::front) async fn resume(
+        mut self: Box<Self>,
+        needed: NeededInput,
+        request: &ClientRequest<'_>,
+    ) -> Response<Body> {
+        self.id = request.id.into();
+        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = request.caller.clone();
+        self.in_flight = self.session.begin(request.id, &"".into(), self.in_flight.number);
+        match given(request.envelope.params()) {
+            Some(given) => {
+                needed.reply.send(given.as_str().to_owned()).ok();
+                self.respond().await
+            }
+            None => {
+                let era = self.era;
+                rpc::reply(StatusCode::OK, self.park(needed), era)
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Composite tools.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    Server,
+    client::{Client, text},
+    scripted::{Scripted, Speaks},
+};
+
+/// A workflow whose only step calls the tool of the backend.
+const COMBO: &str =
+    r#"{name: combo, description: d, steps: [{id: s, tool: a_ask, arguments: {region: "eu"}}]}"#;
+
+/// A workflow that asks the user, and then calls the tool with the answer.
+const POLITE: &str = r#"{name: polite, description: d, steps: [
+  {id: q, type: elicitation, message: "Which?", schema: {type: object, properties: {region: {type: string}}, required: [region]}},
+  {id: s, tool: a.ask, dependsOn: [q], arguments: {region: "{{.steps.q.output.content.region}}"}}]}"#;
+
+async fn server(backend: &Scripted, tools: &[&str]) -> Server {
+    let tools = format!("compositeTools: [{}]\n", tools.join(", "));
+    Server::with_urls(&[("a", backend.url())], &tools, None).await
+}
+
+fn done() -> Value {
+    json!({"content": [], "structuredContent": {"n": 1}})
+}
+
+#[tokio::test]
+async fn a_composite_tool_is_listed_and_called_like_any_other() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = server(&backend, &[COMBO]).await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await, ["a_ask", "combo"]);
+    let script = async {
+        let call = backend.next("tools/call").await;
+        assert_eq!(call.message["params"], json!({"name": "ask", "arguments": {"region": "eu"}}));
+        call.result(done());
+    };
+    let (response, ()) = tokio::join!(client.call("combo"), script);
+    assert_eq!(response["result"]["structuredContent"], json!({"n": 1}));
+    assert_eq!(text(&response), (r#"{"n":1}"#, false));
+}
+
+#[tokio::test]
+async fn a_name_that_a_backend_has_removes_one_composite_tool() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let clashing = COMBO.replace("name: combo", "name: a_ask");
+    let unknown = COMBO.replace("name: combo", "name: lost").replace("tool: a_ask", "tool: a_none");
+    let server = server(&backend, &[&clashing, COMBO, &unknown]).await;
+    assert_eq!(server.client().await.tools().await, ["a_ask", "combo"]);
+}
+
+#[tokio::test]
+async fn a_policy_applies_to_each_step_of_a_workflow() {
+    let policy = |tool: &str| {
+        format!(r#"'permit(principal, action == Action::"call_tool", resource == Tool::"{tool}");'"#)
+    };
+    for (policies, is_allowed) in [(vec!["combo"], false), (vec!["combo", "a_ask"], true)] {
+        let backend = Scripted::start(Speaks::Legacy).await;
+        let policies: Vec<String> = policies.into_iter().map(policy).collect();
+        let config = format!(
+            "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
+             incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
+             aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+             backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\ncompositeTools: [{COMBO}]\n",
+            policies.join(", "),
+            backend.url(),
+        );
+        let server = Server::of(&config, None, None).await;
+        let client = server.client().await;
+        let script = async {
+            if is_allowed {
+                backend.next("tools/call").await.result(done());
+            }
+        };
+        let (response, ()) = tokio::join!(client.call("combo"), script);
+        let (text, is_error) = text(&response);
+        assert_eq!(is_error, !is_allowed, "{response}");
+        assert!(is_allowed || text.contains("step \"s\" failed"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_2025_gets_the_question_on_the_stream_of_its_call() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = server(&backend, &[POLITE]).await;
+    let client = Client::start(server.address, json!({"elicitation": {}})).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        assert_eq!(call.message["params"]["arguments"], json!({"region": "eu"}));
+        call.result(done());
+    };
+    let called = async {
+        let mut events = client.open("tools/call", json!({"name": "polite", "arguments": {}})).await;
+        let question = events.next().await.unwrap();
+        assert_eq!(
+            (&question["method"], &question["params"]["message"]),
+            (&json!("elicitation/create"), &json!("Which?"))
+        );
+        let result = json!({"action": "accept", "content": {"region": "eu"}});
+        let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        assert_eq!(client.send(Method::POST, Some(&answer)).await.status(), 202);
+        events.next().await.unwrap()
+    };
+    let (response, ()) = tokio::join!(called, script);
+    assert_eq!(response["result"]["structuredContent"], json!({"n": 1}));
+}
+
+#[tokio::test]
+async fn a_client_of_2026_sends_its_call_again_with_the_answer() {
+    let backend = Scripted::start(Speaks::Modern).await;
+    let server = server(&backend, &[POLITE]).await;
+    let client = Client::modern(server.address, json!({"elicitation": {}}));
+    let mut params = json!({"name": "polite", "arguments": {}});
+    let needed = client.request("tools/call", params.clone()).await;
+    let needed = &needed["result"];
+    assert_eq!(needed["resultType"], "input_required", "{needed}");
+    assert_eq!(needed["inputRequests"]["1"]["params"]["message"], "Which?");
+    params["requestState"] = needed["requestState"].clone();
+    params["inputResponses"] = json!({"1": {"action": "accept", "content": {"region": "eu"}}});
+    let script = async {
+        let call = backend.next("tools/call").await;
+        assert_eq!(call.message["params"]["arguments"], json!({"region": "eu"}));
+        assert_eq!(call.headers["mcp-param-region"], "eu");
+        call.result(json!({"resultType": "complete", "content": [], "structuredContent": {"n": 1}}));
+    };
+    let answered = params.clone();
+    let (response, ()) = tokio::join!(client.request("tools/call", params), script);
+    assert_eq!(response["result"]["structuredContent"], json!({"n": 1}), "{response}");
+    let again = client.request("tools/call", answered).await;
+    assert_eq!(again["error"]["code"], -32602, "a workflow does not run twice: {again}");
+}
+
+#[tokio::test]
+async fn a_client_without_elicitation_gets_the_reason() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = server(&backend, &[POLITE]).await;
+    let response = server.client().await.call("polite").await;
+    let expected = "Workflow execution failed: step \"q\" failed: the client does not support elicitation";
+    assert_eq!(text(&response), (expected, true));
+}
+
+#[tokio::test]
+async fn a_cancellation_reaches_the_step_that_runs() {
+    for speaks in [Speaks::Legacy, Speaks::Modern] {
+        let backend = Scripted::start(speaks).await;
+        let server = server(&backend, &[COMBO]).await;
+        let client = server.client().await;
+        let script = async {
+            let call = backend.next("tools/call").await;
+            let cancel =
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+            assert_eq!(client.send(Method::POST, Some(&cancel)).await.status(), 202);
+            if speaks == Speaks::Legacy {
+                let cancelled = backend.next("notifications/cancelled").await;
+                assert_eq!(cancelled.message["params"]["requestId"], call.message["id"]);
+            }
+            call.is_abandoned().await;
+        };
+        let (response, ()) = tokio::join!(client.call("combo"), script);
+        assert!(text(&response).1, "{response}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_wants_progress_gets_it_for_each_step() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = server(&backend, &[COMBO]).await;
+    let client = server.client().await;
+    let params = json!({"name": "combo", "arguments": {}, "_meta": {"progressToken": "p"}});
+    let (mut events, ()) = tokio::join!(client.open("tools/call", params), async {
+        let call = backend.next("tools/call").await;
+        assert_eq!(call.message["params"].get("_meta"), None, "the token is for the workflow");
+        call.result(done());
+    });
+    let progress = events.next().await.unwrap();
+    let expected = json!({"progressToken": "p", "progress": 1, "total": 1, "message": "s completed"});
+    assert_eq!(progress["params"], expected);
+    assert_eq!(events.next().await.unwrap()["result"]["structuredContent"], json!({"n": 1}));
+}
+
+#[tokio::test]
+async fn an_invalid_workflow_is_refused_with_its_field() {
+    let config = |tool: &str| {
+        format!(
+            "name: t\ngroupRef: t\nincomingAuth: {{type: anonymous}}\noutgoingAuth: {{source: inline}}\n\
+             aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+             backends: [{{name: a, url: \"http://127.0.0.1:1/mcp\", transport: streamable-http}}]\n\
+             compositeTools: [{tool}]\n"
+        )
+    };
+    let errors = |tool: &str| {
+        let errors = skep_vmcp::Settings::parse(&config(tool)).err().unwrap_or_default();
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(errors(COMBO), [] as [&str; 0]);
+    assert_eq!(
+        errors(&COMBO.replace("\"eu\"", "\"{{.params.x}}\"")),
+        ["compositeTools[0].steps[0].arguments[region]: {{.params.x}}: the tool has no parameters"]
+    );
+    let twice = format!("{COMBO}, {COMBO}");
+    assert_eq!(errors(&twice), ["compositeTools[1].name: duplicate of \"combo\": rename one of them"]);
+}
+
+#[tokio::test]
+async fn a_workflow_that_takes_too_long_ends_with_its_steps() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let limited = COMBO.replace("description: d", "description: d, timeout: 300ms");
+    let server = server(&backend, &[&limited]).await;
+    let client = server.client().await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        tokio::time::timeout(Duration::from_secs(20), call.is_abandoned()).await.unwrap();
+    };
+    let (response, ()) = tokio::join!(client.call("combo"), script);
+    assert_eq!(text(&response), ("Workflow execution failed: the workflow took longer than 0.3 s", true));
+}
