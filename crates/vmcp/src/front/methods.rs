@@ -11,7 +11,7 @@ use skep_gateway::{
 use skep_mcp::{Era, List, Message, Method, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::{
-    ClientRequest, Front,
+    ClientRequest, Front, Sender,
     answer::tool_error,
     process::{has_unknown_version, unknown_version},
     rpc::{self, Cacheable, METHOD_NOT_FOUND, RpcError, complete},
@@ -56,7 +56,8 @@ impl Front {
             },
         };
         let caller = self.caller(exchange);
-        let request = ClientRequest { exchange, envelope, method, era: message.era, id, session, caller };
+        let (era, sender) = (message.era, Sender::Client);
+        let request = ClientRequest { exchange, envelope, method, era, id, session, caller, sender };
         Ok(self.respond_to(&request).await)
     }
 

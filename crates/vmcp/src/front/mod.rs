@@ -131,6 +131,15 @@ pub(crate) struct ClientRequest<'a> {
     id: &'a str,
     session: Arc<ClientSession>,
     caller: Caller,
+    sender: Sender,
+}
+
+/// Who has made a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    Client,
+    /// A workflow that the client has called.
+    Workflow,
 }
 
 impl ClientRequest<'_> {

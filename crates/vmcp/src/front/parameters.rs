@@ -6,25 +6,26 @@ use skep_mcp::{
     header::{MCP_PARAM_PREFIX, encoded_name},
 };
 
-use super::ClientRequest;
+use super::{ClientRequest, Sender};
 use crate::backend::Link;
 
 /// How deep a schema is searched for them.
 const DEPTH: usize = 8;
 
-/// The headers of a request: those that its client sent, or, as older clients and workflows send none, those that the tool
-/// has.
+/// The headers of a request: those that its client sent, also if some are missing, or, as older clients and workflows send
+/// none, those that the tool has.
 pub(super) fn parameter_headers(request: &ClientRequest<'_>, tool: Option<&str>, link: &Link) -> HeaderMap {
     if link.revision.era() == Era::Legacy {
         return HeaderMap::new();
     }
-    let all = request.exchange.headers.iter();
-    let sent =
-        all.filter(|(name, _)| request.era == Era::Modern && name.as_str().starts_with(MCP_PARAM_PREFIX));
-    let mut headers: HeaderMap = sent.map(|(name, value)| (name.clone(), value.clone())).collect();
+    if (request.era, request.sender) == (Era::Modern, Sender::Client) {
+        let all = request.exchange.headers.iter();
+        let sent = all.filter(|(name, _)| name.as_str().starts_with(MCP_PARAM_PREFIX));
+        return sent.map(|(name, value)| (name.clone(), value.clone())).collect();
+    }
     let schema = tool.and_then(Raw::spelled).and_then(|tool| tool.get("inputSchema"));
-    if let (true, Some(schema), Some(arguments)) = (headers.is_empty(), schema, request.envelope.arguments())
-    {
+    let mut headers = HeaderMap::new();
+    if let (Some(schema), Some(arguments)) = (schema, request.envelope.arguments()) {
         mirror(schema, arguments, DEPTH, &mut headers);
     }
     headers

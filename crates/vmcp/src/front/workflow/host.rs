@@ -15,7 +15,7 @@ use crate::{
     backend::{Backend, Caller, Link},
     catalog::{Catalog, Entry},
     front::{
-        ClientRequest, Front,
+        ClientRequest, Front, Sender,
         call::Route,
         measured::Measured,
         relay::{Relay, Step},
@@ -104,6 +104,7 @@ impl Steps {
             id: &id,
             session: self.session.clone(),
             caller: caller.clone(),
+            sender: Sender::Workflow,
         };
         let in_flight = self.session.begin(&id, &backend.name, self.front.next_number());
         let measured = Measured::new(&self.front, &request, &backend, Some(&entry.original));
