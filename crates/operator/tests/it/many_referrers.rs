@@ -1,4 +1,4 @@
-//! A thousand workloads on one configuration: what a change costs.
+//! Hundreds of workloads on one configuration: what a change costs. The benchmark of the operator has more of them.
 
 use crate::kinds::{OidcConfigs, RemoteProxies};
 use skep_operator::resources::ConfigMaps;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::fixture::Fixture;
 
-const WORKLOADS: usize = 1000;
+const WORKLOADS: usize = 300;
 /// How many of them are created at the same time.
 const MAKERS: usize = 8;
 

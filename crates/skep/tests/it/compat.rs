@@ -21,6 +21,15 @@ fn kit(name: &str) -> PathBuf {
     PathBuf::from(compat).join(name)
 }
 
+/// A Python with a package, which is installed once.
+fn python_with(package: &str) -> PathBuf {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/pypi");
+    let output = Command::new(script).arg(package).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "this test needs {package}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().into()
+}
+
 /// The differences in a table of the document: the first column has a scenario, the second its steps.
 fn documented(heading: &str) -> BTreeSet<(String, String)> {
     let section = DOCUMENT.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
@@ -81,10 +90,11 @@ fn an_authorization_server_responds_as_toolhives_but_for_documented_differences(
     let kit = kit("authserver");
     let scenarios = std::fs::read_dir(kit.join("scenarios")).unwrap();
     let scenarios: BTreeSet<_> = scenarios.map(|entry| entry.unwrap().file_name()).collect();
+    let python = python_with("cryptography");
     // Many of them wait on purpose, so several are played at once.
     let players: Vec<_> = (0..PLAYERS)
         .map(|player| {
-            Command::new("python3")
+            Command::new(&python)
                 .arg("-B")
                 .arg(kit.join("replay"))
                 .args(["--command", &command])
