@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use skep_gateway::sessions::Shares;
+
 /// How many items a page of a list has.
 pub(crate) const PAGE_ITEMS: usize = 1_000;
 /// How many pages of a backend's list are read.
@@ -46,7 +48,8 @@ pub(crate) const INPUT_TIME: Duration = Duration::from_secs(10 * 60);
 /// How many inputs a backend may need at once, and how often for one request.
 pub(crate) const INPUTS: usize = 16;
 pub(crate) const INPUT_ROUNDS: usize = 16;
-/// How many calls wait for input of clients of 2026-07-28.
+/// How many calls wait for input of clients of 2026-07-28, and how many of one caller: the oldest makes room.
 pub(crate) const PARKED_CALLS: usize = 1_000;
+pub(crate) const PARKED_CALLS_OF_ONE: Shares = Shares { caller: 50, address: 200 };
 /// How long a probe waits for the server to become ready.
 pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

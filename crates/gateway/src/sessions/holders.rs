@@ -22,27 +22,49 @@ impl Holder {
             None => Self::Address(counted_address(peer)),
         }
     }
+}
 
-    /// How many sessions it may have. Many clients can share an address, for example that of an ingress.
-    fn limit(self) -> usize {
-        match self {
-            Self::Caller(_) => limits::SESSIONS_OF_A_CALLER,
-            Self::Address(_) => limits::SESSIONS_OF_AN_ADDRESS,
+/// How many sessions one holder may have. Many clients can share an address, for example that of an ingress.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Of a caller that is known.
+    pub caller: usize,
+    /// Of an address, where callers are anonymous.
+    pub address: usize,
+}
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self { caller: limits::SESSIONS_OF_A_CALLER, address: limits::SESSIONS_OF_AN_ADDRESS }
+    }
+}
+
+impl Shares {
+    fn of(self, holder: Holder) -> usize {
+        match holder {
+            Holder::Caller(_) => self.caller,
+            Holder::Address(_) => self.address,
         }
     }
 }
 
 /// The ids of sessions by their holders.
-#[derive(Default)]
-pub(super) struct Holders(Mutex<HashMap<Holder, HashSet<Arc<str>>>>);
+pub(super) struct Holders {
+    ids: Mutex<HashMap<Holder, HashSet<Arc<str>>>>,
+    shares: Shares,
+}
 
 impl Holders {
+    pub(super) fn new(shares: Shares) -> Self {
+        Self { ids: Mutex::default(), shares }
+    }
+
     /// Adds a session. If its holder then has too many, all of them are returned, for some to be removed.
     pub(super) fn add(&self, holder: Holder, id: &Arc<str>) -> Option<Vec<Arc<str>>> {
         let mut holders = self.lock();
         let ids = holders.entry(holder).or_default();
         ids.insert(id.clone());
-        (ids.len() > holder.limit()).then(|| ids.iter().cloned().collect())
+        (ids.len() > self.shares.of(holder)).then(|| ids.iter().cloned().collect())
     }
 
     pub(super) fn remove(&self, holder: Holder, id: &str) {
@@ -56,7 +78,7 @@ impl Holders {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Holder, HashSet<Arc<str>>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Session,
-    holders::{Holder, Holders},
+    holders::{Holder, Holders, Shares},
 };
 use crate::{identity::Owner, limits};
 
@@ -72,10 +72,15 @@ pub struct Full;
 impl<S: Kept> Memory<S> {
     /// Sessions that expire when they are not used for this long.
     pub fn new(life: Duration) -> Self {
+        Self::with_shares(life, Shares::default())
+    }
+
+    /// The same, of which one holder may have only so many.
+    pub fn with_shares(life: Duration, shares: Shares) -> Self {
         Self {
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
-            holders: Holders::default(),
+            holders: Holders::new(shares),
             count: AtomicUsize::new(0),
             stored: AtomicUsize::new(0),
             life,

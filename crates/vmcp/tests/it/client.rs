@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 
 /// A client.
 pub(crate) struct Client {
@@ -16,11 +16,15 @@ pub(crate) struct Client {
     pub(crate) session: String,
     /// The capabilities of one of 2026-07-28, which has no session.
     modern: Option<Value>,
+    /// The address that it has.
+    from: [u8; 4],
 }
+
+const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
 
 impl Client {
     pub(crate) async fn start(address: SocketAddr, capabilities: Value) -> Self {
-        let mut client = Self { address, session: String::new(), modern: None };
+        let mut client = Self { address, session: String::new(), modern: None, from: LOCALHOST };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
@@ -34,17 +38,22 @@ impl Client {
 
     /// A client that has no session.
     pub(crate) fn without_session(address: SocketAddr) -> Self {
-        Self { address, session: String::new(), modern: None }
+        Self { address, session: String::new(), modern: None, from: LOCALHOST }
     }
 
     /// A client of 2026-07-28 with these capabilities.
     pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
-        Self { address, session: String::new(), modern: Some(capabilities) }
+        Self { address, session: String::new(), modern: Some(capabilities), from: LOCALHOST }
+    }
+
+    /// The same client with another address of this machine.
+    pub(crate) fn from(self, address: [u8; 4]) -> Self {
+        Self { from: address, ..self }
     }
 
     /// The same client at another replica.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
-        Self { address, session: self.session.clone(), modern: self.modern.clone() }
+        Self { address, session: self.session.clone(), modern: self.modern.clone(), from: self.from }
     }
 
     /// A page of the server.
@@ -58,7 +67,9 @@ impl Client {
     }
 
     async fn send_to(&self, path: &str, method: Method, body: Option<&Value>) -> Response<Incoming> {
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((self.from, 0).into()).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let accept =

@@ -116,6 +116,39 @@ async fn a_client_of_2026_provides_input_that_a_backend_of_2025_needs() {
     assert_eq!(response["error"]["code"], -32602, "{response}");
 }
 
+/// The attack: a stranger starts very many calls that need input, and provides none.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_who_provides_no_input_does_not_use_up_the_room_of_others() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = server(&backend).await;
+    let script = async {
+        let mut calls = Vec::new();
+        loop {
+            let call = backend.next("tools/call").await;
+            call.send(
+                json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": form()}),
+            );
+            calls.push(call);
+        }
+    };
+    let attack = async {
+        let call = async |from: [u8; 4]| {
+            let client = Client::modern(server.address, json!({"elicitation": {}})).from(from);
+            client.request("tools/call", json!({"name": "a_ask", "arguments": {}})).await
+        };
+        for _ in 0..1_100 {
+            let needed = call([127, 0, 0, 2]).await;
+            assert_eq!(needed["result"]["resultType"], "input_required", "{needed}");
+        }
+        let needed = call([127, 0, 0, 3]).await;
+        assert_eq!(needed["result"]["resultType"], "input_required", "{needed}");
+    };
+    tokio::select! {
+        () = attack => {}
+        () = script => {}
+    }
+}
+
 #[tokio::test]
 async fn a_client_of_2026_gets_what_a_backend_of_2026_needs_as_it_is() {
     let backend = Scripted::start(Speaks::Modern).await;

@@ -54,7 +54,8 @@ impl Kept for Parked {
 
 impl ParkedCalls {
     pub(crate) fn new() -> Self {
-        Self { calls: Memory::new(limits::INPUT_TIME), room: Arc::new(Semaphore::new(limits::PARKED_CALLS)) }
+        let calls = Memory::with_shares(limits::INPUT_TIME, limits::PARKED_CALLS_OF_ONE);
+        Self { calls, room: Arc::new(Semaphore::new(limits::PARKED_CALLS)) }
     }
 
     /// Keeps a call, with which its client can go on by this state.
