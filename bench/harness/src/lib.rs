@@ -2,9 +2,11 @@
 //! that call them.
 
 mod client;
+mod load;
 mod measured;
 mod process;
 
 pub use client::{Client, Connection};
+pub use load::load;
 pub use measured::Measured;
 pub use process::{Running, free_port};

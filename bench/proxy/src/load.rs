@@ -1,14 +1,10 @@
 //! Clients, each with its own connection, one request after another.
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use bytes::Bytes;
-use skep_bench_harness::{Client, Measured};
+use skep_bench_harness::{Client, Measured, load};
 use tokio::task::JoinSet;
 
 const CALL: Bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"what is measured here?","depth":3},"_meta":{"progressToken":1}}}"#);
@@ -34,28 +30,8 @@ impl Load {
 
     /// Calls a tool for a given time, in one session per connection.
     pub(crate) async fn run(&self, address: SocketAddr) -> Result<Measured> {
-        let (start, time) = (Instant::now(), self.time);
-        let mut callers = JoinSet::new();
-        for _ in 0..self.connections {
-            let client = Client::new(address, self.authorization.clone());
-            callers.spawn(async move {
-                let mut connection = client.connect().await?;
-                connection.start_session().await?;
-                connection.initialized().await?;
-                let mut times = Vec::new();
-                while start.elapsed() < time {
-                    let before = Instant::now();
-                    connection.send(&CALL).await?;
-                    times.push(before.elapsed());
-                }
-                anyhow::Ok(times)
-            });
-        }
-        let mut times = Vec::new();
-        while let Some(caller) = callers.join_next().await {
-            times.extend(caller??);
-        }
-        Ok(Measured::new(start.elapsed(), times))
+        let client = Client::new(address, self.authorization.clone());
+        load(&client, self.connections, self.time, CALL).await
     }
 }
 

@@ -1,14 +1,10 @@
 //! Calls of a tool, through a virtual server and directly.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use skep_bench_harness::{Client, Measured};
-use tokio::task::JoinSet;
+use skep_bench_harness::{Client, Measured, load};
 
 use crate::{
     SETUPS,
@@ -81,26 +77,5 @@ fn row(title: &str, measured: &Measured, more: Option<(f64, Duration)>) {
 }
 
 async fn run(address: SocketAddr, connections: usize, time: Duration, tool: &str) -> Result<Measured> {
-    let start = Instant::now();
-    let mut callers = JoinSet::new();
-    for _ in 0..connections {
-        let (client, call) = (Client::new(address, None), call(tool));
-        callers.spawn(async move {
-            let mut connection = client.connect().await?;
-            connection.start_session().await?;
-            connection.initialized().await?;
-            let mut times = Vec::new();
-            while start.elapsed() < time {
-                let before = Instant::now();
-                connection.send(&call).await?;
-                times.push(before.elapsed());
-            }
-            anyhow::Ok(times)
-        });
-    }
-    let mut times = Vec::new();
-    while let Some(caller) = callers.join_next().await {
-        times.extend(caller??);
-    }
-    Ok(Measured::new(start.elapsed(), times))
+    load(&Client::new(address, None), connections, time, call(tool)).await
 }
