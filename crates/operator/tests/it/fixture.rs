@@ -312,10 +312,21 @@ impl Fixture {
         Handle::new(Api::namespaced_with(self.test.client(), self.test.name(), &resource), name)
     }
 
-    /// The published events, as reasons and notes, sorted.
+    /// The events about objects of our own kinds. The API server publishes events as well, for instance about the addresses of
+    /// Services.
+    pub(crate) async fn published(&self) -> Vec<Event> {
+        let mut events = self.test.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+        let is_ours = |event: &Event| {
+            let regarding = event.regarding.as_ref().and_then(|regarding| regarding.api_version.as_deref());
+            regarding.is_some_and(|version| version.starts_with("toolhive.stacklok.dev/"))
+        };
+        events.retain(is_ours);
+        events
+    }
+
+    /// The same as reasons and notes, sorted.
     pub(crate) async fn events(&self) -> Vec<(String, String)> {
-        let events = self.test.api::<Event>().list(&ListParams::default()).await.unwrap();
-        let reported = events.items.into_iter();
+        let reported = self.published().await.into_iter();
         let reported =
             reported.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()));
         let mut reported: Vec<_> = reported.collect();

@@ -6,7 +6,7 @@ use skep_operator::resources::Deployments;
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::events::v1::Event;
-use kube::{api::ListParams, core::DynamicObject};
+use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_world::Watched;
@@ -60,11 +60,10 @@ async fn look(fixture: &Fixture, kind: Kind, count: usize) -> Vec<Seen> {
 
 /// The warnings about an object, as reason and note.
 async fn warnings(fixture: &Fixture, of: &str) -> Vec<(String, String)> {
-    let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
     let about =
         |event: &Event| event.regarding.as_ref().and_then(|regarding| regarding.name.as_deref()) == Some(of);
-    let warnings =
-        events.items.into_iter().filter(|event| event.type_.as_deref() == Some("Warning") && about(event));
+    let is_warning = |event: &Event| event.type_.as_deref() == Some("Warning");
+    let warnings = fixture.published().await.into_iter().filter(|event| is_warning(event) && about(event));
     warnings.map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default())).collect()
 }
 

@@ -1,11 +1,7 @@
 //! An MCPRemoteProxy from its creation to its deletion.
 
 use crate::kinds::RemoteProxies;
-use k8s_openapi::api::events::v1::Event;
-use kube::{
-    api::{DeleteParams, ListParams},
-    core::DynamicObject,
-};
+use kube::{api::DeleteParams, core::DynamicObject};
 use serde_json::{Value, json};
 use skep_api::kinds::MCPRemoteProxy;
 use skep_converge::Kind;
@@ -65,11 +61,8 @@ async fn a_remote_proxy_is_pending_then_ready_and_rolls_when_its_spec_changes() 
         .await;
     fixture.settle_any(RemoteProxies::kind(), "fetch").await;
     assert_ne!(fixture.pod_annotations("fetch").await[CHECKSUM], before[CHECKSUM], "the pods roll");
-    let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let reported: Vec<_> =
-        events.items.into_iter().map(|event| (event.reason.unwrap(), event.note.unwrap())).collect();
     let note = "updated the proxy's Deployment: the configuration changed";
-    assert_eq!(reported, [("ProxyUpdated".to_owned(), note.to_owned())]);
+    assert_eq!(fixture.events().await, [("ProxyUpdated".to_owned(), note.to_owned())]);
 
     kubelet.pod_waiting("fetch-1", "CrashLoopBackOff").await;
     let failed = fixture.until_object(RemoteProxies::kind(), "fetch", "failed", is("Failed")).await;

@@ -3,9 +3,8 @@
 use k8s_openapi::api::{
     apps::v1::StatefulSet,
     core::v1::{ConfigMap, Pod},
-    events::v1::Event,
 };
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 use serde_json::json;
 use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPServerPhase, MCPServerStatus};
 use skep_testkit::fixtures::{TestOidcConfig, TestServer};
@@ -231,13 +230,7 @@ async fn events_report_what_happened_and_why() {
     fixture.settle("fetch").await;
     fixture.patch("fetch", json!({"spec": {"oidcConfigRef": {"name": "missing", "audience": "a"}}})).await;
     fixture.settle("fetch").await;
-    let events = fixture.test.api::<Event>().list(&ListParams::default()).await.unwrap();
-    let mut reported: Vec<(String, String)> = events
-        .items
-        .into_iter()
-        .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
-        .collect();
-    reported.sort();
+    let reported = fixture.events().await;
     let expected = [
         (
             "OIDCConfigRefNotFound",
