@@ -14,26 +14,26 @@ const CORS: [(HeaderName, &str); 3] = [
 
 /// The pages under `/.well-known/`.
 pub struct WellKnown {
-    /// There is one where callers need tokens; it has a text where the endpoint's address is known.
-    resource: Option<Option<String>>,
+    /// There is one where callers need tokens.
+    resource: Option<ProtectedResource>,
 }
 
 impl WellKnown {
-    /// The pages of an endpoint with these middlewares.
-    pub fn new(middlewares: &[Middleware]) -> Self {
+    /// The pages of the endpoint of a server, with these middlewares.
+    pub fn new(middlewares: &[Middleware], server: &str) -> Self {
         let oidc = middlewares.iter().find_map(|middleware| match middleware {
             Middleware::Auth(auth) => auth.oidc_config.as_ref(),
             _ => None,
         });
-        Self { resource: oidc.map(|oidc: &Oidc| ProtectedResource::new(oidc).description()) }
+        Self { resource: oidc.map(|oidc: &Oidc| ProtectedResource::new(oidc, server)) }
     }
 
     /// The page that is requested, or that there is none.
     pub fn respond<B>(&self, request: &Request<B>) -> Response<Body> {
         let path = request.uri().path().strip_prefix(WELL_KNOWN);
         match &self.resource {
-            Some(description) if path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {
-                metadata_response(description.as_deref(), request)
+            Some(resource) if path.is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) => {
+                metadata_response(resource.description(request.headers()), request)
             }
             _ => not_found(),
         }
@@ -41,10 +41,10 @@ impl WellKnown {
 }
 
 /// The description. Pages of any origin may read it, as it has nothing to protect.
-fn metadata_response<B>(description: Option<&str>, request: &Request<B>) -> Response<Body> {
+fn metadata_response<B>(description: Option<String>, request: &Request<B>) -> Response<Body> {
     let mut answer = match description {
         _ if request.method() == Method::OPTIONS => response::empty(StatusCode::NO_CONTENT),
-        Some(description) => response::json(StatusCode::OK, description.to_owned()),
+        Some(description) => response::json(StatusCode::OK, description),
         None => not_found(),
     };
     let origin = request.headers().get(header::ORIGIN).cloned();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use skep_auth::{AuthenticationError, Authenticator, Pace, ProtectedResource};
 use skep_config::{env, run_config::Auth};
@@ -38,7 +38,7 @@ impl Authentication {
         let Some(oidc) = &parameters.oidc_config else {
             return Ok(Self::Local(Arc::new(context.unauthenticated.clone())));
         };
-        let resource = ProtectedResource::new(oidc);
+        let resource = ProtectedResource::new(oidc, context.server);
         let own = context.authorization_server.clone().filter(|server| server.issuer() == oidc.issuer);
         if let Some(server) = own {
             let authenticator = Box::new(Authenticator::of_own(server.clone(), &oidc.audience));
@@ -64,10 +64,10 @@ impl Authentication {
             Self::Local(identity) => identity.clone(),
             Self::Tokens { authenticator, resource, own } => {
                 let identity = authenticator.identity(&exchange.headers).await;
-                let identity = identity.map_err(|error| rejected(&error, resource))?;
+                let identity = identity.map_err(|error| rejected(&error, resource, &exchange.headers))?;
                 if let (Some(server), Some(session)) = (own, &identity.session) {
                     let checked = check_session(&**server, session).await;
-                    checked.map_err(|error| rejected(&unusable(error), resource))?;
+                    checked.map_err(|error| rejected(&unusable(error), resource, &exchange.headers))?;
                 }
                 identity
             }
@@ -87,14 +87,14 @@ fn unusable(error: ProviderTokenError) -> AuthenticationError {
 }
 
 /// The response to an unauthenticated caller. It has no id, as the message is not considered.
-fn rejected(error: &AuthenticationError, resource: &ProtectedResource) -> ErrorResponse {
+fn rejected(error: &AuthenticationError, resource: &ProtectedResource, headers: &HeaderMap) -> ErrorResponse {
     info!(reason = %error, "unauthenticated request rejected");
     let body = json!({"error": error.code(), "error_description": error.to_string()}).to_string();
     let (status, name, value) = match error {
         AuthenticationError::Unavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, header::RETRY_AFTER, RETRY_AFTER)
         }
-        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(error)),
+        _ => (StatusCode::UNAUTHORIZED, header::WWW_AUTHENTICATE, resource.challenge(error, headers)),
     };
     let mut answer = response::json(status, body);
     answer.headers_mut().insert(name, value);

@@ -79,8 +79,8 @@ pub(crate) fn oidc(
     }
 }
 
-/// The address that clients use for a workload. The default is a name that only the cluster could resolve, and no Service
-/// has it: existing tokens were issued for it, so it stays.
+/// The address that clients use for a workload. No Service has the name of the default: where it is set, the proxy gives each
+/// client the address that it used. The text stays as it is, since a change of it would replace pods.
 fn resource_url(reference: &OidcConfigRef, identity: &Identity, port: i32) -> String {
     let Identity { name, namespace, .. } = identity;
     let default = || format!("http://{name}.{namespace}.svc.cluster.local:{port}");

@@ -117,7 +117,7 @@ impl Proxy {
             sessions,
             transport: config.transport,
             stateless: config.stateless,
-            well_known: WellKnown::new(&middlewares),
+            well_known: WellKnown::new(&middlewares, &config.name),
             health: Health::new(Arc::default()),
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),

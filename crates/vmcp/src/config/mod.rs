@@ -104,7 +104,7 @@ impl Settings {
             views: Arc::new(views),
             chain: chain::chain(config, &middlewares, listen, self.authorization_server.clone())?,
             authorization_server: self.authorization_server.clone(),
-            well_known: WellKnown::new(&middlewares),
+            well_known: WellKnown::new(&middlewares, config.name.as_deref().unwrap_or_default()),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
             session_life,
             records: records(config, session_life)?,
