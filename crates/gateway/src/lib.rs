@@ -27,7 +27,6 @@ mod workers;
 
 pub use authorization_server::{AuthorizationServer, ProviderTokenError};
 pub use context::{RequestContext, request_context};
-pub use faults::report_panics;
 pub use workers::Workers;
 
 /// Why a configuration cannot be used: a sentence that names the field.

@@ -21,5 +21,5 @@ mod upstream;
 
 pub use front::Proxy;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
-pub use skep_gateway::{ConfigError, RequestContext, Workers, http::serve, report_panics, request_context};
+pub use skep_gateway::{ConfigError, RequestContext, Workers, http::serve, request_context};
 pub use stdio::{REQUEST_TIMEOUT, request_time};

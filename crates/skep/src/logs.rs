@@ -30,7 +30,7 @@ pub(crate) fn init(debug: bool) {
     } else {
         logs.fmt_fields(JsonFields::new()).event_format(Lines).init();
     }
-    skep_proxy::report_panics();
+    skep_panics::report();
 }
 
 /// Initializes the log of the operator, to standard error.
@@ -41,6 +41,7 @@ pub(crate) fn init_operator() {
     } else {
         logs.json().init();
     }
+    skep_panics::report();
 }
 
 /// The log filter. `RUST_LOG` overrides the level.

@@ -1,6 +1,12 @@
 //! Watches that keep a store in sync with the cluster.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use futures::{StreamExt, TryStreamExt};
 use kube::{
@@ -23,9 +29,15 @@ use crate::{
 /// memory.
 const PAGE: u32 = 50;
 
-/// Watches one kind in a namespace, or in all, for the lifetime of the process. Errors are retried with back-off;
-/// after a lost watch everything is listed again, and differences are detected.
+/// Watches one kind in a namespace, or in all, for the lifetime of the process. It is started again after a panic.
 pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace: Option<String>) {
+    let is_listed = AtomicBool::new(false);
+    let watch = || watch::<W>(&world, client.clone(), namespace.as_deref(), &is_listed);
+    skep_panics::restart(W::kind().kind, watch).await;
+}
+
+/// Errors are retried with back-off; after a lost watch everything is listed again, and differences are detected.
+async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str>, is_listed: &AtomicBool) {
     let resource = resource::<W>();
     let reading = client.clone();
     let config = watcher::Config {
@@ -34,14 +46,13 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
         ..watcher::Config::default()
     };
     let mut events = if W::METADATA_ONLY {
-        let events = watcher(api(client, namespace.as_deref(), &resource), config).default_backoff();
+        let events = watcher(api(client, namespace, &resource), config).default_backoff();
         events.map_ok(|event| map_event(event, with_metadata_alone)).boxed()
     } else {
-        watcher(api(client, namespace.as_deref(), &resource), config).default_backoff().boxed()
+        watcher(api(client, namespace, &resource), config).default_backoff().boxed()
     };
     let mut listed = HashSet::new();
     let mut outdated = Vec::new();
-    let mut first = true;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Apply(object)) => world.observe::<W>(&object),
@@ -58,10 +69,10 @@ pub(crate) async fn run<W: Watched>(world: Arc<World>, client: Client, namespace
                 world.observe::<W>(&object);
             }
             Ok(Event::InitDone) => {
-                world.retain::<W>(namespace.as_deref(), &listed);
+                world.retain::<W>(namespace, &listed);
                 listed = HashSet::new();
-                read_again::<W>(&world, &reading, std::mem::take(&mut outdated)).await;
-                if std::mem::take(&mut first) {
+                read_again::<W>(world, &reading, std::mem::take(&mut outdated)).await;
+                if !is_listed.swap(true, Ordering::Relaxed) {
                     world.has_listed();
                 }
             }

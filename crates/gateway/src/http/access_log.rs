@@ -4,7 +4,6 @@
 
 use std::{
     net::SocketAddr,
-    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc, LazyLock,
@@ -13,7 +12,6 @@ use std::{
     time::Instant,
 };
 
-use futures::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_mcp::Rejection;
@@ -45,7 +43,7 @@ pub async fn respond(
         Framing::Plain | Framing::Chunked => {
             let responding = pin!(service.respond(request, peer));
             // A panic ends this request alone. The panic hook has logged it.
-            let responded = AssertUnwindSafe(about.scope(responding)).catch_unwind().await;
+            let responded = skep_panics::catch(about.scope(responding)).await;
             responded.unwrap_or_else(|_| response::error(&Rejection::Internal, None))
         }
     };

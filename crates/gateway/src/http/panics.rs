@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{Body, Service, response, serve};
-use crate::{Workers, faults, request_context};
+use crate::{Workers, request_context};
 
 /// Panics in the response to `/panic`, in the body of `/body`, and the first time that it runs.
 struct Fragile {
@@ -69,7 +69,7 @@ async fn get(stream: &mut TcpStream, path: &str) -> String {
 
 #[tokio::test]
 async fn a_panic_ends_one_request_or_one_connection_and_what_runs_beside_is_started_again() {
-    crate::report_panics();
+    skep_panics::report();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (ran, mut runs) = watch::channel(0);
@@ -78,7 +78,7 @@ async fn a_panic_ends_one_request_or_one_connection_and_what_runs_beside_is_star
     let serving = tokio::spawn(serve(listener, service, Workers::beside_this_thread().unwrap(), async {
         stopped.await.ok();
     }));
-    let before = faults::PANICS.get();
+    let before = skep_panics::COUNT.get();
     for _ in 0..4 {
         let mut connection = TcpStream::connect(address).await.unwrap();
         let answer = get(&mut connection, "/panic").await;
@@ -91,7 +91,7 @@ async fn a_panic_ends_one_request_or_one_connection_and_what_runs_beside_is_star
         get(&mut broken, "/body").await;
         assert!(get(&mut connection, "/").await.starts_with("HTTP/1.1 204 "), "others go on");
     }
-    assert!(faults::PANICS.get() - before >= 8);
+    assert!(skep_panics::COUNT.get() - before >= 8);
     tokio::time::timeout(Duration::from_secs(30), runs.wait_for(|run| *run == 1)).await.unwrap().unwrap();
     drop(stop);
     serving.await.unwrap().unwrap();

@@ -5,7 +5,6 @@ use std::{
     future::Future,
     io,
     net::SocketAddr,
-    panic::AssertUnwindSafe,
     pin::pin,
     sync::{
         Arc,
@@ -14,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -22,7 +20,7 @@ use hyper_util::{
     server::graceful::GracefulShutdown,
 };
 use tokio::net::TcpListener;
-use tracing::{Instrument, Span, debug, error, info, warn};
+use tracing::{Instrument, Span, debug, info, warn};
 
 use super::{
     Body, access_log,
@@ -81,7 +79,7 @@ pub async fn serve_within<S: Service>(
     http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
     let mut running = tokio::spawn({
         let service = service.clone();
-        async move { keep_running(&*service).await }.in_current_span()
+        async move { skep_panics::restart("beside requests", || service.run()).await }.in_current_span()
     });
     tokio::pin!(stop);
     loop {
@@ -149,17 +147,6 @@ pub async fn serve_within<S: Service>(
     service.flush().await;
     Ok(())
 }
-
-/// Does what is to be done beside requests, and starts it again after a panic.
-async fn keep_running(service: &impl Service) {
-    while AssertUnwindSafe(service.run()).catch_unwind().await.is_err() {
-        error!("what runs beside requests has panicked, and is started again");
-        tokio::time::sleep(AFTER_PANIC).await;
-    }
-}
-
-/// How long it pauses after a panic.
-const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// The path that probes request. Services respond to it without authentication.
 const HEALTH: &str = "/health";

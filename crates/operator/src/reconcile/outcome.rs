@@ -70,4 +70,7 @@ pub enum ReconcileError {
     /// It took too long.
     #[error("timeout")]
     Timeout,
+    /// It met a defect of the operator, whose place is in the log.
+    #[error("panic")]
+    Panicked,
 }

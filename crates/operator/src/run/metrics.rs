@@ -68,6 +68,11 @@ impl Default for Metrics {
             "Status fields that are left out because the CRD does not declare them",
             undeclared.clone(),
         );
+        registry.register(
+            "panics",
+            "Panics: each ended one reconciliation or one task",
+            skep_panics::COUNT.clone(),
+        );
         let rejected_statuses = Family::default();
         registry.register(
             "rejected_statuses",

@@ -12,22 +12,15 @@ pub mod render;
 mod requests;
 pub mod schemas;
 mod status_health;
+mod workers;
 
-use std::{
-    net::SocketAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::Client;
-use tokio::{sync::watch, task::JoinSet, time::timeout};
-use tracing::{debug, error, info, warn};
+use tokio::{sync::watch, task::JoinSet};
+use tracing::{info, warn};
 
-use crate::{
-    migrator::Migrator,
-    reconcile::{Plan, ReconcileError},
-    settings::Settings,
-};
+use crate::{migrator::Migrator, settings::Settings};
 use leader::Candidate;
 use metrics::Metrics;
 use observer::Observer;
@@ -36,13 +29,12 @@ pub use registry::watches;
 use requests::{REQUEST_TIME, counted_client};
 use schemas::SchemaReader;
 use skep_converge::Mode;
-use skep_world::{Target, World};
+use skep_world::World;
 use status_health::StatusHealth;
+use workers::Worker;
 
 pub use leader::Election;
 
-/// How long one reconciliation may take. It makes about a dozen requests.
-const RECONCILE_TIME: Duration = Duration::from_secs(300);
 /// How long to wait before a failed request to the API server is retried.
 const PLATFORM_RETRY: Duration = Duration::from_secs(3);
 
@@ -198,7 +190,7 @@ async fn write(
     let migrate = options.migrate && !options.observe;
     if migrate && options.namespaces.is_empty() {
         let (migrator, stop) = (Migrator::new(client.clone()), stop.clone());
-        workers.spawn(async move { migrator.run(stop).await });
+        workers.spawn(async move { skep_panics::restart("migrator", || migrator.run(stop.clone())).await });
     } else if migrate {
         // A CRD belongs to the whole cluster, and so do the objects that must be migrated before it changes.
         warn!(
@@ -209,9 +201,16 @@ async fn write(
     let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, options.mode()));
     let mut following = JoinSet::new();
     following.spawn(schemas.follow(registry.clone(), metrics.clone()));
+    let worker = Arc::new(Worker {
+        world: world.clone(),
+        registry,
+        metrics: metrics.clone(),
+        statuses: statuses.clone(),
+        observer,
+    });
     for _ in 0..options.workers {
-        let health = (metrics.clone(), statuses.clone());
-        workers.spawn(work(world.clone(), registry.clone(), health, observer.clone(), stop.clone()));
+        let (worker, stop) = (worker.clone(), stop.clone());
+        workers.spawn(async move { worker.run(stop).await });
     }
     stop.wait_for(|stop| *stop).await.ok();
     // Each worker completes the reconciliation in progress.
@@ -231,50 +230,5 @@ async fn resolve_settings(settings: &Settings, client: &Client) -> Settings {
             }
         }
         tokio::time::sleep(PLATFORM_RETRY).await;
-    }
-}
-
-async fn work(
-    world: Arc<World>,
-    registry: Arc<Registry>,
-    (metrics, statuses): (Arc<Metrics>, Arc<StatusHealth>),
-    observer: Option<Arc<Observer>>,
-    mut stop: watch::Receiver<bool>,
-) {
-    loop {
-        let job = tokio::select! {
-            job = world.queue().next() => job,
-            _ = stop.wait_for(|stop| *stop) => return,
-        };
-        metrics.queue_depth.set(i64::try_from(world.queue().depth()).unwrap_or(i64::MAX));
-        let start = Instant::now();
-        let result = timeout(RECONCILE_TIME, registry.reconcile(&job.target)).await;
-        let result = result.unwrap_or(Err(ReconcileError::Timeout));
-        if statuses.record(&result) {
-            metrics.record_rejected_status(job.target.kind.kind);
-        }
-        metrics.record_reconcile(job.target.kind.kind, result.is_ok(), start.elapsed());
-        match &observer {
-            Some(observer) => observer.record(&job.target, &result),
-            None => log_result(&job.target, &result),
-        }
-        let target = job.target.clone();
-        world.queue().finish(job, result.is_err());
-        if let Ok(Plan { again: Some(again), .. }) = result {
-            world.queue().add_after(target, again);
-        }
-    }
-}
-
-fn log_result(target: &Target, result: &Result<Plan, ReconcileError>) {
-    let Target { kind, namespace, name } = target;
-    match result {
-        Ok(_) => debug!(kind = kind.kind, %namespace, %name, "reconciled"),
-        Err(ReconcileError::Write(stale)) if stale.is_stale() => {
-            debug!(kind = kind.kind, %namespace, %name, error = %stale, "changed concurrently; retrying");
-        }
-        Err(error) => {
-            error!(kind = kind.kind, %namespace, %name, %error, "reconcile failed; retrying")
-        }
     }
 }

@@ -16,10 +16,10 @@ use crate::{
     settings::Settings,
 };
 
-type Reconciling<'a> = Pin<Box<dyn Future<Output = Result<Plan, ReconcileError>> + Send + 'a>>;
+pub(super) type Reconciling<'a> = Pin<Box<dyn Future<Output = Result<Plan, ReconcileError>> + Send + 'a>>;
 
 /// A reconciler of any kind.
-trait AnyReconciler: Send + Sync {
+pub(super) trait AnyReconciler: Send + Sync {
     fn reconcile<'a>(&'a self, target: &'a Arc<Target>) -> Reconciling<'a>;
 
     fn requeue(&self);
@@ -59,6 +59,12 @@ impl Registry {
         }
         for_each_kind!(add);
         Self(reconcilers)
+    }
+
+    /// One reconciler, for one kind.
+    #[cfg(test)]
+    pub(super) fn of(kind: Kind, reconciler: Box<dyn AnyReconciler>) -> Self {
+        Self(HashMap::from([(kind, reconciler)]))
     }
 
     /// Queues all objects of a kind.

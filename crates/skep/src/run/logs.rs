@@ -42,7 +42,7 @@ pub(super) fn init(verbose: bool, screen: &Screen) {
         verbose || event.is_span() || event.target() == SERVER || spans.all(|span| span.name() != DISCOVERY)
     });
     tracing_subscriber::registry().with(filter).with(lines.with_filter(is_shown)).init();
-    skep_proxy::report_panics();
+    skep_panics::report();
 }
 
 /// `[server] message`, with the level unless it is output of the server.
