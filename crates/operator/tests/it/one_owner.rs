@@ -30,11 +30,28 @@ fn configurations() -> Vec<(Kind, Value)> {
 fn every_configuration_and_every_kind_of_reference_to_it_is_tried() {
     let kinds: Vec<&str> = configurations().iter().map(|(kind, _)| kind.kind).collect();
     assert_eq!(kinds, skep_api::kinds::config_kinds().collect::<Vec<_>>());
-    let tried: Vec<String> = referrers().iter().map(|(_, _, spec)| spec("NAME").to_string()).collect();
+    let referrers = referrers();
     let is_config = |kind: &str| kinds.contains(&kind);
-    for (field, _) in skep_api::refs::REFERENCES.iter().filter(|(_, kind)| is_config(kind)) {
-        assert!(tried.iter().any(|spec| spec.contains(field)), "{field}: add it to referrers()");
+    let references = skep_api::refs::REFERENCES.iter().filter(|(_, kind)| is_config(kind));
+    for (field, _) in references {
+        for workload in kinds_with(field) {
+            let is_tried = |(_, kind, spec): &Referrer| {
+                kind.kind == workload && spec("NAME").to_string().contains(&format!("\"{field}\""))
+            };
+            assert!(referrers.iter().any(is_tried), "{workload} {field}: add it to referrers()");
+        }
     }
+}
+
+/// The kinds whose spec has a field of this name.
+fn kinds_with(field: &str) -> Vec<String> {
+    let crds = skep_api::crd::crds().unwrap();
+    let crds = crds.iter().map(|crd| skep_api::crd::to_json(crd).unwrap());
+    let has = |crd: &Value| {
+        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        spec.to_string().contains(&format!("\"{field}\":{{"))
+    };
+    crds.filter(has).map(|crd| crd["spec"]["names"]["kind"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The kind of a configuration, that of a workload, and the workload's spec around the configuration's name.
@@ -55,6 +72,9 @@ fn referrers() -> Vec<Referrer> {
         }),
         (ExternalAuthConfigs::kind(), Servers::kind(), |name| {
             server(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
+        }),
+        (ExternalAuthConfigs::kind(), RemoteProxies::kind(), |name| {
+            remote(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
         }),
         (ExternalAuthConfigs::kind(), RemoteProxies::kind(), |name| {
             remote(json!({"externalAuthConfigRef": {"name": name}}))

@@ -416,6 +416,24 @@ async fn a_broken_entry_does_not_keep_the_others_from_being_served() {
 }
 
 #[tokio::test]
+async fn an_entry_without_its_certificates_does_not_keep_pods_from_starting() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPGroup::test("all")).await;
+    let entry = json!({
+        "remoteUrl": "https://ext.example/mcp", "transport": "sse", "groupRef": {"name": "all"},
+        "caBundleRef": {"configMapRef": {"name": "corp", "key": "ca.crt"}},
+    });
+    fixture.test.create_object(&object::<MCPServerEntry>("ext", entry)).await;
+    fixture.settle_any(Entries::kind(), "ext").await;
+    server(&fixture, "front", json!({})).await;
+    let mounts = async || json!(fixture.deployment("front").await).to_string().contains("\"corp\"");
+    assert!(!mounts().await, "a pod with a volume that does not exist never starts");
+    certificates(&fixture, "corp").await;
+    until("the certificates are mounted", async || mounts().await).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
 async fn children_can_be_rendered_without_a_cluster() {
     let any = |kind: &str, name: &str, spec: Value| -> DynamicObject {
         let (api_version, metadata) =
