@@ -31,6 +31,7 @@ pub mod kinds;
 pub mod list;
 pub mod rate_limit;
 pub mod refs;
+pub mod server_report;
 pub mod strict;
 pub mod tools;
 pub mod vmcp;

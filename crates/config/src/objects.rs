@@ -3,6 +3,9 @@
 /// The field manager of the proxy, which writes the StatefulSet and the Services of an MCP server.
 pub const PROXY_FIELD_MANAGER: &str = "toolhive-container-manager";
 
+/// The field manager of the proxy for the part of its object's status that only it knows.
+pub const PROXY_STATUS_MANAGER: &str = "skep-proxy-status";
+
 /// The container of a proxy's pod.
 pub const PROXY_CONTAINER: &str = "toolhive";
 /// The container of a virtual MCP server's pod.

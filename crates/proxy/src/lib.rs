@@ -13,6 +13,7 @@
 mod endpoint;
 mod front;
 mod health;
+mod inspect;
 pub mod limits;
 mod load;
 pub mod runtime;
@@ -20,6 +21,7 @@ mod stdio;
 mod upstream;
 
 pub use front::Proxy;
+pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{ConfigError, RequestContext, Workers, http::serve, request_context};
 pub use stdio::{REQUEST_TIMEOUT, request_time};

@@ -12,7 +12,8 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time, runtime::kubernetes::Starting,
+    Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
+    runtime::kubernetes::{Readiness, Reporter, Starting},
     search, serve,
 };
 use tokio::net::TcpListener;
@@ -86,6 +87,8 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
             Some(server) => Proxy::before(&config, server, time)?,
             None => Proxy::new(&config)?,
         });
+        let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));
+        let restarts = server.as_ref().map(Starting::readiness);
         info!(name = config.name, address = %listener.local_addr()?, "serving");
         // It responds from here on, and requests wait for the server.
         let mut end: anyhow::Result<()> = Ok(());
@@ -93,6 +96,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
             tokio::select! {
                 () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
                 Err(error) = proxy.check() => end = Err(error.into()),
+                () = report(reporter, &proxy, restarts) => {}
                 // Without its server, the proxy has no purpose.
                 ended = run_server(server, &overrides.env) => end = ended,
             }
@@ -100,6 +104,14 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         .await?;
         end
     })
+}
+
+/// Reports what the server offers, where there is an object to report it to, for ever.
+async fn report(reporter: Option<Reporter>, proxy: &Proxy, restarts: Option<Readiness>) {
+    if let Some(reporter) = reporter {
+        reporter.run(proxy, restarts).await;
+    }
+    std::future::pending().await
 }
 
 /// Runs a server in the cluster, and completes some time after it was deleted. Other servers do not end before the proxy.

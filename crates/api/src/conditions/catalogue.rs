@@ -34,6 +34,20 @@ conditions! {
             => "see `status.validationErrors`";
     }
 
+    /// Whether the server responds as an MCP server. Its proxy reports it: it initializes a session, and reads the lists.
+    /// `Ready` needs it. A proxy that does not report leaves it out.
+    MCPInitialized ("Inspect") {
+        Initialized met [MCPServer, MCPRemoteProxy] "the server has responded; `status.server` has what it offers";
+        Initializing unmet [MCPServer, MCPRemoteProxy] "the server has not responded yet" => "wait, or see its log";
+        NoResponse unmet [MCPServer, MCPRemoteProxy] "the server cannot be reached, or does not respond in time"
+            => "see the message, and the server's log";
+        NotMCP unmet [MCPServer, MCPRemoteProxy] "what responds is not an MCP server, or not at this path"
+            => "see the message; check `transport`, ports and `remoteUrl`";
+        CredentialRequired unmet [MCPServer, MCPRemoteProxy]
+            "the server wants the credentials of a caller before it lists anything, so it was not asked. `Ready` does not need it then"
+            => "nothing: calls with credentials work";
+    }
+
     /// Whether a change of the pods waits. The operator does not replace pods that another operator created, unless that is
     /// allowed (`SKEP_TAKEOVER_ROLLOUTS`).
     RolloutPending ("Reconcile") {

@@ -14,6 +14,7 @@ use crate::{
         AuthServerRef, AuthzConfigRef, ExternalAuthConfigRef, GroupRef, OidcConfigRef, TelemetryConfigRef,
         ToolConfigRef,
     },
+    server_report::ServerReport,
     workload::{
         Audit, DEFAULT_PROXY_PORT, HeaderForward, ProxyOverrides, RemoteTransport, Resources,
         SessionAffinity, SessionStorage,
@@ -51,6 +52,7 @@ use crate::{
         type_ = "string",
         json_path = ".status.conditions[?(@.type=='Ready')].status"
     ),
+    printcolumn(name = "Tools", type_ = "integer", json_path = ".status.server.toolCount"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -177,6 +179,8 @@ pub struct MCPRemoteProxyStatus {
     pub oidc_config_hash: Option<String>,
     /// The hash of the MCPTelemetryConfig that is in use.
     pub telemetry_config_hash: Option<String>,
+    /// What the server offers, as its proxy has seen it.
+    pub server: Option<ServerReport>,
     /// The conditions of the proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]

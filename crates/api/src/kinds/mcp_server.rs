@@ -16,6 +16,7 @@ use crate::{
         AuthServerRef, AuthzConfigRef, ExternalAuthConfigRef, GroupRef, OidcConfigRef, TelemetryConfigRef,
         ToolConfigRef, WebhookConfigRef,
     },
+    server_report::ServerReport,
     workload::{
         Audit, DEFAULT_PROXY_PORT, EnvVar, MetadataOverrides, ProxyDeploymentOverrides, ProxyOverrides,
         Resources, SessionAffinity, SessionStorage,
@@ -53,6 +54,7 @@ use crate::{
     ),
     printcolumn(name = "Replicas", type_ = "integer", json_path = ".status.readyReplicas"),
     printcolumn(name = "URL", type_ = "string", json_path = ".status.url"),
+    printcolumn(name = "Tools", type_ = "integer", json_path = ".status.server.toolCount"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
@@ -337,6 +339,8 @@ pub struct MCPServerStatus {
     pub telemetry_config_hash: Option<String>,
     /// The hash of the MCPWebhookConfig that is in use.
     pub webhook_config_hash: Option<String>,
+    /// What the server offers, as its proxy has seen it.
+    pub server: Option<ServerReport>,
     /// The conditions of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions::schema")]

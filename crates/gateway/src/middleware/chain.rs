@@ -127,6 +127,15 @@ impl Chain {
         Ok(())
     }
 
+    /// Adds the headers that every request to the server has, of whatever caller.
+    pub fn add_headers(&self, exchange: &mut Exchange) {
+        for middleware in &self.middlewares {
+            if let Middleware::HeaderForward(headers) = middleware {
+                headers.add(exchange);
+            }
+        }
+    }
+
     /// Records such a call in the audit log, when this response to it has been read.
     pub fn audited(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
         let status = response.status();

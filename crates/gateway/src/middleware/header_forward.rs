@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use skep_config::run_config::HeaderForwardParameters;
 
-use crate::{ConfigError, headers::is_reserved, http::ErrorResponse, message::Exchange};
+use crate::{ConfigError, headers::is_reserved, message::Exchange};
 
 /// The headers.
 pub(crate) struct HeaderForward(HeaderMap);
@@ -25,10 +25,9 @@ impl HeaderForward {
         Ok(Self(headers))
     }
 
-    pub(super) fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+    pub(super) fn add(&self, exchange: &mut Exchange) {
         for (name, value) in &self.0 {
             exchange.headers.insert(name, value.clone());
         }
-        Ok(())
     }
 }

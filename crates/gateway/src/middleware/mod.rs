@@ -130,7 +130,10 @@ impl Middleware {
             Self::Authorization(middleware) => middleware.request(exchange).await,
             Self::AwsSts(middleware) => Box::pin(middleware.request(exchange)).await,
             Self::RateLimit(middleware) => middleware.request(exchange).await,
-            Self::HeaderForward(middleware) => middleware.request(exchange),
+            Self::HeaderForward(middleware) => {
+                middleware.add(exchange);
+                Ok(())
+            }
         }
     }
 

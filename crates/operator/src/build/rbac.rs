@@ -5,7 +5,7 @@ use k8s_openapi::api::{
     rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject},
 };
 
-use skep_api::GROUP;
+use skep_api::{GROUP, kinds::ApiKind};
 
 use super::Identity;
 use crate::resources::PlatformSecrets;
@@ -86,9 +86,27 @@ pub(crate) fn service_account(
     }
 }
 
+/// What a proxy needs to report what its server offers: it reads its own object, and writes its status.
+pub(crate) fn own_status<K: ApiKind>(name: &str) -> [PolicyRule; 2] {
+    let rule = |resource: String, verb: &str| PolicyRule {
+        api_groups: Some(vec![GROUP.into()]),
+        resources: Some(vec![resource]),
+        resource_names: Some(vec![name.into()]),
+        verbs: vec![verb.into()],
+        ..PolicyRule::default()
+    };
+    let plural = K::plural(&());
+    [rule(plural.to_string(), "get"), rule(format!("{plural}/status"), "patch")]
+}
+
 /// A Role with the rules, and its binding to the ServiceAccount of the same name.
-pub(crate) fn rbac(identity: &Identity, name: &str, rules: &Rules) -> (Role, RoleBinding) {
-    let rules = rules.0.iter().map(policy);
+pub(crate) fn rbac(
+    identity: &Identity,
+    name: &str,
+    rules: &Rules,
+    more: impl IntoIterator<Item = PolicyRule>,
+) -> (Role, RoleBinding) {
+    let rules = rules.0.iter().map(policy).chain(more);
     let role = Role { metadata: identity.metadata(name), rules: Some(rules.collect()) };
     let binding = RoleBinding {
         metadata: identity.metadata(name),

@@ -75,11 +75,20 @@ fn parse<K: ApiKind>(object: &DynamicObject, spec: Value) -> Result<Arc<K>, Fiel
         "kind": object.types.as_ref().map(|types| &types.kind),
         "metadata": metadata,
         "spec": spec,
-        "status": object.data.get("status"),
+        "status": object.data.get("status").map(without_report),
     });
     serde_path_to_error::deserialize(whole)
         .map(Arc::new)
         .map_err(|error| FieldError::new(error.path(), error.inner().to_string()))
+}
+
+/// The status without what a server offers, which no controller needs: with thousands of servers it would fill the memory.
+fn without_report(status: &Value) -> Value {
+    let mut status = status.clone();
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove("server");
+    }
+    status
 }
 
 /// The metadata without what every write changes.

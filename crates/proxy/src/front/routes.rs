@@ -7,14 +7,15 @@ use std::{
 };
 
 use futures::{FutureExt, future::Either};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
+use serde_json::Value;
 use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange},
     middleware::{METRICS, Telemetry, not_served},
 };
-use skep_mcp::{Era, Revision, header::MCP_PROTOCOL_VERSION};
+use skep_mcp::{Era, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::Proxy;
 use crate::limits;
@@ -76,6 +77,28 @@ impl Proxy {
         let response = self.server.send(exchange, &self.chain).await;
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
         Ok(self.chain.filter(exchange, response, &self.budget).await)
+    }
+
+    /// Sends a request of the proxy itself, which no middleware has to judge. It gets the headers that each request to the server
+    /// gets.
+    pub(crate) async fn send_own(
+        &self,
+        head: Parts,
+        peer: SocketAddr,
+        message: Value,
+    ) -> Result<Response<Body>, Rejection> {
+        let mut exchange = Exchange::new(head, peer, &self.budget);
+        if !message.is_null() {
+            exchange.body = message.to_string().into();
+            exchange.message = Some(self.server.parse(&exchange.headers, &exchange.body)?);
+        }
+        self.chain.add_headers(&mut exchange);
+        self.server.send(&exchange, &self.chain).await
+    }
+
+    /// Whether clients use the HTTP+SSE transport of 2024.
+    pub(crate) fn is_http_sse(&self) -> bool {
+        self.server.is_http_sse()
     }
 
     /// Decides by the head of a request whether it is read at all: the caller must be authenticated before anything is

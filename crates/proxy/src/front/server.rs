@@ -63,6 +63,14 @@ impl Server {
         matches!(self, Self::Http(server) if server.is_http_sse() && server.is_remote())
     }
 
+    /// Whether clients use the HTTP+SSE transport of 2024.
+    pub(super) fn is_http_sse(&self) -> bool {
+        match self {
+            Self::Http(server) => server.is_http_sse(),
+            Self::Stdio(server) => server.is_http_sse(),
+        }
+    }
+
     /// Whether a request by this method to this path may be sent to it.
     pub(super) fn accepts(&self, method: &Method, path: &str) -> bool {
         match self {
@@ -73,10 +81,6 @@ impl Server {
 
     /// The message of a request, with the headers that belong to it in revisions that have such headers.
     pub(super) fn parse(&self, headers: &HeaderMap, body: &Bytes) -> Result<ParsedMessage, Rejection> {
-        match self {
-            Self::Stdio(server) if server.is_http_sse() => ParsedMessage::of_2024(body),
-            Self::Http(server) if server.is_http_sse() => ParsedMessage::of_2024(body),
-            Self::Http(_) | Self::Stdio(_) => ParsedMessage::of(headers, body),
-        }
+        if self.is_http_sse() { ParsedMessage::of_2024(body) } else { ParsedMessage::of(headers, body) }
     }
 }

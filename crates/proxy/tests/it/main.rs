@@ -11,6 +11,7 @@ mod fake_https;
 mod fixture;
 mod forwarding;
 mod hostile;
+mod inspect;
 mod kubernetes;
 mod load;
 mod pdp;

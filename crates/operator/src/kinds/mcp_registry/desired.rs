@@ -27,7 +27,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let account = inputs.account();
     let secrets = pull_secrets(&inputs.spec().image_pull_secrets, &inputs.settings.pull_secrets);
     let mut service_account = service_account(&inputs.identity, &account, secrets, &inputs.platform_secrets);
-    let (mut role, mut binding) = rbac(&inputs.identity, &account, &Rules::REGISTRY);
+    let (mut role, mut binding) = rbac(&inputs.identity, &account, &Rules::REGISTRY, None);
     for metadata in [&mut service_account.metadata, &mut role.metadata, &mut binding.metadata] {
         metadata.labels = Some(inputs.labels(&account));
     }

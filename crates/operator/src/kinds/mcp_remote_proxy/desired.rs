@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+use skep_api::kinds::MCPRemoteProxy;
 use skep_config::{env, labels, objects};
 use skep_converge::Child;
 
 use super::{inputs::Inputs, run_config::run_config};
 use crate::{
     build::{
-        EnvList, Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, rbac, requirements,
+        EnvList, Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, own_status, rbac, requirements,
         service_account,
     },
     config_refs,
@@ -28,7 +29,8 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let mut children = Vec::new();
     if inputs.spec().service_account.is_none() {
         let (identity, runner) = (&proxy.identity, inputs.runner());
-        let (role, binding) = rbac(identity, &runner, &Rules::REMOTE);
+        let (role, binding) =
+            rbac(identity, &runner, &Rules::REMOTE, own_status::<MCPRemoteProxy>(&identity.name));
         let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
         children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
         children.push(Child::new(&role)?);

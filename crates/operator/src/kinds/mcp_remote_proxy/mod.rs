@@ -9,12 +9,13 @@ mod validate;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxyStatus};
 use skep_converge::Child;
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    proxy_workload::rollout,
+    proxy_workload::{reported_by_proxy, rollout},
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
     settings::Settings,
 };
@@ -44,6 +45,10 @@ impl Controller for MCPRemoteProxy {
 
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPRemoteProxyStatus, Vec<Condition>) {
         status::status(inputs, outcome)
+    }
+
+    fn reported_by_pods() -> Value {
+        reported_by_proxy()
     }
 
     fn events(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> Vec<Event> {

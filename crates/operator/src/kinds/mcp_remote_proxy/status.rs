@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, running_message},
+    proxy_workload::{NotReady, PodsState, hash, not_initialized, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -44,15 +44,19 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyPhase, Ready, Str
     if let Some(message) = outcome.message() {
         return (Failed, Ready::NotReady, message);
     }
-    match inputs.proxy.pods_state() {
-        PodsState::Running => {
+    let status = inputs.object.status.as_ref();
+    let reported = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    match (inputs.proxy.pods_state(), not_initialized(reported)) {
+        (PodsState::Running, None) => {
             let message = running_message("Remote proxy is running", &inputs.proxy.pods, "proxy");
             (IsReady, Ready::DeploymentReady, message)
         }
-        PodsState::NotReady(NotReady::Failed(message)) => (Failed, Ready::DeploymentNotReady, message),
-        PodsState::NotReady(NotReady::Blocked(message) | NotReady::Starting(message)) => {
-            (Pending, Ready::DeploymentNotReady, message)
-        }
-        PodsState::ScaledToZero => (Pending, Ready::DeploymentNotReady, "scaled to zero".into()),
+        (PodsState::NotReady(why), _) | (PodsState::Running, Some(why)) => match why {
+            NotReady::Failed(message) => (Failed, Ready::DeploymentNotReady, message),
+            NotReady::Blocked(message) | NotReady::Starting(message) => {
+                (Pending, Ready::DeploymentNotReady, message)
+            }
+        },
+        (PodsState::ScaledToZero, _) => (Pending, Ready::DeploymentNotReady, "scaled to zero".into()),
     }
 }

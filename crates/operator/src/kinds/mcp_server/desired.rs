@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use serde_json::json;
-use skep_api::kinds::Transport;
+use skep_api::kinds::{MCPServer, Transport};
 use skep_config::{annotations, labels, objects};
 use skep_converge::Child;
 use skep_world::Watched;
@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     build::{
-        Main, Probes, ProxyDeployment, Rules, checksum_of, pod_patch, rbac, requirements, service_account,
+        Main, Probes, ProxyDeployment, Rules, checksum_of, own_status, pod_patch, rbac, requirements,
+        service_account,
     },
     reconcile::BuildError,
     resources::StatefulSets,
@@ -30,7 +31,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let config_map = proxy.run_config_map(&run_config(inputs)?, labels::MCP_SERVER)?;
     let runner = inputs.runner();
     let secrets = proxy.pull_secrets();
-    let (role, binding) = rbac(identity, &runner, &Rules::RUNNER);
+    let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, own_status::<MCPServer>(inputs.name()));
 
     let mut children =
         vec![Child::new(&service_account(identity, &runner, secrets.clone(), &inputs.platform_secrets))?];

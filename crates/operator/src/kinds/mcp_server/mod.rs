@@ -11,13 +11,14 @@ mod validate;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_config::{annotations::MCPSERVER_FINALIZER, objects};
 use skep_converge::{Child, Finalizer, Kind};
 use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
-    proxy_workload::rollout,
+    proxy_workload::{reported_by_proxy, rollout},
     reconcile::{Actions, BuildError, Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Services, StatefulSets},
     settings::Settings,
@@ -48,6 +49,10 @@ impl Controller for MCPServer {
 
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPServerStatus, Vec<Condition>) {
         status::status(inputs, outcome)
+    }
+
+    fn reported_by_pods() -> Value {
+        reported_by_proxy()
     }
 
     fn events(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> Vec<Event> {

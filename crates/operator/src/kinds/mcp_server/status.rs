@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, not_ready, running_message},
+    proxy_workload::{NotReady, PodsState, hash, not_initialized, not_ready, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -47,6 +47,8 @@ fn phase(inputs: &Inputs, outcome: &Outcome) -> (MCPServerPhase, String) {
 }
 
 fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
+    let status = inputs.object.status.as_ref();
+    let reported = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     match (inputs.proxy.pods_state(), server_not_ready(inputs)) {
         (PodsState::ScaledToZero, _) => (MCPServerPhase::Stopped, "scaled to zero".into()),
         // A proxy waits for its server before it is ready itself.
@@ -57,9 +59,12 @@ fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
         }
         // A proxy that waits long for its server reports ready, because a restart of the proxy would not help.
         (PodsState::Running, Some(server)) => phase_of(server),
-        (PodsState::Running, None) => {
-            (MCPServerPhase::Ready, running_message("MCP server is running", &inputs.proxy.pods, "proxy"))
-        }
+        (PodsState::Running, None) => match not_initialized(reported) {
+            Some(why) => phase_of(why),
+            None => {
+                (MCPServerPhase::Ready, running_message("MCP server is running", &inputs.proxy.pods, "proxy"))
+            }
+        },
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
             OutgoingAuthSource::Discovered => Rules::VMCP_DISCOVERED,
             OutgoingAuthSource::Inline => Rules::VMCP_INLINE,
         };
-        let (role, binding) = rbac(identity, &account, &rules);
+        let (role, binding) = rbac(identity, &account, &rules, None);
         let platform = &inputs.platform_secrets;
         children.push(Child::new(&service_account(identity, &account, pull_secrets.clone(), platform))?);
         children.push(Child::new(&role)?);

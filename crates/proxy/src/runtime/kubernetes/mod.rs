@@ -16,6 +16,7 @@ mod pace;
 mod place;
 mod platform;
 mod pods;
+mod report;
 mod rollout;
 mod starting;
 mod wire;
@@ -33,6 +34,7 @@ pub use attach::Attachment;
 pub use error::RuntimeError;
 pub use manifest::{ManifestError, services, stateful_set};
 pub use platform::Platform;
+pub use report::Reporter;
 pub use rollout::{Phase, Readiness};
 pub use starting::{Later, Starting};
 

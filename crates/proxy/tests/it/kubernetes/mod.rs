@@ -8,4 +8,5 @@ mod manifest;
 mod others;
 mod platform;
 mod race;
+mod report;
 mod rollout;

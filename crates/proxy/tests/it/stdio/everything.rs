@@ -10,7 +10,7 @@ use super::client::{Client, Events, STREAM, initialize, send};
 use crate::fixture::{Fixture, call};
 
 /// The command line of the server, which is installed once.
-fn command() -> [String; 2] {
+pub(crate) fn command() -> [String; 2] {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
     let output = Command::new(&script).arg("server-everything").output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);

@@ -1,7 +1,7 @@
 //! A stdio server behind the proxy.
 
 pub(crate) mod client;
-mod everything;
+pub(crate) mod everything;
 pub(crate) mod fake;
 mod hostile;
 mod http_sse;

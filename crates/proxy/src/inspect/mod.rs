@@ -1,0 +1,75 @@
+//! What the server offers, as a client sees it that is no caller: the proxy itself.
+//!
+//! The proxy initializes a session, reads the lists, and ends the session. Its requests do not pass through the
+//! middlewares, which are about callers; they only get the headers that every request to the server gets. A server that
+//! wants the credentials of a caller is not asked further.
+
+mod client;
+mod description;
+mod events;
+
+use std::time::Duration;
+
+use skep_api::server_report::ServerReport;
+
+use crate::Proxy;
+use client::Client;
+use description::{Description, LISTS};
+
+/// How long the whole may take. Large servers have many pages.
+const TIME: Duration = Duration::from_secs(60);
+
+/// Why it is not known what a server offers.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InspectError {
+    /// It cannot be reached, or does not respond.
+    #[error("{0}")]
+    Unreachable(String),
+    /// It wants credentials that only callers have.
+    #[error("the server responds with {0} to requests without the credentials of a caller")]
+    CredentialRequired(u16),
+    /// Its responses are not those of an MCP server.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+impl Proxy {
+    /// Reads what the server offers.
+    pub async fn inspect(&self) -> Result<ServerReport, InspectError> {
+        let inspected = tokio::time::timeout(TIME, self.read_all());
+        let timeout = |_| InspectError::Unreachable(format!("no response within {} s", TIME.as_secs()));
+        inspected.await.map_err(timeout)?
+    }
+
+    async fn read_all(&self) -> Result<ServerReport, InspectError> {
+        let mut client = Client::open(self).await?;
+        let read = read_lists(&mut client).await;
+        client.close().await;
+        read
+    }
+}
+
+async fn read_lists(client: &mut Client<'_>) -> Result<ServerReport, InspectError> {
+    let mut description = Description::new(client.server());
+    for list in &LISTS {
+        if !client.has_capability(list.capability) {
+            continue;
+        }
+        let mut cursor = None;
+        for page in 1.. {
+            let result = match client.list(list.method, cursor.as_deref()).await {
+                // Older servers have resources and no templates.
+                Err(InspectError::Invalid(_)) if list.is_optional => break,
+                result => result?,
+            };
+            description.add(list, &result);
+            let next = result["nextCursor"].as_str().filter(|next| !next.is_empty());
+            // A cursor that does not change would lead in a circle.
+            if next.is_none() || next == cursor.as_deref() || page == description::PAGES {
+                break;
+            }
+            cursor = next.map(str::to_owned);
+        }
+    }
+    Ok(description.report())
+}

@@ -1,0 +1,166 @@
+//! What the server offers, in the status of its object.
+//!
+//! The proxy applies the fields that are its own, and only when they change: of several replicas that see the same, the first
+//! one writes it. An API server that does not let it, because of an older Role or another operator, ends the reports.
+
+mod status;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use backon::{BackoffBuilder, ExponentialBuilder};
+use jiff::Timestamp;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+    core::{ApiResource, DynamicObject},
+};
+use serde_json::json;
+use skep_api::kinds::{MCPRemoteProxy, MCPServer};
+use skep_config::{RunConfig, objects::PROXY_STATUS_MANAGER};
+use tracing::{info, warn};
+
+use super::{Readiness, RuntimeError, place};
+use crate::Proxy;
+use status::Finding;
+
+/// How long a description of a server is taken to be right.
+const AGAIN: Duration = Duration::from_secs(600);
+/// The first pause after a failure, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+
+/// Reports what a server offers.
+pub struct Reporter {
+    resource: ApiResource,
+    name: String,
+    cluster: Cluster,
+}
+
+/// The cluster that has the object.
+enum Cluster {
+    /// That of an environment. Each report has a client of its own, as an idle one would take memory for nothing.
+    Env(BTreeMap<String, String>),
+    /// One that is connected already, with the namespace.
+    Connected(Client, String),
+}
+
+impl Reporter {
+    /// The reporter of the object that the RunConfig was written for, in the cluster that the process runs in.
+    pub fn new(config: &RunConfig, env: &BTreeMap<String, String>) -> Self {
+        Self::of(config, Cluster::Env(env.clone()))
+    }
+
+    /// The same in this namespace.
+    pub fn within(config: &RunConfig, client: Client, namespace: impl Into<String>) -> Self {
+        Self::of(config, Cluster::Connected(client, namespace.into()))
+    }
+
+    fn of(config: &RunConfig, cluster: Cluster) -> Self {
+        let resource = match config.remote_url.is_empty() {
+            true => ApiResource::erase::<MCPServer>(&()),
+            false => ApiResource::erase::<MCPRemoteProxy>(&()),
+        };
+        Self { resource, name: config.name.clone(), cluster }
+    }
+
+    /// Reports at once, after each restart of the server, and from time to time, until that is not permitted.
+    pub async fn run(&self, proxy: &Proxy, mut restarts: Option<Readiness>) {
+        let pauses = ExponentialBuilder::default().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
+        let pauses = pauses.without_max_times().with_jitter();
+        let mut retries = pauses.build();
+        let mut finding = Finding::Initializing;
+        loop {
+            let report = self.report(&finding).await;
+            let pause = match (&report, &finding) {
+                (Err(error), _) if is_final(error) => {
+                    info!(%error, "what the server offers is not reported in its status");
+                    return;
+                }
+                (Ok(()), Finding::Initializing) => Duration::ZERO,
+                (Ok(()), Finding::Described(_)) => {
+                    retries = pauses.build();
+                    AGAIN
+                }
+                _ => retries.next().unwrap_or(RETRY.1),
+            };
+            if let Err(error) = report {
+                warn!(%error, "failed to report what the server offers");
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = restarted(restarts.as_mut()), if pause == AGAIN => {}
+            }
+            finding = proxy.inspect().await.into();
+        }
+    }
+
+    /// Applies the status, if the object has another one.
+    async fn report(&self, finding: &Finding) -> Result<(), RuntimeError> {
+        let api = self.api().await?;
+        let failed = |verb| move |source| RuntimeError::Request { verb, object: self.object(), source };
+        let live = api.get(&self.name).await.map_err(failed("get"))?;
+        let Some(mut status) = status::changed(&live.data["status"], finding, Timestamp::now()) else {
+            return Ok(());
+        };
+        match self.apply(&api, &status).await {
+            // CRDs without our field: the condition is declared in all of them.
+            Err(kube::Error::Api(error)) if error.message.contains("field not declared in schema") => {
+                status["server"].take();
+                self.apply(&api, &json!({"conditions": status["conditions"]})).await
+            }
+            applied => applied,
+        }
+        .map_err(failed("report the status of"))
+    }
+
+    async fn api(&self) -> Result<Api<DynamicObject>, RuntimeError> {
+        let (client, namespace) = match &self.cluster {
+            Cluster::Connected(client, namespace) => (client.clone(), namespace.clone()),
+            Cluster::Env(env) => {
+                let config = place::config(env).await?;
+                let namespace = place::namespace(env, &config);
+                let invalid = |error: kube::Error| RuntimeError::Config(error.to_string());
+                (Client::try_from(config).map_err(invalid)?, namespace)
+            }
+        };
+        Ok(Api::namespaced_with(client, &namespace, &self.resource))
+    }
+
+    async fn apply(&self, api: &Api<DynamicObject>, status: &serde_json::Value) -> kube::Result<()> {
+        let patch = json!({
+            "apiVersion": self.resource.api_version,
+            "kind": self.resource.kind,
+            "metadata": {"name": self.name},
+            "status": status,
+        });
+        let params = PatchParams::apply(PROXY_STATUS_MANAGER).force();
+        api.patch_status(&self.name, &params, &Patch::Apply(patch)).await.map(drop)
+    }
+
+    fn object(&self) -> String {
+        format!("{} {}", self.resource.kind, self.name)
+    }
+}
+
+/// Waits until the server has stopped serving, and serves again.
+async fn restarted(readiness: Option<&mut Readiness>) {
+    let Some(readiness) = readiness else { return std::future::pending().await };
+    while readiness.serves() {
+        if !readiness.wait_for_change().await {
+            return std::future::pending().await;
+        }
+    }
+    if !readiness.wait_until_serving().await {
+        std::future::pending().await
+    }
+}
+
+/// Whether it is not permitted, or there is no such object: an attempt later would not help.
+fn is_final(error: &RuntimeError) -> bool {
+    match error {
+        RuntimeError::Request { source: kube::Error::Api(status), .. } => {
+            matches!(status.code, 401 | 403 | 404)
+        }
+        RuntimeError::Config(_) => true,
+        _ => false,
+    }
+}
