@@ -55,8 +55,9 @@ macro_rules! cases {
 }
 
 /// In this order. The last removes what the others need.
-const CASES: [(&str, Case); 19] = cases! { Case;
-    transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds;
+const CASES: [(&str, Case); 20] = cases! { Case;
+    transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds,
+        a_server_that_does_not_speak_mcp_is_not_ready;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
     recovery: a_killed_proxy_is_replaced, the_proxy_attaches_to_a_recreated_stdio_server,
         the_proxy_attaches_to_a_restarted_stdio_server, a_drained_node_loses_nothing;

@@ -3,6 +3,7 @@
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 
 use super::{Cluster, create_server, server_ready, url};
 use crate::{
@@ -39,7 +40,31 @@ fn first_response(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<
         "its url is {}",
         live["status"]["url"]
     );
+    ensure!(has_tools(&live), "its tools are {}", live["status"]["server"]);
     cluster.caller.echo_long(&url, transport)
+}
+
+/// Whether the proxy has reported the tools of the server, which the tests of the reference server call.
+fn has_tools(live: &Value) -> bool {
+    let tools = live["status"]["server"]["tools"].as_array();
+    tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "echo"))
+}
+
+/// It listens, and is no MCP server of the transport that its object names, until that is corrected.
+pub(super) fn a_server_that_does_not_speak_mcp_is_not_ready(cluster: &Cluster<'_>) -> Result<()> {
+    let mut server = manifests::server("silent", "streamable-http");
+    server["spec"]["args"] = json!(["sse"]);
+    cluster.kubectl.apply(&[server])?;
+    let object = ["mcpserver", "silent", "-n", USERS];
+    let live = cluster.kubectl.wait(&object, |live| live["status"]["phase"] == "Failed")?;
+    let message = live["status"]["message"].as_str().unwrap_or_default();
+    ensure!(message.contains("does not respond as an MCP server"), "the message is {message:?}");
+    cluster.kubectl.apply(&[manifests::server("silent", "streamable-http")])?;
+    let live = server_ready(cluster, "silent")?;
+    ensure!(has_tools(&live), "its tools are {}", live["status"]["server"]);
+    let listed = cluster.kubectl.run(&["get", "mcpserver", "silent", "-n", USERS])?;
+    ensure!(listed.contains("TOOLS"), "kubectl prints {listed}");
+    Ok(())
 }
 
 pub(super) fn a_remote_server_responds(cluster: &Cluster<'_>) -> Result<()> {
@@ -50,6 +75,7 @@ pub(super) fn a_remote_server_responds(cluster: &Cluster<'_>) -> Result<()> {
     let live = cluster
         .kubectl
         .wait(&["mcpremoteproxy", "remote", "-n", USERS], |live| live["status"]["phase"] == "Ready")?;
+    ensure!(has_tools(&live), "its tools are {}", live["status"]["server"]);
     let url = live["status"]["url"].as_str().context("it has no url")?.to_owned();
     cluster.caller.echo_until_response(&url, "streamable-http")?.response_time().map(drop)
 }

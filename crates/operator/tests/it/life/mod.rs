@@ -3,6 +3,7 @@
 mod findings;
 mod mistakes;
 mod remote_proxy;
+mod reported;
 mod rows;
 mod server;
 mod virtual_mistakes;

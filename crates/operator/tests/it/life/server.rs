@@ -87,7 +87,7 @@ async fn a_server_is_ready_once_its_proxy_runs_and_its_stateful_set_exists() {
 }
 
 /// As the proxy of a server creates it.
-fn stateful_set(name: &str) -> StatefulSet {
+pub(super) fn stateful_set(name: &str) -> StatefulSet {
     let labels = json!({"app": name, "toolhive": "true", "toolhive-name": name});
     let stateful_set = json!({
         "metadata": {"name": name, "labels": labels},

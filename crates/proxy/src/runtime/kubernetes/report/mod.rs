@@ -20,13 +20,15 @@ use skep_config::{RunConfig, objects::PROXY_STATUS_MANAGER};
 use tracing::{info, warn};
 
 use super::{Readiness, RuntimeError, place};
-use crate::Proxy;
+use crate::{InspectError, Proxy};
 use status::Finding;
 
 /// How long a description of a server is taken to be right.
 const AGAIN: Duration = Duration::from_secs(600);
 /// The first pause after a failure, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// How often in a row a server that has responded before may not respond until that is reported.
+const MISSES: usize = 3;
 
 /// Reports what a server offers.
 pub struct Reporter {
@@ -80,7 +82,7 @@ impl Reporter {
                     retries = pauses.build();
                     AGAIN
                 }
-                _ => retries.next().unwrap_or(RETRY.1),
+                (Ok(()), Finding::Failed(_)) | (Err(_), _) => retries.next().unwrap_or(RETRY.1),
             };
             if let Err(error) = report {
                 warn!(%error, "failed to report what the server offers");
@@ -89,7 +91,7 @@ impl Reporter {
                 () = tokio::time::sleep(pause) => {}
                 () = restarted(restarts.as_mut()), if pause == AGAIN => {}
             }
-            finding = proxy.inspect().await.into();
+            finding = inspected(proxy, &finding).await;
         }
     }
 
@@ -139,6 +141,18 @@ impl Reporter {
     fn object(&self) -> String {
         format!("{} {}", self.resource.kind, self.name)
     }
+}
+
+/// What is found now. A server that has responded before may be busy, and gets several attempts.
+async fn inspected(proxy: &Proxy, before: &Finding) -> Finding {
+    let misses = if matches!(before, Finding::Described(_)) { MISSES } else { 0 };
+    for _ in 0..misses {
+        match proxy.inspect().await {
+            Err(InspectError::Unreachable(_)) => tokio::time::sleep(RETRY.0).await,
+            inspected => return inspected.into(),
+        }
+    }
+    proxy.inspect().await.into()
 }
 
 /// Waits until the server has stopped serving, and serves again.
