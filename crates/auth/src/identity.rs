@@ -35,6 +35,11 @@ impl Identity {
         Self { subject, delegation: Delegation::of(claims.get("act")), claims, is_local: false, session }
     }
 
+    /// The caller whose token has these claims, which nothing has validated: for explanations.
+    pub fn with_claims(claims: Map<String, Value>) -> Self {
+        Self::of(claims)
+    }
+
     /// How long the token is still valid. The local user has none, and some issuers do not name the end.
     pub fn validity(&self) -> Option<Duration> {
         self.claims.get("exp")?.as_f64()?;

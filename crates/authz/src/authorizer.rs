@@ -1,6 +1,6 @@
 //! The authorizer.
 
-use cedar_policy::{Context, Entity, EntityTypeName, EntityUid, Request};
+use cedar_policy::{Context, Entity, EntityTypeName, EntityUid, PolicyId, Request, Response};
 use miette::Diagnostic;
 use serde_json::{Map, Value};
 use skep_config::run_config::Cedar;
@@ -105,6 +105,26 @@ impl Authorizer {
         self.subject(principal).decide(action, resource, arguments)
     }
 
+    /// The policies that decide a request, each by its name and its text: those that permit it, or those that forbid it.
+    pub fn determining(
+        &self,
+        principal: &Principal<'_>,
+        action: Action,
+        resource: &Resource<'_>,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Vec<(String, String)> {
+        let subject = self.subject(principal);
+        let Ok(caller) = &subject.caller else { return Vec::new() };
+        let Ok((request, entities)) = subject.request(caller, action, resource, arguments) else {
+            return Vec::new();
+        };
+        let response = self.evaluate(&request, &entities);
+        let mut names: Vec<_> = response.diagnostics().reason().collect();
+        names.sort_by_key(|id| order(id.as_ref()));
+        let text = |id: &PolicyId| self.policies.set.policy(id).map(ToString::to_string).unwrap_or_default();
+        names.into_iter().map(|id| (id.to_string(), text(id))).collect()
+    }
+
     /// Whether a policy reads arguments. If not, requests can be decided without.
     pub fn reads_arguments(&self) -> bool {
         !self.reads.is_empty()
@@ -115,9 +135,13 @@ impl Authorizer {
         Subject { authorizer: self, caller: Caller::new(self, principal) }
     }
 
-    fn response(&self, request: &Request, entities: &cedar_policy::Entities) -> Decision {
+    fn evaluate(&self, request: &Request, entities: &cedar_policy::Entities) -> Response {
         let decide = || self.engine.is_authorized(request, &self.policies.set, entities);
-        let response = size::with_stack(self.policies.steps, decide);
+        size::with_stack(self.policies.steps, decide)
+    }
+
+    fn response(&self, request: &Request, entities: &cedar_policy::Entities) -> Decision {
+        let response = self.evaluate(request, entities);
         let diagnostics = response.diagnostics();
         let allowed = response.decision() == cedar_policy::Decision::Allow;
         if !allowed {

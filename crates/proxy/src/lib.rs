@@ -11,6 +11,7 @@
 //! no token, secret or body reaches a log.
 
 mod endpoint;
+mod explain;
 mod front;
 mod health;
 mod inspect;
@@ -20,8 +21,14 @@ pub mod runtime;
 mod stdio;
 mod upstream;
 
+pub use explain::{Caller, explain_request, listed_tools};
 pub use front::Proxy;
 pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
-pub use skep_gateway::{ConfigError, RequestContext, Workers, http::serve, request_context};
+pub use skep_gateway::{
+    ConfigError, RequestContext, Workers,
+    http::serve,
+    middleware::{Explanation, Outcome},
+    request_context,
+};
 pub use stdio::{REQUEST_TIMEOUT, request_time};

@@ -5,12 +5,14 @@ mod client;
 mod completions;
 mod crds;
 mod demo_server;
+mod explain;
 mod logs;
 mod manifests;
 mod operator;
 mod orphans;
 mod output;
 mod plan;
+mod policy_tests;
 mod proxy;
 mod rbac;
 mod render;
@@ -45,6 +47,7 @@ enum Command {
     Completions(completions::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
+    Explain(explain::Args),
     #[command(name = orphans::COMMAND, hide = true)]
     KillOrphans(orphans::Args),
     Logs(run::LogsArgs),
@@ -57,6 +60,7 @@ enum Command {
     Rm(run::RmArgs),
     Run(run::Args),
     Stop(run::StopArgs),
+    Test(policy_tests::Args),
     Vmcp(vmcp::Args),
 }
 
@@ -99,6 +103,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Crds(args) => crds::run(&args),
+        Command::Explain(args) => return exit_code(explain::run(&args)),
         Command::DemoServer(_) => demo_server::run(),
         Command::KillOrphans(_) => {
             orphans::run();
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
         Command::Rm(args) => run::rm(&args),
         Command::Run(args) => run::run(&args),
         Command::Stop(args) => run::stop(&args),
+        Command::Test(args) => policy_tests::run(&args),
         Command::Vmcp(args) => vmcp::run(&args),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))

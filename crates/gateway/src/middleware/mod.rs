@@ -5,6 +5,7 @@ mod authentication;
 mod authorization;
 mod aws_sts;
 mod chain;
+mod explain;
 mod header_forward;
 mod mutating_webhooks;
 mod origin;
@@ -29,6 +30,7 @@ use authentication::Authentication;
 use authorization::Authorization;
 use aws_sts::AwsSts;
 pub use chain::{Chain, ChainContext, InFlight};
+pub use explain::{Explanation, Outcome, explain};
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
@@ -134,6 +136,14 @@ impl Middleware {
                 middleware.add(exchange);
                 Ok(())
             }
+        }
+    }
+
+    /// What decides about a request, for people.
+    fn reasons(&self, exchange: &Exchange) -> Vec<String> {
+        match self {
+            Self::Authorization(middleware) => middleware.reasons(exchange),
+            _ => Vec::new(),
         }
     }
 

@@ -11,7 +11,7 @@ use skep_gateway::middleware::unsupported_auth_server;
 use crate::ConfigError;
 
 /// The middlewares that the RunConfig lists or describes, outermost first.
-pub(super) fn middlewares(config: &RunConfig) -> Result<Vec<Middleware>, ConfigError> {
+pub(crate) fn middlewares(config: &RunConfig) -> Result<Vec<Middleware>, ConfigError> {
     if config.embedded_auth_server_config.is_some() {
         return Err(unsupported_auth_server("embedded_auth_server_config"));
     }

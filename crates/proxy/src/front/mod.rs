@@ -5,4 +5,6 @@ mod proxy;
 mod routes;
 mod server;
 
+pub(crate) use middlewares::middlewares;
 pub use proxy::Proxy;
+pub(crate) use proxy::context;

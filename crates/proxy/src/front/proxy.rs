@@ -100,16 +100,7 @@ impl Proxy {
     }
 
     fn with(config: &RunConfig, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
-        let context = ChainContext {
-            server: &config.name,
-            host: &config.host,
-            remote_url: &config.remote_url,
-            transport: config.transport,
-            trusts_proxy_headers: config.trust_proxy_headers,
-            is_virtual: false,
-            unauthenticated: Identity::local(),
-            authorization_server: None,
-        };
+        let context = context(config);
         let middlewares = middlewares(config)?;
         Ok(Self {
             chain: Chain::new(&middlewares, &context)?,
@@ -184,6 +175,20 @@ impl Service for Proxy {
 
     async fn flush(&self) {
         self.chain.flush().await;
+    }
+}
+
+/// What the middlewares need to know of the proxy.
+pub(crate) fn context(config: &RunConfig) -> ChainContext<'_> {
+    ChainContext {
+        server: &config.name,
+        host: &config.host,
+        remote_url: &config.remote_url,
+        transport: config.transport,
+        trusts_proxy_headers: config.trust_proxy_headers,
+        is_virtual: false,
+        unauthenticated: Identity::local(),
+        authorization_server: None,
     }
 }
 

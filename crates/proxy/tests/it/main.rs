@@ -7,6 +7,7 @@
 mod audit;
 mod authentication;
 mod aws_sts;
+mod explain;
 mod fake_https;
 mod fixture;
 mod forwarding;

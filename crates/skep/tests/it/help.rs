@@ -15,6 +15,7 @@ fn every_command_has_help_with_an_example() {
         "completions",
         "crds",
         "demo-server",
+        "explain",
         "logs",
         "ls",
         "operator",
@@ -23,6 +24,7 @@ fn every_command_has_help_with_an_example() {
         "rm",
         "run",
         "stop",
+        "test",
     ];
     for command in commands {
         for args in [[command, "--help"], [command, "-h"], ["help", command]] {

@@ -8,6 +8,7 @@ mod compat;
 mod demo_server;
 mod docs;
 mod egress;
+mod explain;
 mod generation_is_frozen;
 mod help;
 mod leaving;

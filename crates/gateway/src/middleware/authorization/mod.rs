@@ -109,6 +109,21 @@ impl Authorization {
         if allowed { Ok(()) } else { Err(exchange.reject(&denied)) }
     }
 
+    /// Which policies decide about a request, or who does.
+    pub(super) fn reasons(&self, exchange: &Exchange) -> Vec<String> {
+        let Ok(Some(request)) = self.authorization_request(exchange) else { return Vec::new() };
+        let Authority::Cedar(authorizer) = &self.policies.authority else {
+            return vec!["a policy decision point is queried".into()];
+        };
+        let (principal, resource) = (request.principal(), request.resource());
+        let determining = authorizer.determining(&principal, request.action, &resource, request.arguments());
+        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision(authorizer, &request)) {
+            return vec![denial.to_string()];
+        }
+        let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        determining.into_iter().map(|(name, text)| format!("{name}: {}", one_line(text))).collect()
+    }
+
     /// The caller as the policies see it. If the provider has no claims about it, none of them can permit anything.
     fn principal<'a>(&self, exchange: &'a Exchange) -> Option<&'a Arc<Identity>> {
         if self.provider.is_some() { exchange.principal.as_ref() } else { exchange.identity.as_ref() }

@@ -1,0 +1,200 @@
+//! What each middleware decides about a request, for people.
+//!
+//! What decides by itself is asked: the same code as in a running endpoint. What would send requests to others, count, or
+//! record is described instead.
+
+use http::HeaderName;
+use http_body_util::BodyExt;
+use serde::Serialize;
+use serde_json::Value;
+use skep_config::run_config::{self, Webhooks};
+
+use super::{ChainContext, Middleware};
+use crate::{ConfigError, http::ErrorResponse, message::Exchange};
+
+/// What a middleware decides.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The middleware, by its type.
+    pub middleware: &'static str,
+    /// What it decides.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// By what, and what it changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub enum Outcome {
+    /// It passes.
+    Passes,
+    /// It is rejected.
+    Rejected {
+        /// The status of the response.
+        status: u16,
+        /// The message of the response.
+        message: String,
+    },
+    /// Only a running endpoint knows.
+    NotTried,
+}
+
+impl Outcome {
+    /// Whether the request goes no further.
+    pub fn is_rejected(&self) -> bool {
+        matches!(self, Self::Rejected { .. })
+    }
+}
+
+/// Passes a request through the middlewares, up to the first that rejects it. A caller that is known already is not
+/// authenticated.
+pub async fn explain(
+    configs: &[run_config::Middleware],
+    context: &ChainContext<'_>,
+    exchange: &mut Exchange,
+) -> Result<Vec<Explanation>, ConfigError> {
+    let is_first = |config: &&run_config::Middleware| {
+        matches!(config, run_config::Middleware::Origin(_) | run_config::Middleware::Auth(_))
+    };
+    let (first, others): (Vec<_>, Vec<_>) = configs.iter().partition(is_first);
+    let mut explanations = Vec::new();
+    for config in first.into_iter().chain(others) {
+        let Some(explanation) = explain_one(config, context, exchange).await? else { continue };
+        let is_rejected = explanation.outcome.is_rejected();
+        explanations.push(explanation);
+        if is_rejected {
+            break;
+        }
+    }
+    Ok(explanations)
+}
+
+async fn explain_one(
+    config: &run_config::Middleware,
+    context: &ChainContext<'_>,
+    exchange: &mut Exchange,
+) -> Result<Option<Explanation>, ConfigError> {
+    use run_config::Middleware as Config;
+    let middleware = name(config);
+    let passes = |details: Vec<String>| Explanation { middleware, outcome: Outcome::Passes, details };
+    let not_tried = |details: Vec<String>| Explanation { middleware, outcome: Outcome::NotTried, details };
+    Ok(Some(match config {
+        Config::Auth(auth) if auth.oidc_config.is_some() && exchange.identity.is_some() => {
+            passes(vec!["the caller is given, and no token is verified".into()])
+        }
+        Config::Audit(_) => passes(vec!["the request is recorded in the audit log".into()]),
+        Config::TokenExchange(parameters) => {
+            let exchange = &parameters.token_exchange_config;
+            let token = format!(
+                "the caller's token is exchanged at {} for one with the audience {:?}",
+                exchange.token_url, exchange.audience
+            );
+            not_tried(vec![token])
+        }
+        Config::AwsSts(_) => {
+            not_tried(vec!["the request is signed with credentials of AWS for this caller".into()])
+        }
+        Config::UpstreamSwap(_) => {
+            not_tried(vec!["the caller's token is replaced by that of an identity provider".into()])
+        }
+        Config::MutatingWebhook(parameters) | Config::ValidatingWebhook(parameters) => {
+            not_tried(called(parameters))
+        }
+        Config::RateLimit(_) => not_tried(vec!["the call is counted".into()]),
+        Config::Telemetry(_)
+        | Config::BodyLimit(_)
+        | Config::McpParser
+        | Config::Recovery
+        | Config::UsageMetrics => {
+            return Ok(None);
+        }
+        Config::Origin(_)
+        | Config::Auth(_)
+        | Config::StripAuth
+        | Config::ToolFilter(_)
+        | Config::ToolCallFilter(_)
+        | Config::Authorization(_)
+        | Config::HeaderForward(_)
+        | Config::Unknown(_) => {
+            let Some(decides) = Middleware::new(config, context)? else { return Ok(None) };
+            let before = Seen::of(exchange);
+            let mut details = decides.reasons(exchange);
+            let outcome = match decides.request(exchange).await {
+                Ok(()) => Outcome::Passes,
+                Err(response) => rejected(response).await,
+            };
+            details.extend(before.changes(exchange));
+            Explanation { middleware, outcome, details }
+        }
+    }))
+}
+
+/// The type of a middleware, as RunConfigs have it.
+fn name(config: &run_config::Middleware) -> &'static str {
+    use run_config::Middleware as Config;
+    match config {
+        Config::Origin(_) => "origin",
+        Config::Auth(_) => "auth",
+        Config::StripAuth => "strip-auth",
+        Config::TokenExchange(_) => "tokenexchange",
+        Config::UpstreamSwap(_) => "upstreamswap",
+        Config::AwsSts(_) => "awssts",
+        Config::ToolFilter(_) => "tool-filter",
+        Config::ToolCallFilter(_) => "tool-call-filter",
+        Config::Authorization(_) => "authorization",
+        Config::MutatingWebhook(_) => "mutating-webhook",
+        Config::ValidatingWebhook(_) => "validating-webhook",
+        Config::RateLimit(_) => "ratelimit",
+        Config::Audit(_) => "audit",
+        Config::HeaderForward(_) => "header-forward",
+        _ => "other",
+    }
+}
+
+/// The webhooks that would be called.
+fn called(parameters: &Webhooks) -> Vec<String> {
+    let webhooks = parameters.webhooks.iter();
+    webhooks.map(|webhook| format!("the webhook {} is called at {}", webhook.name, webhook.url)).collect()
+}
+
+async fn rejected(response: ErrorResponse) -> Outcome {
+    let (head, body) = (*response).into_parts();
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let json: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let texts = [&json["error"]["message"], &json["error_description"], &json["error"]];
+    let message = texts.into_iter().find_map(Value::as_str).map(str::to_owned);
+    let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).trim().to_owned());
+    Outcome::Rejected { status: head.status.as_u16(), message }
+}
+
+/// What of a request may change.
+struct Seen {
+    target: Option<String>,
+    headers: Vec<HeaderName>,
+}
+
+impl Seen {
+    fn of(exchange: &Exchange) -> Self {
+        Self { target: target(exchange), headers: exchange.headers.keys().cloned().collect() }
+    }
+
+    /// What changed. Values of headers may be secret.
+    fn changes(&self, exchange: &Exchange) -> Vec<String> {
+        let now = target(exchange);
+        let renamed = (self.target != now)
+            .then(|| format!("the server's name for it is {:?}", now.unwrap_or_default()));
+        let added = exchange.headers.keys().filter(|name| !self.headers.contains(name));
+        let added = added.map(|name| format!("adds the header {name}"));
+        let removed = self.headers.iter().filter(|name| !exchange.headers.contains_key(*name));
+        let removed = removed.map(|name| format!("removes the header {name}"));
+        renamed.into_iter().chain(added).chain(removed).collect()
+    }
+}
+
+fn target(exchange: &Exchange) -> Option<String> {
+    exchange.message.as_ref().and_then(|message| message.target.as_deref().map(str::to_owned))
+}

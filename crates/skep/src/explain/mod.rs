@@ -1,0 +1,132 @@
+//! `skep explain`: whether a caller may do something, and what each middleware decides.
+
+mod subject;
+mod text;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+use skep_proxy::{Caller, explain_request};
+
+use crate::output::print;
+pub(crate) use subject::{Subject, subjects};
+
+/// The exit code if the request is rejected. An error has 1, as everywhere.
+const REJECTED: u8 = 3;
+
+/// Explain what would become of a request: each middleware in its order, what it decides, and by what.
+///
+/// It reads files of manifests, and needs no cluster. Policies, tool filters and authentication are decided by the same
+/// code as in the proxy; what would send requests to others is described. The exit code is 3 if the request is rejected.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  skep explain -f server.yaml --claims '{\"sub\": \"alice\"}' --tool delete_file\n  skep explain -f . --server files --anonymous --tool read_file --arguments '{\"path\": \"/tmp\"}' -o json"
+)]
+pub(crate) struct Args {
+    /// A file with one or more YAML documents, a folder of such files, or - for standard input. Can be repeated.
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The namespace of objects without one.
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+
+    /// The name of the MCPServer or MCPRemoteProxy. Not needed if there is one only.
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+
+    /// The claims of the caller's token, as JSON.
+    #[arg(long, value_name = "JSON", group = "caller")]
+    claims: Option<String>,
+
+    /// The caller's token. Its issuer's keys are fetched.
+    #[arg(long, value_name = "TOKEN", env = "SKEP_TOKEN", hide_env_values = true, group = "caller")]
+    token: Option<String>,
+
+    /// A caller without a token. This is the default.
+    #[arg(long, group = "caller")]
+    anonymous: bool,
+
+    #[command(flatten)]
+    request: RequestArgs,
+
+    /// How to print the result.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+/// What the caller wants.
+#[derive(clap::Args)]
+#[group(required = true, multiple = true)]
+struct RequestArgs {
+    /// A tool to call.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["prompt", "resource"])]
+    tool: Option<String>,
+
+    /// A prompt to get.
+    #[arg(long, value_name = "NAME", conflicts_with = "resource")]
+    prompt: Option<String>,
+
+    /// A resource to read.
+    #[arg(long, value_name = "URI")]
+    resource: Option<String>,
+
+    /// The arguments of the tool or prompt, as JSON.
+    #[arg(long, value_name = "JSON", conflicts_with = "resource")]
+    arguments: Option<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let subjects = subjects(&args.files, &args.namespace)?;
+    let subject = Subject::select(&subjects, args.server.as_deref())?;
+    let caller = caller(args)?;
+    let (method, params) = request(&args.request)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let steps = runtime.block_on(explain_request(&subject.config, &caller, method, &params))?;
+    let is_rejected = steps.iter().any(|step| step.outcome.is_rejected());
+    print(&match args.output {
+        Format::Text => text::explanation(subject, &steps),
+        Format::Json => {
+            let explained = json!({
+                "server": subject.name(), "allowed": !is_rejected, "middlewares": steps,
+                "sentTo": (!is_rejected).then(|| subject.destination()),
+            });
+            format!("{explained:#}\n")
+        }
+    })?;
+    Ok(if is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+}
+
+fn caller(args: &Args) -> anyhow::Result<Caller> {
+    Ok(match (&args.claims, &args.token) {
+        (Some(claims), _) => {
+            let claims: Map<String, Value> =
+                serde_json::from_str(claims).context("--claims is no object of JSON")?;
+            Caller::Claims(claims)
+        }
+        (None, Some(token)) => Caller::Token(token.clone()),
+        (None, None) => Caller::Anonymous,
+    })
+}
+
+/// The method and parameters of a request.
+fn request(args: &RequestArgs) -> anyhow::Result<(&'static str, Value)> {
+    let arguments: Map<String, Value> = match &args.arguments {
+        Some(arguments) => serde_json::from_str(arguments).context("--arguments is no object of JSON")?,
+        None => Map::new(),
+    };
+    Ok(match (&args.tool, &args.prompt, &args.resource) {
+        (Some(tool), _, _) => ("tools/call", json!({"name": tool, "arguments": arguments})),
+        (None, Some(prompt), _) => ("prompts/get", json!({"name": prompt, "arguments": arguments})),
+        (None, None, Some(uri)) => ("resources/read", json!({"uri": uri})),
+        (None, None, None) => anyhow::bail!("name what the caller wants: --tool, --prompt or --resource"),
+    })
+}

@@ -1,0 +1,164 @@
+//! `skep test`: expectations about who may do what, checked without a cluster.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use skep_proxy::{Caller, Outcome, explain_request, listed_tools};
+
+use crate::{
+    explain::{Subject, subjects},
+    output::print,
+};
+
+/// Check expectations about who may do what, without a cluster.
+///
+/// The same code decides as in the proxy. A file of tests names the manifests, and what each caller may do:
+///
+///   manifests: [server.yaml]
+///   tests:
+///     - name: writers may delete
+///       server: files
+///       caller: {sub: alice, groups: [writers]}
+///       tool: delete_file
+///       arguments: {path: /tmp/a}
+///       expect: allowed
+///     - name: others see what they may read
+///       caller: {sub: bob}
+///       tools: [read_file, delete_file]
+///       expect: [read_file]
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment, after_help = "Examples:\n  skep test -f policy-tests.yaml")]
+pub(crate) struct Args {
+    /// A file of tests. Can be repeated.
+    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The namespace of objects without one.
+    #[arg(short, long, default_value = "default")]
+    namespace: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tests {
+    /// Files and folders, relative to the file of tests.
+    manifests: Vec<PathBuf>,
+    tests: Vec<Test>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Test {
+    name: String,
+    server: Option<String>,
+    /// The claims of the caller's token. A caller without any has no token.
+    caller: Option<Map<String, Value>>,
+    tool: Option<String>,
+    prompt: Option<String>,
+    resource: Option<String>,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    /// The tools of the server, of which some are listed.
+    tools: Option<Vec<String>>,
+    expect: Expectation,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Expectation {
+    Decision(Decision),
+    /// The tools that are listed, in any order.
+    Listed(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Decision {
+    Allowed,
+    Denied,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut failed, mut count) = (0, 0);
+    for file in &args.files {
+        let tests = read(file)?;
+        let subjects = subjects(&tests.manifests, &args.namespace)?;
+        for test in &tests.tests {
+            let place = || format!("{}: {}", file.display(), test.name);
+            count += 1;
+            match runtime.block_on(test.failure(&subjects)).with_context(place)? {
+                None => print(&format!("ok      {}\n", test.name))?,
+                Some(reason) => {
+                    failed += 1;
+                    print(&format!("FAILED  {}: {reason}\n", test.name))?;
+                }
+            }
+        }
+    }
+    ensure!(failed == 0, "{failed} of {count} tests failed");
+    print(&format!("{count} tests passed\n"))
+}
+
+fn read(file: &Path) -> anyhow::Result<Tests> {
+    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
+    let mut tests: Tests = serde_saphyr::from_str(&text).with_context(|| file.display().to_string())?;
+    ensure!(!tests.tests.is_empty(), "{}: it has no tests", file.display());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    for manifest in &mut tests.manifests {
+        *manifest = folder.join(&*manifest);
+    }
+    Ok(tests)
+}
+
+impl Test {
+    /// Why the expectation is not met, if it is not.
+    async fn failure(&self, subjects: &[Subject]) -> anyhow::Result<Option<String>> {
+        let subject = Subject::select(subjects, self.server.as_deref())?;
+        let caller = self.caller.clone().map_or(Caller::Anonymous, Caller::Claims);
+        match (&self.tools, &self.expect) {
+            (Some(tools), Expectation::Listed(expected)) => {
+                let mut listed = listed_tools(&subject.config, &caller, tools).await?;
+                let mut expected = expected.clone();
+                (listed.sort(), expected.sort());
+                Ok((listed != expected).then(|| format!("listed are {listed:?}")))
+            }
+            (None, Expectation::Decision(expected)) => {
+                let (method, params) = self.request()?;
+                let steps = explain_request(&subject.config, &caller, method, &params).await?;
+                let rejection = steps.iter().find_map(|step| match &step.outcome {
+                    Outcome::Rejected { status, message } => {
+                        let details = step.details.join("; ");
+                        Some(format!("{} rejects it with {status}: {message} ({details})", step.middleware))
+                    }
+                    _ => None,
+                });
+                Ok(match (expected, rejection) {
+                    (Decision::Allowed, Some(rejection)) => Some(rejection),
+                    (Decision::Denied, None) => Some("it is allowed".into()),
+                    _ => None,
+                })
+            }
+            (Some(_), Expectation::Decision(_)) => {
+                anyhow::bail!("tools: the expectation must be a list of tools")
+            }
+            (None, Expectation::Listed(_)) => anyhow::bail!("expect: a list of tools needs tools"),
+        }
+    }
+
+    fn request(&self) -> anyhow::Result<(&'static str, Value)> {
+        Ok(match (&self.tool, &self.prompt, &self.resource) {
+            (Some(tool), None, None) => ("tools/call", json!({"name": tool, "arguments": self.arguments})),
+            (None, Some(prompt), None) => {
+                ("prompts/get", json!({"name": prompt, "arguments": self.arguments}))
+            }
+            (None, None, Some(uri)) => ("resources/read", json!({"uri": uri})),
+            _ => anyhow::bail!("name one of tool, prompt, resource and tools"),
+        })
+    }
+}
