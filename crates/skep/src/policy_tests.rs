@@ -125,7 +125,8 @@ impl Test {
             (Some(tools), Expectation::Listed(expected)) => {
                 let mut listed = listed_tools(&subject.config, &caller, tools).await?;
                 let mut expected = expected.clone();
-                (listed.sort(), expected.sort());
+                listed.sort();
+                expected.sort();
                 Ok((listed != expected).then(|| format!("listed are {listed:?}")))
             }
             (None, Expectation::Decision(expected)) => {
