@@ -193,6 +193,28 @@ pub(super) fn with_least_rights(mut object: Value) -> Value {
     object
 }
 
+/// The Role of a proxy as it is here. Documented in docs/compatibility.md: the proxy reports what its server offers.
+pub(super) fn with_reports(mut object: Value) -> Value {
+    let owner = object["metadata"]["ownerReferences"][0].clone();
+    let plural = match owner["kind"].as_str() {
+        Some("MCPServer") => "mcpservers",
+        Some("MCPRemoteProxy") => "mcpremoteproxies",
+        _ => return object,
+    };
+    if object["kind"] != "Role" {
+        return object;
+    }
+    if let Some(rules) = object["rules"].as_array_mut() {
+        for (resource, verb) in [(plural.to_owned(), "get"), (format!("{plural}/status"), "patch")] {
+            rules.push(json!({
+                "apiGroups": ["toolhive.stacklok.dev"], "resources": [resource], "resourceNames": [owner["name"]],
+                "verbs": [verb],
+            }));
+        }
+    }
+    object
+}
+
 /// The object with each variable of its containers once. Documented in docs/compatibility.md: server-side apply
 /// identifies variables by their names, so the second of two equal ones is dropped.
 pub(super) fn without_duplicate_variables(mut object: Value) -> Value {

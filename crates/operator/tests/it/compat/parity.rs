@@ -81,7 +81,8 @@ async fn differences(folder: &Path) -> Vec<String> {
             continue;
         };
         let ours = with_parsed_files(comparable(serde_json::to_value(ours).unwrap(), &namespace));
-        let theirs = golden::with_our_configuration(golden::without_duplicate_variables(theirs));
+        let theirs =
+            golden::with_our_configuration(golden::without_duplicate_variables(golden::with_reports(theirs)));
         let theirs = with_parsed_files(comparable(golden::with_least_rights(theirs), &namespace));
         differences.extend(difference(&what, &theirs, &ours));
     }
