@@ -57,17 +57,41 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     size: usize,
     used: AtomicUsize,
+    /// The pool that this one is a part of.
+    whole: Option<Pool>,
 }
 
 impl Pool {
     /// One with this many bytes.
     pub fn new(size: usize) -> Self {
-        Self(Arc::new(Shared { size, used: AtomicUsize::new(0) }))
+        Self(Arc::new(Shared { size, used: AtomicUsize::new(0), whole: None }))
+    }
+
+    /// A part of it, for some of its scripts: they use no more than this many bytes.
+    pub fn part(&self, size: usize) -> Self {
+        Self(Arc::new(Shared { size, used: AtomicUsize::new(0), whole: Some(self.clone()) }))
     }
 
     /// How many bytes are in use.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let used = self.0.used.fetch_add(bytes, Ordering::Relaxed);
+        let fits = used.saturating_add(bytes) <= self.0.size;
+        let is_taken = fits && self.0.whole.as_ref().is_none_or(|whole| whole.take(bytes));
+        if !is_taken {
+            self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    fn put_back(&self, bytes: usize) {
+        self.0.used.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.put_back(bytes);
+        }
     }
 }
 
@@ -92,11 +116,10 @@ impl Lease {
             return Ok(());
         }
         let more = (bytes - self.taken).next_multiple_of(CHUNK);
-        let shared = &self.pool.0;
-        let used = shared.used.fetch_add(more, Ordering::Relaxed);
-        if used.saturating_add(more) > shared.size {
-            shared.used.fetch_sub(more, Ordering::Relaxed);
-            return Err(Fault::new("too many scripts are running: the memory of all scripts is used up"));
+        if !self.pool.take(more) {
+            return Err(Fault::new(
+                "too many scripts are running: the memory for scripts is used up. Try again later",
+            ));
         }
         self.taken += more;
         Ok(())
@@ -105,6 +128,6 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.pool.0.used.fetch_sub(self.taken, Ordering::Relaxed);
+        self.pool.put_back(self.taken);
     }
 }
