@@ -10,6 +10,9 @@ use crate::{
     value::{Object, Value},
 };
 
+/// How many bytes a piece of a text counts as, beside its own.
+const PIECE: usize = 48;
+
 /// What all threads of a script share, and the meter of the one that runs.
 pub(crate) struct State {
     pub(crate) heap: Heap,
@@ -50,7 +53,7 @@ impl Logs {
 impl State {
     /// Adds to a text that is being made.
     pub(crate) fn push(&mut self, text: &mut String, more: &str) -> Checked<()> {
-        self.meter.bytes(more.len() + 16)?;
+        self.meter.bytes(more.len() + PIECE)?;
         self.heap.check(text.len() + more.len())?;
         text.push_str(more);
         Ok(())

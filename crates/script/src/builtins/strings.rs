@@ -205,11 +205,14 @@ fn titled(text: &str, each_word: bool) -> String {
 fn search(state: &mut State, text: &str, name: &str, arguments: &Arguments) -> Checked<Value> {
     let [part, start, end] = arguments.bound(name, ["sub", "start", "end"], 1)?;
     let part = state.text_of(part.unwrap_or(Value::None), "what is searched")?;
-    let length = text.chars().count();
-    let start = bound(state, start, length, 0)?;
-    let end = bound(state, end, length, length)?;
-    let byte = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte);
-    let (from, to) = (byte(start), byte(end));
+    let (mut first, mut from, mut to) = (0, 0, text.len());
+    if start.is_some() || end.is_some() {
+        state.meter.bytes(text.len().saturating_mul(2))?;
+        let length = text.chars().count();
+        first = bound(state, start, length, 0)?;
+        let byte = |place: usize| text.char_indices().nth(place).map_or(text.len(), |(byte, _)| byte);
+        (from, to) = (byte(first), byte(bound(state, end, length, length)?));
+    }
     let within = text.get(from..to).unwrap_or_default();
     if name == "count" {
         let count = if part.is_empty() { within.chars().count() + 1 } else { within.matches(&*part).count() };
@@ -218,7 +221,7 @@ fn search(state: &mut State, text: &str, name: &str, arguments: &Arguments) -> C
     let found = if name.starts_with('r') { within.rfind(&*part) } else { within.find(&*part) };
     match found.filter(|_| from <= to) {
         Some(found) => {
-            let place = start + within[..found].chars().count();
+            let place = first + within[..found].chars().count();
             Ok(Value::Int(i128::try_from(place).unwrap_or(i128::MAX)))
         }
         None if name.ends_with("index") => Err(Fault::new("the string does not have what is searched")),

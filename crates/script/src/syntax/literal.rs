@@ -87,7 +87,7 @@ pub(super) fn text(text: &str, is_raw: bool) -> Result<(String, usize), &'static
     }
 }
 
-/// Adds what an escape stands for. Returns its length after the backslash.
+/// Adds what an escape means. Returns its length after the backslash.
 fn escape(rest: &str, value: &mut String) -> Result<usize, &'static str> {
     let Some(kind) = rest.chars().next() else { return Err("the string is never closed") };
     let plain = match kind {

@@ -1,6 +1,6 @@
 //! Scripts that try to use more than they may.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use skep_script::{CallError, Host, Limits, Pool, Script, run};
@@ -103,14 +103,20 @@ fn bombs() -> Vec<(String, &'static str)> {
     bombs
 }
 
+/// How long this thread has run: other processes must not make a test fail.
+fn processor_time() -> Duration {
+    let spent = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(spent.split_whitespace().next().unwrap().parse().unwrap())
+}
+
 #[tokio::test]
 async fn every_bomb_ends_at_its_limit_and_soon() {
     let mut wrong = Vec::new();
     for (script, limit) in bombs() {
-        let started = Instant::now();
+        let started = processor_time();
         let outcome = run_with(&script, &Limits::default(), json!({})).await;
         let shown: String = script.chars().take(200).collect();
-        let took = started.elapsed();
+        let took = processor_time() - started;
         let error = match outcome.result {
             Ok(result) => result,
             Err(error) => error.to_string(),

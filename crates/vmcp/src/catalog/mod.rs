@@ -72,13 +72,17 @@ impl Catalog {
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
         let (mut tools, unresolved) = names.tools(tools);
-        for tool in tools.iter_mut().filter(|tool| own_tools.contains(&&*tool.name)) {
-            warn!(
-                tool = &*tool.name,
-                "the virtual server has a tool of this name; that of a backend is hidden"
-            );
-            tool.is_listed = false;
-        }
+        // Policies do not decide about these names, so that no workflow may reach such a tool either.
+        tools.retain(|tool| {
+            let is_own = own_tools.contains(&&*tool.name);
+            if is_own {
+                warn!(
+                    tool = &*tool.name,
+                    "the virtual server has a tool of this name; that of a backend is hidden"
+                );
+            }
+            !is_own
+        });
         let tools = Table::named(tools);
         let (mut composed, composites) = composites::offered(composites, &tools, own_tools);
         if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {

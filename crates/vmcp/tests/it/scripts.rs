@@ -166,10 +166,10 @@ fn form() -> Value {
 #[tokio::test]
 async fn a_tool_that_a_script_calls_can_ask_the_user_in_both_eras() {
     let backend = Scripted::start(Speaks::Legacy).await;
-    // Less than the user takes: what is waited for input does not count.
+    // The user takes longer: what does not happen is that the call ends.
     let more = "codeMode: {enabled: true, toolCallTimeout: 500ms}\n";
     let server = Server::with_urls(&[("a", backend.url())], more, None).await;
-    let asked = async || {
+    let elicited = async || {
         let call = backend.next("tools/call").await;
         call.send(json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": form()}));
         let answer = backend.next("").await.message;
@@ -186,7 +186,7 @@ async fn a_tool_that_a_script_calls_can_ask_the_user_in_both_eras() {
         assert_eq!(client.send(Method::POST, Some(&answer)).await.status(), 202);
         events.next().await.unwrap()
     };
-    let (response, ()) = tokio::join!(called, asked());
+    let (response, ()) = tokio::join!(called, elicited());
     assert_eq!(text(&response), (r#"{"n":1}"#, false));
 
     let client = Client::modern(server.address, json!({"elicitation": {}}));
@@ -199,8 +199,28 @@ async fn a_tool_that_a_script_calls_can_ask_the_user_in_both_eras() {
         params["inputResponses"] = json!({"1": {"action": "decline"}});
         client.request("tools/call", params).await
     };
-    let (response, ()) = tokio::join!(called, asked());
+    let (response, ()) = tokio::join!(called, elicited());
     assert_eq!(text(&response), (r#"{"n":1}"#, false), "{response}");
+}
+
+#[tokio::test]
+async fn each_call_of_a_script_is_in_the_audit_log() {
+    let backend = Backend::start().await;
+    let log = std::env::temp_dir().join(format!("skep-scripts-{}.log", std::process::id()));
+    let more = format!("{ENABLED}audit: {{enabled: true, logFile: \"{}\"}}\n", log.display());
+    let server = Server::before(&[("a", &backend)], &more).await;
+    let client = server.client().await;
+    let response = run(&client, "return [a_echo(), a_last()]").await;
+    assert!(!text(&response).1, "{response}");
+    server.stop().await;
+    let lines = std::fs::read_to_string(&log).unwrap();
+    std::fs::remove_file(&log).unwrap();
+    let entries = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let calls = entries.filter(|entry| entry["type"] == "mcp_tool_call");
+    let mut called: Vec<String> =
+        calls.map(|entry| entry["target"]["name"].as_str().unwrap().to_owned()).collect();
+    called.sort();
+    assert_eq!(called, ["a_echo", "a_last", "execute_tool_script"]);
 }
 
 #[tokio::test]
