@@ -36,8 +36,8 @@ fuzz_target!(|source: &str| {
     let data = data.as_object().cloned().unwrap_or_default();
     let tools = vec!["echo".to_owned(), "bad".into(), "my-tool".into()];
     let outcome = RUNTIME.with_borrow_mut(|runtime| {
-        let runtime =
-            runtime.get_or_insert_with(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
+        let runtime = runtime
+            .get_or_insert_with(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
         runtime.block_on(run(Script { source, data, tools }, &limits, &pool, &Echo))
     });
     assert_eq!(pool.used(), 0);
