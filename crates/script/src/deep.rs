@@ -186,7 +186,6 @@ impl State {
 fn whole(value: f64) -> Option<i128> {
     // Beyond this, not every integer is a number.
     let is_whole = value.trunc() == value && value.abs() < 1e30;
-    #[allow(clippy::cast_possible_truncation)]
     is_whole.then_some(value as i128)
 }
 

@@ -219,7 +219,6 @@ impl State {
             None => 0,
             Some(Value::Int(value)) => value,
             Some(Value::Bool(value)) => i128::from(value),
-            #[allow(clippy::cast_possible_truncation)]
             Some(Value::Float(value)) if value.is_finite() && value.abs() < 1e38 => value as i128,
             Some(Value::Float(_)) => return Err(Fault::new("the number is too large for an int")),
             Some(value) => {
