@@ -19,6 +19,7 @@ mod front;
 mod limits;
 mod outgoing;
 mod report;
+mod scripts;
 mod session;
 mod views;
 

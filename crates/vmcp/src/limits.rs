@@ -51,5 +51,15 @@ pub(crate) const INPUT_ROUNDS: usize = 16;
 /// How many calls wait for input of clients of 2026-07-28, and how many of one caller: the oldest makes room.
 pub(crate) const PARKED_CALLS: usize = 1_000;
 pub(crate) const PARKED_CALLS_OF_ONE: Shares = Shares { caller: 50, address: 200 };
+/// How much memory all scripts may use, and those of one caller: the server's container has 512 MiB.
+pub(crate) const SCRIPT_MEMORY: usize = 128 << 20;
+pub(crate) const SCRIPT_MEMORY_OF_ONE: usize = 64 << 20;
+/// How many scripts one caller may run at the same time.
+pub(crate) const SCRIPTS_OF_ONE: usize = 50;
+/// How long the description of the tool that runs scripts may be, how much of the description of each tool is in it, and how
+/// many parameters of each.
+pub(crate) const SCRIPT_DESCRIPTION: usize = 16 << 10;
+pub(crate) const SCRIPT_TOOL_DESCRIPTION: usize = 80;
+pub(crate) const SCRIPT_PARAMETERS: usize = 20;
 /// How long a probe waits for the server to become ready.
 pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

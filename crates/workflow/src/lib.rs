@@ -15,6 +15,7 @@ mod run;
 pub use check::{Cause, WorkflowError, check, check_as_part};
 pub use compiled::Workflow;
 pub use host::{Answer, CallError, Event, Host, Question, StepStatus};
+pub use result::{failure, output};
 pub use run::{RunError, run};
 
 /// A string, if it is not empty. In files, an empty string means the same as none.

@@ -1,9 +1,9 @@
-//! The result of a tool, as other steps see it.
+//! The result of a tool, as other steps see it, and scripts.
 
 use serde_json::{Map, Value, json};
 
 /// What other steps see of a result: its structure, or one that is made of its content.
-pub(crate) fn output(result: &Value) -> Value {
+pub fn output(result: &Value) -> Value {
     match result.get("structuredContent") {
         Some(structured @ Value::Object(_)) => structured.clone(),
         _ => Value::Object(of_content(result)),
@@ -16,7 +16,7 @@ pub(crate) fn content(result: &Value) -> Value {
 }
 
 /// Why a tool says that it failed, if it does.
-pub(crate) fn failure(result: &Value) -> Option<String> {
+pub fn failure(result: &Value) -> Option<String> {
     if result.get("isError") != Some(&Value::Bool(true)) {
         return None;
     }

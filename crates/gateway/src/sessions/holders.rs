@@ -10,13 +10,16 @@ use crate::{identity::Owner, limits, peer::counted_address};
 
 /// Who has a session: a caller or, where callers are anonymous, the address of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Holder {
+pub enum Holder {
+    /// A caller that is known.
     Caller(Owner),
+    /// The address of an anonymous one.
     Address(IpAddr),
 }
 
 impl Holder {
-    pub(super) fn new(owner: Option<Owner>, peer: IpAddr) -> Self {
+    /// The holder of what a request of this caller needs.
+    pub fn new(owner: Option<Owner>, peer: IpAddr) -> Self {
         match owner.filter(|owner| *owner != Owner::ANONYMOUS) {
             Some(owner) => Self::Caller(owner),
             None => Self::Address(counted_address(peer)),

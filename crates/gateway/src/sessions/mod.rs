@@ -17,7 +17,7 @@ use skep_mcp::Rejection;
 pub use crate::redis::RedisUnavailable;
 use crate::{ConfigError, identity::Owner};
 pub use ended::Ended;
-pub use holders::Shares;
+pub use holders::{Holder, Shares};
 pub use memory::{Full, Kept, Memory};
 pub use records::Records;
 use shared::Shared;

@@ -187,6 +187,7 @@ pub(crate) fn context(config: &RunConfig) -> ChainContext<'_> {
         transport: config.transport,
         trusts_proxy_headers: config.trust_proxy_headers,
         is_virtual: false,
+        own_tools: &[],
         unauthenticated: Identity::local(),
         authorization_server: None,
     }

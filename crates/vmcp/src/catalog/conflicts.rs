@@ -34,8 +34,8 @@ impl Candidate {
         }
     }
 
-    /// A composite tool, which no backend has.
-    pub(super) fn composite(name: &str, json: String) -> Self {
+    /// A tool of the virtual server itself, which no backend has.
+    pub(super) fn own(name: &str, json: String) -> Self {
         Self {
             backend: "".into(),
             original: name.into(),

@@ -15,13 +15,16 @@ use std::sync::Arc;
 
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use skep_mcp::List;
+use tracing::warn;
 
+use crate::scripts::{self, EXECUTE_TOOL_SCRIPT};
 pub(crate) use composites::Composite;
 use composites::Composites;
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
 #[cfg(test)]
 use page::InvalidCursor;
+pub(crate) use rename::described;
 pub(crate) use table::{Entry, Table};
 use tools::ToolRules;
 use uri_template::UriTemplate;
@@ -50,7 +53,14 @@ pub(crate) struct Catalog {
 
 impl Catalog {
     /// The catalog of these backends, which are in the order of their names.
-    pub(crate) fn new(members: &[Member], aggregation: &Aggregation, composites: &[Arc<Composite>]) -> Self {
+    ///
+    /// No tool of theirs has the name of one of the virtual server's own.
+    pub(crate) fn new(
+        members: &[Member],
+        aggregation: &Aggregation,
+        composites: &[Arc<Composite>],
+        own_tools: &[&str],
+    ) -> Self {
         let names = Names::new(aggregation);
         let rules = ToolRules::new(aggregation);
         let candidates = |list: List| -> Vec<Candidate> {
@@ -61,9 +71,23 @@ impl Catalog {
         };
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
-        let (tools, unresolved) = names.tools(tools);
+        let (mut tools, unresolved) = names.tools(tools);
+        // Policies do not decide about these names, so that no workflow may reach such a tool either.
+        tools.retain(|tool| {
+            let is_own = own_tools.contains(&&*tool.name);
+            if is_own {
+                warn!(
+                    tool = &*tool.name,
+                    "the virtual server has a tool of this name; that of a backend is hidden"
+                );
+            }
+            !is_own
+        });
         let tools = Table::named(tools);
-        let (composed, composites) = composites::offered(composites, &tools);
+        let (mut composed, composites) = composites::offered(composites, &tools, own_tools);
+        if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {
+            composed.push(Candidate::own(EXECUTE_TOOL_SCRIPT, scripts::tool()));
+        }
         Self {
             tools: tools.with(composed),
             composites,

@@ -40,6 +40,11 @@ pub(super) fn changed(json: &str, changes: Changes<'_>) -> Box<str> {
     format!("{{{}}}", sent.strip_prefix(',').unwrap_or_default()).into()
 }
 
+/// The item with another description.
+pub(crate) fn described(json: &str, description: &str) -> Box<str> {
+    changed(json, Changes { description: Some(description), ..Changes::default() })
+}
+
 fn text(text: &str) -> String {
     Value::from(text).to_string()
 }

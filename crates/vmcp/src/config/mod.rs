@@ -24,6 +24,7 @@ use crate::{
     front::Parts,
     limits,
     report::Reporter,
+    scripts::Scripts,
     views::{ViewPolicy, Views},
 };
 
@@ -112,6 +113,7 @@ impl Settings {
             discovery,
             factory,
             reporter,
+            scripts: Scripts::new(config.code_mode.as_ref()).map(Arc::new),
         }))
     }
 }
@@ -138,9 +140,19 @@ fn view_policy(config: &Config) -> ViewPolicy {
     ViewPolicy {
         aggregation: config.aggregation.clone().unwrap_or_default(),
         composites: composites.filter_map(Result::ok).map(Arc::new).collect(),
+        own_tools: own_tools(config),
         passes_headers: !config.passthrough_headers.is_empty(),
         fails_without_backends: mode == PartialFailureMode::Fail,
     }
+}
+
+/// The tools of the virtual server itself.
+fn own_tools(config: &Config) -> &'static [&'static str] {
+    if runs_scripts(config) { &Scripts::OWN_TOOLS } else { &[] }
+}
+
+fn runs_scripts(config: &Config) -> bool {
+    config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true))
 }
 
 /// Where sessions are stored that all replicas see.
@@ -158,7 +170,6 @@ fn records(config: &Config, life: Duration) -> Result<Option<Records>, ConfigErr
 fn unsupported(config: &Config) -> Option<ConfigError> {
     let field = match () {
         () if config.optimizer.is_some() => "optimizer",
-        () if config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true)) => "codeMode",
         () => return None,
     };
     Some(ConfigError::new(format!("{field} is not supported by this version")))

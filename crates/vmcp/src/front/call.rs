@@ -56,6 +56,12 @@ impl Front {
                 Err(error) => error.response(request.id, request.era),
             };
         }
+        if let Some(scripts) = self.script(request) {
+            return match self.check_arguments(request) {
+                Ok(()) => self.run_script(request, scripts, catalog).await,
+                Err(error) => error.response(request.id, request.era),
+            };
+        }
         let route = match self.route_of(request, &catalog) {
             Err(_) => self.route_of(request, &self.views.complete(&request.session)),
             route => route,

@@ -3,7 +3,7 @@
 //! A request passes through the chain of middlewares, which authenticate the caller, limit rates, apply policies and
 //! record it. Then its method decides: a few are answered here ([`methods`]), lists come from the catalog of the session
 //! ([`lists`]), and everything else is for one backend ([`call`]), whose messages are relayed ([`relay`]). A composite tool
-//! makes several calls ([`workflow`]).
+//! makes several calls ([`workflow`]), and so does a script ([`script`]).
 
 mod answer;
 mod call;
@@ -12,12 +12,14 @@ mod guard;
 mod lists;
 mod measured;
 mod methods;
+mod own;
 mod pages;
 mod parameters;
 mod process;
 mod received;
 mod relay;
 mod rpc;
+mod script;
 mod sessions;
 mod stream;
 mod subscribe;
@@ -57,6 +59,7 @@ use crate::{
     discovery::Discovery,
     limits,
     report::Reporter,
+    scripts::Scripts,
     session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
     views::Views,
 };
@@ -97,6 +100,7 @@ pub(crate) struct Front {
     discovery: Option<Discovery>,
     factory: Factory,
     reporter: Option<Reporter>,
+    scripts: Option<Arc<Scripts>>,
 }
 
 /// What a virtual server is made of.
@@ -119,6 +123,8 @@ pub(crate) struct Parts {
     /// How they are made.
     pub(crate) factory: Factory,
     pub(crate) reporter: Option<Reporter>,
+    /// What scripts may use, where clients can run them.
+    pub(crate) scripts: Option<Arc<Scripts>>,
 }
 
 /// A request of a client that has passed through the chain.
@@ -138,8 +144,8 @@ pub(crate) struct ClientRequest<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sender {
     Client,
-    /// A workflow that the client has called.
-    Workflow,
+    /// A tool of the virtual server itself, which the client has called.
+    OwnTool,
 }
 
 impl ClientRequest<'_> {
@@ -199,6 +205,7 @@ impl Front {
             discovery,
             factory,
             reporter,
+            scripts,
         } = parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
         Self {
@@ -227,6 +234,7 @@ impl Front {
             discovery,
             factory,
             reporter,
+            scripts,
         }
     }
 

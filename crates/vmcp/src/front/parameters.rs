@@ -12,8 +12,8 @@ use crate::backend::Link;
 /// How deep a schema is searched for them.
 const DEPTH: usize = 8;
 
-/// The headers of a request: those that its client sent, also if some are missing, or, as older clients and workflows send
-/// none, those that the tool has.
+/// The headers of a request: those that its client sent, also if some are missing, or, as older clients and tools of the
+/// virtual server itself send none, those that the tool has.
 pub(super) fn parameter_headers(request: &ClientRequest<'_>, tool: Option<&str>, link: &Link) -> HeaderMap {
     if link.revision.era() == Era::Legacy {
         return HeaderMap::new();

@@ -70,7 +70,8 @@ impl Front {
             _ => self.message(exchange).await,
         };
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
-        Ok(self.chain.filter(exchange, response, &self.budget).await)
+        let response = self.chain.filter(exchange, response, &self.budget).await;
+        Ok(self.with_description(exchange, response).await)
     }
 
     /// Decides by the head of a request whether it is read at all.

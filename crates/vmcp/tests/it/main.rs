@@ -12,6 +12,7 @@ mod input;
 mod metrics;
 mod replicas;
 mod scripted;
+mod scripts;
 mod sessions;
 mod upstream_tokens;
 mod workflows;

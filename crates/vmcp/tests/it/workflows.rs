@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Server,
+    backend::{Backend, Mood},
     client::{Client, text},
     scripted::{Scripted, Speaks},
 };
@@ -218,4 +219,40 @@ async fn a_workflow_that_takes_too_long_ends_with_its_steps() {
     };
     let (response, ()) = tokio::join!(client.call("combo"), script);
     assert_eq!(text(&response), ("Workflow execution failed: the workflow took longer than 0.3 s", true));
+}
+
+#[tokio::test]
+async fn a_backend_that_fails_at_any_step_is_tried_as_often_as_the_retries_allow_and_no_step_follows() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    let steps = NAMES.iter().enumerate().map(|(index, name)| {
+        let depends =
+            index.checked_sub(1).map(|before| format!(", dependsOn: [s{before}]")).unwrap_or_default();
+        let on_error = "onError: {action: retry, retryCount: 2, retryDelay: 10ms}";
+        format!("{{id: s{index}, tool: {name}_echo, {on_error}{depends}}}")
+    });
+    let steps = steps.collect::<Vec<_>>().join(", ");
+    let tools = format!("compositeTools: [{{name: combo, description: d, steps: [{steps}]}}]\n");
+    for killed in 0..NAMES.len() {
+        for mood in [Mood::Status(500), Mood::Garbage] {
+            let backends: Vec<Backend> = futures::future::join_all(NAMES.map(|_| Backend::start())).await;
+            let named: Vec<(&str, &Backend)> = NAMES.into_iter().zip(&backends).collect();
+            let server = Server::before(&named, &tools).await;
+            let client = server.client().await;
+            assert!(!text(&client.call("combo").await).1);
+            backends.iter().for_each(Backend::forget);
+            backends[killed].set(mood);
+            let response = client.call("combo").await;
+            let (message, is_error) = text(&response);
+            assert!(is_error && message.contains(&format!("step \"s{killed}\" failed")), "{response}");
+            let calls: Vec<usize> =
+                backends.iter().map(|backend| backend.received("tools/call").len()).collect();
+            let expected = (0..NAMES.len()).map(|index| match index.cmp(&killed) {
+                std::cmp::Ordering::Less => 1,
+                std::cmp::Ordering::Equal => 3,
+                std::cmp::Ordering::Greater => 0,
+            });
+            assert_eq!(calls, expected.collect::<Vec<_>>(), "{killed} {mood:?}");
+            server.stop().await;
+        }
+    }
 }

@@ -297,7 +297,7 @@ impl Waiting {
     pub(super) async fn resume(self, request: &ClientRequest<'_>) -> Response<Body> {
         let (mut relay, needed) = match self {
             Self::Backend(waiting) => *waiting,
-            Self::Workflow(call, needed) => return call.resume(needed, request).await,
+            Self::Own(call, needed) => return call.resume(needed, request).await,
         };
         relay.id = request.id.into();
         relay.caller = request.caller.clone();

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Relay, input::BackendRequest};
 use crate::{
-    front::workflow::{NeededInput, WorkflowCall},
+    front::own::{NeededInput, OwnCall},
     limits,
 };
 
@@ -29,8 +29,8 @@ pub(crate) struct ParkedCalls {
 pub(in crate::front) enum Waiting {
     /// Its backend needs something.
     Backend(Box<(Relay, BackendRequest)>),
-    /// A step of its workflow does.
-    Workflow(Box<WorkflowCall>, NeededInput),
+    /// A call that it makes does.
+    Own(Box<OwnCall>, NeededInput),
 }
 
 #[derive(Clone)]

@@ -1,49 +1,22 @@
-//! Composite tools: a call that makes other calls.
-//!
-//! The workflow runs in a task of its own, which ends with the call. What it sends to the client passes through a queue: the
-//! response is written from it, as that of a backend is from its messages.
+//! Composite tools: a call that runs a workflow.
 
 mod host;
-mod response;
 
 use std::{sync::Arc, time::Instant};
 
-use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, Value, json};
 use skep_gateway::{http::Body, middleware::WorkflowRun};
-use skep_mcp::{Envelope, Method, Raw};
-use tokio::sync::{mpsc, oneshot};
+use skep_mcp::Method;
 
 use super::{
-    AbortOnDrop, ClientRequest, Front,
-    answer::{tool_error, translated},
-    rpc::{RpcError, UNKNOWN_STATE},
+    ClientRequest, Front,
+    answer::tool_error,
+    own::{Calls, arguments},
 };
-use crate::{
-    catalog::{Catalog, Composite},
-    limits,
-};
+use crate::catalog::{Catalog, Composite};
+pub(super) use host::Reports;
 use host::Steps;
-pub(super) use response::WorkflowCall;
-
-/// What a workflow sends to its client.
-enum Sent {
-    /// A notification or request, before the response.
-    Message(Bytes),
-    /// It needs input of a client of 2026-07-28.
-    NeedsInput(NeededInput),
-    /// The result, as JSON.
-    Result(String),
-}
-
-/// Input that a step needs.
-pub(super) struct NeededInput {
-    /// The method and parameters of the request, as JSON.
-    request: Box<str>,
-    /// Where the result goes, as JSON.
-    reply: oneshot::Sender<String>,
-}
 
 impl Front {
     /// The composite tool that a request calls, if it does.
@@ -59,43 +32,35 @@ impl Front {
         composite: Arc<Composite>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
-        // It would run a second time.
-        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
-            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
-        }
-        let (sender, sent) = mpsc::channel(limits::STREAM_QUEUE);
-        let Ok(steps) = Steps::new(self.clone(), request, catalog, sender.clone()) else {
-            return RpcError::internal("the call could not be started").response(request.id, request.era);
+        let (front, arguments) = (self.clone(), arguments(&request.envelope));
+        let run = |calls: Calls| async move {
+            front.workflow_result(&composite, arguments, &calls, Reports::Progress).await
         };
-        let caller = steps.caller.clone();
-        let arguments: Map<String, Value> = arguments(&request.envelope);
-        let (front, server, era) = (self.clone(), self.name.clone(), request.era);
-        let task = tokio::spawn(async move {
-            let started = Instant::now();
-            let outcome = skep_workflow::run(&composite.workflow, arguments, &steps).await;
-            if let Some(telemetry) = front.chain.telemetry() {
-                telemetry.record_workflow(&WorkflowRun {
-                    workflow: &composite.name,
-                    has_failed: outcome.is_err(),
-                    took: started.elapsed(),
-                });
-            }
-            let result = match outcome {
-                Ok(output) => tool_result(&output),
-                Err(error) => tool_error(&format!("Workflow execution failed: {error}")),
-            };
-            let translated = Raw::spelled(&result)
-                .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
-            sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
-        });
-        let task = AbortOnDrop(task.abort_handle());
-        WorkflowCall::new(self, request, sent, caller, task).respond().await
+        self.run_own(request, catalog, run).await
     }
-}
 
-fn arguments(envelope: &Envelope<'_>) -> Map<String, Value> {
-    let parsed = envelope.arguments().and_then(|arguments| serde_json::from_str(arguments.as_str()).ok());
-    parsed.unwrap_or_default()
+    /// Runs a workflow, and returns the result of its tool as JSON.
+    pub(super) async fn workflow_result(
+        &self,
+        composite: &Composite,
+        arguments: Map<String, Value>,
+        calls: &Calls,
+        reports: Reports,
+    ) -> String {
+        let started = Instant::now();
+        let outcome = skep_workflow::run(&composite.workflow, arguments, &Steps { calls, reports }).await;
+        if let Some(telemetry) = self.chain.telemetry() {
+            telemetry.record_workflow(&WorkflowRun {
+                workflow: &composite.name,
+                has_failed: outcome.is_err(),
+                took: started.elapsed(),
+            });
+        }
+        match outcome {
+            Ok(output) => tool_result(&output),
+            Err(error) => tool_error(&format!("Workflow execution failed: {error}")),
+        }
+    }
 }
 
 /// The result of a tool with this output.

@@ -1,4 +1,4 @@
-//! The response to a call of a composite tool.
+//! The response to a call of a tool of the virtual server itself.
 
 use std::{
     net::IpAddr,
@@ -24,8 +24,8 @@ use crate::{
     session::{ClientSession, InFlight},
 };
 
-/// A call whose workflow runs. The workflow ends with it.
-pub(in crate::front) struct WorkflowCall {
+/// A call whose tool runs. The tool ends with it.
+pub(in crate::front) struct OwnCall {
     server: Arc<str>,
     parked: Arc<ParkedCalls>,
     peer: IpAddr,
@@ -35,12 +35,12 @@ pub(in crate::front) struct WorkflowCall {
     session: Arc<ClientSession>,
     in_flight: InFlight,
     sent: mpsc::Receiver<Sent>,
-    /// For whom steps call tools: a token may be renewed while the call waits.
+    /// For whom it calls tools: a token may be renewed while the call waits.
     caller: Arc<Mutex<Caller>>,
     _task: AbortOnDrop,
 }
 
-impl WorkflowCall {
+impl OwnCall {
     pub(super) fn new(
         front: &Front,
         request: &ClientRequest<'_>,
@@ -67,12 +67,12 @@ impl WorkflowCall {
     async fn next(&mut self) -> Sent {
         let failed = |reason: &str| Sent::Result(tool_error(reason));
         tokio::select! {
-            sent = self.sent.recv() => sent.unwrap_or_else(|| failed("the workflow ended without a result")),
+            sent = self.sent.recv() => sent.unwrap_or_else(|| failed("the tool ended without a result")),
             () = self.in_flight.cancelled() => failed("the client has cancelled the request"),
         }
     }
 
-    /// The response: in JSON if the workflow sends nothing before its result, or else as a stream.
+    /// The response: in JSON if the tool sends nothing before its result, or else as a stream.
     pub(super) async fn respond(mut self) -> Response<Body> {
         let era = self.era;
         let first = match self.next().await {
@@ -98,7 +98,7 @@ impl WorkflowCall {
         let state = SessionId::random();
         let result = needing(&needed.request, state.as_str(), &self.server);
         let (parked, id, peer, owner) = (self.parked.clone(), self.id.clone(), self.peer, self.session.owner);
-        match parked.park(&state, Waiting::Workflow(Box::new(self), needed), owner, peer) {
+        match parked.park(&state, Waiting::Own(Box::new(self), needed), owner, peer) {
             Ok(()) => rpc::result_body(&id, &result).into(),
             Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
         }

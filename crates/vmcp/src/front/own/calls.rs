@@ -1,0 +1,295 @@
+//! Calls of a tool, as calls of the client that called it.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http_body_util::BodyExt;
+use serde_json::{Map, Value, json};
+use skep_gateway::{http::Body, message::Exchange};
+use skep_mcp::{Envelope, Era, Method, Rejection};
+use skep_workflow::{Answer, CallError, Question};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{NeededInput, Sent, input_time::InputTime};
+use crate::{
+    backend::{Backend, Caller, Link},
+    catalog::{Catalog, Composite, Entry},
+    front::{
+        ClientRequest, Front, Sender,
+        call::Route,
+        measured::Measured,
+        relay::{Relay, Step},
+        rpc,
+        workflow::Reports,
+    },
+    session::ClientSession,
+};
+
+/// What makes the calls of one tool.
+pub(in crate::front) struct Calls {
+    front: Arc<Front>,
+    /// The request of the client, whose copies the calls are.
+    origin: Exchange,
+    era: Era,
+    session: Arc<ClientSession>,
+    pub(super) caller: Arc<Mutex<Caller>>,
+    /// What the client sees.
+    pub(in crate::front) catalog: Arc<Catalog>,
+    sent: mpsc::Sender<Sent>,
+    /// What the client wants progress for, as it is spelled.
+    progress: Option<Box<str>>,
+    /// What each request of 2026-07-28 has, as JSON.
+    meta: Value,
+    input_time: InputTime,
+}
+
+impl Calls {
+    pub(super) fn new(
+        front: Arc<Front>,
+        request: &ClientRequest<'_>,
+        catalog: Arc<Catalog>,
+        sent: mpsc::Sender<Sent>,
+    ) -> Result<Self, Rejection> {
+        let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
+        let meta = request.envelope.params().and_then(|params| params.get("_meta"));
+        let progress = meta.and_then(|meta| meta.get("progressToken")).map(|token| token.as_str().into());
+        let meta: Map<String, Value> =
+            meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok()).unwrap_or_default();
+        let reserved = meta.into_iter().filter(|(name, _)| name.starts_with("io.modelcontextprotocol/"));
+        Ok(Self {
+            front,
+            origin: request.exchange.call(&target, request.exchange.body.clone())?,
+            era: request.era,
+            session: request.session.clone(),
+            caller: Arc::new(Mutex::new(request.caller.clone())),
+            catalog,
+            sent,
+            progress,
+            meta: Value::Object(reserved.collect()),
+            input_time: InputTime::default(),
+        })
+    }
+
+    /// Calls a tool, if the policies and limits of the client allow it, and returns its result as the tool sent it.
+    pub(in crate::front) fn call<'a>(
+        &'a self,
+        entry: &'a Entry,
+        arguments: Map<String, Value>,
+    ) -> BoxFuture<'a, Result<Value, CallError>> {
+        // A composite tool makes calls, too.
+        Box::pin(self.judged(entry, arguments))
+    }
+
+    async fn judged(&self, entry: &Entry, arguments: Map<String, Value>) -> Result<Value, CallError> {
+        let id = format!("call-{}", self.front.next_number());
+        let exchange = self.exchange(entry, &id, &arguments);
+        let mut exchange =
+            exchange.map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
+        let chain = &self.front.chain;
+        let (response, outcome) = match chain.call(&mut exchange).await {
+            Err(rejection) => {
+                let (head, body) = (*rejection).into_parts();
+                let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+                let reason = reason(&body);
+                (http::Response::from_parts(head, Body::Whole(body)), Err(reason))
+            }
+            Ok(()) => {
+                let sent = match self.catalog.composite(&entry.key) {
+                    Some(composite) => Ok(self.run_composite(&id, composite, arguments).await),
+                    None => self.send(&exchange, entry).await,
+                };
+                let body = match &sent {
+                    Ok(body) => body.clone(),
+                    Err(error) => {
+                        rpc::RpcError::internal(error.message.clone()).body(&json!(id).to_string()).into()
+                    }
+                };
+                let response = rpc::reply(http::StatusCode::OK, body, self.era);
+                (response, sent.and_then(|response| result_of(&response)))
+            }
+        };
+        // The entry is written when the response has been read.
+        chain.audited(&exchange, response).into_body().collect().await.ok();
+        outcome
+    }
+
+    /// Runs the workflow of a composite tool, and returns the response as a message.
+    async fn run_composite(&self, id: &str, composite: &Composite, arguments: Map<String, Value>) -> Bytes {
+        let result = self.front.workflow_result(composite, arguments, self, Reports::Nothing).await;
+        rpc::result_body(&json!(id).to_string(), &result).into()
+    }
+
+    /// The call as a request of the client, with the name that clients use.
+    fn exchange(
+        &self,
+        entry: &Entry,
+        id: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<Exchange, Rejection> {
+        let mut params = json!({"name": entry.key, "arguments": arguments});
+        if self.era == Era::Modern {
+            params["_meta"] = self.meta.clone();
+        }
+        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        self.origin.call(&entry.key, body.to_string().into())
+    }
+
+    /// Sends the call to its backend, and returns the response as a message.
+    async fn send(&self, exchange: &Exchange, entry: &Entry) -> Result<Bytes, CallError> {
+        let internal = |_| failed("the call could not be made");
+        let message = exchange.message.as_ref().ok_or(Rejection::Internal).map_err(internal)?;
+        let envelope = message.envelope().map_err(internal)?;
+        let id = envelope.id().map(|id| id.raw().as_str().to_owned()).unwrap_or_default();
+        let backend = self.front.views.backend(&entry.backend);
+        let backend = backend.ok_or_else(|| failed(format!("backend {} has been removed", entry.backend)))?;
+        exchange.backend.set(backend.name.clone()).ok();
+        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let request = ClientRequest {
+            exchange,
+            envelope,
+            method: Method::ToolsCall,
+            era: self.era,
+            id: &id,
+            session: self.session.clone(),
+            caller: caller.clone(),
+            sender: Sender::OwnTool,
+        };
+        let in_flight = self.session.begin(&id, &backend.name, self.front.next_number());
+        let measured = Measured::new(&self.front, &request, &backend, Some(&entry.original));
+        let route = Route::of(entry, None);
+        let number = in_flight.number;
+        let sent = self.front.forward(&request, &backend, &route, number).await.map_err(|error| {
+            measured.record(None, true);
+            failed(format!("backend {}: {error}", backend.name))
+        })?;
+        let link = sent.link.clone();
+        let mut running = Running { backend: backend.clone(), link, caller, number, has_ended: false };
+        let mut relay = Relay::new(&self.front, &request, backend, sent, in_flight, measured);
+        let mut waiting = None;
+        loop {
+            let step = relay.next().await;
+            drop(waiting.take());
+            match step {
+                Some(Step::Message(message)) => {
+                    // A request of the backend, which the client responds to.
+                    let is_request = Envelope::parse(&message).is_ok_and(|message| message.id().is_some());
+                    waiting = is_request.then(|| self.input_time.wait());
+                    self.sent.send(Sent::Message(message)).await.ok();
+                }
+                Some(Step::Response(_, response)) => {
+                    running.has_ended = true;
+                    return Ok(response);
+                }
+                Some(Step::NeedsInput(needed)) => {
+                    let input = self.ask(needed.json()).await?;
+                    let provided = relay.provide(&needed, &input).await;
+                    provided.map_err(|error| failed(format!("backend {}: {error}", entry.backend)))?;
+                }
+                None => return Err(failed("the backend sent no response")),
+            }
+        }
+    }
+
+    /// Has a client of 2026-07-28 provide input. Returns the result, as JSON.
+    async fn ask(&self, request: &str) -> Result<String, CallError> {
+        let _waiting = self.input_time.wait();
+        let (reply, answer) = oneshot::channel();
+        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), reply })).await.ok();
+        answer.await.map_err(|_| failed("the client did not provide input"))
+    }
+
+    /// Has the user answer a question.
+    pub(in crate::front) async fn elicit(&self, question: Question) -> Result<Answer, CallError> {
+        if !self.session.can("elicitation") {
+            return Err(CallError { is_final: true, ..failed("the client does not support elicitation") });
+        }
+        let params = json!({
+            "mode": "form", "message": question.message, "requestedSchema": question.schema,
+        });
+        let result: Value = if self.era == Era::Modern {
+            let request = json!({"method": "elicitation/create", "params": params});
+            serde_json::from_str(&self.ask(&request.to_string()).await?).unwrap_or_default()
+        } else {
+            let _waiting = self.input_time.wait();
+            let id = json!(format!("workflow-{}", self.front.next_number()));
+            let mut reply = self.session.expect_reply(&id.to_string());
+            let request =
+                json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+            self.sent.send(Sent::Message(request.to_string().into())).await.ok();
+            let message = reply.message().await.ok_or_else(|| failed("the session has ended"))?;
+            result_of(&message)?
+        };
+        match result["action"].as_str() {
+            Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
+            Some("decline") => Ok(Answer::Decline),
+            Some("cancel") => Ok(Answer::Cancel),
+            _ => Err(failed("the client's response to the elicitation is malformed")),
+        }
+    }
+
+    /// How long calls have waited for input of the user.
+    pub(in crate::front) fn input_time(&self) -> Duration {
+        self.input_time.total()
+    }
+
+    /// Sends progress to a client that wants it.
+    pub(in crate::front) fn report_progress(&self, done: usize, of: Option<usize>, message: &str) {
+        let Some(token) = &self.progress else { return };
+        let total = of.map(|of| format!(r#""total":{of},"#)).unwrap_or_default();
+        let message = json!(message);
+        let params = format!(r#"{{"progressToken":{token},"progress":{done},{total}"message":{message}}}"#);
+        let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
+        // A client that reads slowly can do without.
+        self.sent.try_send(Sent::Message(message.into())).ok();
+    }
+}
+
+/// A call in flight. If it is dropped, a backend of the older era is sent that it is cancelled; another one sees that its
+/// response is not read.
+struct Running {
+    backend: Arc<Backend>,
+    link: Arc<Link>,
+    caller: Caller,
+    number: u64,
+    has_ended: bool,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.has_ended || self.link.revision.era() == Era::Modern {
+            return;
+        }
+        let (backend, link, caller) = (self.backend.clone(), self.link.clone(), self.caller.clone());
+        let params = json!({"requestId": self.number});
+        let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+        // Without a runtime, the process ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { backend.notify(&link, &caller, body.to_string().into()).await });
+        }
+    }
+}
+
+fn failed(message: impl Into<String>) -> CallError {
+    CallError { message: message.into(), is_final: false }
+}
+
+/// The result of a response.
+fn result_of(response: &[u8]) -> Result<Value, CallError> {
+    let mut response: Value = serde_json::from_slice(response).map_err(|_| failed("it is malformed"))?;
+    match response.get_mut("result").map(Value::take) {
+        Some(result) => Ok(result),
+        None => Err(failed(response["error"]["message"].as_str().unwrap_or("it has no result"))),
+    }
+}
+
+/// Why a call was rejected. Another attempt may only help against a limit.
+fn reason(response: &[u8]) -> CallError {
+    let response: Value = serde_json::from_slice(response).unwrap_or_default();
+    let error = &response["error"];
+    let message = error["message"].as_str().unwrap_or("it is rejected").to_owned();
+    CallError { message, is_final: error["data"].get("retryAfterSeconds").is_none() }
+}

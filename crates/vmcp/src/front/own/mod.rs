@@ -1,0 +1,82 @@
+//! Tools of the virtual server itself: a call that makes other calls.
+//!
+//! Each runs in a task of its own, which ends with the call. What it sends to the client passes through a queue: the response
+//! is written from it, as that of a backend is from its messages.
+
+mod calls;
+mod input_time;
+mod response;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use serde_json::{Map, Value};
+use skep_gateway::http::Body;
+use skep_mcp::{Envelope, Method, Raw};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    AbortOnDrop, ClientRequest, Front,
+    answer::translated,
+    rpc::{RpcError, UNKNOWN_STATE},
+};
+use crate::{catalog::Catalog, limits};
+pub(super) use calls::Calls;
+pub(super) use response::OwnCall;
+
+/// What a tool sends to its client.
+enum Sent {
+    /// A notification or request, before the response.
+    Message(Bytes),
+    /// It needs input of a client of 2026-07-28.
+    NeedsInput(NeededInput),
+    /// The result, as JSON.
+    Result(String),
+}
+
+/// Input that a call needs.
+pub(super) struct NeededInput {
+    /// The method and parameters of the request, as JSON.
+    request: Box<str>,
+    /// Where the result goes, as JSON.
+    reply: oneshot::Sender<String>,
+}
+
+impl Front {
+    /// Runs a tool that makes calls, and returns its result as JSON.
+    pub(super) async fn run_own<R>(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        catalog: Arc<Catalog>,
+        run: impl FnOnce(Calls) -> R,
+    ) -> Response<Body>
+    where
+        R: Future<Output = String> + Send + 'static,
+    {
+        // It would run a second time.
+        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
+            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
+        }
+        let (sender, sent) = mpsc::channel(limits::STREAM_QUEUE);
+        let Ok(calls) = Calls::new(self.clone(), request, catalog, sender.clone()) else {
+            return RpcError::internal("the call could not be started").response(request.id, request.era);
+        };
+        let caller = calls.caller.clone();
+        let (server, era, running) = (self.name.clone(), request.era, run(calls));
+        let task = tokio::spawn(async move {
+            let result = running.await;
+            let translated = Raw::spelled(&result)
+                .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
+            sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
+        });
+        let task = AbortOnDrop(task.abort_handle());
+        OwnCall::new(self, request, sent, caller, task).respond().await
+    }
+}
+
+/// The arguments of a call.
+pub(super) fn arguments(envelope: &Envelope<'_>) -> Map<String, Value> {
+    let parsed = envelope.arguments().and_then(|arguments| serde_json::from_str(arguments.as_str()).ok());
+    parsed.unwrap_or_default()
+}

@@ -1,0 +1,120 @@
+//! Code mode: a call that runs a script, which calls other tools.
+
+mod description;
+mod host;
+
+use std::sync::Arc;
+
+use http::Response;
+use http_body_util::BodyExt;
+use serde_json::{Map, Value, json};
+use skep_gateway::{http::Body, sessions::Holder};
+use skep_mcp::{Envelope, List, Message, Method, Outcome, Raw};
+use skep_script::{Script, ScriptError};
+
+use super::{
+    ClientRequest, Front,
+    answer::{tool_error, translated},
+    own::{Calls, arguments},
+    rpc,
+};
+use crate::{
+    catalog::{Catalog, field},
+    scripts::{EXECUTE_TOOL_SCRIPT, Scripts},
+};
+use host::ScriptHost;
+
+/// The arguments of the tool.
+struct Wanted {
+    source: String,
+    data: Map<String, Value>,
+}
+
+impl Front {
+    /// What scripts may use, if a request runs one.
+    pub(super) fn script(&self, request: &ClientRequest<'_>) -> Option<Arc<Scripts>> {
+        let target = request.envelope.target().filter(|_| request.method == Method::ToolsCall)?;
+        self.scripts.clone().filter(|_| *target.name() == *EXECUTE_TOOL_SCRIPT)
+    }
+
+    /// Runs a script.
+    pub(super) async fn run_script(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        scripts: Arc<Scripts>,
+        catalog: Arc<Catalog>,
+    ) -> Response<Body> {
+        let failed = |message: &str| {
+            let result = tool_error(message);
+            let translated = Raw::spelled(&result)
+                .and_then(|result| translated(result, Method::ToolsCall, request.era, &self.name).ok());
+            rpc::result(request.id, &translated.unwrap_or(result), request.era)
+        };
+        let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
+            Ok(wanted) => wanted,
+            Err(mistake) => return failed(mistake),
+        };
+        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        let Some(admitted) = scripts.admit(holder) else {
+            return failed("too many of your scripts are running: wait until one has ended");
+        };
+        let tools = self.visible_tools(request, &catalog).await;
+        let run = |calls: Calls| async move {
+            let script = Script { source: &source, data, tools };
+            let host = ScriptHost::new(&calls);
+            let outcome = skep_script::run(script, &scripts.limits, admitted.pool(), &host).await;
+            result(outcome.result, &outcome.logs)
+        };
+        self.run_own(request, catalog, run).await
+    }
+
+    /// The names of all tools that the caller may call, but for that which runs scripts.
+    async fn visible_tools(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Vec<String> {
+        let tools: Vec<&str> = catalog.table(List::Tools).iter().map(|entry| entry.json()).collect();
+        let list = format!("{{\"{}\":[{}]}}", field(List::Tools), tools.join(","));
+        let response = rpc::result(request.id, &list, request.era);
+        let seen = self.chain.filter(request.exchange, response, &self.budget).await;
+        let Ok(body) = seen.into_body().collect().await else { return Vec::new() };
+        let body = body.to_bytes();
+        let names = tools_in(&body).into_iter().filter_map(|tool| tool.get("name")?.as_text());
+        names.map(|name| name.into_owned()).filter(|name| name != EXECUTE_TOOL_SCRIPT).collect()
+    }
+}
+
+/// The tools in the response to a request for their list.
+fn tools_in(body: &[u8]) -> Vec<Raw<'_>> {
+    let tools = Envelope::parse(body).ok().and_then(|envelope| match envelope.message() {
+        Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(List::Tools)),
+        _ => None,
+    });
+    tools.and_then(|tools| tools.items().ok()).unwrap_or_default()
+}
+
+impl Wanted {
+    fn of(mut arguments: Map<String, Value>) -> Result<Self, &'static str> {
+        let Some(Value::String(source)) = arguments.remove("script") else {
+            return Err("script must be a string: the script to run");
+        };
+        match arguments.remove("data") {
+            None | Some(Value::Null) => Ok(Self { source, data: Map::new() }),
+            Some(Value::Object(data)) => Ok(Self { source, data }),
+            Some(_) => Err("data must be an object: the variables of the script"),
+        }
+    }
+}
+
+/// The result of the tool, with what the script printed.
+fn result(outcome: Result<String, ScriptError>, logs: &str) -> String {
+    let is_error = outcome.is_err();
+    let text = outcome.unwrap_or_else(|error| format!("The script failed: {error}"));
+    let mut content = vec![json!({"type": "text", "text": text})];
+    if !logs.is_empty() {
+        content
+            .push(json!({"type": "text", "text": format!("Script logs:\n{}", logs.trim_end_matches('\n'))}));
+    }
+    let mut result = json!({"content": content});
+    if is_error {
+        result["isError"] = true.into();
+    }
+    result.to_string()
+}
