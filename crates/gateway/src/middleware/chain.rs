@@ -36,6 +36,9 @@ pub struct ChainContext<'a> {
     pub trusts_proxy_headers: bool,
     /// Whether the endpoint joins several servers. ToolHive's then filter lists of templates, too, and name what is denied.
     pub is_virtual: bool,
+    /// Tools of the endpoint itself, through which a caller reaches other tools. Policies decide about these others, so that
+    /// no caller needs permission for the tools themselves.
+    pub own_tools: &'a [&'a str],
     /// Who callers are where they need not authenticate.
     pub unauthenticated: Identity,
     /// The authorization server in this process.

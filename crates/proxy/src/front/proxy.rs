@@ -107,6 +107,7 @@ impl Proxy {
             transport: config.transport,
             trusts_proxy_headers: config.trust_proxy_headers,
             is_virtual: false,
+            own_tools: &[],
             unauthenticated: Identity::local(),
             authorization_server: None,
         };

@@ -103,6 +103,7 @@ async fn what_restores_a_session_has_its_own_signature() {
         transport: Transport::StreamableHttp,
         trusts_proxy_headers: false,
         is_virtual: false,
+        own_tools: &[],
         unauthenticated: skep_gateway::identity::Identity::local(),
         authorization_server: None,
     };

@@ -56,6 +56,7 @@ pub(super) fn chain(
         transport: Transport::StreamableHttp,
         trusts_proxy_headers: false,
         is_virtual: true,
+        own_tools: &[],
         unauthenticated: match type_ {
             IncomingAuth::LOCAL => Identity::local_user(&user()),
             _ => Identity::anonymous(),

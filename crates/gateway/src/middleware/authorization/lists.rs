@@ -47,7 +47,9 @@ impl MessageFilter for Lists {
             let Some(action) = action(list, self.policies.is_virtual) else { continue };
             let mut place = 0;
             let every = filtered_in(envelope, list, |item| {
-                requests.push(((action, place), item.name().into_owned(), hints(item)));
+                if !self.policies.is_own(action, &item.name()) {
+                    requests.push(((action, place), item.name().into_owned(), hints(item)));
+                }
                 place += 1;
                 Verdict::Keep
             });
@@ -106,7 +108,7 @@ impl Lists {
         let mut remembered = HashMap::new();
         let mut place = 0;
         let seen = filtered_in(envelope, list, |item| {
-            let allowed = verdicts.contains(&(action, place));
+            let allowed = verdicts.contains(&(action, place)) || self.policies.is_own(action, &item.name());
             place += 1;
             if list == List::Tools && remembered.len() < REMEMBERED_TOOLS {
                 remembered.insert(item.name().into_owned(), hints(item));
@@ -200,13 +202,35 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_long_list_is_decided_about_in_many_turns() {
-        let policy = r#"permit(principal, action, resource) when { resource.name like "*7" };"#;
+    fn lists(policy: &str, own_tools: &[&str]) -> Lists {
         let cedar = Cedar { policies: vec![policy.into()], ..Cedar::default() };
         let authority = Authority::Cedar(Box::new(Authorizer::new(&cedar, "files").unwrap()));
-        let policies = Arc::new(Policies { is_virtual: false, authority, hints: Mutex::default() });
-        let lists = Lists::new(policies, Some(Arc::new(Identity::local())));
+        let own_tools = own_tools.iter().map(|&tool| tool.to_owned()).collect();
+        let policies = Policies { is_virtual: false, authority, own_tools, hints: Mutex::default() };
+        Lists::new(Arc::new(policies), Some(Arc::new(Identity::local())))
+    }
+
+    #[tokio::test]
+    async fn a_tool_of_the_endpoint_itself_is_listed_whatever_the_policies_permit() {
+        let lists = lists(r#"permit(principal, action, resource == Tool::"b");"#, &["own"]);
+        let list = |field: &str| {
+            let items = json!([{"name": "a"}, {"name": "own"}, {"name": "b"}]);
+            json!({"jsonrpc": "2.0", "id": 1, "result": {field: items}}).to_string()
+        };
+        for (field, expected) in [("tools", json!([{"name": "own"}, {"name": "b"}])), ("prompts", json!([]))]
+        {
+            let message = list(field);
+            let envelope = Envelope::parse(message.as_bytes()).unwrap();
+            lists.prepare(message.as_bytes(), &envelope).unwrap().await;
+            let seen = lists.message(message.as_bytes(), &envelope).unwrap();
+            let seen: Value = serde_json::from_slice(&seen).unwrap();
+            assert_eq!(seen["result"][field], expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_list_is_decided_about_in_many_turns() {
+        let lists = lists(r#"permit(principal, action, resource) when { resource.name like "*7" };"#, &[]);
         let tools: Vec<_> = (0..1_000).map(|number| json!({"name": format!("t{number}")})).collect();
         let message = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
         let envelope = Envelope::parse(message.as_bytes()).unwrap();

@@ -5,7 +5,7 @@ mod pdp;
 mod provider;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -37,6 +37,8 @@ struct Policies {
     authority: Authority,
     /// Whether they are those of a virtual server.
     is_virtual: bool,
+    /// Tools that each caller may call: policies decide about what these reach.
+    own_tools: HashSet<String>,
     /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called.
     hints: Mutex<HashMap<String, Hints>>,
 }
@@ -81,7 +83,8 @@ impl Authorization {
             }
         };
         let is_virtual = context.is_virtual;
-        let policies = Arc::new(Policies { authority, is_virtual, hints: Mutex::default() });
+        let own_tools = context.own_tools.iter().map(|&tool| tool.to_owned()).collect();
+        let policies = Arc::new(Policies { authority, is_virtual, own_tools, hints: Mutex::default() });
         Ok(Self { policies, provider })
     }
 
@@ -132,6 +135,9 @@ impl Authorization {
         let (Some(target), Some(identity)) = (&message.target, self.principal(exchange)) else {
             return Err(exchange.reject(&Rejection::Denied));
         };
+        if self.policies.is_own(action, target) {
+            return Ok(None);
+        }
         let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
         let hints = self.policies.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
         Ok(Some(AuthorizationRequest {
@@ -158,6 +164,13 @@ impl Authorization {
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         let identity = self.principal(exchange).cloned();
         Some(Box::new(Lists::new(self.policies.clone(), identity)))
+    }
+}
+
+impl Policies {
+    /// Whether this calls a tool of the endpoint itself.
+    fn is_own(&self, action: Action, target: &str) -> bool {
+        action == Action::CallTool && self.own_tools.contains(target)
     }
 }
 
