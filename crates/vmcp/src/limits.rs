@@ -51,5 +51,17 @@ pub(crate) const INPUT_ROUNDS: usize = 16;
 /// How many calls wait for input of clients of 2026-07-28, and how many of one caller: the oldest makes room.
 pub(crate) const PARKED_CALLS: usize = 1_000;
 pub(crate) const PARKED_CALLS_OF_ONE: Shares = Shares { caller: 50, address: 200 };
+/// How long a search waits for the vector of its query, and for how long it does not try again after that failed.
+pub(crate) const QUERY_VECTOR_TIME: Duration = Duration::from_secs(1);
+pub(crate) const QUERY_VECTOR_PAUSE: Duration = Duration::from_secs(5);
+/// How long an embedding service may take for a batch of tools, unless it is configured, and its largest response.
+pub(crate) const EMBEDDING_TIME: Duration = Duration::from_secs(30);
+pub(crate) const EMBEDDING_RESPONSE: usize = 8 << 20;
+/// The first and the longest pause before tools are embedded again, after that failed.
+pub(crate) const EMBEDDING_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const EMBEDDING_LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The longest description of find_tool, and how many keywords count, in bytes and as a number.
+pub(crate) const SEARCH_TEXT: usize = 4 << 10;
+pub(crate) const SEARCH_KEYWORDS: usize = 64;
 /// How long a probe waits for the server to become ready.
 pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

@@ -39,6 +39,8 @@ pub(crate) struct Views {
 pub(crate) struct ViewPolicy {
     pub(crate) aggregation: Aggregation,
     pub(crate) composites: Vec<Arc<Composite>>,
+    /// The names of the virtual server's own tools.
+    pub(crate) own_tools: &'static [&'static str],
     /// Whether headers of clients are passed on, which backends may decide by.
     pub(crate) passes_headers: bool,
     /// Whether a list is an error while no backend can be listed, and not empty.
@@ -211,7 +213,12 @@ impl Views {
         if let Some(catalog) = known.and_then(|(_, catalog)| catalog.upgrade()) {
             return catalog;
         }
-        let catalog = Arc::new(Catalog::new(members, &self.policy.aggregation, &self.policy.composites));
+        let catalog = Arc::new(Catalog::new(
+            members,
+            &self.policy.aggregation,
+            &self.policy.composites,
+            self.policy.own_tools,
+        ));
         if catalogs.len() < KEPT {
             catalogs.push((members.to_vec(), Arc::downgrade(&catalog)));
         }

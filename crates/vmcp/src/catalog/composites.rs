@@ -62,11 +62,20 @@ impl Composite {
 }
 
 /// The composite tools that can be offered beside these tools. One that cannot is left out alone.
-pub(super) fn offered(composites: &[Arc<Composite>], tools: &Table) -> (Vec<Candidate>, Composites) {
+pub(super) fn offered(
+    composites: &[Arc<Composite>],
+    tools: &Table,
+    own_tools: &[&str],
+) -> (Vec<Candidate>, Composites) {
     let mut candidates = Vec::new();
     let mut offered = Composites::new();
     for composite in composites {
-        match composite.offered(tools) {
+        let is_own = own_tools.contains(&&*composite.name);
+        let offered_tool = match is_own {
+            true => Err("the virtual server has a tool of this name".into()),
+            false => composite.offered(tools),
+        };
+        match offered_tool {
             Ok(candidate) => {
                 candidates.push(candidate);
                 offered.insert(composite.name.clone(), composite.clone());

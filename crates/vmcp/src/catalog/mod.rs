@@ -15,13 +15,17 @@ use std::sync::Arc;
 
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use skep_mcp::List;
+use tokio::sync::OnceCell;
+use tracing::warn;
 
+use crate::search::ToolIndex;
 pub(crate) use composites::Composite;
 use composites::Composites;
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
 #[cfg(test)]
 use page::InvalidCursor;
+pub(crate) use page::Page;
 pub(crate) use table::{Entry, Table};
 use tools::ToolRules;
 use uri_template::UriTemplate;
@@ -46,11 +50,20 @@ pub(crate) struct Catalog {
     unresolved: Vec<String>,
     /// Whether it is of no backend at all.
     is_of_none: bool,
+    /// The index of its tools, once they have been searched.
+    pub(crate) search: OnceCell<Arc<ToolIndex>>,
 }
 
 impl Catalog {
     /// The catalog of these backends, which are in the order of their names.
-    pub(crate) fn new(members: &[Member], aggregation: &Aggregation, composites: &[Arc<Composite>]) -> Self {
+    ///
+    /// No tool of theirs has the name of one of the virtual server's own.
+    pub(crate) fn new(
+        members: &[Member],
+        aggregation: &Aggregation,
+        composites: &[Arc<Composite>],
+        own_tools: &[&str],
+    ) -> Self {
         let names = Names::new(aggregation);
         let rules = ToolRules::new(aggregation);
         let candidates = |list: List| -> Vec<Candidate> {
@@ -61,9 +74,16 @@ impl Catalog {
         };
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
-        let (tools, unresolved) = names.tools(tools);
+        let (mut tools, unresolved) = names.tools(tools);
+        for tool in tools.iter_mut().filter(|tool| own_tools.contains(&&*tool.name)) {
+            warn!(
+                tool = &*tool.name,
+                "the virtual server has a tool of this name; that of a backend is hidden"
+            );
+            tool.is_listed = false;
+        }
         let tools = Table::named(tools);
-        let (composed, composites) = composites::offered(composites, &tools);
+        let (composed, composites) = composites::offered(composites, &tools, own_tools);
         Self {
             tools: tools.with(composed),
             composites,
@@ -72,6 +92,7 @@ impl Catalog {
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
             unresolved,
             is_of_none: members.is_empty(),
+            search: OnceCell::new(),
         }
     }
 

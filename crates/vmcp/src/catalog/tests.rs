@@ -15,7 +15,7 @@ fn catalog(aggregation: serde_json::Value) -> Catalog {
         member("beta", &["echo", "only_b"]),
         member("gamma", &["only_g"]),
     ];
-    Catalog::new(&members, &serde_json::from_value(aggregation).unwrap(), &[])
+    Catalog::new(&members, &serde_json::from_value(aggregation).unwrap(), &[], &[])
 }
 
 fn names(catalog: &Catalog, list: List) -> Vec<&str> {
@@ -70,8 +70,8 @@ fn a_filter_compares_the_overridden_name_and_a_hidden_tool_cannot_be_called() {
 fn pages_have_every_item_once_whatever_changes_meanwhile() {
     let many: Vec<String> = (0..2_500).map(|number| format!("t{number:04}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let all = Catalog::new(&[member("a", &many)], &Aggregation::default(), &[]);
-    let fewer = Catalog::new(&[member("a", &many[1..])], &Aggregation::default(), &[]);
+    let all = Catalog::new(&[member("a", &many)], &Aggregation::default(), &[], &[]);
+    let fewer = Catalog::new(&[member("a", &many[1..])], &Aggregation::default(), &[], &[]);
     let first = all.table(List::Tools).page(None).unwrap();
     let second = fewer.table(List::Tools).page(first.next.as_deref()).unwrap();
     let third = all.table(List::Tools).page(second.next.as_deref()).unwrap();

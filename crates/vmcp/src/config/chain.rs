@@ -56,7 +56,7 @@ pub(super) fn chain(
         transport: Transport::StreamableHttp,
         trusts_proxy_headers: false,
         is_virtual: true,
-        own_tools: &[],
+        own_tools: super::own_tools(config),
         unauthenticated: match type_ {
             IncomingAuth::LOCAL => Identity::local_user(&user()),
             _ => Identity::anonymous(),

@@ -24,6 +24,7 @@ use crate::{
     front::Parts,
     limits,
     report::Reporter,
+    search::Search,
     views::{ViewPolicy, Views},
 };
 
@@ -112,6 +113,7 @@ impl Settings {
             discovery,
             factory,
             reporter,
+            search: config.optimizer.as_ref().map(Search::new).transpose()?.map(Arc::new),
         }))
     }
 }
@@ -138,9 +140,15 @@ fn view_policy(config: &Config) -> ViewPolicy {
     ViewPolicy {
         aggregation: config.aggregation.clone().unwrap_or_default(),
         composites: composites.filter_map(Result::ok).map(Arc::new).collect(),
+        own_tools: own_tools(config),
         passes_headers: !config.passthrough_headers.is_empty(),
         fails_without_backends: mode == PartialFailureMode::Fail,
     }
+}
+
+/// The tools of the virtual server itself.
+fn own_tools(config: &Config) -> &'static [&'static str] {
+    if config.optimizer.is_some() { &Search::OWN_TOOLS } else { &[] }
 }
 
 /// Where sessions are stored that all replicas see.
@@ -157,7 +165,6 @@ fn records(config: &Config, life: Duration) -> Result<Option<Records>, ConfigErr
 /// Parts of a configuration that this version does not support.
 fn unsupported(config: &Config) -> Option<ConfigError> {
     let field = match () {
-        () if config.optimizer.is_some() => "optimizer",
         () if config.code_mode.as_ref().is_some_and(|mode| mode.enabled == Some(true)) => "codeMode",
         () => return None,
     };

@@ -3,7 +3,8 @@
 //! A request passes through the chain of middlewares, which authenticate the caller, limit rates, apply policies and
 //! record it. Then its method decides: a few are answered here ([`methods`]), lists come from the catalog of the session
 //! ([`lists`]), and everything else is for one backend ([`call`]), whose messages are relayed ([`relay`]). A composite tool
-//! makes several calls ([`workflow`]).
+//! makes several calls ([`workflow`]). Where clients search for tools, find_tool is answered here, and a call of call_tool is
+//! the call of another tool from the start ([`search`]).
 
 mod answer;
 mod call;
@@ -18,6 +19,7 @@ mod process;
 mod received;
 mod relay;
 mod rpc;
+mod search;
 mod sessions;
 mod stream;
 mod subscribe;
@@ -57,6 +59,7 @@ use crate::{
     discovery::Discovery,
     limits,
     report::Reporter,
+    search::Search,
     session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
     views::Views,
 };
@@ -97,6 +100,7 @@ pub(crate) struct Front {
     discovery: Option<Discovery>,
     factory: Factory,
     reporter: Option<Reporter>,
+    search: Option<Arc<Search>>,
 }
 
 /// What a virtual server is made of.
@@ -119,6 +123,8 @@ pub(crate) struct Parts {
     /// How they are made.
     pub(crate) factory: Factory,
     pub(crate) reporter: Option<Reporter>,
+    /// How clients search for tools, where they do.
+    pub(crate) search: Option<Arc<Search>>,
 }
 
 /// A request of a client that has passed through the chain.
@@ -140,6 +146,8 @@ enum Sender {
     Client,
     /// A workflow that the client has called.
     Workflow,
+    /// The client, by call_tool.
+    Search,
 }
 
 impl ClientRequest<'_> {
@@ -199,6 +207,7 @@ impl Front {
             discovery,
             factory,
             reporter,
+            search,
         } = parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
         Self {
@@ -227,6 +236,7 @@ impl Front {
             discovery,
             factory,
             reporter,
+            search,
         }
     }
 
@@ -349,6 +359,7 @@ impl Service for VirtualServer {
             () = front.discover() => {}
             () = front.become_ready() => {}
             () = front.report() => {}
+            () = front.run_search() => {}
         }
     }
 

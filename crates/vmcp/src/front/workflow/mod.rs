@@ -11,7 +11,10 @@ use std::{sync::Arc, time::Instant};
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, middleware::WorkflowRun};
+use skep_gateway::{
+    http::Body,
+    middleware::{CallOutcome, WorkflowRun},
+};
 use skep_mcp::{Envelope, Method, Raw};
 use tokio::sync::{mpsc, oneshot};
 
@@ -69,7 +72,8 @@ impl Front {
         };
         let caller = steps.caller.clone();
         let arguments: Map<String, Value> = arguments(&request.envelope);
-        let (front, server, era) = (self.clone(), self.name.clone(), request.era);
+        let (front, server) = (self.clone(), self.name.clone());
+        let (era, origin) = (request.era, request.sender);
         let task = tokio::spawn(async move {
             let started = Instant::now();
             let outcome = skep_workflow::run(&composite.workflow, arguments, &steps).await;
@@ -80,6 +84,8 @@ impl Front {
                     took: started.elapsed(),
                 });
             }
+            let ended = if outcome.is_ok() { CallOutcome::Success } else { CallOutcome::Failure };
+            front.record_call(origin, ended, started);
             let result = match outcome {
                 Ok(output) => tool_result(&output),
                 Err(error) => tool_error(&format!("Workflow execution failed: {error}")),
