@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::tokenizer::{Merge, Model};
 
-/// What stands for the space before a word.
+/// What a vocabulary has for the space before a word.
 const SPACE: char = '▁';
 /// The longest word, in characters: time grows with its square.
 const LONGEST: usize = 64;

@@ -55,7 +55,7 @@ impl Front {
         }
     }
 
-    /// Makes a request that calls call_tool the request that it stands for.
+    /// Replaces a call of call_tool by the call of the inner tool.
     pub(super) fn unwrap_call(&self, exchange: &mut Exchange) -> Result<Sender, Rejection> {
         let is_unwrapped = self.search.is_some() && InnerCall::unwrap(exchange)?;
         Ok(if is_unwrapped { Sender::Search } else { Sender::Client })

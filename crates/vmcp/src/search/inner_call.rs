@@ -48,7 +48,7 @@ impl<'a> InnerCall<'a> {
         Ok(Self { tool, arguments: others.json().into() })
     }
 
-    /// Makes a request that calls call_tool the request that it stands for. Returns whether it is one.
+    /// Replaces a call of call_tool by the call of the inner tool. Returns whether the request was one.
     pub(crate) fn unwrap(exchange: &mut Exchange) -> Result<bool, Rejection> {
         let message = exchange.message.as_ref();
         let is_one =

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -32,6 +32,8 @@ struct State {
     path: String,
     body: Value,
     status: u16,
+    /// It never responds.
+    hangs: bool,
 }
 
 impl Service {
@@ -84,6 +86,9 @@ async fn respond(
     let texts = body.get("inputs").or_else(|| body.get("input")).and_then(Value::as_array).cloned();
     let texts: Vec<String> =
         texts.unwrap_or_default().iter().map(|text| text.as_str().unwrap().to_owned()).collect();
+    if state.lock().unwrap().hangs {
+        std::future::pending::<()>().await;
+    }
     let mut state = state.lock().unwrap();
     let answer = if head.uri.path().ends_with("/embed") {
         texts.iter().map(|text| vector(text)).collect::<Value>()
@@ -177,6 +182,21 @@ async fn without_its_service_a_search_uses_words_and_counts_that() {
     let page = client.page("/metrics").await;
     let line = page.lines().find(|line| line.starts_with("skep_vmcp_optimizer_embedding_errors_total"));
     assert!(line.unwrap_or_else(|| panic!("{page}")).ends_with(" 2"), "{page}");
+}
+
+#[tokio::test]
+async fn a_search_does_not_wait_for_a_service_that_hangs() {
+    let service = Service::start().await;
+    service.state().hangs = true;
+    let backend = Backend::with_tools(vec![tool("mail"), tool("coffee")]).await;
+    let server = Server::before(&[("a", &backend)], &optimizer(&service, "")).await;
+    let client = server.client().await;
+    let started = Instant::now();
+    // Only the first of them waits.
+    for _ in 0..20 {
+        assert_eq!(found(&client, "mail").await, ["a_mail"]);
+    }
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

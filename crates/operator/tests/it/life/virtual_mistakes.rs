@@ -54,7 +54,6 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         config(search(json!({"embeddingProvider": "openai"}))),
         config(search(json!({"hybridSearchSemanticRatio": "1.1"}))),
         config(search(json!({"semanticDistanceThreshold": "2.1"}))),
-        config(search(json!({"embeddingModelPath": "models/small"}))),
         invalid(json!({"outgoingAuth": {"default": {"type": "externalAuthConfigRef"}}})),
         row(
             json!({"podTemplateSpec": {"spec": {"containers": "many"}}}),
