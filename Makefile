@@ -135,6 +135,15 @@ bench-vmcp: build ## Compare the virtual server with direct calls to a backend; 
 	@$(released)/skep-bench-vmcp --skep '$(released)/skep vmcp serve --config {config} --host 127.0.0.1 --port {port}' \
 		$(if $(OTHER),--other '$(OTHER)') $(if $(REST),--rest '$(REST)')
 
+SKEP_TOOL_SEARCH ?= ../shared/bench/tool-search
+SKEP_TOOL_SEARCH_MODEL ?=
+.PHONY: bench-tool-search
+bench-tool-search: ## Measure the tool search on the files in SKEP_TOOL_SEARCH; SKEP_TOOL_SEARCH_MODEL=FOLDER adds a static model
+	$(progress) 'Building the benchmark'
+	cargo build --release -p skep-bench-tool-search $(locked)
+	@$(released)/skep-bench-tool-search --data '$(SKEP_TOOL_SEARCH)' \
+		$(if $(SKEP_TOOL_SEARCH_MODEL),--model '$(SKEP_TOOL_SEARCH_MODEL)')
+
 .PHONY: lint
 lint: ## Check format, lints, dependencies and generated files
 	$(progress) 'Checking the format'

@@ -8,7 +8,7 @@
 //!
 //! A request passes through the middlewares of `skep-gateway`, as in the proxy, and then to [`front`]: its method decides
 //! whether it is answered here, from the catalog, or by a backend. Payloads are forwarded byte for byte, but for names and
-//! ids.
+//! ids. Where there are too many tools for a model, it can [`search`] for them.
 
 mod backend;
 mod catalog;
@@ -20,6 +20,7 @@ mod limits;
 mod outgoing;
 mod report;
 mod scripts;
+mod search;
 mod session;
 mod views;
 

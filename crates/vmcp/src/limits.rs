@@ -61,5 +61,17 @@ pub(crate) const SCRIPTS_OF_ONE: usize = 50;
 pub(crate) const SCRIPT_DESCRIPTION: usize = 16 << 10;
 pub(crate) const SCRIPT_TOOL_DESCRIPTION: usize = 80;
 pub(crate) const SCRIPT_PARAMETERS: usize = 20;
+/// How long a search waits for the vector of its query, and for how long it does not try again after that failed.
+pub(crate) const QUERY_VECTOR_TIME: Duration = Duration::from_secs(1);
+pub(crate) const QUERY_VECTOR_PAUSE: Duration = Duration::from_secs(5);
+/// How long an embedding service may take for a batch of tools, unless it is configured, and its largest response.
+pub(crate) const EMBEDDING_TIME: Duration = Duration::from_secs(30);
+pub(crate) const EMBEDDING_RESPONSE: usize = 8 << 20;
+/// The first and the longest pause before tools are embedded again, after that failed.
+pub(crate) const EMBEDDING_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const EMBEDDING_LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The longest description of find_tool, and how many keywords count, in bytes and as a number.
+pub(crate) const SEARCH_TEXT: usize = 4 << 10;
+pub(crate) const SEARCH_KEYWORDS: usize = 64;
 /// How long a probe waits for the server to become ready.
 pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

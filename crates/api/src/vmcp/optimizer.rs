@@ -19,7 +19,8 @@ text_enum! {
     }
 }
 
-/// A tool search. Clients see two tools: find_tool, which searches, and call_tool, which calls a tool that was found.
+/// A tool search. Clients see two tools: find_tool, which searches, and call_tool, which calls a tool that was found. It
+/// finds tools by their words without any service. A service or a model adds a search by meaning.
 #[apply(
     Option<EmbeddingProvider> => #[serde(default, deserialize_with = "unset::non_zero")],
     Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
@@ -43,14 +44,19 @@ pub struct Optimizer {
     /// The type of embeddingService.
     #[schemars(extend("default" = EmbeddingProvider::default()))]
     pub embedding_provider: Option<EmbeddingProvider>,
-    /// The URL of the embedding service, for semantic search in addition to keywords. A VirtualMCPServer needs either
-    /// it or spec.embeddingServerRef, which takes precedence.
+    /// The URL of an embedding service, for semantic search in addition to keywords. spec.embeddingServerRef takes
+    /// precedence. While the service is unavailable, the search uses keywords only.
     pub embedding_service: Option<String>,
     /// How long a request to the service may take.
     #[schemars(extend("default" = "30s"))]
     pub embedding_service_timeout: Option<Duration>,
     /// The name of the model. Needed with embeddingProvider openai; a service of type tei has one model only.
     pub embedding_model: Option<String>,
+    /// A folder with a static embedding model, for semantic search within the process, without a service: the files
+    /// model.safetensors and tokenizer.json, as model2vec writes them. Mount it with spec.podTemplateSpec. An embedding
+    /// service takes precedence.
+    #[schemars(regex(pattern = "^/"))]
+    pub embedding_model_path: Option<String>,
     /// Headers for requests to the service, with embeddingProvider openai. They are stored in plain text: do not put
     /// secrets here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -70,4 +76,12 @@ pub struct Optimizer {
     /// The maximum semantic distance of a result, from 0 for identical to 2 for opposite. The default is "1.0".
     #[schemars(regex(pattern = "^([0-9]*[.])?[0-9]+$"))]
     pub semantic_distance_threshold: Option<String>,
+    /// Tools that clients see and call beside find_tool and call_tool, by the names that clients use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 50))]
+    pub pinned_tools: Vec<String>,
+    /// The description of find_tool, which makes models use it. The default says when to search, and for what.
+    pub find_tool_description: Option<String>,
+    /// The description of call_tool. The default says which tools it calls.
+    pub call_tool_description: Option<String>,
 }

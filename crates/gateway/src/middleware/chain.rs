@@ -71,6 +71,11 @@ impl Chain {
         self.body_limit
     }
 
+    /// Whether lists are filtered for each caller.
+    pub fn filters_lists(&self) -> bool {
+        self.reads_responses
+    }
+
     /// The middleware for traces and metrics, if there is one.
     pub fn telemetry(&self) -> Option<&Telemetry> {
         self.middlewares.iter().find_map(|middleware| match middleware {

@@ -35,7 +35,9 @@ use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 use rate_limit::RateLimit;
-pub use telemetry::{BackendRequest, METRICS, Page, Telemetry, WorkflowRun, not_served};
+pub use telemetry::{
+    BackendRequest, CallOutcome, METRICS, Page, SearchEvent, Telemetry, WorkflowRun, not_served,
+};
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
 use validating_webhooks::ValidatingWebhooks;

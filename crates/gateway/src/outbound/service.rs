@@ -1,4 +1,4 @@
-//! Requests to services that others run: webhooks, policy decision points.
+//! Requests to services that others run: webhooks, policy decision points, embedding services.
 //!
 //! Connections are kept for the next request. Redirects are not followed: requests are about callers, and only for the
 //! service that was configured.
@@ -25,43 +25,53 @@ const IDLE_CONNECTIONS: usize = 64;
 
 /// Why there is no response. It names neither the request nor the address: the log line names the service.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServiceError {
+pub enum ServiceError {
+    /// It cannot be reached.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
+    /// It did not respond in time.
     #[error("it did not respond in time")]
     Slow,
+    /// Its response broke off, or is too large.
     #[error("its response broke off, or is too large")]
     Body,
+    /// It responded with an error.
     #[error("it responded with status {0}")]
     Status(StatusCode),
+    /// Its response is invalid.
     #[error("its response is invalid: {0}")]
     Answer(&'static str),
+    /// The secret to sign with cannot be read, or is empty.
     #[error("the secret to sign with cannot be read, or is empty")]
     Secret,
 }
 
 /// The connections to one service.
-pub(crate) struct Service {
+pub struct Service {
     pool: Pool,
     uri: Uri,
     time: Duration,
+    /// The largest response.
+    response: usize,
     /// The concurrent requests. More wait for their turn, within their own timeout.
     places: Semaphore,
 }
 
 impl Service {
     /// The service at this address, with this timeout.
-    pub(crate) fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
+    pub fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
         let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?;
-        Ok(Self { pool, uri, time, places: Semaphore::new(limits::SERVICE_REQUESTS) })
+        let places = Semaphore::new(limits::SERVICE_REQUESTS);
+        Ok(Self { pool, uri, time, response: limits::SERVICE_RESPONSE, places })
+    }
+
+    /// The same with another limit for responses, in bytes.
+    pub fn with_response_limit(self, response: usize) -> Self {
+        Self { response, ..self }
     }
 
     /// Posts JSON. The response is read to its end, within a limit.
-    pub(crate) async fn post(
-        &self,
-        headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ServiceError> {
+    pub async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<(StatusCode, Bytes), ServiceError> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -73,7 +83,7 @@ impl Service {
             let _place = self.places.acquire().await.map_err(|_| ServiceError::Slow)?;
             let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
             let status = response.status();
-            let answer = body::read(response.into_body(), limits::SERVICE_RESPONSE).await;
+            let answer = body::read(response.into_body(), self.response).await;
             Ok((status, answer.map_err(|_| ServiceError::Body)?))
         };
         tokio::time::timeout(self.time, posting).await.unwrap_or(Err(ServiceError::Slow))
@@ -81,7 +91,7 @@ impl Service {
 }
 
 /// The address in a field of the configuration.
-pub(crate) fn address(text: &str) -> Result<Uri, String> {
+pub fn address(text: &str) -> Result<Uri, String> {
     let uri = text.parse().ok().filter(|uri: &Uri| {
         matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some_and(|host| !host.is_empty())
     });

@@ -15,7 +15,7 @@ use rustls::{
 
 /// What the connection to a service is secured with.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trust<'a> {
+pub struct Trust<'a> {
     /// A file with the authorities that are trusted, and no others. Empty means those of the system.
     pub(crate) authorities: &'a str,
     /// A file with the certificate to show.

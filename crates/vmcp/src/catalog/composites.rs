@@ -42,7 +42,10 @@ impl Composite {
     }
 
     /// The tool among these, or why it cannot be offered.
-    fn offered(&self, tools: &Table) -> Result<Candidate, String> {
+    fn offered(&self, tools: &Table, own_tools: &[&str]) -> Result<Candidate, String> {
+        if own_tools.contains(&&*self.name) {
+            return Err("the virtual server has a tool of this name".into());
+        }
         if tools.get(&self.name).is_some() {
             return Err("a backend has a tool of this name".into());
         }
@@ -70,12 +73,7 @@ pub(super) fn offered(
     let mut candidates = Vec::new();
     let mut offered = Composites::new();
     for composite in composites {
-        let is_own = own_tools.contains(&&*composite.name);
-        let offered_tool = match is_own {
-            true => Err("the virtual server has a tool of this name".into()),
-            false => composite.offered(tools),
-        };
-        match offered_tool {
+        match composite.offered(tools, own_tools) {
             Ok(candidate) => {
                 candidates.push(candidate);
                 offered.insert(composite.name.clone(), composite.clone());

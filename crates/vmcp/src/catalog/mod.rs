@@ -15,15 +15,20 @@ use std::sync::Arc;
 
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use skep_mcp::List;
+use tokio::sync::OnceCell;
 use tracing::warn;
 
-use crate::scripts::{self, EXECUTE_TOOL_SCRIPT};
+use crate::{
+    scripts::{self, EXECUTE_TOOL_SCRIPT},
+    search::ToolIndex,
+};
 pub(crate) use composites::Composite;
 use composites::Composites;
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
 #[cfg(test)]
 use page::InvalidCursor;
+pub(crate) use page::Page;
 pub(crate) use rename::described;
 pub(crate) use table::{Entry, Table};
 use tools::ToolRules;
@@ -49,6 +54,8 @@ pub(crate) struct Catalog {
     unresolved: Vec<String>,
     /// Whether it is of no backend at all.
     is_of_none: bool,
+    /// The index of its tools, once they have been searched.
+    pub(crate) search: OnceCell<Arc<ToolIndex>>,
 }
 
 impl Catalog {
@@ -96,6 +103,7 @@ impl Catalog {
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
             unresolved,
             is_of_none: members.is_empty(),
+            search: OnceCell::new(),
         }
     }
 

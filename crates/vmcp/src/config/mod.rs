@@ -24,7 +24,8 @@ use crate::{
     front::Parts,
     limits,
     report::Reporter,
-    scripts::Scripts,
+    scripts::{EXECUTE_TOOL_SCRIPT, Scripts},
+    search::{CALL_TOOL, FIND_TOOL, Search},
     views::{ViewPolicy, Views},
 };
 
@@ -83,9 +84,6 @@ impl Settings {
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.config;
-        if let Some(unsupported) = unsupported(config) {
-            return Err(unsupported);
-        }
         let changed = Arc::new(watch::Sender::new(0));
         let middlewares = chain::middlewares(config, listen)?;
         let views = Views::new(view_policy(config), changed.clone());
@@ -114,6 +112,7 @@ impl Settings {
             factory,
             reporter,
             scripts: Scripts::new(config.code_mode.as_ref()).map(Arc::new),
+            search: config.optimizer.as_ref().map(Search::new).transpose()?.map(Arc::new),
         }))
     }
 }
@@ -148,7 +147,13 @@ fn view_policy(config: &Config) -> ViewPolicy {
 
 /// The tools of the virtual server itself.
 fn own_tools(config: &Config) -> &'static [&'static str] {
-    if runs_scripts(config) { &Scripts::OWN_TOOLS } else { &[] }
+    const ALL: [&str; 3] = [FIND_TOOL, CALL_TOOL, EXECUTE_TOOL_SCRIPT];
+    match (config.optimizer.is_some(), runs_scripts(config)) {
+        (true, true) => &ALL,
+        (true, false) => &Search::OWN_TOOLS,
+        (false, true) => &Scripts::OWN_TOOLS,
+        (false, false) => &[],
+    }
 }
 
 fn runs_scripts(config: &Config) -> bool {
@@ -164,15 +169,6 @@ fn records(config: &Config, life: Duration) -> Result<Option<Records>, ConfigErr
     let address = storage.address.as_deref().unwrap_or_default();
     let prefix = storage.key_prefix.as_deref().unwrap_or(KEY_PREFIX);
     Records::new("sessionStorage", address, storage.db.unwrap_or_default(), prefix, life).map(Some)
-}
-
-/// Parts of a configuration that this version does not support.
-fn unsupported(config: &Config) -> Option<ConfigError> {
-    let field = match () {
-        () if config.optimizer.is_some() => "optimizer",
-        () => return None,
-    };
-    Some(ConfigError::new(format!("{field} is not supported by this version")))
 }
 
 /// Whether an address can be reached from this machine only.

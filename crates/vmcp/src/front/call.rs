@@ -10,7 +10,7 @@ use skep_mcp::{Era, List, Method, Raw};
 use tracing::debug;
 
 use super::{
-    ClientRequest, Front,
+    ClientRequest, Front, Sender,
     answer::failure,
     measured::Measured,
     parameters::parameter_headers,
@@ -49,6 +49,9 @@ impl Front {
         if let Some(waiting) = self.waiting_call(request) {
             return waiting.resume(request).await;
         }
+        if let Some(response) = self.search_response(request).await {
+            return response;
+        }
         let catalog = self.views.catalog(&request.session, &request.caller).await;
         if let Some(composite) = self.composite(request, &catalog) {
             return match self.check_arguments(request) {
@@ -69,6 +72,7 @@ impl Front {
         let route = match route {
             Ok(Some(route)) => route,
             Ok(None) => return rpc::result(request.id, &empty_completion(), request.era),
+            Err(_) if request.sender == Sender::Search => return self.unknown_tool(request),
             Err(error) => return error.response(request.id, request.era),
         };
         let Some(backend) = self.views.backend(&route.backend) else {

@@ -9,7 +9,10 @@ use super::{
     ClientRequest, Front,
     rpc::{self, Cacheable, RpcError, complete},
 };
-use crate::{backend::Object, catalog::field};
+use crate::{
+    backend::Object,
+    catalog::{Page, field},
+};
 
 impl Front {
     /// Whether the caller may use anything of a list.
@@ -34,14 +37,21 @@ impl Front {
         if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
             return RpcError::internal(conflict).response(request.id, request.era);
         }
+        if let Some(search) = self.search.as_ref().filter(|_| list == List::Tools) {
+            return self.searched_list(request, search, &catalog);
+        }
         let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
         let Ok(page) = catalog.table(list).page(cursor.as_deref()) else {
             return RpcError::invalid("params.cursor is not one of this list")
                 .response(request.id, request.era);
         };
+        self.listed(request, list, &page)
+    }
+
+    pub(super) fn listed(&self, request: &ClientRequest<'_>, list: List, page: &Page) -> Response<Body> {
         let mut result = Object::default();
         result.put(&format!("\"{}\"", field(list)), &page.items);
-        if let Some(next) = page.next {
+        if let Some(next) = &page.next {
             result.put("\"nextCursor\"", &format!("\"{next}\""));
         }
         if request.era == Era::Modern {

@@ -21,7 +21,11 @@ use crate::backend::Object;
 
 impl Front {
     /// Processes the message of a request.
-    pub(super) async fn message(self: &Arc<Self>, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
+    pub(super) async fn message(
+        self: &Arc<Self>,
+        exchange: &Exchange,
+        sender: Sender,
+    ) -> Result<Response<Body>, Rejection> {
         let Some(message) = &exchange.message else { return Err(Rejection::Internal) };
         if has_unknown_version(&exchange.headers) {
             return Ok(unknown_version());
@@ -56,7 +60,7 @@ impl Front {
             },
         };
         let caller = self.caller(exchange);
-        let (era, sender) = (message.era, Sender::Client);
+        let era = message.era;
         let request = ClientRequest { exchange, envelope, method, era, id, session, caller, sender };
         Ok(self.respond_to(&request).await)
     }

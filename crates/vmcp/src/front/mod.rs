@@ -3,7 +3,8 @@
 //! A request passes through the chain of middlewares, which authenticate the caller, limit rates, apply policies and
 //! record it. Then its method decides: a few are answered here ([`methods`]), lists come from the catalog of the session
 //! ([`lists`]), and everything else is for one backend ([`call`]), whose messages are relayed ([`relay`]). A composite tool
-//! makes several calls ([`workflow`]), and so does a script ([`script`]).
+//! makes several calls ([`workflow`]), and so does a script ([`script`]). Where clients search for tools, find_tool is answered
+//! here, and a call of call_tool is the call of another tool from the start ([`search`]).
 
 mod answer;
 mod call;
@@ -20,6 +21,7 @@ mod received;
 mod relay;
 mod rpc;
 mod script;
+mod search;
 mod sessions;
 mod stream;
 mod subscribe;
@@ -60,6 +62,7 @@ use crate::{
     limits,
     report::Reporter,
     scripts::Scripts,
+    search::Search,
     session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
     views::Views,
 };
@@ -101,6 +104,7 @@ pub(crate) struct Front {
     factory: Factory,
     reporter: Option<Reporter>,
     scripts: Option<Arc<Scripts>>,
+    search: Option<Arc<Search>>,
 }
 
 /// What a virtual server is made of.
@@ -125,6 +129,8 @@ pub(crate) struct Parts {
     pub(crate) reporter: Option<Reporter>,
     /// What scripts may use, where clients can run them.
     pub(crate) scripts: Option<Arc<Scripts>>,
+    /// How clients search for tools, where they do.
+    pub(crate) search: Option<Arc<Search>>,
 }
 
 /// A request of a client that has passed through the chain.
@@ -146,6 +152,8 @@ enum Sender {
     Client,
     /// A tool of the virtual server itself, which the client has called.
     OwnTool,
+    /// The client, by call_tool.
+    Search,
 }
 
 impl ClientRequest<'_> {
@@ -206,6 +214,7 @@ impl Front {
             factory,
             reporter,
             scripts,
+            search,
         } = parts;
         let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
         Self {
@@ -235,6 +244,7 @@ impl Front {
             factory,
             reporter,
             scripts,
+            search,
         }
     }
 
@@ -357,6 +367,7 @@ impl Service for VirtualServer {
             () = front.discover() => {}
             () = front.become_ready() => {}
             () = front.report() => {}
+            () = front.run_search() => {}
         }
     }
 

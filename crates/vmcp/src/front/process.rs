@@ -7,7 +7,7 @@ use hyper::body::Incoming;
 use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange, ParsedMessage},
-    middleware::{METRICS, Telemetry, not_served},
+    middleware::{CallOutcome, METRICS, Telemetry, not_served},
 };
 use skep_mcp::{Revision, header::MCP_PROTOCOL_VERSION};
 
@@ -62,12 +62,16 @@ impl Front {
             return Err(response);
         }
         message::read(exchange, body, self.chain.body_limit(), &self.budget, ParsedMessage::of).await?;
+        let sender = self.unwrap_call(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         exchange.describe();
-        self.chain.request(exchange).await?;
+        if let Err(rejection) = self.chain.request(exchange).await {
+            self.record_call(sender, CallOutcome::Failure, exchange.started);
+            return Err(rejection);
+        }
         let response = match exchange.method {
             Method::GET => self.listen(exchange).await,
             Method::DELETE => self.end_session(exchange).await,
-            _ => self.message(exchange).await,
+            _ => self.message(exchange, sender).await,
         };
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
         let response = self.chain.filter(exchange, response, &self.budget).await;

@@ -42,6 +42,8 @@ struct State {
     received: Vec<(String, String)>,
     /// The headers of the last call.
     headers: HeaderMap,
+    /// Its tools, on one page. Others have three, each on a page.
+    tools: Option<Vec<Value>>,
 }
 
 pub(crate) struct Backend {
@@ -54,6 +56,17 @@ impl Backend {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         Self::on(listener, Arc::default())
+    }
+
+    /// One with these tools.
+    pub(crate) async fn with_tools(tools: Vec<Value>) -> Self {
+        let backend = Self::start().await;
+        backend.set_tools(tools);
+        backend
+    }
+
+    pub(crate) fn set_tools(&self, tools: Vec<Value>) {
+        self.state().tools = Some(tools);
     }
 
     fn on(listener: TcpListener, state: Arc<Mutex<State>>) -> Self {
@@ -174,6 +187,7 @@ async fn respond(
             "tools/list" if mood == Mood::EndlessPages => {
                 json!({"tools": [], "nextCursor": NUMBER.fetch_add(1, Ordering::Relaxed).to_string()})
             }
+            "tools/list" if state.tools.is_some() => json!({"tools": state.tools}),
             "tools/list" => {
                 let page =
                     message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().unwrap());

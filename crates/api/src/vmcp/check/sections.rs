@@ -33,13 +33,6 @@ pub(super) fn errors(config: &Config) -> Vec<FieldError> {
         errors.extend(time.map(|error| FieldError::new("codeMode.toolCallTimeout", error.to_string())));
     }
     errors.extend(config.optimizer.iter().flat_map(search).map(|error| error.within("optimizer")));
-    let has_policies = config.incoming_auth.as_ref().is_some_and(|auth| {
-        auth.authz.as_ref().is_some_and(|authz| authz.type_ == crate::vmcp::Authz::CEDAR)
-    });
-    if config.optimizer.is_some() && has_policies {
-        let message = "policies cannot be enforced on a tool search: remove this, or incomingAuth.authz";
-        errors.push(FieldError::new("optimizer", message));
-    }
     errors
 }
 
@@ -49,6 +42,9 @@ pub fn search(optimizer: &Optimizer) -> Vec<FieldError> {
     let uses_openai = optimizer.embedding_provider == Some(EmbeddingProvider::OpenAi);
     if uses_openai && optimizer.embedding_model.as_deref().unwrap_or_default().is_empty() {
         errors.push(FieldError::new("embeddingModel", "must be set, because embeddingProvider is openai"));
+    }
+    if optimizer.embedding_model_path.as_deref().is_some_and(|path| !path.starts_with('/')) {
+        errors.push(FieldError::new("embeddingModelPath", "must be an absolute path"));
     }
     if optimizer.max_tools_to_return.is_some_and(|count| !(1..=50).contains(&count)) {
         errors.push(FieldError::new("maxToolsToReturn", "must be from 1 to 50"));

@@ -15,7 +15,7 @@ use super::{
     SCOPE, backends,
     collector::Collector,
     labels::{Measured, Server},
-    rate_limits,
+    rate_limits, searches,
     settings::{address, wrong},
     workflows,
 };
@@ -37,6 +37,7 @@ pub(super) struct Metrics {
     /// A virtual server has some.
     pub(super) backends: Option<backends::Sent>,
     pub(super) workflows: Option<workflows::Sent>,
+    pub(super) searches: Option<searches::Sent>,
     server: Server,
 }
 
@@ -73,6 +74,7 @@ impl Metrics {
             rate_limits: rate_limits::Sent::new(&meter),
             backends: is_virtual.then(|| backends::Sent::new(&meter)),
             workflows: is_virtual.then(|| workflows::Sent::new(&meter)),
+            searches: is_virtual.then(|| searches::Sent::new(&meter)),
             provider,
             server,
         })

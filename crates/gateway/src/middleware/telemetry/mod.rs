@@ -13,6 +13,7 @@ mod outcome;
 mod page;
 mod prometheus;
 mod rate_limits;
+mod searches;
 mod settings;
 mod spans;
 mod workflows;
@@ -41,6 +42,7 @@ use metrics::Metrics;
 use outcome::{Failure, failed, failure};
 pub use page::{METRICS, Page, not_served};
 use prometheus::Prometheus;
+pub use searches::{CallOutcome, SearchEvent};
 use settings::wrong;
 use spans::Spans;
 pub use workflows::WorkflowRun;
@@ -153,6 +155,16 @@ impl Telemetry {
         }
         if let Some(workflows) = self.0.prometheus.as_ref().and_then(|page| page.workflows.as_ref()) {
             workflows.ended(run);
+        }
+    }
+
+    /// Records what the tool search has done.
+    pub fn record_search(&self, event: SearchEvent) {
+        if let Some(searches) = self.0.metrics.as_ref().and_then(|metrics| metrics.searches.as_ref()) {
+            searches.record(event);
+        }
+        if let Some(searches) = self.0.prometheus.as_ref().and_then(|page| page.searches.as_ref()) {
+            searches.record(event);
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     backends,
     labels::{Measured, Server},
     metrics::BUCKETS,
-    rate_limits, workflows,
+    rate_limits, searches, workflows,
 };
 use crate::faults;
 
@@ -62,6 +62,7 @@ pub(super) struct Prometheus {
     /// A virtual server has some.
     pub(super) backends: Option<backends::Scraped>,
     pub(super) workflows: Option<workflows::Scraped>,
+    pub(super) searches: Option<searches::Scraped>,
     server: Server,
 }
 
@@ -87,6 +88,7 @@ impl Prometheus {
         let rate_limits = rate_limits::Scraped::new(&mut registry);
         let backends = is_virtual.then(|| backends::Scraped::new(&mut registry));
         let workflows = is_virtual.then(|| workflows::Scraped::new(&mut registry));
+        let searches = is_virtual.then(|| searches::Scraped::new(&mut registry));
         for (name, help, counter) in faults::counters() {
             registry.register(name, help, counter.clone());
         }
@@ -114,6 +116,7 @@ impl Prometheus {
             rate_limits,
             backends,
             workflows,
+            searches,
             server,
         }
     }

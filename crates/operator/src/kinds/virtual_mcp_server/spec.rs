@@ -26,15 +26,10 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
         let workflow = skep_workflow::check_as_part(tool).into_iter();
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
-    let service = config.optimizer.as_ref().map(|optimizer| optimizer.embedding_service.as_deref());
-    if spec.embedding_server_ref.is_none() && matches!(service, Some(None | Some(""))) {
-        let message = "must be set, unless embeddingServerRef is";
-        errors.push(FieldError::new("config.optimizer.embeddingService", message));
-    }
     errors.extend(config_refs::header_forward::check_passthrough(&spec.passthrough_headers));
     let headers = config_refs::header_forward::check_passthrough(&config.passthrough_headers).into_iter();
     errors.extend(headers.map(|error| error.within("config")));
-    errors.extend(startup::errors(spec, &config));
+    errors.extend(startup::errors(&config));
     errors.extend(check_variables(inputs));
     errors
 }

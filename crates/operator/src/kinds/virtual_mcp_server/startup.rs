@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use skep_api::{
-    kinds::VirtualMCPServerSpec,
-    vmcp::{Config, check},
-};
+use skep_api::vmcp::{Config, check};
 use skep_config::{FieldError, FieldPath};
 
 /// The default interval of health checks, and the default timeout of one.
@@ -13,14 +10,13 @@ const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Everything that the server would reject.
-pub(super) fn errors(spec: &VirtualMCPServerSpec, config: &Config) -> Vec<FieldError> {
+pub(super) fn errors(config: &Config) -> Vec<FieldError> {
     let mut errors = check_durations(config);
     errors.extend(check_health_checks(config));
     let order = config.aggregation.as_ref().and_then(check::priority_order);
     errors.extend(order.map(|error| error.within("config.aggregation")));
     let search = config.optimizer.iter().flat_map(check::search);
     errors.extend(search.map(|error| error.within("config.optimizer")));
-    errors.extend(check_search_with_policies(spec, config));
     errors
 }
 
@@ -77,79 +73,45 @@ fn check_health_checks(config: &Config) -> Option<FieldError> {
         .then(|| FieldError::new("config.operational.failureHandling.healthCheckTimeout", message))
 }
 
-/// A search hides from policies which tool is called.
-fn check_search_with_policies(spec: &VirtualMCPServerSpec, config: &Config) -> Option<FieldError> {
-    let auth = &spec.incoming_auth;
-    let policies = match (&auth.authz_config, &auth.authz_config_ref) {
-        (Some(_), _) => "incomingAuth.authzConfig",
-        (None, Some(_)) => "incomingAuth.authzConfigRef",
-        (None, None) => return None,
-    };
-    let search = match (&config.optimizer, &spec.embedding_server_ref) {
-        (Some(_), _) => "config.optimizer",
-        (None, Some(_)) => "embeddingServerRef",
-        (None, None) => return None,
-    };
-    Some(FieldError::new(
-        search,
-        format!("policies cannot be enforced on a tool search: remove this, or {policies}"),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
 
-    fn rejected_field(config: Value, more: Value) -> Option<String> {
-        let mut spec = json!({"groupRef": {"name": "g"}, "incomingAuth": {"type": "anonymous"}});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let spec: VirtualMCPServerSpec = serde_json::from_value(spec).unwrap();
-        let errors = errors(&spec, &serde_json::from_value(config).unwrap());
+    fn rejected_field(config: Value) -> Option<String> {
+        let errors = errors(&serde_json::from_value(config).unwrap());
         errors.first().map(|error| error.field.to_string())
     }
 
     #[test]
     fn what_the_server_would_reject_is_reported_by_its_field() {
-        let policies = json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": "a"}}});
-        let embeddings = json!({
-            "incomingAuth": policies["incomingAuth"], "embeddingServerRef": {"name": "e"},
-        });
         let handling = |handling: Value| json!({"operational": {"failureHandling": handling}});
         let timeout = "config.operational.failureHandling.healthCheckTimeout";
-        for (config, more, field) in [
-            (handling(json!({"healthCheckInterval": "10s"})), json!({}), timeout),
-            (handling(json!({"healthCheckTimeout": "30s", "healthCheckInterval": "0s"})), json!({}), timeout),
+        for (config, field) in [
+            (handling(json!({"healthCheckInterval": "10s"})), timeout),
+            (handling(json!({"healthCheckTimeout": "30s", "healthCheckInterval": "0s"})), timeout),
             (
                 json!({"operational": {"timeouts": {"perWorkload": {"a": "soon"}}}}),
-                json!({}),
                 "config.operational.timeouts.perWorkload[a]",
             ),
-            (json!({"codeMode": {"toolCallTimeout": "1"}}), json!({}), "config.codeMode.toolCallTimeout"),
-            (json!({"optimizer": {}}), policies.clone(), "config.optimizer"),
-            (json!({}), embeddings, "embeddingServerRef"),
+            (json!({"codeMode": {"toolCallTimeout": "1"}}), "config.codeMode.toolCallTimeout"),
             (
                 json!({"optimizer": {"hybridSearchSemanticRatio": "1.1"}}),
-                json!({}),
                 "config.optimizer.hybridSearchSemanticRatio",
             ),
-            (
-                json!({"optimizer": {"embeddingProvider": "openai"}}),
-                json!({}),
-                "config.optimizer.embeddingModel",
-            ),
+            (json!({"optimizer": {"embeddingProvider": "openai"}}), "config.optimizer.embeddingModel"),
         ] {
-            assert_eq!(rejected_field(config, more), Some(field.to_owned()));
+            assert_eq!(rejected_field(config), Some(field.to_owned()));
         }
         for config in [
             json!({}),
+            json!({"optimizer": {}}),
             handling(json!({})),
             handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "4999ms"})),
             json!({"optimizer": {"hybridSearchSemanticRatio": "1", "semanticDistanceThreshold": ".5"}}),
         ] {
-            assert_eq!(rejected_field(config, json!({})), None);
+            assert_eq!(rejected_field(config), None);
         }
-        assert_eq!(rejected_field(json!({}), policies), None);
     }
 }

@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::{Value, json};
 use skep_config::{annotations, labels, paths};
 use skep_converge::Kind;
-use skep_testkit::json::condition;
 use skep_world::Watched;
 
 use super::golden;
@@ -104,10 +103,6 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
             let finalizers = ours.metadata.finalizers.clone().unwrap_or_default();
             assert_eq!(json!(finalizers), theirs["finalizers"], "{kind} {name}");
         }
-        if kind == VirtualServers::kind().kind && is_refused_at_start(&ours.data["spec"]) {
-            assert_eq!(condition(&ours, "Valid")["status"], "False", "{name}");
-            continue;
-        }
         let what = format!("the status of {kind} {name}");
         let (mut theirs, mut ours) = (theirs["status"].clone(), ours.data["status"].clone());
         if kind == VirtualServers::kind().kind && theirs["url"].is_null() {
@@ -116,13 +111,6 @@ async fn status_differences(fixture: &Fixture, folder: &Path, names: &[(Kind, St
         differences.extend(difference(&what, &summary(kind, &theirs), &summary(kind, &ours)));
     }
     differences
-}
-
-/// Documented in docs/compatibility.md: policies beside a search for tools, with which ToolHive's process does not start.
-fn is_refused_at_start(spec: &Value) -> bool {
-    let searches = !spec["embeddingServerRef"].is_null() || !spec["config"]["optimizer"].is_null();
-    let auth = &spec["incomingAuth"];
-    searches && !(auth["authzConfig"].is_null() && auth["authzConfigRef"].is_null())
 }
 
 /// Documented in docs/compatibility.md: a waiting server reports that it is not ready, and its future address.

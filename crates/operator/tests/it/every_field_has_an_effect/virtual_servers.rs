@@ -154,6 +154,8 @@ fn search() -> Value {
     minimal(&json!({"config": {"optimizer": {
         "embeddingProvider": "tei", "embeddingService": "http://embed.example", "embeddingServiceTimeout": "10s",
         "maxToolsToReturn": 12, "hybridSearchSemanticRatio": "0.7", "semanticDistanceThreshold": "0.9",
+        "embeddingModelPath": "/models/small", "pinnedTools": ["maps_find"],
+        "findToolDescription": "Finds tools.", "callToolDescription": "Calls a tool.",
     }}}))
 }
 

@@ -51,14 +51,9 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         handling(json!({"healthCheckInterval": "10s"})),
         handling(json!({"healthCheckTimeout": "30s"})),
         handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "7s"})),
-        config(json!({"optimizer": {}})),
         config(search(json!({"embeddingProvider": "openai"}))),
         config(search(json!({"hybridSearchSemanticRatio": "1.1"}))),
         config(search(json!({"semanticDistanceThreshold": "2.1"}))),
-        invalid(json!({"config": search(json!({})), "incomingAuth": {"authzConfig": policies()}})),
-        invalid(json!({
-            "embeddingServerRef": {"name": "starting"}, "incomingAuth": {"authzConfigRef": {"name": "authz"}},
-        })),
         invalid(json!({"outgoingAuth": {"default": {"type": "externalAuthConfigRef"}}})),
         row(
             json!({"podTemplateSpec": {"spec": {"containers": "many"}}}),

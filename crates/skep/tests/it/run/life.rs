@@ -124,6 +124,21 @@ fn a_virtual_server_follows_the_members_of_its_group() {
 }
 
 #[test]
+fn a_virtual_server_searches_among_the_tools_of_its_members() {
+    let group = "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPGroup\nmetadata: {name: g}\nspec: {}\n---\n\
+                 apiVersion: toolhive.stacklok.dev/v1beta1\nkind: VirtualMCPServer\nmetadata: {name: all}\nspec:\n  \
+                 groupRef: {name: g}\n  incomingAuth: {type: anonymous}\n  config:\n    \
+                 optimizer: {pinnedTools: [one_time]}\n---\n";
+    let run = Run::start(&format!("{group}{}", server("one", DEMO, "  groupRef: {name: g}")));
+    run.expect_output("call_tool, find_tool, one_time\n");
+    let client = run.client("all");
+    let found = client.call_tool("find_tool", json!({"tool_description": "the sum of numbers"}));
+    assert_eq!(found["result"]["structuredContent"]["tools"][0]["name"], "one_add", "{found}");
+    let call = json!({"tool_name": "one_add", "parameters": {"a": 20, "b": 22}});
+    assert_eq!(client.call_tool("call_tool", call)["result"]["content"][0]["text"], "42");
+}
+
+#[test]
 fn policies_and_tool_filters_apply_as_in_a_cluster_and_the_table_shows_the_remaining_tools() {
     let policies = r#"  authzConfig:
     type: inline

@@ -7,12 +7,12 @@ mod calls;
 mod input_time;
 mod response;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use http::Response;
 use serde_json::{Map, Value};
-use skep_gateway::http::Body;
+use skep_gateway::{http::Body, middleware::CallOutcome};
 use skep_mcp::{Envelope, Method, Raw};
 use tokio::sync::{mpsc, oneshot};
 
@@ -64,8 +64,11 @@ impl Front {
         };
         let caller = calls.caller.clone();
         let (server, era, running) = (self.name.clone(), request.era, run(calls));
+        let (front, sender_of_request, started) = (self.clone(), request.sender, Instant::now());
         let task = tokio::spawn(async move {
             let result = running.await;
+            let outcome = if is_error(&result) { CallOutcome::Failure } else { CallOutcome::Success };
+            front.record_call(sender_of_request, outcome, started);
             let translated = Raw::spelled(&result)
                 .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
             sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
@@ -73,6 +76,11 @@ impl Front {
         let task = AbortOnDrop(task.abort_handle());
         OwnCall::new(self, request, sent, caller, task).respond().await
     }
+}
+
+/// Whether the result of a tool is an error.
+fn is_error(result: &str) -> bool {
+    Raw::spelled(result).and_then(|result| result.get("isError")).is_some_and(|is| is.as_str() == "true")
 }
 
 /// The arguments of a call.

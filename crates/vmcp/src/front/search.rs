@@ -1,0 +1,241 @@
+//! find_tool and call_tool.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::Response;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+use skep_gateway::{
+    http::Body,
+    message::Exchange,
+    middleware::{CallOutcome, SearchEvent},
+};
+use skep_mcp::{Envelope, List, Message, Method, Outcome, Raw, Rejection};
+use skep_tool_search::Query;
+
+use super::{
+    ClientRequest, Front, Sender,
+    answer::{tool_error, translated},
+    rpc::{self, RpcError},
+};
+use crate::{
+    catalog::{Catalog, Page, field},
+    limits,
+    search::{CALL_TOOL, FIND_TOOL, InnerCall, Search},
+};
+
+/// How many bytes of JSON are counted as a token. ToolHive counts the same.
+const TOKEN: usize = 4;
+
+/// The arguments of find_tool.
+#[derive(Deserialize)]
+struct Wanted {
+    tool_description: String,
+    #[serde(default)]
+    tool_keywords: Option<Vec<String>>,
+}
+
+/// The tools that a search returns, as JSON, and the size of all that the caller may use.
+#[derive(Default)]
+struct Returned {
+    tools: Vec<String>,
+    baseline: usize,
+}
+
+impl Front {
+    /// Looks after the search, for ever.
+    pub(super) async fn run_search(&self) {
+        match &self.search {
+            Some(search) => search.run().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Replaces a call of call_tool by the call of the inner tool.
+    pub(super) fn unwrap_call(&self, exchange: &mut Exchange) -> Result<Sender, Rejection> {
+        let is_unwrapped = self.search.is_some() && InnerCall::unwrap(exchange)?;
+        Ok(if is_unwrapped { Sender::Search } else { Sender::Client })
+    }
+
+    /// Records how a call ended, if call_tool made it.
+    pub(super) fn record_call(&self, sender: Sender, outcome: CallOutcome, started: Instant) {
+        if let (Sender::Search, Some(telemetry)) = (sender, self.chain.telemetry()) {
+            telemetry.record_search(SearchEvent::Called { outcome, took: started.elapsed() });
+        }
+    }
+
+    /// The list of a client that searches: the search itself, and pinned tools.
+    pub(super) fn searched_list(
+        &self,
+        request: &ClientRequest<'_>,
+        search: &Arc<Search>,
+        catalog: &Arc<Catalog>,
+    ) -> Response<Body> {
+        // The client will search soon.
+        if !catalog.search.initialized() {
+            let (search, catalog) = (search.clone(), catalog.clone());
+            tokio::spawn(async move { search.meaning.index(&catalog).await });
+        }
+        let pinned = catalog.table(List::Tools).iter().filter(|entry| search.is_pinned(&entry.key));
+        let tools: Vec<&str> =
+            search.own_tools.iter().map(|tool| &**tool).chain(pinned.map(|entry| entry.json())).collect();
+        self.listed(request, List::Tools, &Page { items: format!("[{}]", tools.join(",")), next: None })
+    }
+
+    /// The response to a call of the search itself, or of a tool that a client must search for.
+    pub(super) async fn search_response(&self, request: &ClientRequest<'_>) -> Option<Response<Body>> {
+        let search = self.search.as_ref().filter(|_| request.method == Method::ToolsCall)?;
+        let tool = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
+        match (&*tool, request.sender) {
+            (FIND_TOOL, _) => Some(self.find_tool(search, request).await),
+            (CALL_TOOL, Sender::Client) => {
+                // Otherwise, it would be another call.
+                let mistake = InnerCall::of(request.envelope.arguments()).err()?;
+                self.record_call(Sender::Search, CallOutcome::Failure, request.exchange.started);
+                Some(self.tool_result(request, tool_error(&mistake.to_string())))
+            }
+            (_, Sender::Client) if !search.is_pinned(&tool) => {
+                let message = format!(
+                    "unknown tool {tool:?}: find tools with {FIND_TOOL}, and call them with {CALL_TOOL}"
+                );
+                Some(RpcError::invalid(message).response(request.id, request.era))
+            }
+            _ => None,
+        }
+    }
+
+    /// The response to call_tool for a tool that does not exist.
+    pub(super) fn unknown_tool(&self, request: &ClientRequest<'_>) -> Response<Body> {
+        self.record_call(request.sender, CallOutcome::Unknown, request.exchange.started);
+        let tool = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
+        self.tool_result(request, tool_error(&format!("tool not found: {tool}")))
+    }
+
+    fn tool_result(&self, request: &ClientRequest<'_>, result: String) -> Response<Body> {
+        let result = Raw::spelled(&result)
+            .and_then(|result| translated(result, Method::ToolsCall, request.era, &self.name).ok())
+            .unwrap_or(result);
+        rpc::result(request.id, &result, request.era)
+    }
+
+    async fn find_tool(&self, search: &Search, request: &ClientRequest<'_>) -> Response<Body> {
+        let started = Instant::now();
+        let arguments = request.envelope.arguments();
+        let wanted = arguments.and_then(|arguments| serde_json::from_str::<Wanted>(arguments.as_str()).ok());
+        let Some(wanted) = wanted else {
+            self.record_search(SearchEvent::NotFound { took: started.elapsed() });
+            let mistake = "tool_description must be a string, and tool_keywords a list of strings";
+            return self.tool_result(request, tool_error(mistake));
+        };
+        let catalog = self.views.catalog(&request.session, &request.caller).await;
+        let reason = self.views.unavailable(&catalog).or_else(|| catalog.conflict());
+        let found = match reason {
+            Some(reason) => Err(reason),
+            None => self.found(search, request, &catalog, &wanted).await,
+        };
+        match found {
+            Ok(returned) => self.tool_result(request, self.result_of(&returned, started.elapsed())),
+            Err(reason) => {
+                self.record_search(SearchEvent::NotFound { took: started.elapsed() });
+                RpcError::internal(reason).response(request.id, request.era)
+            }
+        }
+    }
+
+    /// Searches, and returns what the caller may use.
+    async fn found(
+        &self,
+        search: &Search,
+        request: &ClientRequest<'_>,
+        catalog: &Arc<Catalog>,
+        wanted: &Wanted,
+    ) -> Result<Returned, String> {
+        let index = search.meaning.index(catalog).await.ok_or("the tools could not be indexed")?;
+        let text = &wanted.tool_description;
+        let keywords = wanted.tool_keywords.iter().flatten().take(limits::SEARCH_KEYWORDS);
+        let query = Query {
+            text: &text[..text.floor_char_boundary(limits::SEARCH_TEXT)],
+            keywords: keywords
+                .map(|keyword| &keyword[..keyword.floor_char_boundary(limits::SEARCH_TEXT)])
+                .collect(),
+        };
+        let found = search.meaning.search(&index, &query).await;
+        if found.lacks_vectors {
+            self.record_search(SearchEvent::NoVectors);
+        }
+        let all: Vec<&str> = catalog.table(List::Tools).iter().map(|entry| entry.json()).collect();
+        let ranked = found.places.iter().filter_map(|place| all.get(*place).copied());
+        if !self.chain.filters_lists() {
+            let tools = ranked.take(search.max_results).map(str::to_owned).collect();
+            return Ok(Returned { tools, baseline: index.bytes });
+        }
+        // Best first, and then all others, which count for the baseline only.
+        let is_found: HashSet<usize> = found.places.iter().copied().collect();
+        let others =
+            all.iter().enumerate().filter(|(place, _)| !is_found.contains(place)).map(|(_, tool)| *tool);
+        let count = is_found.len();
+        let ordered: Vec<(bool, &str)> =
+            ranked.chain(others).enumerate().map(|(number, tool)| (number < count, tool)).collect();
+        let mut returned = Returned::default();
+        for page in ordered.chunks(limits::PAGE_ITEMS) {
+            self.add_permitted(request, page, search.max_results, &mut returned).await?;
+        }
+        Ok(returned)
+    }
+
+    /// Adds those tools that the caller would be listed, by the same filters as those of lists.
+    async fn add_permitted(
+        &self,
+        request: &ClientRequest<'_>,
+        page: &[(bool, &str)],
+        max: usize,
+        returned: &mut Returned,
+    ) -> Result<(), String> {
+        const FAILED: &str = "the tools could not be filtered";
+        let tools: Vec<&str> = page.iter().map(|(_, tool)| *tool).collect();
+        let list = Page { items: format!("[{}]", tools.join(",")), next: None };
+        let response = self.listed(request, List::Tools, &list);
+        let seen = self.chain.filter(request.exchange, response, &self.budget).await;
+        let body = seen.into_body().collect().await.map_err(|_| FAILED)?.to_bytes();
+        let envelope = Envelope::parse(&body).map_err(|_| FAILED)?;
+        let items = match envelope.message() {
+            Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(List::Tools)),
+            _ => None,
+        };
+        let items = items.and_then(|items| items.items().ok()).ok_or(FAILED)?;
+        let mut rest = page.iter();
+        for item in items {
+            returned.baseline += item.as_str().len();
+            // Filters keep the order.
+            let is_found =
+                rest.find(|(_, tool)| *tool == item.as_str()).is_some_and(|(is_found, _)| *is_found);
+            if is_found && returned.tools.len() < max {
+                returned.tools.push(item.as_str().to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    fn result_of(&self, returned: &Returned, took: Duration) -> String {
+        let bytes: usize = returned.tools.iter().map(String::len).sum();
+        let (baseline, tokens) = (returned.baseline / TOKEN, bytes / TOKEN);
+        let savings = if baseline == 0 { 0.0 } else { (1.0 - tokens as f64 / baseline as f64) * 100.0 };
+        self.record_search(SearchEvent::Found { results: returned.tools.len(), savings, took });
+        let metrics = format!(
+            r#"{{"baseline_tokens":{baseline},"returned_tokens":{tokens},"savings_percent":{savings:.2}}}"#
+        );
+        let output = format!(r#"{{"tools":[{}],"token_metrics":{metrics}}}"#, returned.tools.join(","));
+        let text = serde_json::Value::from(&*output);
+        format!(r#"{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{output}}}"#)
+    }
+
+    fn record_search(&self, event: SearchEvent) {
+        if let Some(telemetry) = self.chain.telemetry() {
+            telemetry.record_search(event);
+        }
+    }
+}

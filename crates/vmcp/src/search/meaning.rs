@@ -1,0 +1,85 @@
+//! What makes vectors, and how much they count.
+
+use std::sync::Arc;
+
+use skep_tool_search::{Hit, Query, Semantic, StaticModel, ToolVectors};
+use tracing::warn;
+
+use super::{ToolIndex, embeddings::Embeddings};
+use crate::catalog::Catalog;
+
+/// How meaning is searched for.
+pub(crate) struct Meaning {
+    pub(super) source: Source,
+    pub(super) ratio: f32,
+    pub(super) max_distance: f32,
+}
+
+/// What makes vectors.
+#[derive(Clone)]
+pub(super) enum Source {
+    /// Nothing does: words alone are searched for.
+    None,
+    /// A model in this process.
+    Model(Arc<StaticModel>),
+    /// A service.
+    Service(Arc<Embeddings>),
+}
+
+/// What a search found.
+pub(crate) struct Found {
+    /// The places of tools in the list of the catalog, best first.
+    pub(crate) places: Vec<usize>,
+    /// Whether the embedding service failed.
+    pub(crate) lacks_vectors: bool,
+}
+
+impl Meaning {
+    /// The index of a catalog, which is made once, and not on a thread that serves requests.
+    pub(crate) async fn index(&self, catalog: &Arc<Catalog>) -> Option<Arc<ToolIndex>> {
+        let made = catalog.search.get_or_try_init(|| async {
+            let (of, source) = (catalog.clone(), self.source.clone());
+            let index = tokio::task::spawn_blocking(move || ToolIndex::new(&of, &source)).await?;
+            Ok::<_, tokio::task::JoinError>(Arc::new(index))
+        });
+        match made.await {
+            Ok(index) => {
+                if let Source::Service(embeddings) = &self.source {
+                    embeddings.want(index);
+                }
+                Some(index.clone())
+            }
+            Err(error) => {
+                warn!(%error, "the index of the tools could not be made");
+                None
+            }
+        }
+    }
+
+    /// The tools that fit, best first.
+    pub(crate) async fn search(&self, index: &ToolIndex, query: &Query<'_>) -> Found {
+        let (vector, lacks_vectors) = match &self.source {
+            Source::None => (None, false),
+            Source::Model(model) => (model.vector(&query.whole()), false),
+            Source::Service(embeddings) => {
+                let vector = embeddings.query(query.whole()).await;
+                let failed = vector.is_none();
+                (vector, failed)
+            }
+        };
+        let tools = index.vectors();
+        let semantic = vector.as_ref().filter(|_| is_complete(&tools)).map(|query| Semantic {
+            tools: &tools,
+            query,
+            ratio: self.ratio,
+            max_distance: self.max_distance,
+        });
+        let hits = index.index.search(query, semantic.as_ref(), usize::MAX);
+        Found { places: hits.into_iter().map(|Hit { tool, .. }| tool).collect(), lacks_vectors }
+    }
+}
+
+/// Whether vectors can be compared: with few of them, tools without one would always come last.
+fn is_complete(vectors: &[Option<ToolVectors>]) -> bool {
+    !vectors.is_empty() && vectors.iter().filter(|vector| vector.is_some()).count() * 2 > vectors.len()
+}
