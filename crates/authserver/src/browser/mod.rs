@@ -7,6 +7,10 @@
 mod cookies;
 mod page;
 
+use std::net::IpAddr;
+
+use skep_auth::counted_address;
+
 use crate::{
     keys::OpaqueTokens,
     limits,
@@ -28,6 +32,8 @@ pub(crate) struct Browser {
     pub(crate) is_new: bool,
     /// The approvals that it remembers.
     pub(crate) approvals: Vec<String>,
+    /// Where it is, as far as limits are concerned.
+    pub(crate) address: IpAddr,
 }
 
 /// What a user approves.
@@ -58,14 +64,15 @@ impl<'a> Approval<'a> {
 
 impl Browser {
     /// The browser that sent a request.
-    pub(crate) fn of(cookies: &Cookies) -> Result<Self, NoRandomness> {
+    pub(crate) fn of(cookies: &Cookies, peer: IpAddr) -> Result<Self, NoRandomness> {
         let (id, is_new) = match cookies.browser() {
             Some(id) => (id.to_owned(), false),
             None => (random::text()?, true),
         };
         let approvals =
             cookies.approvals().split('.').filter(|entry| entry.len() == 2 * HALF).map(str::to_owned);
-        Ok(Self { id, is_new, approvals: approvals.take(limits::APPROVALS).collect() })
+        let approvals = approvals.take(limits::APPROVALS).collect();
+        Ok(Self { id, is_new, approvals, address: counted_address(peer) })
     }
 
     /// A new state for a login in this browser.
@@ -129,6 +136,7 @@ mod tests {
             id: id.into(),
             is_new: false,
             approvals: approvals.split('.').map(str::to_owned).collect(),
+            address: IpAddr::from([127, 0, 0, 1]),
         };
         let (scopes, other) = (vec!["openid".to_owned()], vec!["admin".to_owned()]);
         let approval = |client_id: &'static str, redirect_uri: &'static str| Approval {
@@ -155,7 +163,8 @@ mod tests {
     #[test]
     fn a_state_belongs_to_the_browser_that_it_was_made_for() {
         let keys = OpaqueTokens::new(vec![[1; 32]]);
-        let browser = |id: &str| Browser { id: id.into(), is_new: false, approvals: Vec::new() };
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let browser = |id: &str| Browser { id: id.into(), is_new: false, approvals: Vec::new(), address };
         let state = browser("one").state(&keys).unwrap();
         assert!(browser("one").began(&keys, &state) && !browser("two").began(&keys, &state));
         for wrong in ["", "x", &"x".repeat(44), &state[1..]] {

@@ -142,6 +142,7 @@ where
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
         body: body.to_bytes(),
+        peer,
     };
     let mut response = server.endpoint(route, arrived).await;
     if route.is_for_pages() && head.headers.contains_key(header::ORIGIN) {
@@ -158,6 +159,7 @@ pub(crate) struct Arrived<'a> {
     query: &'a str,
     headers: &'a HeaderMap,
     body: Bytes,
+    peer: IpAddr,
 }
 
 impl Arrived<'_> {
@@ -191,7 +193,7 @@ impl AuthServer {
     /// A step of a login, in a browser, which gets an id if it has none.
     async fn login(&self, route: Route, request: Arrived<'_>) -> Response<Bytes> {
         let is_secure = self.settings.is_secure();
-        let browser = match Browser::of(&Cookies::parse(request.headers, is_secure)) {
+        let browser = match Browser::of(&Cookies::parse(request.headers, is_secure), request.peer) {
             Ok(browser) => browser,
             Err(error) => return crate::error::OAuthError::from(error).response(),
         };

@@ -13,3 +13,5 @@ mod registration;
 mod stores;
 mod upstream_tokens;
 mod world;
+
+pub(crate) use stores::pending;
