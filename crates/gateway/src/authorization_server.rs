@@ -19,6 +19,9 @@ pub enum ProviderTokenError {
     /// The user must log in again.
     #[error("the caller's token of this provider has expired, and cannot be refreshed")]
     Expired,
+    /// What the provider issued cannot be used.
+    #[error("the provider's token is malformed")]
+    Malformed,
     /// The provider or the store does not respond.
     #[error("the provider is unavailable")]
     Unavailable,
@@ -48,7 +51,7 @@ pub trait AuthorizationServer: OwnTokens {
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
 
-    /// The claims of that token, if it is a JWT.
+    /// The claims of that token. `None`: it is not a JWT.
     fn provider_claims<'a>(
         &'a self,
         session: &'a str,

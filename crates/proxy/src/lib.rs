@@ -19,7 +19,10 @@ pub mod runtime;
 mod stdio;
 mod upstream;
 
-pub use front::Proxy;
+pub use front::{Configured, Proxy};
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
-pub use skep_gateway::{ConfigError, RequestContext, Workers, http::serve, report_panics, request_context};
+pub use skep_gateway::{
+    AuthorizationServer, ConfigError, ProviderTokenError, RequestContext, Workers, http::serve,
+    report_panics, request_context,
+};
 pub use stdio::{REQUEST_TIMEOUT, request_time};

@@ -12,13 +12,14 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time, runtime::kubernetes::Starting,
-    search, serve,
+    Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
+    runtime::kubernetes::Starting, search, serve,
 };
 use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
+    authorization_server::Embedded,
     logs,
     signals::{IN_A_POD, drain, shutdown_signal},
 };
@@ -82,9 +83,12 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let time = request_time(overrides.env.get(REQUEST_TIMEOUT).map(String::as_str))?;
         let in_cluster = config.remote_url.is_empty() && in_a_cluster(&overrides.env);
         let server = in_cluster.then(|| Starting::new(&config));
+        let issuer = Embedded::of(&config)?;
+        let configured =
+            Configured { config: &config, authorization_server: issuer.clone().map(|one| one as _) };
         let proxy = Arc::new(match &server {
-            Some(server) => Proxy::before(&config, server, time)?,
-            None => Proxy::new(&config)?,
+            Some(server) => Proxy::before(configured, server, time)?,
+            None => Proxy::new(configured)?,
         });
         info!(name = config.name, address = %listener.local_addr()?, "serving");
         // It responds from here on, and requests wait for the server.
@@ -92,7 +96,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
                 () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
-                Err(error) = proxy.check() => end = Err(error.into()),
+                Err(error) = check(&proxy, issuer.as_deref()) => end = Err(error),
                 // Without its server, the proxy has no purpose.
                 ended = run_server(server, &overrides.env) => end = ended,
             }
@@ -100,6 +104,15 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         .await?;
         end
     })
+}
+
+/// Checks that what the proxy needs beside its server can be used.
+async fn check(proxy: &Proxy, issuer: Option<&Embedded>) -> anyhow::Result<()> {
+    proxy.check().await?;
+    match issuer {
+        Some(issuer) => issuer.check().await,
+        None => Ok(()),
+    }
 }
 
 /// Runs a server in the cluster, and completes some time after it was deleted. Other servers do not end before the proxy.

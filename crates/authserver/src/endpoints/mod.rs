@@ -61,6 +61,10 @@ pub(crate) fn route(path: &str, settings: &Settings) -> Option<Route> {
             _ => Route::Unknown,
         });
     }
+    // Its path may begin with that of the resource.
+    if settings.callbacks.iter().any(|callback| callback == path) {
+        return Some(Route::Callback);
+    }
     if path == KEYS {
         return Some(Route::Keys);
     }

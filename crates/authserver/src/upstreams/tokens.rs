@@ -22,6 +22,9 @@ use crate::{
 const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The claims that describe a user to others (OpenID Connect Core 1.0, section 5.1).
+const PROFILE: [&str; 2] = ["name", "email"];
+
 /// Why there is no token of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamTokenError {
@@ -31,6 +34,9 @@ pub enum UpstreamTokenError {
     /// It has expired, and cannot be refreshed: the user must log in again.
     #[error("upstream token is no longer valid; re-authentication required")]
     Expired,
+    /// It looks like a JWT, and is none.
+    #[error("the token of the upstream is malformed")]
+    Malformed,
     /// The store or the upstream does not respond.
     #[error("the provider is unavailable")]
     Unavailable,
@@ -80,14 +86,28 @@ impl UpstreamTokens {
 }
 
 impl UpstreamTokens {
-    /// The claims of the access token of a session at an upstream, if it is a JWT. It came from the upstream itself, so its
-    /// signature is not verified.
+    /// The claims of the access token of a session at an upstream. It came from the upstream itself, so its signature is not
+    /// verified. `None`: it is not a JWT. Name and email address may be in the ID token only.
     pub async fn claims(
         &self,
         session: &str,
         provider: &str,
     ) -> Result<Option<Map<String, Value>>, UpstreamTokenError> {
-        self.access_token(session, provider).await.map(|token| unverified(&token))
+        let token = self.access_token(session, provider).await?;
+        if token.split('.').count() != 3 {
+            return Ok(None);
+        }
+        let mut claims = unverified(&token).ok_or(UpstreamTokenError::Malformed)?;
+        let missing: Vec<_> = PROFILE.into_iter().filter(|name| !claims.contains_key(*name)).collect();
+        if !missing.is_empty()
+            && let Some(row) = self.0.store.upstream(session, provider).await?
+            && let Some(profile) = unverified(&row.id_token)
+        {
+            let known =
+                missing.into_iter().filter_map(|name| Some((name.to_owned(), profile.get(name)?.clone())));
+            claims.extend(known);
+        }
+        Ok(Some(claims))
     }
 }
 

@@ -5,4 +5,4 @@ mod proxy;
 mod routes;
 mod server;
 
-pub use proxy::Proxy;
+pub use proxy::{Configured, Proxy};
