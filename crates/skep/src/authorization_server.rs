@@ -1,6 +1,6 @@
 //! The authorization server of a proxy or a virtual server, in the same process.
 
-use std::{fs, net::IpAddr, path::Path, sync::Arc};
+use std::{fs, net::IpAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -13,6 +13,10 @@ use skep_authserver::{AuthServer, UpstreamTokenError};
 use skep_config::{RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{AuthorizationServer, ProviderTokenError};
 use tracing::info;
+
+/// The first and the longest pause between checks.
+const RETRY_FIRST: Duration = Duration::from_secs(2);
+const RETRY_LAST: Duration = Duration::from_secs(30);
 
 /// An authorization server, as a proxy or virtual server sees it.
 pub(crate) struct Embedded {
@@ -54,6 +58,18 @@ impl Embedded {
         self.server.check().await.map_err(|error| anyhow::anyhow!("{}: {error}", self.place))?;
         info!(issuer = self.server.issuer(), "the authorization server is ready");
         Ok(())
+    }
+}
+
+impl Embedded {
+    /// Checks it again and again, until it can be used. Every failure is reported.
+    pub(crate) async fn wait_until_ready(&self, failed: impl Fn(&str)) {
+        let mut pause = RETRY_FIRST;
+        while let Err(error) = self.check().await {
+            failed(&error.to_string());
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_LAST);
+        }
     }
 }
 

@@ -118,12 +118,7 @@ impl Lifecycle {
     /// Waits until the identity providers of the authorization server can be used.
     async fn check_issuer(&self) {
         let Some(issuer) = &self.issuer else { return };
-        let mut wait = AGAIN_FIRST;
-        while let Err(error) = issuer.check().await {
-            self.set_failed(&format!("{error}; retrying"));
-            sleep(wait).await;
-            wait = (wait * 2).min(AGAIN_LAST);
-        }
+        issuer.wait_until_ready(|why| self.set_failed(&format!("{why}; retrying"))).await;
         self.state.send_modify(|state| {
             state.phase = Phase::Pending;
             state.message.clear();

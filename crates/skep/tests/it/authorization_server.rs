@@ -3,7 +3,7 @@
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     sync::{Arc, Mutex},
     thread,
 };
@@ -16,9 +16,9 @@ use crate::{
     proxy::{Proxy, free_port},
 };
 
-/// A fake MCP server. Returns the heads of its requests.
-fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+/// A fake MCP server at an address of this machine. Returns the heads of its requests.
+pub(crate) fn server(host: IpAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = heads.clone();
@@ -68,7 +68,7 @@ fn config(port: u16, provider: &IdentityProvider, server: SocketAddr, more: Valu
     config
 }
 
-fn call(port: u16, token: &str) -> Page {
+pub(crate) fn call(port: u16, token: &str) -> Page {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}).to_string();
     let headers = format!(
@@ -84,7 +84,7 @@ async fn login(
     response: Value,
 ) -> (Proxy, String, IdentityProvider, Arc<Mutex<Vec<String>>>) {
     let provider = fake_provider().await;
-    let (server, heads) = server();
+    let (server, heads) = server(Ipv4Addr::LOCALHOST.into());
     let port = free_port();
     let proxy = Proxy::with(name, config(port, &provider, server, more), &[]);
     proxy.expect_log("the authorization server is ready");
@@ -151,9 +151,10 @@ async fn policies_of_a_proxy_are_about_the_claims_of_the_providers_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_the_provider_that_cannot_be_refreshed_is_a_challenge_to_log_in_again() {
-    let (proxy, token, provider, heads) = login("expired", json!({}), json!({"expires_in": 0})).await;
+    let (proxy, token, provider, _) = login("expired", json!({}), json!({"expires_in": 1})).await;
     provider.answer("/token", json!({"status": 400}));
-    let answer = call(proxy.port, &token);
+    let answer =
+        std::iter::repeat_with(|| call(proxy.port, &token)).find(|answer| answer.status != 200).unwrap();
     assert_eq!(answer.status, 401, "{}", answer.body);
     let challenge = answer.header("www-authenticate").unwrap();
     assert!(
@@ -167,5 +168,4 @@ async fn a_token_of_the_provider_that_cannot_be_refreshed_is_a_challenge_to_log_
     );
     provider.down();
     assert_eq!(call(proxy.port, &token).status, 503);
-    assert!(heads.lock().unwrap().is_empty());
 }
