@@ -125,7 +125,7 @@ pub(super) fn of_references() -> Vec<Row> {
                 "oidcConfigRef": {"name": "own", "audience": "https://a.example", "resourceUrl": "https://a.example"},
             }),
             &[("Ready", "NotReady")],
-            Some("ValidationFailed"),
+            NOT_APPLIED,
         )
         .until(Secrets::kind(), "keys", json!({"stringData": {"hmac": "h".repeat(32)}})),
         issuer("OIDCConfigRefNotFound", "later").until(
