@@ -63,6 +63,9 @@ pub(crate) const APPROVALS: usize = 24;
 /// How long a browser remembers them.
 pub(crate) const BROWSER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How long the page about connections knows who has logged in.
+pub(crate) const SIGNED_IN: Duration = Duration::from_secs(900);
+
 /// How many requests per second, and how many at once.
 #[derive(Clone, Copy)]
 pub(crate) struct Rate {

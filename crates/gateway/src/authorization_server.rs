@@ -44,6 +44,9 @@ pub trait AuthorizationServer: OwnTokens {
     /// Whether backends get the tokens of providers.
     fn injects_tokens(&self) -> bool;
 
+    /// The page where the user of a session connects providers.
+    fn connections_url(&self, session: &str) -> String;
+
     /// The caller's token of a provider, refreshed if that is needed.
     fn provider_token<'a>(
         &'a self,

@@ -116,6 +116,10 @@ impl AuthorizationServer for Embedded {
         !self.server.is_injection_disabled()
     }
 
+    fn connections_url(&self, session: &str) -> String {
+        self.server.connections_url(session)
+    }
+
     fn provider_token<'a>(
         &'a self,
         session: &'a str,

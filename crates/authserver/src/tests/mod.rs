@@ -4,6 +4,7 @@ mod approvals;
 mod chains;
 mod codes;
 mod configuration;
+mod connections;
 mod delegation;
 mod documents;
 mod logins;

@@ -60,6 +60,8 @@ fn row(access_token: &str) -> Upstream {
         expires_at: 0,
         session_expires_at: 0,
         user_id: "ann".into(),
+        connected_at: 0,
+        scopes: Vec::new(),
         upstream_subject: "a".into(),
         client_id: "c".into(),
     }
