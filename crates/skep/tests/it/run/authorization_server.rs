@@ -208,3 +208,54 @@ fn the_example_works_with_a_real_identity_provider() {
     let answer = client.call_tool("echo", json!({"message": "hello"}));
     assert!(answer["result"]["content"][0]["text"].as_str().unwrap().contains("hello"), "{answer}");
 }
+
+/// A virtual server whose users log in at two providers, one after the other.
+fn chained(provider: &Provider) -> String {
+    let at = format!("http://127.0.0.1:{}", provider.port);
+    let upstream = |name: &str| {
+        format!(
+            "{{name: {name}, type: oauth2, oauth2Config: {{authorizationEndpoint: \"{at}/auth\", tokenEndpoint: \
+             \"{at}/token\", userInfo: {{endpointUrl: \"{at}/me\"}}, clientId: skep, clientSecretRef: {{name: login, key: \
+             secret}}, scopes: [openid, offline_access], additionalAuthorizationParams: {{prompt: consent}}}}}}"
+        )
+    };
+    let all = format!(
+        "  groupRef: {{name: all}}\n  incomingAuth: {{type: oidc, oidcConfigRef: {}}}\n  authServerConfig: \
+         {{issuer: \"https://c.example\", upstreamProviders: [{}, {}]}}",
+        oidc_ref("c.example"),
+        upstream("first"),
+        upstream("second")
+    );
+    let tokens = "  type: inline\n  inline: {issuer: \"https://c.example\"}";
+    let secret =
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {name: login}\nstringData: {secret: replace-me}\n";
+    [
+        server("open", DEMO, "  groupRef: {name: all}"),
+        object("MCPGroup", "all", "  description: all"),
+        object("VirtualMCPServer", "joined", &all),
+        object("MCPOIDCConfig", "c.example", tokens),
+        secret.to_owned(),
+    ]
+    .concat()
+}
+
+#[test]
+fn clients_that_others_wrote_log_in_through_two_providers() {
+    let provider = Provider::start();
+    let run = Run::start(&chained(&provider));
+    let url = format!("http://{}/mcp", run.address("joined"));
+    run.expect_output("echo, add, time");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/judges");
+    for judge in ["oauth4webapi", "openid-client", "sdk"] {
+        let judged = Command::new("node")
+            .arg(folder.join("judge.mjs"))
+            .arg(modules())
+            .args([judge, &url])
+            .output()
+            .unwrap();
+        let complaint = String::from_utf8_lossy(&judged.stderr);
+        assert!(judged.status.success(), "{judge}: {complaint}{}", run.output());
+        let tools: Vec<String> = serde_json::from_slice(&judged.stdout).unwrap();
+        assert!(tools.iter().any(|tool| tool == "open_echo"), "{judge}: {tools:?}");
+    }
+}
