@@ -28,6 +28,7 @@ mod keys;
 pub mod limits;
 mod mac;
 mod own;
+mod peer;
 mod resource;
 mod signed;
 
@@ -41,5 +42,6 @@ pub use identity::Identity;
 pub use keys::Pace;
 pub use mac::hmac_hex;
 pub use own::OwnTokens;
+pub use peer::counted_address;
 pub use resource::{ProtectedResource, WELL_KNOWN};
 pub use signed::{IssuerKeys, SignedToken, verified_by};

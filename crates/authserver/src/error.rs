@@ -7,7 +7,9 @@ use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 use tracing::error;
 
-use crate::{random::NoRandomness, response, rules::TargetError, store::StoreError};
+use crate::{
+    random::NoRandomness, response, rules::TargetError, store::StoreError, upstreams::UpstreamTokenError,
+};
 
 /// An error with a code of RFC 6749, section 4.1.2.1 or 5.2, RFC 7591, section 3.2.2, or RFC 8707, section 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +66,15 @@ impl OAuthError {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
         }
         response
+    }
+}
+
+impl From<UpstreamTokenError> for OAuthError {
+    fn from(error: UpstreamTokenError) -> Self {
+        match error {
+            UpstreamTokenError::Unavailable => Self::unavailable(),
+            _ => Self::request("there is no such connection"),
+        }
     }
 }
 

@@ -28,7 +28,12 @@ pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 pub(crate) const CLIENTS: usize = 10_000;
 /// How long a client is kept if another one needs the room.
 pub(crate) const CLIENT_GRACE: Duration = Duration::from_secs(3600);
-/// The logins, codes, tokens and sessions of each sort that the memory store has.
+/// The memory of all logins that wait, and of those of one address, which may be an ingress with all its users.
+pub(crate) const LOGINS: usize = 64 << 20;
+pub(crate) const LOGINS_OF_AN_ADDRESS: usize = 16 << 20;
+/// The same in Redis, as their number.
+pub(crate) const LOGINS_IN_REDIS: usize = 10_000;
+/// The codes, tokens and sessions of each sort that the memory store has.
 pub(crate) const ROWS: usize = 50_000;
 
 /// The largest document of a client.
@@ -57,6 +62,9 @@ pub(crate) const COUNTED: usize = 20_000;
 pub(crate) const APPROVALS: usize = 24;
 /// How long a browser remembers them.
 pub(crate) const BROWSER_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// How long the page about connections knows who has logged in.
+pub(crate) const SIGNED_IN: Duration = Duration::from_secs(900);
 
 /// How many requests per second, and how many at once.
 #[derive(Clone, Copy)]

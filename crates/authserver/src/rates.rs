@@ -6,6 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use skep_auth::counted_address;
+
 use crate::{clock::Clock, limits, limits::Rate};
 
 /// Counts requests by a key: each has a bucket that fills with time.
@@ -84,7 +86,7 @@ impl Rates {
             Purpose::Token => &self.token_of_peer,
             Purpose::Metadata => &self.metadata_of_peer,
         };
-        buckets.admits(&network(peer), clock)
+        buckets.admits(&counted_address(peer).to_string(), clock)
     }
 
     /// Counts a request of a client that exists.
@@ -93,17 +95,6 @@ impl Rates {
             Purpose::Login => self.login_of_client.admits(client, clock),
             Purpose::Token => self.token_of_client.admits(client, clock),
             Purpose::Register | Purpose::Metadata => true,
-        }
-    }
-}
-
-/// The address, or the network of an IPv6 address, of which one caller has all.
-fn network(peer: IpAddr) -> String {
-    match peer.to_canonical() {
-        IpAddr::V4(address) => address.to_string(),
-        IpAddr::V6(address) => {
-            let [first, second, third, fourth, ..] = address.segments();
-            format!("{first:x}:{second:x}:{third:x}:{fourth:x}")
         }
     }
 }

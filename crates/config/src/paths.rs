@@ -52,6 +52,8 @@ pub const HMAC_FOLDER: &str = "/etc/toolhive/authserver/hmac";
 pub const REDIS_CA: &str = "/etc/toolhive/authserver/redis-tls/ca.crt";
 /// The certificate authority of the Sentinels of its Redis.
 pub const REDIS_SENTINEL_CA: &str = "/etc/toolhive/authserver/redis-tls/sentinel-ca.crt";
+/// The key that encrypts tokens in the authorization server's Redis.
+pub const REDIS_ENCRYPTION_KEY: &str = "/etc/toolhive/authserver/redis-encryption/key";
 
 /// The file of a signing key within [`SIGNING_KEYS_FOLDER`]. The first one signs.
 pub fn signing_key_file(index: usize) -> String {

@@ -19,6 +19,9 @@ pub enum ProviderTokenError {
     /// The user must log in again.
     #[error("the caller's token of this provider has expired, and cannot be refreshed")]
     Expired,
+    /// What the provider issued cannot be used.
+    #[error("the provider's token is malformed")]
+    Malformed,
     /// The provider or the store does not respond.
     #[error("the provider is unavailable")]
     Unavailable,
@@ -41,6 +44,9 @@ pub trait AuthorizationServer: OwnTokens {
     /// Whether backends get the tokens of providers.
     fn injects_tokens(&self) -> bool;
 
+    /// The page where the user of a session connects providers.
+    fn connections_url(&self, session: &str) -> String;
+
     /// The caller's token of a provider, refreshed if that is needed.
     fn provider_token<'a>(
         &'a self,
@@ -48,7 +54,7 @@ pub trait AuthorizationServer: OwnTokens {
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
 
-    /// The claims of that token, if it is a JWT.
+    /// The claims of that token. `None`: it is not a JWT.
     fn provider_claims<'a>(
         &'a self,
         session: &'a str,

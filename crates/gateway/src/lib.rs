@@ -19,7 +19,6 @@ pub mod limits;
 pub mod message;
 pub mod middleware;
 pub mod outbound;
-mod peer;
 mod redis;
 pub mod sessions;
 mod truncate;

@@ -22,11 +22,11 @@ mod stdio;
 mod upstream;
 
 pub use explain::{Caller, explain_request, listed_tools};
-pub use front::Proxy;
+pub use front::{Configured, Proxy};
 pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
-    ConfigError, RequestContext, Workers,
+    AuthorizationServer, ConfigError, ProviderTokenError, RequestContext, Workers,
     http::serve,
     middleware::{Explanation, Outcome},
     request_context,

@@ -1,6 +1,6 @@
-//! The authorization server of a virtual server, which is configured by a file beside that of the virtual server.
+//! The authorization server of a proxy or a virtual server, in the same process.
 
-use std::{fs, net::IpAddr, path::Path, sync::Arc};
+use std::{fs, net::IpAddr, path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use bytes::Bytes;
@@ -10,13 +10,35 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_authserver::{AuthServer, UpstreamTokenError};
-use skep_config::{FieldError, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
-use skep_vmcp::{AuthorizationServer, ProviderTokenError};
+use skep_config::{RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
+use skep_proxy::{AuthorizationServer, ProviderTokenError};
+use tracing::info;
 
-/// An authorization server, as a virtual server sees it.
-pub(crate) struct Embedded(AuthServer);
+/// The first and the longest pause between checks.
+const RETRY_FIRST: Duration = Duration::from_secs(2);
+const RETRY_LAST: Duration = Duration::from_secs(30);
+
+/// An authorization server, as a proxy or virtual server sees it.
+pub(crate) struct Embedded {
+    server: AuthServer,
+    /// Where it is configured, for messages.
+    place: String,
+}
 
 impl Embedded {
+    /// The authorization server that a RunConfig describes, if it does.
+    pub(crate) fn of(config: &RunConfig) -> anyhow::Result<Option<Arc<Self>>> {
+        let server = config.embedded_auth_server_config.as_ref();
+        server.map(|server| Self::new(server, "embedded_auth_server_config")).transpose()
+    }
+
+    /// The authorization server of a configuration at this place.
+    pub(crate) fn new(config: &skep_config::AuthServer, place: &str) -> anyhow::Result<Arc<Self>> {
+        let server = AuthServer::new(config);
+        let server = server.map_err(|errors| anyhow::anyhow!("invalid {place}: {}", joined(&errors)))?;
+        Ok(Arc::new(Self { server, place: place.to_owned() }))
+    }
+
     /// The authorization server that is configured beside this file, if there is one.
     pub(crate) fn beside(config: &Path) -> anyhow::Result<Option<Arc<Self>>> {
         let file = config.with_file_name(FILE);
@@ -25,21 +47,35 @@ impl Embedded {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
         };
-        let wrong =
-            |errors: Vec<FieldError>| anyhow::anyhow!("invalid {}: {}", file.display(), joined(&errors));
-        let config = skep_config::AuthServer::parse(&text).map_err(wrong)?;
-        AuthServer::new(&config).map(|server| Some(Arc::new(Self(server)))).map_err(wrong)
+        let place = file.display().to_string();
+        let config = skep_config::AuthServer::parse(&text);
+        let config = config.map_err(|errors| anyhow::anyhow!("invalid {place}: {}", joined(&errors)))?;
+        Self::new(&config, &place).map(Some)
     }
 
     /// Checks that its store and its upstreams can be used.
     pub(crate) async fn check(&self) -> anyhow::Result<()> {
-        self.0.check().await.map_err(|error| anyhow::anyhow!("{FILE}: {error}"))
+        self.server.check().await.map_err(|error| anyhow::anyhow!("{}: {error}", self.place))?;
+        info!(issuer = self.server.issuer(), "the authorization server is ready");
+        Ok(())
+    }
+}
+
+impl Embedded {
+    /// Checks it again and again, until it can be used. Every failure is reported.
+    pub(crate) async fn wait_until_ready(&self, failed: impl Fn(&str)) {
+        let mut pause = RETRY_FIRST;
+        while let Err(error) = self.check().await {
+            failed(&error.to_string());
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(RETRY_LAST);
+        }
     }
 }
 
 impl OwnTokens for Embedded {
     fn issuer(&self) -> &str {
-        self.0.issuer()
+        self.server.issuer()
     }
 
     fn claims<'a>(
@@ -47,7 +83,7 @@ impl OwnTokens for Embedded {
         token: &'a str,
     ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
         async move {
-            match self.0.claims(token).await {
+            match self.server.claims(token).await {
                 Ok(Some(claims)) => Ok(claims),
                 Ok(None) => {
                     Err(AuthenticationError::Token("the token is not valid, or its session has ended"))
@@ -61,23 +97,27 @@ impl OwnTokens for Embedded {
 
 impl AuthorizationServer for Embedded {
     fn serves(&self, path: &str) -> bool {
-        self.0.serves(path)
+        self.server.serves(path)
     }
 
     fn respond(&self, request: Request<Incoming>, peer: IpAddr) -> BoxFuture<'_, Response<Bytes>> {
-        self.0.respond(request, peer).boxed()
+        self.server.respond(request, peer).boxed()
     }
 
     fn audiences(&self) -> &[String] {
-        self.0.audiences()
+        self.server.audiences()
     }
 
     fn providers(&self) -> Vec<&str> {
-        self.0.upstream_tokens().providers().collect()
+        self.server.upstream_tokens().providers().collect()
     }
 
     fn injects_tokens(&self) -> bool {
-        !self.0.is_injection_disabled()
+        !self.server.is_injection_disabled()
+    }
+
+    fn connections_url(&self, session: &str) -> String {
+        self.server.connections_url(session)
     }
 
     fn provider_token<'a>(
@@ -85,7 +125,7 @@ impl AuthorizationServer for Embedded {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
-        let token = self.0.upstream_tokens().access_token(session, provider);
+        let token = self.server.upstream_tokens().access_token(session, provider);
         token.map(|token| token.map_err(provider_error)).boxed()
     }
 
@@ -94,7 +134,7 @@ impl AuthorizationServer for Embedded {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>> {
-        let claims = self.0.upstream_tokens().claims(session, provider);
+        let claims = self.server.upstream_tokens().claims(session, provider);
         claims.map(|claims| claims.map_err(provider_error)).boxed()
     }
 }
@@ -103,6 +143,7 @@ fn provider_error(error: UpstreamTokenError) -> ProviderTokenError {
     match error {
         UpstreamTokenError::NotConnected => ProviderTokenError::NotConnected,
         UpstreamTokenError::Expired => ProviderTokenError::Expired,
+        UpstreamTokenError::Malformed => ProviderTokenError::Malformed,
         UpstreamTokenError::Unavailable => ProviderTokenError::Unavailable,
     }
 }

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
+    Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
     runtime::kubernetes::{Readiness, Reporter, Starting},
     search, serve,
 };
@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
+    authorization_server::Embedded,
     logs,
     signals::{IN_A_POD, drain, shutdown_signal},
 };
@@ -83,9 +84,12 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let time = request_time(overrides.env.get(REQUEST_TIMEOUT).map(String::as_str))?;
         let in_cluster = config.remote_url.is_empty() && in_a_cluster(&overrides.env);
         let server = in_cluster.then(|| Starting::new(&config));
+        let issuer = Embedded::of(&config)?;
+        let configured =
+            Configured { config: &config, authorization_server: issuer.clone().map(|one| one as _) };
         let proxy = Arc::new(match &server {
-            Some(server) => Proxy::before(&config, server, time)?,
-            None => Proxy::new(&config)?,
+            Some(server) => Proxy::before(configured, server, time)?,
+            None => Proxy::new(configured)?,
         });
         let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));
         let restarts = server.as_ref().map(Starting::readiness);
@@ -95,7 +99,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
                 () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
-                Err(error) = proxy.check() => end = Err(error.into()),
+                Err(error) = check(&proxy, issuer.as_deref()) => end = Err(error),
                 () = report(reporter, &proxy, restarts) => {}
                 // Without its server, the proxy has no purpose.
                 ended = run_server(server, &overrides.env) => end = ended,
@@ -112,6 +116,15 @@ async fn report(reporter: Option<Reporter>, proxy: &Proxy, restarts: Option<Read
         reporter.run(proxy, restarts).await;
     }
     std::future::pending().await
+}
+
+/// Checks that what the proxy needs beside its server can be used.
+async fn check(proxy: &Proxy, issuer: Option<&Embedded>) -> anyhow::Result<()> {
+    proxy.check().await?;
+    match issuer {
+        Some(issuer) => issuer.check().await,
+        None => Ok(()),
+    }
 }
 
 /// Runs a server in the cluster, and completes some time after it was deleted. Other servers do not end before the proxy.

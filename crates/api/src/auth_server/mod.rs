@@ -119,6 +119,11 @@ pub struct EmbeddedAuthServer {
     /// Clients that do not register: their ID is the https URL of a document that describes them (client ID metadata
     /// documents).
     pub cimd: Option<Cimd>,
+    /// Clients that users need not approve, by their IDs: those of the organization itself. A client that registers
+    /// itself has a random ID.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 20), inner(length(min = 1, max = 2048)), transform = list::atomic)]
+    pub clients_without_consent: Vec<String>,
 }
 
 /// The lifetimes of what the server issues.

@@ -73,6 +73,9 @@ pub struct RedisStorage {
     pub tls: Option<RedisTls>,
     /// TLS to the Sentinels. Without it, the connection to them is not encrypted.
     pub sentinel_tls: Option<RedisTls>,
+    /// A key of 32 bytes, with which the tokens of upstream providers are encrypted in Redis. Tokens that were stored
+    /// without it can still be read. Without the key, or with another one, users log in again.
+    pub encryption_key_secret_ref: Option<SecretKeyRef>,
 }
 
 impl RedisStorage {

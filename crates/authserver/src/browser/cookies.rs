@@ -8,10 +8,12 @@ use crate::limits;
 pub(crate) struct Cookies {
     browser: Option<String>,
     approvals: Option<String>,
+    user: Option<String>,
 }
 
 const BROWSER: &str = "skep-login-browser";
 const APPROVALS: &str = "skep-login-approvals";
+const USER: &str = "skep-login-user";
 
 /// The name of a cookie. With the prefix, a browser accepts it from this host only, and encrypted.
 fn full_name(name: &str, is_secure: bool) -> String {
@@ -29,7 +31,7 @@ impl Cookies {
             let name = full_name(name, is_secure);
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         };
-        Self { browser: value(BROWSER), approvals: value(APPROVALS) }
+        Self { browser: value(BROWSER), approvals: value(APPROVALS), user: value(USER) }
     }
 
     /// The id of the browser.
@@ -41,6 +43,17 @@ impl Cookies {
     pub(crate) fn approvals(&self) -> &str {
         self.approvals.as_deref().unwrap_or_default()
     }
+}
+
+impl Cookies {
+    pub(crate) fn user(&self) -> &str {
+        self.user.as_deref().unwrap_or_default()
+    }
+}
+
+/// The header that sets who has logged in in a browser.
+pub(crate) fn set_user(user: &str, is_secure: bool) -> Option<HeaderValue> {
+    set(USER, user, is_secure)
 }
 
 /// The header that sets the id of a browser.

@@ -4,17 +4,24 @@
 //! that began a login can go on with it. Approvals are such hashes as well, in a second cookie: nothing about them is stored
 //! here, and another browser cannot use them.
 
+mod connections;
 mod cookies;
 mod page;
+
+use std::net::IpAddr;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use skep_auth::counted_address;
 
 use crate::{
     keys::OpaqueTokens,
     limits,
     random::{self, NoRandomness, is_same, tag},
     rules::without_loopback_port,
-    store::Pending,
+    store::{Pending, User},
 };
-pub(crate) use cookies::{Cookies, set_approvals, set_browser};
+pub(crate) use connections::{ConnectionForm, connections_page};
+pub(crate) use cookies::{Cookies, set_approvals, set_browser, set_user};
 pub(crate) use page::{Question, page};
 
 /// The length of the random half of a state, and of a tag.
@@ -28,6 +35,10 @@ pub(crate) struct Browser {
     pub(crate) is_new: bool,
     /// The approvals that it remembers.
     pub(crate) approvals: Vec<String>,
+    /// Where it is, as far as limits are concerned.
+    pub(crate) address: IpAddr,
+    /// Who has logged in in it, as it says.
+    user: String,
 }
 
 /// What a user approves.
@@ -58,14 +69,16 @@ impl<'a> Approval<'a> {
 
 impl Browser {
     /// The browser that sent a request.
-    pub(crate) fn of(cookies: &Cookies) -> Result<Self, NoRandomness> {
+    pub(crate) fn of(cookies: &Cookies, peer: IpAddr) -> Result<Self, NoRandomness> {
         let (id, is_new) = match cookies.browser() {
             Some(id) => (id.to_owned(), false),
             None => (random::text()?, true),
         };
         let approvals =
             cookies.approvals().split('.').filter(|entry| entry.len() == 2 * HALF).map(str::to_owned);
-        Ok(Self { id, is_new, approvals: approvals.take(limits::APPROVALS).collect() })
+        let approvals = approvals.take(limits::APPROVALS).collect();
+        let user = cookies.user().to_owned();
+        Ok(Self { id, is_new, approvals, address: counted_address(peer), user })
     }
 
     /// A new state for a login in this browser.
@@ -89,6 +102,22 @@ impl Browser {
     /// Whether a form was on a page for this browser.
     pub(crate) fn has_form(&self, keys: &OpaqueTokens, content: &str, token: &str) -> bool {
         keys.all().any(|key| is_same(&tag(key, "form", &[&self.id, content]), token))
+    }
+
+    /// A value for a cookie: this user has logged in in this browser.
+    pub(crate) fn signed_in(&self, keys: &OpaqueTokens, user: &User, until: u64) -> String {
+        let text = serde_json::json!([user, until]).to_string();
+        let text = random::base64(text.as_bytes());
+        let tag = tag(keys.current(), "signed-in", &[&self.id, &text]);
+        format!("{text}.{tag}")
+    }
+
+    /// Who has logged in in this browser, if that was not too long before.
+    pub(crate) fn user(&self, keys: &OpaqueTokens, now: u64) -> Option<User> {
+        let (text, found) = self.user.split_once('.')?;
+        keys.all().find(|key| is_same(&tag(key, "signed-in", &[&self.id, text]), found))?;
+        let (user, until): (User, u64) = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+        (now < until).then_some(user)
     }
 
     /// Whether some user of this browser has approved this.
@@ -129,6 +158,8 @@ mod tests {
             id: id.into(),
             is_new: false,
             approvals: approvals.split('.').map(str::to_owned).collect(),
+            address: IpAddr::from([127, 0, 0, 1]),
+            user: String::new(),
         };
         let (scopes, other) = (vec!["openid".to_owned()], vec!["admin".to_owned()]);
         let approval = |client_id: &'static str, redirect_uri: &'static str| Approval {
@@ -155,7 +186,11 @@ mod tests {
     #[test]
     fn a_state_belongs_to_the_browser_that_it_was_made_for() {
         let keys = OpaqueTokens::new(vec![[1; 32]]);
-        let browser = |id: &str| Browser { id: id.into(), is_new: false, approvals: Vec::new() };
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let browser = |id: &str| {
+            let user = String::new();
+            Browser { id: id.into(), is_new: false, approvals: Vec::new(), address, user }
+        };
         let state = browser("one").state(&keys).unwrap();
         assert!(browser("one").began(&keys, &state) && !browser("two").began(&keys, &state));
         for wrong in ["", "x", &"x".repeat(44), &state[1..]] {

@@ -28,13 +28,21 @@ pub(crate) struct Question<'a> {
     pub(crate) fields: Vec<(&'static str, String)>,
 }
 
-/// The page. It needs no script and loads nothing. Its policy has no `form-action`: browsers apply that to the addresses to
-/// which the response to the form leads, and these are the upstream's and the client's.
+/// The page that asks.
 pub(crate) fn page(question: &Question<'_>) -> Response<Bytes> {
+    document("Allow access?", &body(question))
+}
+
+/// A page. It needs no script and loads nothing. Its policy has no `form-action`: browsers apply that to the addresses to
+/// which the response to the form leads, and these are the upstream's and the client's.
+pub(super) fn document(title: &str, body: &str) -> Response<Bytes> {
     let hash = STANDARD.encode(Sha256::digest(STYLE));
     let policy =
         format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; frame-ancestors 'none'");
     let type_ = (header::CONTENT_TYPE, "text/html; charset=utf-8");
+    let html = format!(
+        r#"<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>{title}</title><style>{STYLE}</style></head><body><main>{body}</main></body></html>"#
+    );
     let headers = [
         type_,
         (header::CACHE_CONTROL, "no-store"),
@@ -42,14 +50,14 @@ pub(crate) fn page(question: &Question<'_>) -> Response<Bytes> {
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "same-origin"),
     ];
-    let mut response = response::with(StatusCode::OK, headers, html(question));
+    let mut response = response::with(StatusCode::OK, headers, html);
     if let Ok(policy) = HeaderValue::try_from(policy) {
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
     }
     response
 }
 
-fn html(question: &Question<'_>) -> String {
+fn body(question: &Question<'_>) -> String {
     let name = if question.client_name.is_empty() { "An application" } else { question.client_name };
     let name = escaped(name);
     let target = Uri::parse(question.redirect_uri);
@@ -79,7 +87,7 @@ fn html(question: &Question<'_>) -> String {
         .map(|(name, value)| format!(r#"<input type="hidden" name="{name}" value="{}">"#, escaped(value)))
         .collect();
     format!(
-        r#"<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1"><title>Allow access?</title><style>{STYLE}</style></head><body><main><h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p>If you did not start this yourself, deny it.</p><form method="post" action="consent">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form></main></body></html>"#,
+        r#"<h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p>If you did not start this yourself, deny it.</p><form method="post" action="consent">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form>"#,
         escaped(question.redirect_uri),
         items(abilities),
     )
@@ -96,7 +104,7 @@ fn ability(scope: &str) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

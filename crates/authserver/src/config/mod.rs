@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) delegates: Vec<Delegate>,
     pub(crate) registration: RegistrationSettings,
     pub(crate) clients_without_consent: Vec<String>,
+    /// The paths where browsers come back from upstreams.
+    pub(crate) callbacks: Vec<String>,
 }
 
 /// How client documents are cached.
@@ -90,6 +92,7 @@ impl Settings {
                 forced: config.force_confidential_redirect_uris.clone(),
             },
             clients_without_consent: config.clients_without_consent.clone(),
+            callbacks: callbacks(&upstreams),
         };
         Ok((settings, upstreams))
     }
@@ -113,4 +116,11 @@ impl Settings {
     pub(crate) fn has_jwt_bearer(&self) -> bool {
         self.trusted.iter().any(|trusted| trusted.jwt_bearer.is_some())
     }
+}
+
+/// The paths of redirect URIs. Those that do not end like that of this server lead to something else behind an ingress.
+fn callbacks(upstreams: &[UpstreamSettings]) -> Vec<String> {
+    let paths =
+        upstreams.iter().filter_map(|upstream| Uri::parse(&upstream.redirect_uri).map(|uri| uri.rest));
+    paths.filter(|path| path.ends_with("/oauth/callback")).map(str::to_owned).collect()
 }

@@ -80,7 +80,7 @@ impl AuthServer {
         };
         let url = upstream.login_url(&state, &pending.upstream_nonce, &pending.upstream_pkce_verifier);
         let url = url.map_err(|_| OAuthError::unavailable())?;
-        self.store.put_pending(&state, &pending).await?;
+        self.store.put_pending(&state, &pending, browser.address).await?;
         Ok(response::redirect(StatusCode::FOUND, &url))
     }
 

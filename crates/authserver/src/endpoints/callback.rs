@@ -51,6 +51,9 @@ impl AuthServer {
 
     /// Goes on with a login. From here, the client gets every error.
     async fn go_on(&self, pending: Pending, parameters: &Parameters, browser: &Browser) -> Response<Bytes> {
+        if pending.is_own() {
+            return self.own_login(pending, parameters, browser).await;
+        }
         let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
         match self.try_to_go_on(pending, parameters, browser).await {
             Ok(response) => response,
@@ -64,6 +67,26 @@ impl AuthServer {
         parameters: &Parameters,
         browser: &Browser,
     ) -> Result<Response<Bytes>, OAuthError> {
+        let (position, upstream, login) = self.login_at(&pending, parameters).await?;
+        // The user is the one of the first upstream.
+        let user = match pending.user.take() {
+            Some(user) => user,
+            None => self.user(&upstream.name, &login).await?,
+        };
+        self.keep(upstream, &pending, &user, login).await?;
+        pending.user = Some(user);
+        match self.upstreams.get(position + 1) {
+            Some(next) => self.send_to(next, pending, browser).await,
+            None => Ok(self.finish(pending, browser).await),
+        }
+    }
+
+    /// The login that an upstream has sent the browser back with.
+    pub(super) async fn login_at(
+        &self,
+        pending: &Pending,
+        parameters: &Parameters,
+    ) -> Result<(usize, &Upstream, Login), OAuthError> {
         let failed = || OAuthError::new("server_error", "the login at the identity provider failed");
         let position = self.upstreams.iter().position(|one| one.name == pending.upstream_provider_name);
         let (position, upstream) = position
@@ -81,20 +104,10 @@ impl AuthServer {
             warn!(upstream = upstream.name, %error, "a login failed");
             failed()
         })?;
-        // The user is the one of the first upstream.
-        let user = match pending.user.take() {
-            Some(user) => user,
-            None => self.user(&upstream.name, &login).await?,
-        };
-        self.keep(upstream, &pending, &user, login).await?;
-        pending.user = Some(user);
-        match self.upstreams.get(position + 1) {
-            Some(next) => self.send_to(next, pending, browser).await,
-            None => Ok(self.finish(pending, browser).await),
-        }
+        Ok((position, upstream, login))
     }
 
-    async fn user(&self, provider: &str, login: &Login) -> Result<User, StoreError> {
+    pub(super) async fn user(&self, provider: &str, login: &Login) -> Result<User, StoreError> {
         let id = match &login.subject {
             Subject::Synthetic(id) => id.clone(),
             Subject::Known(subject) => {
@@ -106,7 +119,7 @@ impl AuthServer {
     }
 
     /// Keeps the tokens of a login. Of an upstream that sends a refresh token only once, the earlier one is kept.
-    async fn keep(
+    pub(super) async fn keep(
         &self,
         upstream: &Upstream,
         pending: &Pending,
@@ -117,6 +130,7 @@ impl AuthServer {
         let subject = match login.subject {
             Subject::Known(subject) | Subject::Synthetic(subject) => subject,
         };
+        let scopes = upstream.granted(&login.tokens);
         let mut row = store::Upstream {
             provider_id: upstream.name.clone(),
             access_token: login.tokens.access_token,
@@ -125,6 +139,8 @@ impl AuthServer {
             expires_at: login.tokens.expires_in.map_or(0, |seconds| now + seconds),
             session_expires_at: now + self.settings.refresh_life.as_secs(),
             user_id: user.id.clone(),
+            connected_at: now,
+            scopes,
             upstream_subject: subject,
             client_id: pending.client_id.clone(),
         };

@@ -41,7 +41,7 @@ impl AuthServer {
     }
 
     /// A browser names the origin of the page that has the form.
-    fn is_own_origin(&self, request: &Arrived<'_>) -> bool {
+    pub(super) fn is_own_origin(&self, request: &Arrived<'_>) -> bool {
         let Some(origin) = request.headers.get(header::ORIGIN) else { return true };
         let origin_of = |uri: &str| {
             let uri = Uri::parse(uri)?;

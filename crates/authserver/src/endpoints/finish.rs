@@ -34,7 +34,7 @@ impl AuthServer {
         let flow = browser.state(&self.settings.opaque)?;
         let pending =
             Pending { internal_state: flow.clone(), upstream_provider_name: String::new(), ..pending };
-        self.store.put_pending(&flow, &pending).await?;
+        self.store.put_pending(&flow, &pending, browser.address).await?;
         Ok(page(&question(&client.name, &pending, Vec::new(), vec![("flow", flow)])))
     }
 

@@ -2,6 +2,7 @@
 
 mod authorize;
 mod callback;
+mod connections;
 mod consent;
 mod cors;
 mod finish;
@@ -38,6 +39,7 @@ pub(crate) enum Route {
     Authorize,
     Callback,
     Consent,
+    Connections,
     Token,
     Register,
     Revoke,
@@ -55,11 +57,16 @@ pub(crate) fn route(path: &str, settings: &Settings) -> Option<Route> {
             "authorize" => Route::Authorize,
             "callback" => Route::Callback,
             "consent" => Route::Consent,
+            "connections" => Route::Connections,
             "token" => Route::Token,
             "register" => Route::Register,
             "revoke" => Route::Revoke,
             _ => Route::Unknown,
         });
+    }
+    // Its path may begin with that of the resource.
+    if settings.callbacks.iter().any(|callback| callback == path) {
+        return Some(Route::Callback);
     }
     if path == KEYS {
         return Some(Route::Keys);
@@ -90,18 +97,19 @@ impl Route {
                 "GET"
             }
             Self::Consent | Self::Token | Self::Register | Self::Revoke => "POST",
+            Self::Connections => "GET, POST, DELETE",
             Self::Unknown => "",
         }
     }
 
     /// Whether pages of other origins may use it. What the browser shows or decides is not for them.
     const fn is_for_pages(self) -> bool {
-        !matches!(self, Self::Authorize | Self::Callback | Self::Consent | Self::Unknown)
+        !matches!(self, Self::Authorize | Self::Callback | Self::Consent | Self::Connections | Self::Unknown)
     }
 
     const fn purpose(self) -> Purpose {
         match self {
-            Self::Authorize | Self::Callback | Self::Consent => Purpose::Login,
+            Self::Authorize | Self::Callback | Self::Consent | Self::Connections => Purpose::Login,
             Self::Token | Self::Revoke => Purpose::Token,
             Self::Register => Purpose::Register,
             Self::Keys | Self::OauthMetadata | Self::OpenidMetadata | Self::Unknown => Purpose::Metadata,
@@ -124,7 +132,7 @@ where
         return cors::preflight(route.methods());
     }
     let is_head = head.method == Method::HEAD && route.methods() == "GET" && route.is_for_pages();
-    if head.method.as_str() != route.methods() && !is_head {
+    if !route.methods().split(", ").any(|method| method == head.method.as_str()) && !is_head {
         return response::method_not_allowed(route.methods());
     }
     if !server.rates.admits_peer(route.purpose(), peer, &server.clock) {
@@ -142,8 +150,9 @@ where
         query: head.uri.query().unwrap_or_default(),
         headers: &head.headers,
         body: body.to_bytes(),
+        peer,
     };
-    let mut response = server.endpoint(route, arrived).await;
+    let mut response = server.endpoint(route, &head.method, arrived).await;
     if route.is_for_pages() && head.headers.contains_key(header::ORIGIN) {
         cors::allow(&mut response);
     }
@@ -158,6 +167,7 @@ pub(crate) struct Arrived<'a> {
     query: &'a str,
     headers: &'a HeaderMap,
     body: Bytes,
+    peer: IpAddr,
 }
 
 impl Arrived<'_> {
@@ -168,6 +178,13 @@ impl Arrived<'_> {
         type_.trim().eq_ignore_ascii_case(wanted)
     }
 
+    /// The token that it is authenticated with (RFC 6750, section 2.1).
+    fn bearer(&self) -> Option<&str> {
+        let value = self.headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, token) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token)
+    }
+
     /// The form in the body.
     fn form(&self) -> Option<Parameters> {
         self.is_type("application/x-www-form-urlencoded").then(|| Parameters::parse(&self.body))
@@ -175,9 +192,15 @@ impl Arrived<'_> {
 }
 
 impl AuthServer {
-    async fn endpoint(&self, route: Route, request: Arrived<'_>) -> Response<Bytes> {
+    async fn endpoint(&self, route: Route, method: &Method, request: Arrived<'_>) -> Response<Bytes> {
         match route {
-            Route::Authorize | Route::Callback | Route::Consent => self.login(route, request).await,
+            Route::Connections if request.bearer().is_some() || method == Method::DELETE => {
+                let token = request.bearer().unwrap_or_default();
+                self.connections_api(method, &request, token).await
+            }
+            Route::Authorize | Route::Callback | Route::Consent | Route::Connections => {
+                self.login(route, method, request).await
+            }
             Route::Token => self.token(&request).await,
             Route::Register => self.register(&request).await,
             Route::Revoke => self.revoke(&request).await,
@@ -189,15 +212,17 @@ impl AuthServer {
     }
 
     /// A step of a login, in a browser, which gets an id if it has none.
-    async fn login(&self, route: Route, request: Arrived<'_>) -> Response<Bytes> {
+    async fn login(&self, route: Route, method: &Method, request: Arrived<'_>) -> Response<Bytes> {
         let is_secure = self.settings.is_secure();
-        let browser = match Browser::of(&Cookies::parse(request.headers, is_secure)) {
+        let browser = match Browser::of(&Cookies::parse(request.headers, is_secure), request.peer) {
             Ok(browser) => browser,
             Err(error) => return crate::error::OAuthError::from(error).response(),
         };
         let mut response = match route {
             Route::Authorize => self.authorize(request.query, &browser).await,
             Route::Callback => self.callback(request.query, &browser).await,
+            Route::Connections if method == Method::GET => self.connections(request.query, &browser).await,
+            Route::Connections => self.change_connection(&request, &browser).await,
             _ => self.consent(&request, &browser).await,
         };
         if browser.is_new

@@ -35,10 +35,6 @@ impl<V> Expiring<V> {
         self.entries.get(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }
 
-    pub(super) fn take(&mut self, key: &str, now: u64) -> Option<V> {
-        self.entries.remove(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
-    }
-
     /// Sets when an entry expires.
     pub(super) fn extend(&mut self, key: &str, until: u64) {
         if let Some((_, known)) = self.entries.get_mut(key) {
@@ -69,6 +65,6 @@ mod tests {
         assert!(map.put("a", 1, 10, 0) && map.put("b", 2, 20, 0) && !map.put("c", 3, 30, 0));
         assert_eq!((map.get("a", 9), map.get("a", 10)), (Some(&1), None));
         assert!(map.put("c", 3, 30, 10));
-        assert_eq!((map.take("c", 10), map.take("c", 10)), (Some(3), None));
+        assert_eq!(map.get("c", 10), Some(&3));
     }
 }

@@ -1,6 +1,7 @@
 //! The store of a single process, which forgets all when it ends.
 
 use std::{
+    net::IpAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 
 use super::{
     Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    expiring::Expiring,
+    expiring::Expiring, logins::Logins,
 };
 use crate::{clock::Clock, limits};
 
@@ -21,7 +22,7 @@ pub(crate) struct MemoryStore {
 
 struct Rows {
     clients: Expiring<Client>,
-    pending: Expiring<Pending>,
+    pending: Logins,
     codes: Expiring<Grant>,
     refresh: Expiring<Grant>,
     /// Spent codes, replaced refresh tokens with the time of that, and used assertions.
@@ -38,7 +39,7 @@ impl Default for Rows {
     fn default() -> Self {
         Self {
             clients: Expiring::new(limits::CLIENTS),
-            pending: Expiring::new(limits::ROWS),
+            pending: Logins::default(),
             codes: Expiring::new(limits::ROWS),
             refresh: Expiring::new(limits::ROWS),
             spent: Expiring::new(2 * limits::ROWS),
@@ -97,10 +98,11 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn put_pending(&self, state: &str, pending: &Pending) -> Result<()> {
+    async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()> {
         let (mut rows, now) = self.rows();
         let until = now + limits::PENDING_LIFE.as_secs();
-        stored(rows.pending.put(state, pending.clone(), until, now))
+        rows.pending.put(state, pending.clone(), address, (now, until));
+        Ok(())
     }
 
     async fn take_pending(&self, state: &str) -> Result<Option<Pending>> {

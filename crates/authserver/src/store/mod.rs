@@ -1,12 +1,13 @@
 //! What the server remembers. Things that are used once are taken by one operation, so that no two requests get the same.
 
 mod expiring;
+mod logins;
 mod memory;
 mod redis;
 mod rows;
 mod sealed;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use async_trait::async_trait;
 
@@ -57,7 +58,8 @@ pub(crate) trait Store: Send + Sync {
     /// A client that was used lives on.
     async fn renew_client(&self, id: &str) -> Result<()>;
 
-    async fn put_pending(&self, state: &str, pending: &Pending) -> Result<()>;
+    /// Adds a login that goes on at an address. Where this has more than its share, its oldest one ends.
+    async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()>;
     /// The login with this state, once.
     async fn take_pending(&self, state: &str) -> Result<Option<Pending>>;
 

@@ -131,6 +131,11 @@ pub(crate) struct Upstream {
     #[serde(default)]
     pub(crate) session_expires_at: u64,
     pub(crate) user_id: String,
+    /// When the user connected it, in seconds since 1970. Zero: that is not known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) connected_at: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scopes: Vec<String>,
     #[serde(default)]
     pub(crate) upstream_subject: String,
     #[serde(default)]
@@ -146,4 +151,8 @@ pub(crate) struct Registration {
     pub(crate) token_endpoint_auth_method: Method,
     #[serde(default)]
     pub(crate) client_secret_expires_at: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -4,6 +4,7 @@ mod approvals;
 mod chains;
 mod codes;
 mod configuration;
+mod connections;
 mod delegation;
 mod documents;
 mod logins;
@@ -13,3 +14,5 @@ mod registration;
 mod stores;
 mod upstream_tokens;
 mod world;
+
+pub(crate) use stores::pending;

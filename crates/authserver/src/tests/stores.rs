@@ -1,6 +1,6 @@
 //! Both stores keep the same promises.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use skep_testkit::Redis;
@@ -8,7 +8,8 @@ use skep_testkit::Redis;
 use crate::{
     clock::Clock,
     config::{RedisPlace, RedisSettings, RedisTls},
-    store::{Grant, MemoryStore, RedisStore, Rotation, Session, Store, Taken, Upstream, User},
+    limits,
+    store::{Grant, MemoryStore, Pending, RedisStore, Rotation, Session, Store, Taken, Upstream, User},
 };
 
 /// The password of every Redis.
@@ -28,6 +29,28 @@ fn grant(session: &str) -> Grant {
     }
 }
 
+/// A login whose client has this state.
+pub(crate) fn pending(state: &str) -> Pending {
+    Pending {
+        client_id: "c".into(),
+        redirect_uri: "https://app.example/cb".into(),
+        state: state.into(),
+        scopes: Vec::new(),
+        pkce_challenge: String::new(),
+        pkce_method: String::new(),
+        session_id: String::new(),
+        internal_state: String::new(),
+        upstream_provider_name: String::new(),
+        upstream_pkce_verifier: String::new(),
+        upstream_nonce: String::new(),
+        created_at: 1,
+        resources: Vec::new(),
+        is_redirect_implied: false,
+        is_approval_remembered: false,
+        user: None,
+    }
+}
+
 fn row(access_token: &str) -> Upstream {
     Upstream {
         provider_id: "corp".into(),
@@ -37,6 +60,8 @@ fn row(access_token: &str) -> Upstream {
         expires_at: 0,
         session_expires_at: 0,
         user_id: "ann".into(),
+        connected_at: 0,
+        scopes: Vec::new(),
         upstream_subject: "a".into(),
         client_id: "c".into(),
     }
@@ -128,4 +153,20 @@ async fn tokens_of_upstreams_cannot_be_read_in_redis_without_the_key() {
     // A row from before there was a key is still read.
     plain.put_upstream("two", &row("plain"), LIFE).await.unwrap();
     assert_eq!(sealed.upstream("two", "corp").await.unwrap().unwrap().access_token, "plain");
+}
+
+#[tokio::test]
+async fn an_address_has_a_share_of_the_logins_in_redis() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let store = redis_store(&redis, None).await;
+    let [quiet, flooding] = [1, 2].map(|last| IpAddr::from([203, 0, 113, last]));
+    store.put_pending("quiet", &pending(""), quiet).await.unwrap();
+    store.put_pending("first", &pending(""), flooding).await.unwrap();
+    let (store, login) = (&store, &pending(""));
+    let more = (1..=limits::LOGINS_IN_REDIS)
+        .map(|number| async move { store.put_pending(&number.to_string(), login, flooding).await });
+    assert!(join_all(more).await.into_iter().all(|put| put.is_ok()));
+    for (state, is_there) in [("quiet", true), ("first", false), ("1", true), ("10000", true)] {
+        assert_eq!(store.take_pending(state).await.unwrap().is_some(), is_there, "{state}");
+    }
 }

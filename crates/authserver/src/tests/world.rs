@@ -56,6 +56,7 @@ impl World {
             "authorization_endpoint": format!("{}/authorize", provider.issuer),
             "token_endpoint": format!("{}/token", provider.issuer),
             "jwks_uri": format!("{}/keys", provider.issuer),
+            "revocation_endpoint": format!("{}/revoke", provider.issuer),
         });
         provider.answer("/.well-known/openid-configuration", metadata);
         let server =
@@ -192,7 +193,7 @@ impl World {
 }
 
 impl Visitor {
-    fn cookies(&self) -> String {
+    pub(super) fn cookies(&self) -> String {
         self.0.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("; ")
     }
 
@@ -241,7 +242,7 @@ pub(super) fn parameter(url: &str, name: &str) -> String {
     value.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }
 
-fn hidden_fields(page: &Response<Bytes>) -> Vec<(String, String)> {
+pub(super) fn hidden_fields(page: &Response<Bytes>) -> Vec<(String, String)> {
     let text = String::from_utf8(page.body().to_vec()).unwrap();
     let inputs = text.split(r#"<input type="hidden" name=""#).skip(1);
     let fields = inputs.map(|input| {

@@ -20,6 +20,8 @@ pub(super) struct Endpoints {
     /// Whether every response names the issuer (RFC 9207, section 3).
     pub(super) names_issuer: bool,
     pub(super) registration: Option<String>,
+    /// Where tokens are revoked (RFC 7009).
+    pub(super) revocation: Option<String>,
     /// How clients may authenticate. Empty: it does not say.
     pub(super) methods: Vec<String>,
     pub(super) has_s256: bool,
@@ -87,6 +89,7 @@ fn described(document: &Map<String, Value>) -> Endpoints {
         // Some providers have one that they do not name.
         registration: text("registration_endpoint")
             .or_else(|| issuer.as_ref().map(|issuer| format!("{issuer}/register"))),
+        revocation: text("revocation_endpoint"),
         methods: list("token_endpoint_auth_methods_supported"),
         has_s256: list("code_challenge_methods_supported").iter().any(|method| method == "S256"),
         issuer,

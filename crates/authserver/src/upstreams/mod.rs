@@ -23,6 +23,7 @@ use client::UpstreamClient;
 use discovery::Endpoints;
 pub(crate) use identity::{Login, Subject};
 use response::TokenResponse;
+pub(crate) use tokens::Connection;
 pub(crate) use tokens::row_life;
 pub use tokens::{UpstreamTokenError, UpstreamTokens};
 
@@ -156,6 +157,23 @@ impl Upstream {
             }
         }
         Ok(tokens)
+    }
+
+    /// The scopes of a login: what was granted, or else what was requested.
+    pub(crate) fn granted(&self, tokens: &TokenResponse) -> Vec<String> {
+        if tokens.scopes.is_empty() { self.settings.scopes.clone() } else { tokens.scopes.clone() }
+    }
+
+    /// Revokes a token, if the upstream has an endpoint for that. Its response has no content (RFC 7009, section 2.2).
+    async fn revoke(&self, token: &str) -> Result<(), UpstreamError> {
+        let Connected { endpoints, client, .. } = self.connected()?;
+        let Some(endpoint) = endpoints.revocation.as_ref().filter(|_| !token.is_empty()) else {
+            return Ok(());
+        };
+        match client.post(&self.fetcher, endpoint, BTreeMap::from([("token", token)])).await {
+            Ok(_) | Err(UpstreamError::Response(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn request_tokens(&self, form: BTreeMap<&str, &str>) -> Result<TokenResponse, UpstreamError> {

@@ -7,6 +7,7 @@ use super::{
     UpstreamError,
     path::{text_at, value_at},
 };
+use crate::rules::scopes;
 
 /// The tokens in a response.
 pub(crate) struct TokenResponse {
@@ -15,6 +16,8 @@ pub(crate) struct TokenResponse {
     pub(crate) id_token: String,
     /// How long the access token is valid, in seconds, if the upstream says so.
     pub(crate) expires_in: Option<u64>,
+    /// What was granted. Empty: what was requested (RFC 6749, section 5.1).
+    pub(crate) scopes: Vec<String>,
     pub(super) body: Value,
 }
 
@@ -36,8 +39,9 @@ impl TokenResponse {
             of(mapping.map(|mapping| &*mapping.access_token_path), "access_token"),
             of(mapping.map(|mapping| &*mapping.refresh_token_path), "refresh_token"),
             of(mapping.map(|mapping| &*mapping.expires_in_path), "expires_in"),
+            of(mapping.map(|mapping| &*mapping.scope_path), "scope"),
         ];
-        let [access, refresh, expires] = &paths;
+        let [access, refresh, expires, scope] = &paths;
         let type_ = body.get("token_type").and_then(Value::as_str).unwrap_or_default();
         if mapping.is_none() && !type_.eq_ignore_ascii_case("bearer") {
             return Err(UpstreamError::Response("its token is not a bearer token"));
@@ -56,6 +60,7 @@ impl TokenResponse {
             refresh_token: text_at(&body, refresh).unwrap_or_default(),
             id_token: text_at(&body, "id_token").unwrap_or_default(),
             expires_in,
+            scopes: scopes(&text_at(&body, scope).unwrap_or_default()),
             body,
         })
     }

@@ -22,6 +22,9 @@ use crate::{
 const TRIES: usize = 3;
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The claims that describe a user to others (OpenID Connect Core 1.0, section 5.1).
+const PROFILE: [&str; 2] = ["name", "email"];
+
 /// Why there is no token of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpstreamTokenError {
@@ -31,6 +34,9 @@ pub enum UpstreamTokenError {
     /// It has expired, and cannot be refreshed: the user must log in again.
     #[error("upstream token is no longer valid; re-authentication required")]
     Expired,
+    /// It looks like a JWT, and is none.
+    #[error("the token of the upstream is malformed")]
+    Malformed,
     /// The store or the upstream does not respond.
     #[error("the provider is unavailable")]
     Unavailable,
@@ -40,6 +46,23 @@ impl From<StoreError> for UpstreamTokenError {
     fn from(_: StoreError) -> Self {
         Self::Unavailable
     }
+}
+
+/// What a session has at an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Connection {
+    /// The name of the upstream.
+    pub(crate) provider: String,
+    /// Whether the session has tokens of it.
+    pub(crate) connected: bool,
+    /// When the user connected it, in seconds since 1970, if that is known.
+    pub(crate) since: Option<u64>,
+    /// The scopes of the tokens.
+    pub(crate) scopes: Vec<String>,
+    /// When the access token expires, if it does.
+    pub(crate) expires_at: Option<u64>,
+    /// Whether the tokens are of no use any more: the access token has expired, and there is none to refresh it with.
+    pub(crate) expired: bool,
 }
 
 /// The tokens of sessions at upstreams.
@@ -69,6 +92,9 @@ impl UpstreamTokens {
     /// The access token of a session at an upstream.
     pub async fn access_token(&self, session: &str, provider: &str) -> Result<String, UpstreamTokenError> {
         let row = self.0.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
+        if row.access_token.is_empty() {
+            return Err(UpstreamTokenError::NotConnected);
+        }
         if is_valid(&row, self.0.clock.now()) {
             return Ok(row.access_token);
         }
@@ -80,14 +106,73 @@ impl UpstreamTokens {
 }
 
 impl UpstreamTokens {
-    /// The claims of the access token of a session at an upstream, if it is a JWT. It came from the upstream itself, so its
-    /// signature is not verified.
+    /// What a session has at each upstream.
+    pub(crate) async fn connections(&self, session: &str) -> Result<Vec<Connection>, UpstreamTokenError> {
+        let (mut connections, now) = (Vec::new(), self.0.clock.now());
+        for upstream in self.0.upstreams.iter() {
+            let row = self.0.store.upstream(session, &upstream.name).await?;
+            let row = row.filter(|row| !row.access_token.is_empty());
+            connections.push(Connection {
+                provider: upstream.name.clone(),
+                connected: row.is_some(),
+                since: row.as_ref().map(|row| row.connected_at).filter(|since| *since > 0),
+                scopes: row.as_ref().map(|row| row.scopes.clone()).unwrap_or_default(),
+                expires_at: row.as_ref().map(|row| row.expires_at).filter(|until| *until > 0),
+                expired: row.is_some_and(|row| !is_valid(&row, now) && row.refresh_token.is_empty()),
+            });
+        }
+        Ok(connections)
+    }
+
+    /// Forgets the tokens of a session at an upstream, and revokes them there. The row stays without them: it has the user of
+    /// the session.
+    pub(crate) async fn disconnect(&self, session: &str, provider: &str) -> Result<(), UpstreamTokenError> {
+        let shared = &self.0;
+        let upstream = shared.upstreams.iter().find(|upstream| upstream.name == provider);
+        let upstream = upstream.ok_or(UpstreamTokenError::NotConnected)?;
+        // A refresh that is under way must not store tokens afterwards.
+        let turn = shared.turn(session, provider);
+        let _turn = turn.lock().await;
+        let Some(row) = shared.store.upstream(session, provider).await? else { return Ok(()) };
+        let empty = store::Upstream {
+            access_token: String::new(),
+            refresh_token: String::new(),
+            id_token: String::new(),
+            scopes: Vec::new(),
+            ..row.clone()
+        };
+        shared.save(session, &empty, shared.clock.now()).await?;
+        // With a refresh token, the access tokens of it end as well (RFC 7009, section 2.1).
+        for token in [&row.refresh_token, &row.access_token] {
+            if let Err(error) = upstream.revoke(token).await {
+                warn!(provider, %error, "failed to revoke a token of an upstream");
+            }
+        }
+        Ok(())
+    }
+
+    /// The claims of the access token of a session at an upstream. It came from the upstream itself, so its signature is not
+    /// verified. `None`: it is not a JWT. Name and email address may be in the ID token only.
     pub async fn claims(
         &self,
         session: &str,
         provider: &str,
     ) -> Result<Option<Map<String, Value>>, UpstreamTokenError> {
-        self.access_token(session, provider).await.map(|token| unverified(&token))
+        let token = self.access_token(session, provider).await?;
+        if token.split('.').count() != 3 {
+            return Ok(None);
+        }
+        let mut claims = unverified(&token).ok_or(UpstreamTokenError::Malformed)?;
+        let missing: Vec<_> = PROFILE.into_iter().filter(|name| !claims.contains_key(*name)).collect();
+        if !missing.is_empty()
+            && let Some(row) = self.0.store.upstream(session, provider).await?
+            && let Some(profile) = unverified(&row.id_token)
+        {
+            let known =
+                missing.into_iter().filter_map(|name| Some((name.to_owned(), profile.get(name)?.clone())));
+            claims.extend(known);
+        }
+        Ok(Some(claims))
     }
 }
 
@@ -113,6 +198,9 @@ impl Shared {
         let _turn = turn.lock().await;
         let row = self.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
         let now = self.clock.now();
+        if row.access_token.is_empty() {
+            return Err(UpstreamTokenError::NotConnected);
+        }
         if is_valid(&row, now) {
             return Ok(row.access_token);
         }

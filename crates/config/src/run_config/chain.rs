@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     AuditParameters, Auth, Authorization, AuthzDocument, AwsStsParameters, BodyLimit,
     HeaderForwardParameters, Middleware, RateLimit, RateLimits, RunConfig, TelemetryParameters,
-    TokenExchangeParameters, ToolFilter, UpstreamSwap, UpstreamSwapParameters, Webhook, Webhooks,
+    TokenExchangeParameters, ToolFilter, UpstreamSwapParameters, Webhook, Webhooks,
 };
 use crate::{AuthServer, Json};
 
@@ -43,7 +43,7 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
         })
     }));
     chain.push(Middleware::Auth(Auth { oidc_config: config.oidc_config.clone() }));
-    chain.extend(config.embedded_auth_server_config.as_ref().map(upstream_token));
+    chain.extend(config.embedded_auth_server_config.as_ref().map(|server| upstream_token(config, server)));
     if let Some(exchange) = &config.token_exchange_config {
         needs_token(config, "a token exchange")?;
         let token_exchange_config = exchange.clone();
@@ -86,11 +86,14 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
 }
 
 /// Replaces or strips the token of our own authorization server: no server behind the proxy would accept it.
-fn upstream_token(server: &AuthServer) -> Middleware {
+fn upstream_token(config: &RunConfig, server: &AuthServer) -> Middleware {
     if server.disable_upstream_token_injection {
         return Middleware::StripAuth;
     }
-    let config = UpstreamSwap { provider_name: first_upstream(server).into(), ..UpstreamSwap::default() };
+    let mut config = config.upstream_swap_config.clone().unwrap_or_default();
+    if config.provider_name.is_empty() {
+        config.provider_name = first_upstream(server).into();
+    }
     Middleware::UpstreamSwap(UpstreamSwapParameters { config })
 }
 

@@ -9,7 +9,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{limits, peer::counted_address};
+use skep_auth::counted_address;
+
+use crate::limits;
 
 /// How many connections there may be.
 #[derive(Clone, Copy, Debug)]

@@ -2,9 +2,10 @@
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use skep_auth::{ProtectedResource, WELL_KNOWN};
-use skep_config::run_config::{Middleware, Oidc};
+use skep_config::run_config::Middleware;
 
 use super::{Body, response};
+use crate::middleware::oidc;
 
 const CORS: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, OPTIONS"),
@@ -21,11 +22,7 @@ pub struct WellKnown {
 impl WellKnown {
     /// The pages of the endpoint of a server, with these middlewares.
     pub fn new(middlewares: &[Middleware], server: &str) -> Self {
-        let oidc = middlewares.iter().find_map(|middleware| match middleware {
-            Middleware::Auth(auth) => auth.oidc_config.as_ref(),
-            _ => None,
-        });
-        Self { resource: oidc.map(|oidc: &Oidc| ProtectedResource::new(oidc, server)) }
+        Self { resource: oidc(middlewares).map(|oidc| ProtectedResource::new(oidc, server)) }
     }
 
     /// The page that is requested, or that there is none.

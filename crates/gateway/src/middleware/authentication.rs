@@ -5,7 +5,10 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use skep_auth::{AuthenticationError, Authenticator, Pace, ProtectedResource};
-use skep_config::{env, run_config::Auth};
+use skep_config::{
+    env,
+    run_config::{Auth, Middleware, Oidc},
+};
 use tracing::info;
 
 use super::{ChainContext, secret};
@@ -16,6 +19,14 @@ use crate::{
     identity::Identity,
     message::Exchange,
 };
+
+/// How callers are authenticated by one of these middlewares, if they need tokens.
+pub(crate) fn oidc(middlewares: &[Middleware]) -> Option<&Oidc> {
+    middlewares.iter().find_map(|middleware| match middleware {
+        Middleware::Auth(auth) => auth.oidc_config.as_ref(),
+        _ => None,
+    })
+}
 
 /// When a caller whose token could not be checked should retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
@@ -80,14 +91,18 @@ impl Authentication {
 fn unusable(error: ProviderTokenError) -> AuthenticationError {
     match error {
         ProviderTokenError::Unavailable => AuthenticationError::Unavailable,
-        ProviderTokenError::NotConnected | ProviderTokenError::Expired => {
+        ProviderTokenError::NotConnected | ProviderTokenError::Expired | ProviderTokenError::Malformed => {
             AuthenticationError::Token("the token of the identity provider has expired: authenticate again")
         }
     }
 }
 
 /// The response to an unauthenticated caller. It has no id, as the message is not considered.
-fn rejected(error: &AuthenticationError, resource: &ProtectedResource, headers: &HeaderMap) -> ErrorResponse {
+pub(super) fn rejected(
+    error: &AuthenticationError,
+    resource: &ProtectedResource,
+    headers: &HeaderMap,
+) -> ErrorResponse {
     info!(reason = %error, "unauthenticated request rejected");
     let body = json!({"error": error.code(), "error_description": error.to_string()}).to_string();
     let (status, name, value) = match error {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{Middleware, Telemetry};
+use super::{Middleware, Telemetry, authentication};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -48,6 +48,7 @@ pub struct ChainContext<'a> {
 impl Chain {
     /// The chain of these middlewares, outermost first. A type that is not known is an error: it may be one that protects.
     pub fn new(configs: &[run_config::Middleware], context: &ChainContext<'_>) -> Result<Self, ConfigError> {
+        let oidc = authentication::oidc(configs);
         let mut middlewares = Vec::new();
         let mut body_limit = None;
         for config in configs {
@@ -57,7 +58,7 @@ impl Chain {
                 body_limit = Some(body_limit.map_or(limit, |other: usize| other.min(limit)));
                 continue;
             }
-            middlewares.extend(Middleware::new(config, context)?);
+            middlewares.extend(Middleware::new(config, oidc, context)?);
         }
         Ok(Self {
             reads_responses: middlewares.iter().any(Middleware::reads_responses),

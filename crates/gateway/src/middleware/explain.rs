@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use skep_config::run_config::{self, Webhooks};
 
-use super::{ChainContext, Middleware};
+use super::{ChainContext, Middleware, authentication::oidc};
 use crate::{ConfigError, http::ErrorResponse, message::Exchange};
 
 /// What a middleware decides.
@@ -63,7 +63,7 @@ pub async fn explain(
     let (first, others): (Vec<_>, Vec<_>) = configs.iter().partition(is_first);
     let mut explanations = Vec::new();
     for config in first.into_iter().chain(others) {
-        let Some(explanation) = explain_one(config, context, exchange).await? else { continue };
+        let Some(explanation) = explain_one(config, oidc(configs), context, exchange).await? else { continue };
         let is_rejected = explanation.outcome.is_rejected();
         explanations.push(explanation);
         if is_rejected {
@@ -75,6 +75,7 @@ pub async fn explain(
 
 async fn explain_one(
     config: &run_config::Middleware,
+    oidc: Option<&run_config::Oidc>,
     context: &ChainContext<'_>,
     exchange: &mut Exchange,
 ) -> Result<Option<Explanation>, ConfigError> {
@@ -120,7 +121,7 @@ async fn explain_one(
         | Config::Authorization(_)
         | Config::HeaderForward(_)
         | Config::Unknown(_) => {
-            let Some(decides) = Middleware::new(config, context)? else { return Ok(None) };
+            let Some(decides) = Middleware::new(config, oidc, context)? else { return Ok(None) };
             let before = Seen::of(exchange);
             let mut details = decides.reasons(exchange);
             let outcome = match decides.request(exchange).await {

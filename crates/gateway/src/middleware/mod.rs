@@ -9,16 +9,18 @@ mod explain;
 mod header_forward;
 mod mutating_webhooks;
 mod origin;
+mod provider;
 mod rate_limit;
 mod strip_auth;
 mod telemetry;
 mod token_exchange;
 mod tools;
+mod upstream_swap;
 mod validating_webhooks;
 mod webhook;
 
 use http::StatusCode;
-use skep_config::run_config;
+use skep_config::run_config::{self, Oidc};
 
 use crate::{
     ConfigError,
@@ -27,6 +29,7 @@ use crate::{
 };
 use audit::Audit;
 use authentication::Authentication;
+pub(crate) use authentication::oidc;
 use authorization::Authorization;
 use aws_sts::AwsSts;
 pub use chain::{Chain, ChainContext, InFlight};
@@ -40,6 +43,7 @@ pub use telemetry::{
 };
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};
+use upstream_swap::UpstreamSwap;
 use validating_webhooks::ValidatingWebhooks;
 
 /// One middleware of the chain.
@@ -48,6 +52,7 @@ pub(crate) enum Middleware {
     Audit(Audit),
     Authentication(Box<Authentication>),
     StripAuth,
+    UpstreamSwap(Box<UpstreamSwap>),
     TokenExchange(Box<TokenExchange>),
     ToolLists(ToolLists),
     ToolCalls(ToolCalls),
@@ -62,7 +67,12 @@ pub(crate) enum Middleware {
 
 impl Middleware {
     /// The middleware of this configuration, or nothing where the same is done for every request.
-    fn new(config: &run_config::Middleware, context: &ChainContext<'_>) -> Result<Option<Self>, ConfigError> {
+    /// `oidc` is how callers are authenticated.
+    fn new(
+        config: &run_config::Middleware,
+        oidc: Option<&Oidc>,
+        context: &ChainContext<'_>,
+    ) -> Result<Option<Self>, ConfigError> {
         use run_config::Middleware as Config;
         Ok(Some(match config {
             Config::Origin(parameters) => Self::Origin(Origin::new(parameters)?),
@@ -87,12 +97,9 @@ impl Middleware {
             Config::ValidatingWebhook(parameters) => {
                 Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
             }
-            Config::AwsSts(parameters) => {
-                Self::AwsSts(Box::new(AwsSts::new(parameters, context.remote_url, context.transport)?))
-            }
-            // It takes tokens from the store of the proxy's own authorization server, and has nothing without one.
-            Config::UpstreamSwap(_) => {
-                return Err(unsupported_auth_server("middleware_configs: \"upstreamswap\""));
+            Config::AwsSts(parameters) => Self::AwsSts(Box::new(AwsSts::new(parameters, context)?)),
+            Config::UpstreamSwap(parameters) => {
+                Self::UpstreamSwap(Box::new(UpstreamSwap::new(&parameters.config, oidc, context)?))
             }
             Config::HeaderForward(parameters) => Self::HeaderForward(HeaderForward::new(parameters)?),
             // Bodies are limited as they are read, messages are parsed before all middlewares, a panic ends one request
@@ -123,6 +130,7 @@ impl Middleware {
             Self::Authentication(middleware) => middleware.request(exchange).await,
             Self::StripAuth => strip_auth::request(exchange),
             Self::Audit(_) | Self::ToolLists(_) => Ok(()),
+            Self::UpstreamSwap(middleware) => Box::pin(middleware.request(exchange)).await,
             Self::TokenExchange(middleware) => Box::pin(middleware.request(exchange)).await,
             Self::ToolCalls(middleware) => middleware.request(exchange),
             Self::Telemetry(middleware) => {
@@ -197,11 +205,4 @@ impl Middleware {
 /// A secret: from the file, or from the variable that the operator puts it into.
 fn secret(configured: &str, variable: &str) -> String {
     if configured.is_empty() { std::env::var(variable).unwrap_or_default() } else { configured.to_owned() }
-}
-
-/// The error of a configuration that needs an embedded authorization server.
-pub fn unsupported_auth_server(what: &str) -> ConfigError {
-    ConfigError::new(format!(
-        "{what} needs an embedded authorization server, which this version does not support"
-    ))
 }

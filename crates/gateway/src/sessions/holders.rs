@@ -6,7 +6,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{identity::Owner, limits, peer::counted_address};
+use skep_auth::counted_address;
+
+use crate::{identity::Owner, limits};
 
 /// Who has a session: a caller or, where callers are anonymous, the address of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

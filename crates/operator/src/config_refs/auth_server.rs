@@ -58,6 +58,7 @@ pub(crate) fn auth_server(
             server.insecure_allow_confidential_over_loopback_http,
         ),
         delegate_clients: trust::delegate_clients(server),
+        clients_without_consent: server.clients_without_consent.clone(),
         ..AuthServer::default()
     };
     match trust::check_delegates(&built).into_iter().next() {

@@ -154,11 +154,15 @@ impl ProxyWorkload {
         let oidc = oidc.map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default();
         let auth = object(&self.external_auth);
         let auth = auth.map(|auth| config_refs::external_auth::secrets(&auth.spec)).unwrap_or_default();
+        let server = self.embedded_server().map(config_refs::auth_server::secrets).unwrap_or_default();
+        let reference = if self.auth_server.is_some() { "authServerRef" } else { "externalAuthConfigRef" };
         let password = self.spec().session_storage.and_then(|storage| storage.password_ref.as_ref());
         let oidc = oidc.into_iter().map(|secret| ("oidcConfigRef", secret));
         let auth = auth.into_iter().map(|secret| ("externalAuthConfigRef", secret));
+        let server = server.into_iter().map(|(_, secret)| (reference, secret));
         let password = password.map(|secret| ("sessionStorage.passwordRef", secret));
-        oidc.chain(auth).chain(password).map(|(field, secret)| (field.into(), secret.clone())).collect()
+        let all = oidc.chain(auth).chain(server).chain(password);
+        all.map(|(field, secret)| (field.into(), secret.clone())).collect()
     }
 }
 

@@ -6,15 +6,11 @@ use skep_config::{
     RunConfig,
     run_config::{Middleware, Origin},
 };
-use skep_gateway::middleware::unsupported_auth_server;
 
 use crate::ConfigError;
 
 /// The middlewares that the RunConfig lists or describes, outermost first.
 pub(crate) fn middlewares(config: &RunConfig) -> Result<Vec<Middleware>, ConfigError> {
-    if config.embedded_auth_server_config.is_some() {
-        return Err(unsupported_auth_server("embedded_auth_server_config"));
-    }
     let listed = config.middleware().map_err(|error| ConfigError::new(error.to_string()))?;
     let has_origins = listed.iter().any(|middleware| matches!(middleware, Middleware::Origin(_)));
     let origins = origins(config).filter(|_| !has_origins);

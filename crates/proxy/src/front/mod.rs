@@ -6,5 +6,5 @@ mod routes;
 mod server;
 
 pub(crate) use middlewares::middlewares;
-pub use proxy::Proxy;
 pub(crate) use proxy::context;
+pub use proxy::{Configured, Proxy};

@@ -17,6 +17,7 @@ use skep_config::{
     run_config::{SessionRedis, Transport},
 };
 use skep_gateway::{
+    AuthorizationServer,
     body::Budget,
     http::{Body, Service, WellKnown},
     identity::Identity,
@@ -39,11 +40,27 @@ use crate::{
     upstream::HttpServer,
 };
 
+/// What a proxy is made from.
+#[derive(Clone)]
+pub struct Configured<'a> {
+    /// The RunConfig.
+    pub config: &'a RunConfig,
+    /// The authorization server that the RunConfig describes, if it does.
+    pub authorization_server: Option<Arc<dyn AuthorizationServer>>,
+}
+
+impl<'a> From<&'a RunConfig> for Configured<'a> {
+    fn from(config: &'a RunConfig) -> Self {
+        Self { config, authorization_server: None }
+    }
+}
+
 /// A proxy in front of one server.
 pub struct Proxy {
     pub(super) chain: Chain,
     pub(super) server: Server,
     sessions: Sessions,
+    pub(super) authorization_server: Option<Arc<dyn AuthorizationServer>>,
     pub(super) transport: Transport,
     pub(super) stateless: bool,
     pub(super) well_known: WellKnown,
@@ -54,33 +71,42 @@ pub struct Proxy {
 
 impl Proxy {
     /// The proxy that the RunConfig describes. A stdio server is started as a process beside the proxy.
-    pub fn new(config: &RunConfig) -> Result<Self, ConfigError> {
-        if config.transport == Transport::Stdio {
+    pub fn new<'a>(configured: impl Into<Configured<'a>>) -> Result<Self, ConfigError> {
+        let configured = configured.into();
+        if configured.config.transport == Transport::Stdio {
             let time = request_time(std::env::var(REQUEST_TIMEOUT).ok().as_deref())?;
-            return Self::with_attached(config, Local::new(config)?, time);
+            let local = Local::new(configured.config)?;
+            return Self::with_attached(configured, local, time);
         }
-        Self::over_http(config, None)
+        Self::over_http(configured, None)
     }
 
     /// The proxy in front of a server that is going to run in the cluster. `time` is the timeout of requests to a
     /// stdio server: see [`request_time`].
-    pub fn before(config: &RunConfig, server: &Starting, time: Duration) -> Result<Self, ConfigError> {
+    pub fn before<'a>(
+        configured: impl Into<Configured<'a>>,
+        server: &Starting,
+        time: Duration,
+    ) -> Result<Self, ConfigError> {
+        let Configured { config, authorization_server } = configured.into();
         let proxy = if config.transport == Transport::Stdio {
-            Self::with_attached(config, server.attachment(), time)?
+            Self::with_attached(Configured { config, authorization_server }, server.attachment(), time)?
         } else {
-            let config = RunConfig { target_host: server.host(), ..config.clone() };
-            Self::over_http(&config, Some(server.readiness()))?
+            let config = &RunConfig { target_host: server.host(), ..config.clone() };
+            Self::over_http(Configured { config, authorization_server }, Some(server.readiness()))?
         };
         Ok(Self { health: Health::new(server.is_first()), ..proxy })
     }
 
     /// The proxy in front of a stdio server that runs elsewhere. `time` is the timeout of requests to it: see
     /// [`request_time`].
-    pub fn with_attached<A: Attach + Send + Sync + 'static>(
-        config: &RunConfig,
+    pub fn with_attached<'a, A: Attach + Send + Sync + 'static>(
+        configured: impl Into<Configured<'a>>,
         attach: A,
         time: Duration,
     ) -> Result<Self, ConfigError> {
+        let configured = configured.into();
+        let config = configured.config;
         if session_redis(config).is_some() {
             info!(
                 "session storage in Redis is ignored for a stdio server: its process has the state of the sessions"
@@ -88,24 +114,32 @@ impl Proxy {
         }
         let sessions = Arc::new(Memory::new(session_life(config)?));
         let server = Server::Stdio(StdioServer::new(config, sessions.clone(), attach, time)?);
-        Self::with(config, server, Sessions::Memory(sessions))
+        Self::with(configured, server, Sessions::Memory(sessions))
     }
 
-    fn over_http(config: &RunConfig, readiness: Option<Readiness>) -> Result<Self, ConfigError> {
+    fn over_http(configured: Configured<'_>, readiness: Option<Readiness>) -> Result<Self, ConfigError> {
+        let config = configured.config;
         let target = target(config)?;
         let sessions = Sessions::new(session_life(config)?, session_redis(config), &target.place())?;
         let server = HttpServer::new(config, target, sessions.clone(), readiness)?;
         let server = Server::Http(Box::new(server));
-        Self::with(config, server, sessions)
+        Self::with(configured, server, sessions)
     }
 
-    fn with(config: &RunConfig, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
-        let context = context(config);
+    fn with(configured: Configured<'_>, server: Server, sessions: Sessions) -> Result<Self, ConfigError> {
+        let Configured { config, authorization_server } = configured;
+        if config.embedded_auth_server_config.is_some() && authorization_server.is_none() {
+            let message =
+                "embedded_auth_server_config: the program has not started this authorization server";
+            return Err(ConfigError::new(message));
+        }
+        let context = ChainContext { authorization_server: authorization_server.clone(), ..context(config) };
         let middlewares = middlewares(config)?;
         Ok(Self {
             chain: Chain::new(&middlewares, &context)?,
             server,
             sessions,
+            authorization_server,
             transport: config.transport,
             stateless: config.stateless,
             well_known: WellKnown::new(&middlewares, &config.name),

@@ -27,8 +27,13 @@ impl Proxy {
         request: Request<Incoming>,
         peer: SocketAddr,
     ) -> impl Future<Output = Response<Body>> + Send {
-        let method = request.method();
-        match request.uri().path() {
+        let (method, path) = (request.method(), request.uri().path());
+        if let Some(server) = self.authorization_server.as_ref().filter(|server| server.serves(path)) {
+            return Either::Left(
+                server.respond(request, peer.ip()).map(|page| page.map(Body::Whole)).boxed(),
+            );
+        }
+        match path {
             "/health" => Either::Left(self.health(method.clone()).boxed()),
             METRICS => Either::Left(ready(self.metrics(method)).boxed()),
             path if path.starts_with("/.well-known/") => {

@@ -1,4 +1,4 @@
-//! Signing for AWS, and what needs an embedded authorization server. How requests are signed is tested with
+//! Signing for AWS, and what needs an authorization server. How requests are signed is tested with
 //! the middleware, where AWS STS can be replaced by a fake.
 
 use http::StatusCode;
@@ -64,27 +64,16 @@ async fn no_unsigned_request_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_needs_an_embedded_authorization_server_is_an_error_that_names_it() {
-    let auth_server = json!({
-        "issuer": "https://as.example", "upstreams": [{"name": "corp", "type": "oidc"}],
-        "disable_upstream_token_injection": true,
-    });
+async fn a_configuration_that_needs_an_authorization_server_is_an_error_that_names_it() {
     let swap = json!([{"type": "upstreamswap", "parameters": {"config": {"provider_name": "corp"}}}]);
     let cedar =
         json!({"policies": ["permit(principal, action, resource);"], "primary_upstream_provider": "corp"});
     let document = json!({"version": "1.0", "type": "cedarv1", "cedar": cedar});
     let policies = json!([{"type": "authorization", "parameters": {"config_data": document}}]);
-    for (fields, what) in [
-        // Without a middleware that needs it, it would still be missing.
-        (
-            json!({"embedded_auth_server_config": auth_server, "middleware_configs": [{"type": "strip-auth"}]}),
-            "embedded_auth_server_config",
-        ),
-        (json!({"middleware_configs": swap}), "middleware_configs: \"upstreamswap\""),
-        (json!({"middleware_configs": policies}), "authorization: cedar.primary_upstream_provider"),
-    ] {
-        let expected =
-            format!("{what} needs an embedded authorization server, which this version does not support");
-        assert_eq!(error(fields), expected);
+    for (middlewares, what) in
+        [(swap, "upstreamswap: provider_name"), (policies, "authorization: cedar.primary_upstream_provider")]
+    {
+        let expected = format!("{what} needs embedded_auth_server_config, which is missing");
+        assert_eq!(error(json!({"middleware_configs": middlewares})), expected);
     }
 }

@@ -6,7 +6,7 @@ use skep_config::{
     RunConfig,
     run_config::{Middleware, ProxyMode, Transport},
 };
-use skep_proxy::{Proxy, REQUEST_TIMEOUT, Workers, request_time, serve};
+use skep_proxy::{Configured, Proxy, REQUEST_TIMEOUT, Workers, request_time, serve};
 use tokio::{net::TcpListener, sync::watch};
 use tracing::{Instrument, error_span};
 
@@ -16,6 +16,7 @@ use super::{
     logs::DISCOVERY,
     plan::Server,
 };
+use crate::authorization_server::Embedded;
 
 /// How long a stdio server may be unavailable before that is reported. A remote server is reported at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,13 +32,19 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// The proxy of this RunConfig.
-pub(super) fn proxy(config: &RunConfig, server: &Server, start: &Start) -> Result<Proxy, String> {
+pub(super) fn proxy(
+    config: &RunConfig,
+    server: &Server,
+    start: &Start,
+    issuer: Option<Arc<Embedded>>,
+) -> Result<Proxy, String> {
+    let configured = Configured { config, authorization_server: issuer.map(|issuer| issuer as _) };
     let made = if config.transport == Transport::Stdio && config.remote_url.is_empty() {
         let attachment = start.attachment(config)?;
         request_time(server.env.get(REQUEST_TIMEOUT).map(String::as_str))
-            .and_then(|time| Proxy::with_attached(config, attachment, time))
+            .and_then(|time| Proxy::with_attached(configured, attachment, time))
     } else {
-        Proxy::new(config)
+        Proxy::new(configured)
     };
     made.map_err(|error| error.to_string())
 }
@@ -53,7 +60,7 @@ pub(super) async fn tools(
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Vec<String>>, ClientError> {
     let Some(config) = discovery_config(config) else { return Ok(None) };
-    let proxy = Arc::new(proxy(&config, server, start).map_err(ClientError::Rejected)?);
+    let proxy = Arc::new(proxy(&config, server, start, None).map_err(ClientError::Rejected)?);
     let no_port = |error: std::io::Error| ClientError::Rejected(error.to_string());
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;

@@ -17,6 +17,7 @@ use super::{
     process, reachability,
     running::{Phase, State},
 };
+use crate::authorization_server::Embedded;
 
 /// How often the health of a server is checked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,6 +33,8 @@ pub(super) struct Lifecycle {
     pub(super) config: RunConfig,
     pub(super) start: Start,
     pub(super) proxy: Arc<Proxy>,
+    /// The authorization server of the proxy.
+    pub(super) issuer: Option<Arc<Embedded>>,
     pub(super) state: watch::Sender<State>,
     pub(super) stop: watch::Receiver<bool>,
     /// The port that its process or container is about to listen on.
@@ -60,6 +63,10 @@ impl Lifecycle {
             // A stdio server never has two processes at the same time.
             let is_stdio = !self.server.listens() && self.config.remote_url.is_empty();
             let mut may_recover = false;
+            tokio::select! {
+                () = self.check_issuer() => {}
+                () = stopped(self.stop.clone()) => return,
+            }
             if is_stdio {
                 may_recover = self.discover_tools().await;
             }
@@ -106,6 +113,16 @@ impl Lifecycle {
             sleep(wait).await;
             wait = (wait * 2).min(AGAIN_LAST);
         }
+    }
+
+    /// Waits until the identity providers of the authorization server can be used.
+    async fn check_issuer(&self) {
+        let Some(issuer) = &self.issuer else { return };
+        issuer.wait_until_ready(|why| self.set_failed(&format!("{why}; retrying"))).await;
+        self.state.send_modify(|state| {
+            state.phase = Phase::Pending;
+            state.message.clear();
+        });
     }
 
     /// Lists the tools of the server. Returns whether the server is only unavailable.

@@ -6,6 +6,7 @@
 
 mod args;
 mod attachment;
+mod auth_server;
 mod client;
 mod commands;
 mod config_sources;

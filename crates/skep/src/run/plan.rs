@@ -224,7 +224,7 @@ fn run_config(children: &[Child], name: &str) -> Result<RunConfig, FieldError> {
 }
 
 /// The pod that the proxy would run in.
-fn deployment(children: &[Child]) -> Result<Value, FieldError> {
+pub(super) fn deployment(children: &[Child]) -> Result<Value, FieldError> {
     let deployment = children.iter().find(|child| child.kind.kind == "Deployment");
     let pod = deployment.map(|child| child.body()["spec"]["template"]["spec"].clone());
     let mut pod = pod.ok_or_else(|| FieldError::new("", "it has no Deployment"))?;

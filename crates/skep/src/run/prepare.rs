@@ -9,7 +9,11 @@ use skep_config::{
 };
 use skep_proxy::{Overrides, load};
 
-use super::{folder::Folder, plan::Server};
+use super::{
+    auth_server::{self, Addresses, replace_texts},
+    folder::Folder,
+    plan::Server,
+};
 
 /// The name of the RunConfig within its folder.
 const FILE: &str = "/runconfig.json";
@@ -32,13 +36,19 @@ pub(super) fn prepare(
     let config = RunConfig { port, ..server.config.clone() };
     let text = config.render().map_err(|error| error.to_string())?;
     let mut value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    move_here(&mut value, &|text| moved(text, server, folder, port));
+    let addresses = config.embedded_auth_server_config.as_ref().map(|issuer| Addresses::new(issuer, port));
+    replace_texts(&mut value, &|text| {
+        moved(text, server, folder, port).or_else(|| addresses.as_ref()?.here(text))
+    });
     folder.write(FILE, value.to_string().as_bytes()).map_err(unwritable)?;
     let env = known(&server.env)?;
     // The image of the command line overrides that of the file.
     let overrides = Overrides { env, image: server.config.image.clone(), ..Overrides::default() };
     let mut config = load(&[&folder.place(FILE)], &overrides).map_err(|error| error.to_string())?;
     add_secrets(&mut config, &overrides.env);
+    if let (Some(issuer), Some(addresses)) = (&mut config.embedded_auth_server_config, &addresses) {
+        *issuer = auth_server::local(issuer, addresses, &overrides.env, folder)?;
+    }
     keep_in_memory(&mut config);
     if server.listens() {
         config.target_host = "127.0.0.1".into();
@@ -59,33 +69,16 @@ pub(super) fn of_container(path: &str) -> String {
 
 /// The local equivalent of a path of the pod, or of the proxy's URL in the cluster.
 fn moved(text: &str, server: &Server, folder: &Folder, port: u16) -> Option<String> {
-    if server.files.contains_key(text) {
+    let is_folder = |file: &String| file.strip_prefix(text).is_some_and(|rest| rest.starts_with('/'));
+    if server.files.contains_key(text) || (text.starts_with("/etc/") && server.files.keys().any(is_folder)) {
         return Some(folder.place(text).to_string_lossy().into_owned());
     }
     (text == server.cluster_origin).then(|| format!("http://127.0.0.1:{port}"))
 }
 
-/// Replaces texts anywhere within a value.
-fn move_here(value: &mut Value, moved: &dyn Fn(&str) -> Option<String>) {
-    match value {
-        Value::String(text) => {
-            if let Some(here) = moved(text) {
-                *text = here;
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| move_here(item, moved)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| move_here(field, moved)),
-        _ => {}
-    }
-}
-
 /// The proxies share one environment here, so a proxy cannot read secrets from its own.
 fn known(variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
-    let lost = |name: &str| {
-        name.starts_with(env::OTEL_HEADER_PREFIX)
-            || name.starts_with("TOOLHIVE_AUTH_SERVER_")
-            || name.starts_with("TOOLHIVE_UPSTREAM_")
-    };
+    let lost = |name: &str| name.starts_with(env::OTEL_HEADER_PREFIX);
     match variables.keys().find(|name| lost(name)) {
         Some(name) => {
             Err(format!("the secret in the proxy's variable {name} works only in a cluster, for now"))

@@ -21,6 +21,7 @@ use super::{
     prepare::{of_container, prepare},
     virtual_server::Joined,
 };
+use crate::authorization_server::Embedded;
 
 /// The state of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -148,7 +149,8 @@ impl Prepared {
             Arc::new(ContainerSpec::new(engine, &config, image, |path| folder.place(&of_container(path))))
         });
         let start = spec.map_or_else(|| Start::process(machine.guard.clone()), Start::container);
-        let proxy = Arc::new(discovery::proxy(&config, server, &start)?);
+        let issuer = Embedded::of(&config).map_err(|error| error.to_string())?;
+        let proxy = Arc::new(discovery::proxy(&config, server, &start, issuer.clone())?);
         let state = watch::Sender::new(initial_state(&config, address));
         let (stop, is_stopped) = watch::channel(false);
         let life = Lifecycle {
@@ -156,6 +158,7 @@ impl Prepared {
             config,
             start,
             proxy,
+            issuer,
             state,
             stop: is_stopped,
             reserved,

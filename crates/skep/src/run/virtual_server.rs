@@ -1,13 +1,14 @@
 //! Virtual servers: the servers of a group at one address, within this process.
 
 use std::{
+    collections::BTreeMap,
     net::{SocketAddr, TcpListener},
     sync::Arc,
 };
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_config::{FieldError, objects, paths, yaml};
+use skep_config::{AuthServer, FieldError, field::joined, objects, paths, yaml};
 use skep_converge::Child;
 use skep_operator::render::Rendered;
 use skep_vmcp::{Listen, Settings, Workers, serve};
@@ -15,15 +16,20 @@ use tokio::sync::watch;
 use tracing::{Instrument, error_span, warn};
 
 use super::{
+    auth_server::{self, Addresses, replace_texts},
     client::{self, ClientError},
+    config_sources::{ConfigSources, Usage},
     discovery::stopped,
+    folder::Folder,
     logs,
     machine::listener,
+    plan,
     running::{Phase, Running, State, Workload},
 };
+use crate::authorization_server::Embedded;
 
 /// A virtual server of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct VirtualServer {
     /// Its kind, namespace and name.
     id: String,
@@ -31,6 +37,16 @@ pub(super) struct VirtualServer {
     config: Value,
     /// The members of its group.
     members: Vec<Member>,
+    /// Its authorization server, if it has one.
+    issuer: Option<Issuer>,
+}
+
+/// An authorization server, with what its pod would have. It contains secrets, so it is not printable.
+#[derive(Clone, PartialEq, Eq)]
+struct Issuer {
+    config: AuthServer,
+    env: BTreeMap<String, String>,
+    files: BTreeMap<String, Vec<u8>>,
 }
 
 /// A member of a group.
@@ -53,10 +69,8 @@ impl VirtualServer {
         let config_map =
             children.iter().find(|child| child.kind.kind == "ConfigMap" && child.name == config_name);
         let data = config_map.map(|child| child.body()["data"].clone()).unwrap_or_default();
-        if data.get(paths::VMCP_AUTH_SERVER_FILE).is_some() {
-            let message = "an authorization server works only in a cluster, for now";
-            return Err(FieldError::new("spec.authServerConfig", message));
-        }
+        let issuer = data[paths::VMCP_AUTH_SERVER_FILE].as_str();
+        let issuer = issuer.map(|text| Issuer::new(text, children, all, &target.namespace)).transpose()?;
         let text = data[paths::VMCP_CONFIG_FILE].as_str().unwrap_or_default();
         let config: Value = yaml::parse(text).map_err(|error| FieldError::new("", error.to_string()))?;
         let group = config["groupRef"].as_str().unwrap_or_default();
@@ -64,7 +78,7 @@ impl VirtualServer {
             all.iter().filter(|object| object.metadata.namespace.as_deref() == Some(&*target.namespace));
         let members = members.filter_map(|object| member(object, group)).collect();
         let id = format!("{}/{}/{}", target.kind.kind, target.namespace, target.name);
-        Ok(Self { id, config, members })
+        Ok(Self { id, config, members, issuer })
     }
 
     /// Its configuration on this machine: with the addresses of the proxies whose servers have been ready, and without what
@@ -98,6 +112,45 @@ impl VirtualServer {
     }
 }
 
+impl Issuer {
+    fn new(
+        text: &str,
+        children: &[Child],
+        objects: &[DynamicObject],
+        namespace: &str,
+    ) -> Result<Self, FieldError> {
+        let wrong = |message: String| FieldError::new("spec.authServerConfig", message);
+        let config = AuthServer::parse(text).map_err(|errors| wrong(joined(&errors)))?;
+        let mut pod = plan::deployment(children)?;
+        auth_server::keep_own(&mut pod["containers"][0]);
+        let sources = ConfigSources::new(objects, namespace);
+        let env = sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?;
+        Ok(Self { config, env, files: sources.files(&pod)? })
+    }
+
+    /// The authorization server on this port of loopback, with its addresses and its files.
+    fn start(&self, port: u16) -> Result<Started, String> {
+        let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
+        for (path, content) in &self.files {
+            folder.write(path, content).map_err(|error| format!("cannot write a file: {error}"))?;
+        }
+        let addresses = Addresses::new(&self.config, port);
+        let mut config = auth_server::local(&self.config, &addresses, &self.env, &folder)?;
+        let here = |path: &mut String| *path = folder.place(path).to_string_lossy().into_owned();
+        config.signing_key_config.iter_mut().for_each(|keys| here(&mut keys.key_dir));
+        config.hmac_secret_files.iter_mut().for_each(here);
+        let server = Embedded::new(&config, "spec.authServerConfig").map_err(|error| error.to_string())?;
+        Ok(Started { server, addresses, _folder: folder })
+    }
+}
+
+/// An authorization server on this machine.
+struct Started {
+    server: Arc<Embedded>,
+    addresses: Addresses,
+    _folder: Folder,
+}
+
 fn member(object: &DynamicObject, group: &str) -> Option<Member> {
     let kind = &object.types.as_ref()?.kind;
     let (name, spec) = (object.metadata.name.clone()?, &object.data["spec"]);
@@ -123,6 +176,7 @@ pub(super) struct Joined {
     planned: VirtualServer,
     config: Value,
     server: Arc<skep_vmcp::VirtualServer>,
+    issuer: Option<Started>,
 }
 
 impl Joined {
@@ -138,11 +192,13 @@ impl Joined {
             config["backends"] = Value::Null;
             config
         };
-        if without_backends(&config) != without_backends(&self.config) {
+        if without_backends(&config) != without_backends(&self.config)
+            || planned.issuer != self.planned.issuer
+        {
             return Ok(false);
         }
         if config != self.config {
-            let changed = self.server.set_backends(&settings(&config)?);
+            let changed = self.server.set_backends(&settings(&config, self.issuer.as_ref())?);
             changed.map_err(|error| FieldError::new("spec.config", error.to_string()))?;
             self.config = config;
         }
@@ -155,11 +211,25 @@ impl Joined {
     }
 }
 
-fn settings(config: &Value) -> Result<Settings, FieldError> {
-    Settings::parse(&config.to_string()).map_err(|errors| {
+fn settings(config: &Value, issuer: Option<&Started>) -> Result<Settings, FieldError> {
+    let wrong = |message: String| FieldError::new("spec.config", message);
+    let mut config = config.clone();
+    if let Some(issuer) = issuer {
+        replace_texts(&mut config, &|text| issuer.addresses.here(text));
+        // It is in this process, and on loopback.
+        config["incomingAuth"]["oidc"]["insecureAllowHttp"] = true.into();
+    }
+    let settings = Settings::parse(&config.to_string()).map_err(|errors| {
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        FieldError::new("spec.config", all.join("; "))
-    })
+        wrong(all.join("; "))
+    })?;
+    match issuer {
+        Some(issuer) => {
+            let settings = settings.with_authorization_server(issuer.server.clone());
+            settings.map_err(|error| wrong(error.to_string()))
+        }
+        None => Ok(settings),
+    }
 }
 
 /// Starts one, on the socket of its predecessor if there is one.
@@ -171,28 +241,48 @@ pub(super) fn start(
 ) -> Result<Running, FieldError> {
     let wrong = |message: String| FieldError::new("", message);
     let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
-    let server = settings(&config)?.server(&listen, None);
-    let server = Arc::new(server.map_err(|error| FieldError::new("spec.config", error.to_string()))?);
     let listener = socket.map_or_else(|| listener(None, &planned.id), Ok)?;
     let address = listener.local_addr().map_err(|error| wrong(error.to_string()))?;
+    let issuer = planned.issuer.as_ref().map(|issuer| issuer.start(address.port())).transpose();
+    let issuer = issuer.map_err(wrong)?;
+    let server = settings(&config, issuer.as_ref())?.server(&listen, None);
+    let server = Arc::new(server.map_err(|error| FieldError::new("spec.config", error.to_string()))?);
     let socket = listener.try_clone().and_then(tokio::net::TcpListener::from_std);
     let socket = socket.map_err(|error| wrong(format!("cannot listen: {error}")))?;
     let (stop, is_stopped) = watch::channel(false);
     let url = format!("http://{address}/mcp");
     let (state, seen) = watch::channel(State { url, transport: "streamable-http", ..State::default() });
     let span = error_span!(logs::SERVER, message = name);
-    let task = tokio::spawn(run(server.clone(), socket, address, state, is_stopped).instrument(span));
-    let joined = Joined { planned: planned.clone(), config, server };
+    let embedded = issuer.as_ref().map(|issuer| issuer.server.clone());
+    let task =
+        tokio::spawn(run(server.clone(), embedded, socket, address, state, is_stopped).instrument(span));
+    let joined = Joined { planned: planned.clone(), config, server, issuer };
     Ok(Running::new(Workload::Virtual(Box::new(joined)), seen, listener, stop, task))
 }
 
 async fn run(
     server: Arc<skep_vmcp::VirtualServer>,
+    issuer: Option<Arc<Embedded>>,
     socket: tokio::net::TcpListener,
     address: SocketAddr,
     state: watch::Sender<State>,
     stop: watch::Receiver<bool>,
 ) {
+    if let Some(issuer) = issuer {
+        let failed = |why: &str| {
+            let failed = |state: &mut State| {
+                (state.phase, state.message) = (Phase::Failed, format!("{why}; retrying"));
+            };
+            state.send_modify(failed);
+        };
+        tokio::select! {
+            () = issuer.wait_until_ready(failed) => {}
+            () = stopped(stop.clone()) => return,
+        }
+        state.send_modify(|state| (state.phase, state.message) = (Phase::Ready, String::new()));
+        // Its tools are for callers with a token.
+        return report(serve(socket, server, Workers::default(), stopped(stop)).await);
+    }
     let serving = serve(socket, server.clone(), Workers::default(), stopped(stop.clone()));
     let watching = async {
         tokio::select! {
@@ -201,6 +291,10 @@ async fn run(
         }
     };
     let (served, ()) = tokio::join!(serving, watching);
+    report(served);
+}
+
+fn report(served: std::io::Result<()>) {
     if let Err(error) = served {
         warn!(%error, "the virtual server stopped");
     }

@@ -16,7 +16,7 @@ pub(super) fn warnings(status: &Value, blocked: bool) -> Vec<String> {
 /// Most conditions should be true. Readiness is shown by the table.
 fn is_warning(condition: &Value) -> bool {
     let type_ = condition["type"].as_str().unwrap_or_default();
-    let is_a_warning = ["Warning", "Ignored", "Capped"].iter().any(|end| type_.ends_with(end));
+    let is_a_warning = ["Warning", "Ignored", "Capped", "Synthesized"].iter().any(|end| type_.ends_with(end));
     let unexpected = if is_a_warning { "True" } else { "False" };
     type_ != "Ready" && condition["status"] == unexpected
 }

@@ -3,6 +3,7 @@
 // A test panics when an expectation fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod authorization_server;
 mod chart;
 mod compat;
 mod demo_server;
@@ -12,6 +13,7 @@ mod explain;
 mod generation_is_frozen;
 mod help;
 mod leaving;
+mod login;
 mod logs;
 mod plan;
 mod proxy;

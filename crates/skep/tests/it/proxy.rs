@@ -19,7 +19,7 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts one in front of a server that does not exist, with these variables and no others.
     pub(crate) fn start(name: &str, variables: &[(&str, &str)]) -> Self {
-        let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let unused = free_port();
         let remote = json!({"remote_url": format!("http://127.0.0.1:{unused}/mcp")});
         Self::with(name, remote, variables)
     }
@@ -28,7 +28,7 @@ impl Proxy {
     pub(crate) fn with(name: &str, more: Value, variables: &[(&str, &str)]) -> Self {
         let folder = std::env::temp_dir().join(format!("skep-proxy-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = more["port"].as_u64().map_or_else(free_port, |port| port as u16);
         let mut config = json!({
             "schema_version": "v0.1.0", "name": "fetch", "transport": "streamable-http", "host": "127.0.0.1",
             "port": port, "middleware_configs": [{"type": "auth", "parameters": {}}],
@@ -52,9 +52,27 @@ impl Proxy {
         proxy
     }
 
+    /// Waits until its log has this.
+    pub(crate) fn expect_log(&self, text: &str) {
+        let start = Instant::now();
+        while !self.log().contains(text) {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "the log does not have {text:?}: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap()
     }
+}
+
+/// A port that is free now.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Drop for Proxy {

@@ -1,5 +1,6 @@
 //! `skep run`: servers from manifests, with no cluster.
 
+mod authorization_server;
 mod clients;
 mod command_line;
 mod detached;
@@ -148,7 +149,7 @@ impl Run {
         let row = self.row(name);
         let url = row.split_whitespace().nth(1).unwrap();
         let address = url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
-        address.unwrap().parse().unwrap()
+        address.unwrap_or_else(|| panic!("{}", self.output())).parse().unwrap()
     }
 
     /// The configuration for a client.

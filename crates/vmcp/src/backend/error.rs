@@ -18,6 +18,9 @@ pub(crate) enum BackendError {
     Unauthenticated(StatusCode),
     #[error("there are no credentials for it: {0}")]
     NoCredentials(String),
+    /// The user must log in at an identity provider, which the page at the address begins.
+    #[error("there are no credentials for it: {provider}: {reason}: connect it at {url}")]
+    NotConnected { provider: String, reason: String, url: String },
     #[error("it responded with HTTP {}", .0.as_u16())]
     Status(StatusCode),
     #[error("it has lost the session")]
@@ -54,7 +57,9 @@ impl BackendError {
     pub(crate) fn category(&self) -> &'static str {
         match self {
             Self::Timeout(_) => "timeout",
-            Self::Unauthenticated(_) | Self::NoCredentials(_) => "authentication_failed",
+            Self::Unauthenticated(_) | Self::NoCredentials(_) | Self::NotConnected { .. } => {
+                "authentication_failed"
+            }
             _ => "backend_unavailable",
         }
     }

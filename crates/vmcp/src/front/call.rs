@@ -12,6 +12,7 @@ use tracing::debug;
 use super::{
     ClientRequest, Front, Sender,
     answer::failure,
+    connect,
     measured::Measured,
     parameters::parameter_headers,
     relay::{Relay, Sent, respond},
@@ -89,10 +90,15 @@ impl Front {
         }
         match sent {
             Ok(sent) => respond(Relay::new(self, request, backend, sent, in_flight, measured)).await,
-            Err(error) => match failure(request.method, request.era, &backend.name, &error) {
-                Ok(result) => rpc::result(request.id, &result, request.era),
-                Err(error) => error.response(request.id, request.era),
-            },
+            Err(error) => {
+                if let Some(error) = connect::elicitation(&request.session.capabilities, &error) {
+                    return error.response(request.id, request.era);
+                }
+                match failure(request.method, request.era, &backend.name, &error) {
+                    Ok(result) => rpc::result(request.id, &result, request.era),
+                    Err(error) => error.response(request.id, request.era),
+                }
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 
 mod answer;
 mod call;
+mod connect;
 mod from_backend;
 mod guard;
 mod lists;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use skep_api::vmcp::BackendAuthStrategy;
 use skep_config::FieldError;
-use skep_gateway::AuthorizationServer;
+use skep_gateway::{AuthorizationServer, ProviderTokenError};
 
 use crate::backend::{BackendError, Caller};
 
@@ -36,10 +36,18 @@ impl UpstreamToken {
         let Some(identity) = caller.identity.as_ref().filter(|_| self.server.injects_tokens()) else {
             return Ok(None);
         };
-        let missing = |error: &str| BackendError::NoCredentials(format!("{}: {error}", self.provider));
-        let session = identity.session.as_ref();
-        let session = session.ok_or_else(|| missing("the caller's token has no session at this provider"))?;
+        let session = identity.session.as_ref().ok_or_else(|| {
+            let reason = "the caller's token has no session at this provider";
+            BackendError::NoCredentials(format!("{}: {reason}", self.provider))
+        })?;
         let token = self.server.provider_token(session, &self.provider).await;
-        token.map(Some).map_err(|error| missing(&error.to_string()))
+        token.map(Some).map_err(|error| match error {
+            ProviderTokenError::NotConnected | ProviderTokenError::Expired => BackendError::NotConnected {
+                provider: self.provider.clone(),
+                reason: error.to_string(),
+                url: self.server.connections_url(session),
+            },
+            _ => BackendError::NoCredentials(format!("{}: {error}", self.provider)),
+        })
     }
 }

@@ -74,6 +74,10 @@ impl AuthorizationServer for FakeServer {
         true
     }
 
+    fn connections_url(&self, session: &str) -> String {
+        format!("{ISSUER}/connections/{session}")
+    }
+
     fn provider_token<'a>(
         &'a self,
         session: &'a str,
@@ -134,8 +138,12 @@ impl Caller {
     }
 
     async fn initialize(&mut self) -> StatusCode {
+        self.initialize_with(json!({})).await
+    }
+
+    async fn initialize_with(&mut self, capabilities: Value) -> StatusCode {
         let params = json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+            "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"},
         });
         let body = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
         let response = self.send("/mcp", &body).await;
@@ -194,6 +202,36 @@ async fn a_provider_that_fails_makes_only_its_own_backends_fail() {
         assert!(!text(&caller.call("one_echo").await).1, "{error:?}");
         let failed = caller.call("two_echo").await;
         assert!(failed.to_string().contains("hub"), "{failed}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_needs_another_login_names_where_to_go() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    let page = format!("{ISSUER}/connections/s");
+    for error in [ProviderTokenError::Expired, ProviderTokenError::NotConnected] {
+        fake.set("hub", Err(error));
+        for (capabilities, opens_urls) in [
+            (json!({"elicitation": {"form": {}, "url": {}}}), true),
+            (json!({"elicitation": {"form": {}}}), false),
+            (json!({"elicitation": {}}), false),
+            (json!({}), false),
+        ] {
+            let mut caller = Caller { address: server.address, session: String::new() };
+            assert_eq!(caller.initialize_with(capabilities).await, StatusCode::OK);
+            let answer = caller.call("two_echo").await;
+            if !opens_urls {
+                let (message, is_error) = text(&answer);
+                assert!(is_error && message.contains(&page), "{answer}");
+                continue;
+            }
+            let elicitation = &answer["error"]["data"]["elicitations"][0];
+            assert_eq!(answer["error"]["code"], -32042, "{answer}");
+            assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &json!(page)));
+            assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
+        }
     }
 }
 

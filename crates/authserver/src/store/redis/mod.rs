@@ -4,7 +4,7 @@ mod connection;
 mod place;
 mod scripts;
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use async_trait::async_trait;
 use redis::{Cmd, FromRedisValue, cmd};
@@ -116,8 +116,9 @@ impl Store for RedisStore {
         self.query(cmd("EXPIRE").arg(self.key(&["client", id])).arg(limits::CLIENT_LIFE.as_secs())).await
     }
 
-    async fn put_pending(&self, state: &str, pending: &Pending) -> Result<()> {
-        self.put(&self.key(&["pending", state]), pending, Some(limits::PENDING_LIFE)).await
+    async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()> {
+        let keys = [self.key(&["pending", state]), self.key(&["pending", "at", &address.to_string()])];
+        self.query(&scripts::put_login(&keys, &text(pending)?, limits::PENDING_LIFE)).await
     }
 
     async fn take_pending(&self, state: &str) -> Result<Option<Pending>> {

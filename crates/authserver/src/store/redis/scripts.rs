@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use redis::{Cmd, cmd};
 
+use crate::limits;
+
 /// What [`rotate`] returns when it is done.
 pub(super) const DONE: i64 = -1;
 /// What it returns if the session has ended.
@@ -22,6 +24,30 @@ if at then return tonumber(at) end
 redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[2])
 redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[2])
 return -1";
+
+/// The keys of the logins of an address are in a list, the newest first. Logins that are over stay in it: an old one that
+/// is still there began before all of these.
+const PUT_LOGIN: &str = "
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+redis.call('LPUSH', KEYS[2], KEYS[1])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+while redis.call('LLEN', KEYS[2]) > tonumber(ARGV[3]) do
+  redis.call('DEL', redis.call('RPOP', KEYS[2]))
+end
+return 1";
+
+/// Stores a login in the list of its address, where the oldest ends if there are too many.
+pub(super) fn put_login(keys: &[String; 2], row: &str, life: Duration) -> Cmd {
+    let mut command = cmd("EVAL");
+    command
+        .arg(PUT_LOGIN)
+        .arg(keys.len())
+        .arg(keys)
+        .arg(row)
+        .arg(life.as_secs())
+        .arg(limits::LOGINS_IN_REDIS);
+    command
+}
 
 /// Stores a row, unless the session has ended.
 pub(super) fn put_unless_ended(keys: &[String; 2], row: &str, life: Duration) -> Cmd {

@@ -2,7 +2,6 @@
 
 mod lists;
 mod pdp;
-mod provider;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +14,7 @@ use skep_config::run_config;
 use skep_mcp::Rejection;
 use tracing::info;
 
-use super::ChainContext;
+use super::{ChainContext, provider::Provider};
 use crate::{
     ConfigError,
     http::ErrorResponse,
@@ -24,7 +23,6 @@ use crate::{
 };
 use lists::Lists;
 use pdp::DecisionPoint;
-use provider::Provider;
 
 /// The policies of a server.
 pub(crate) struct Authorization {
@@ -74,7 +72,9 @@ impl Authorization {
         let mut provider = None;
         let authority = match Document::read(&document).map_err(|error| wrong(&error))? {
             Document::Cedar(cedar) => {
-                provider = Provider::new(&cedar.primary_upstream_provider, context)?;
+                let (field, name) =
+                    ("authorization: cedar.primary_upstream_provider", &cedar.primary_upstream_provider);
+                provider = (!name.is_empty()).then(|| Provider::new(field, name, context)).transpose()?;
                 Authority::Cedar(Box::new(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?))
             }
             Document::Pdp(pdp) => {
@@ -90,7 +90,7 @@ impl Authorization {
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         if let Some(provider) = &self.provider {
-            exchange.principal = provider.principal(exchange.identity.as_deref()).await;
+            exchange.principal = provider.principal(exchange.identity.as_ref()).await;
         }
         let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
         let allowed = match &self.policies.authority {

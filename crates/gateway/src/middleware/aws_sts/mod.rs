@@ -18,9 +18,9 @@ use skep_config::run_config::{AwsStsParameters, Transport};
 use skep_mcp::Rejection;
 use tracing::{info, warn};
 
-use super::unsupported_auth_server;
+use super::{ChainContext, provider::Provider};
 use crate::{
-    ConfigError,
+    ConfigError, ProviderTokenError,
     http::{Body, ErrorResponse, response},
     identity::Identity,
     limits,
@@ -39,6 +39,8 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 
 /// Signs requests.
 pub(crate) struct AwsSts {
+    /// Whose token is exchanged, if not the one that the caller or an earlier middleware sends.
+    provider: Option<Provider>,
     roles: Roles,
     session_name_claim: String,
     sts: Sts,
@@ -77,8 +79,7 @@ enum SigningError {
 impl AwsSts {
     pub(super) fn new(
         parameters: &AwsStsParameters,
-        remote_url: &str,
-        transport: Transport,
+        context: &ChainContext<'_>,
     ) -> Result<Self, ConfigError> {
         let region = &parameters.aws_sts_config.region;
         // It becomes a part of an address.
@@ -86,10 +87,14 @@ impl AwsSts {
         if region.is_empty() || !region.bytes().all(fits) {
             return Err(wrong(&format!("region: {region:?} is no region of AWS: write it as eu-west-1")));
         }
-        if parameters.target_url != remote_url || remote_url.is_empty() {
+        if parameters.target_url != context.remote_url || context.remote_url.is_empty() {
             return Err(wrong(&"target_url: it must be remote_url: only what is sent there is signed"));
         }
-        Self::with_sts(parameters, transport, |seconds| Sts::new(region, seconds))
+        let provider = &parameters.aws_sts_config.subject_provider_name;
+        let field = "awssts: subject_provider_name";
+        let provider = (!provider.is_empty()).then(|| Provider::new(field, provider, context)).transpose()?;
+        let signing = Self::with_sts(parameters, context.transport, |seconds| Sts::new(region, seconds))?;
+        Ok(Self { provider, ..signing })
     }
 
     fn with_sts(
@@ -98,9 +103,6 @@ impl AwsSts {
         sts: impl FnOnce(u32) -> Result<Sts, skep_auth::SetupError>,
     ) -> Result<Self, ConfigError> {
         let config = &parameters.aws_sts_config;
-        if !config.subject_provider_name.is_empty() {
-            return Err(unsupported_auth_server("awssts: subject_provider_name"));
-        }
         let seconds = if config.session_duration == 0 { DEFAULT_SECONDS } else { config.session_duration };
         if !SECONDS.contains(&seconds) {
             return Err(wrong(&format!("session_duration: {seconds} is not from 900 to 43200")));
@@ -108,6 +110,7 @@ impl AwsSts {
         let named =
             |text: &str, usual: &str| if text.is_empty() { usual.to_owned() } else { text.to_owned() };
         Ok(Self {
+            provider: None,
             roles: Roles::new(config).map_err(|error| wrong(&error))?,
             session_name_claim: named(&config.session_name_claim, SESSION_NAME_CLAIM),
             sts: sts(seconds).map_err(|error| wrong(&error))?,
@@ -134,13 +137,18 @@ impl AwsSts {
         identity: Option<&Identity>,
         headers: &HeaderMap,
     ) -> Result<Signing, SigningError> {
-        let (Some(identity), Ok(token)) = (identity, bearer(headers)) else {
-            return Err(SigningError::NoToken);
+        let identity = identity.ok_or(SigningError::NoToken)?;
+        let token = match &self.provider {
+            Some(provider) => provider.token(identity).await.map_err(|error| match error {
+                ProviderTokenError::Unavailable => SigningError::Unavailable,
+                _ => SigningError::NoToken,
+            })?,
+            None => bearer(headers).map_err(|_| SigningError::NoToken)?.to_owned(),
         };
         let role = self.roles.of(&identity.claims).ok_or(SigningError::NoRole)?;
         let session = identity.claims.get(&self.session_name_claim).and_then(Value::as_str);
         let session = session.filter(|name| is_session_name(name)).ok_or(SigningError::NoSessionName)?;
-        let credentials = self.sts.credentials(role, session, token).await.map_err(|error| {
+        let credentials = self.sts.credentials(role, session, &token).await.map_err(|error| {
             warn!(%error, role, "no credentials from AWS STS");
             if matches!(error, StsError::Rejected(_)) {
                 SigningError::Rejected

@@ -57,6 +57,7 @@ fn of_redis(server: &EmbeddedAuthServer) -> impl Iterator<Item = Named<'_>> {
                 "sentinelTls.caCertSecretRef",
                 redis.sentinel_tls.as_ref().and_then(|tls| tls.ca_cert_secret_ref.as_ref()),
             ),
+            ("encryptionKeySecretRef", redis.encryption_key_secret_ref.as_ref()),
         ];
         secrets
             .into_iter()

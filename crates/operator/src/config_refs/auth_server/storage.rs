@@ -36,7 +36,11 @@ pub(super) fn storage(
         write_timeout: redis.write_timeout().as_str().into(),
         tls: redis.tls.as_ref().map(|tls| redis_tls(tls, paths::REDIS_CA)),
         sentinel_tls: redis.sentinel_tls.as_ref().map(|tls| redis_tls(tls, paths::REDIS_SENTINEL_CA)),
-        encryption_key_file: String::new(),
+        encryption_key_file: redis
+            .encryption_key_secret_ref
+            .as_ref()
+            .map(|_| paths::REDIS_ENCRYPTION_KEY.to_owned())
+            .unwrap_or_default(),
     };
     Ok(Some(AuthServerStorage { type_: Some(AuthServerStorageType::Redis), redis_config: Some(config) }))
 }
@@ -103,7 +107,9 @@ pub(super) fn files(
         let sentinel = redis.sentinel_tls.as_ref().and_then(|tls| tls.ca_cert_secret_ref.as_ref());
         let master = master.map(|secret| ("redis-tls-ca-master", paths::REDIS_CA, secret));
         let sentinel = sentinel.map(|secret| ("redis-tls-ca-sentinel", paths::REDIS_SENTINEL_CA, secret));
-        master.into_iter().chain(sentinel)
+        let key = redis.encryption_key_secret_ref.as_ref();
+        let key = key.map(|secret| ("redis-encryption-key", paths::REDIS_ENCRYPTION_KEY, secret));
+        master.into_iter().chain(sentinel).chain(key)
     })
 }
 

@@ -203,7 +203,7 @@ fn auth_servers() -> Vec<Value> {
     let redis = json!({
         "addr": "redis.example:6379", "clusterMode": true, "tls": tls,
         "aclUserConfig": {"usernameSecretRef": secret(), "passwordSecretRef": secret()},
-        "dialTimeout": "2s", "readTimeout": "1s", "writeTimeout": "500ms",
+        "dialTimeout": "2s", "readTimeout": "1s", "writeTimeout": "500ms", "encryptionKeySecretRef": secret(),
     });
     let sentinel = |config: Value| {
         json!({"type": "redis", "redis": {
@@ -241,6 +241,7 @@ fn auth_servers() -> Vec<Value> {
         "insecureAllowHTTP": false, "insecureAllowConfidentialOverLoopbackHTTP": false,
         "cimd": {"enabled": true, "cacheMaxSize": 64, "cacheFallbackTtl": "10m"},
         "delegateClients": [planner], "trustedIssuers": [partner, cluster],
+        "clientsWithoutConsent": ["https://notes.example/client.json"],
     });
     let others = [
         json!({"upstreamProviders": [oauth2(&forge)]}),

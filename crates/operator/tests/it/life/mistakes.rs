@@ -118,6 +118,16 @@ pub(super) fn of_references() -> Vec<Row> {
         server("AuthServerRefInvalidType", "exchange"),
         server("MultiUpstreamNotSupported", "two"),
         server("AuthServerRefInvalidConfig", "login"),
+        // Its pods would wait for the Secret.
+        row(
+            json!({
+                "authServerRef": {"name": "keyed"},
+                "oidcConfigRef": {"name": "own", "audience": "https://a.example", "resourceUrl": "https://a.example"},
+            }),
+            &[("Ready", "NotReady")],
+            NOT_APPLIED,
+        )
+        .until(Secrets::kind(), "keys", json!({"stringData": {"hmac": "h".repeat(32)}})),
         issuer("OIDCConfigRefNotFound", "later").until(
             OidcConfigs::kind(),
             "later",
@@ -160,6 +170,10 @@ pub(super) async fn create_bad_ones(fixture: &Fixture) {
     let upstream = |name: &str| json!({"name": name, "type": "oidc", "oidcConfig": {"issuerUrl": "https://login.example", "clientId": "c"}});
     let two =
         json!({"issuer": "https://mcp.example", "upstreamProviders": [upstream("one"), upstream("two")]});
+    let keyed = json!({
+        "issuer": "https://a.example", "upstreamProviders": [upstream("one")],
+        "hmacSecretRefs": [{"name": "keys", "key": "hmac"}],
+    });
     let trusting = |bundle: &str| json!({"issuer": "https://a.example", "caBundleRef": {"configMapRef": {"name": bundle, "key": "ca.crt"}}});
     for (kind, name, content) in [
         (ToolConfigs::kind(), "bad", json!({"spec": {"toolsFilter": ["a,b"]}})),
@@ -177,6 +191,16 @@ pub(super) async fn create_bad_ones(fixture: &Fixture) {
             ExternalAuthConfigs::kind(),
             "two",
             json!({"spec": {"type": "embeddedAuthServer", "embeddedAuthServer": two}}),
+        ),
+        (
+            ExternalAuthConfigs::kind(),
+            "keyed",
+            json!({"spec": {"type": "embeddedAuthServer", "embeddedAuthServer": keyed}}),
+        ),
+        (
+            OidcConfigs::kind(),
+            "own",
+            json!({"spec": {"type": "inline", "inline": {"issuer": "https://a.example"}}}),
         ),
         (
             OidcConfigs::kind(),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// The address that limits count by. Of IPv6 it is the network: a host has as many addresses in it as it likes.
-pub(crate) fn counted_address(peer: IpAddr) -> IpAddr {
+pub fn counted_address(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)).into(),
         address => address,

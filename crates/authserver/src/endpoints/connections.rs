@@ -1,0 +1,246 @@
+//! Connections: the providers at which a session has tokens. Its user sees them on a page, connects one again, and disconnects
+//! one; a client does the same with its access token, but for the login.
+//!
+//! The page is for the user of the session alone, so that no one connects an account to the session of another: a browser
+//! logs in at the first provider, and a cookie for this browser remembers that for some time.
+
+use bytes::Bytes;
+use form_urlencoded::Serializer;
+use http::{Method, Response, StatusCode, header};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Arrived, authorize::Refusal};
+use crate::{
+    AuthServer,
+    browser::{Browser, ConnectionForm, connections_page, set_user},
+    error::OAuthError,
+    limits, response,
+    rules::Parameters,
+    store::{Pending, User},
+};
+
+/// What a login of this server itself is for, in place of the state of a client.
+const SIGN_IN: &str = "sign-in";
+const CONNECT: &str = "connect";
+
+/// Why the page is not shown.
+enum Hidden {
+    /// The browser must log in.
+    Unknown,
+    Refused(Response<Bytes>),
+}
+
+impl AuthServer {
+    /// The address of the page about a session.
+    pub fn connections_url(&self, session: &str) -> String {
+        let query = Serializer::new(String::new()).append_pair("session", session).finish();
+        format!("{}/oauth/connections?{query}", self.settings.authorize_base)
+    }
+
+    /// A client's request, with its access token.
+    pub(super) async fn connections_api(
+        &self,
+        method: &Method,
+        request: &Arrived<'_>,
+        token: &str,
+    ) -> Response<Bytes> {
+        let claims = match self.claims(token).await {
+            Ok(claims) => claims.filter(|claims| is_current(claims, self.clock.now())),
+            Err(error) => return OAuthError::from(error).response(),
+        };
+        let session = claims.as_ref().and_then(|claims| claims.get("tsid")?.as_str());
+        let Some(session) = session else {
+            return response::token(StatusCode::UNAUTHORIZED, &json!({"error": "invalid_token"}));
+        };
+        if method == Method::DELETE {
+            let query = Parameters::parse(request.query.as_bytes());
+            let provider = query.get("provider").unwrap_or_default();
+            return match self.upstream_tokens().disconnect(session, provider).await {
+                Ok(()) => response::with(StatusCode::NO_CONTENT, [], Bytes::new()),
+                Err(error) => OAuthError::from(error).response(),
+            };
+        }
+        match self.upstream_tokens().connections(session).await {
+            Ok(connections) => {
+                let body = json!({"connections": connections, "page": self.connections_url(session)});
+                response::token(StatusCode::OK, &body)
+            }
+            Err(error) => OAuthError::from(error).response(),
+        }
+    }
+
+    pub(super) async fn connections(&self, query: &str, browser: &Browser) -> Response<Bytes> {
+        let parameters = Parameters::parse(query.as_bytes());
+        let session = parameters.get("session").unwrap_or_default();
+        match self.owner(session, browser).await {
+            Ok(user) => match self.upstream_tokens().connections(session).await {
+                Ok(connections) => connections_page(&ConnectionForm {
+                    user: user.name.as_deref().or(user.email.as_deref()).unwrap_or(&user.id),
+                    session,
+                    token: browser.form_token(&self.settings.opaque, session),
+                    connections: &connections,
+                }),
+                Err(error) => OAuthError::from(error).response(),
+            },
+            Err(Hidden::Refused(response)) => response,
+            Err(Hidden::Unknown) => match self.upstreams.first() {
+                Some(first) => self.begin_own(&first.name, session, SIGN_IN, None, browser).await,
+                None => OAuthError::server().response(),
+            },
+        }
+    }
+
+    /// A button of the page.
+    pub(super) async fn change_connection(
+        &self,
+        request: &Arrived<'_>,
+        browser: &Browser,
+    ) -> Response<Bytes> {
+        let foreign = || {
+            response::text(StatusCode::FORBIDDEN, "this form is not of this server, or not for this browser")
+        };
+        let Some(form) = request.form().filter(|_| self.is_own_origin(request)) else { return foreign() };
+        let (session, provider) =
+            (form.get("session").unwrap_or_default(), form.get("provider").unwrap_or_default());
+        if !browser.has_form(&self.settings.opaque, session, form.get("token").unwrap_or_default()) {
+            return foreign();
+        }
+        let user = match self.owner(session, browser).await {
+            Ok(user) => user,
+            Err(Hidden::Refused(response)) => return response,
+            Err(Hidden::Unknown) => return self.to_page(session),
+        };
+        match form.get("action") {
+            Some("disconnect") => match self.upstream_tokens().disconnect(session, provider).await {
+                Ok(()) => self.to_page(session),
+                Err(error) => OAuthError::from(error).response(),
+            },
+            Some("connect") => self.begin_own(provider, session, CONNECT, Some(user), browser).await,
+            _ => response::text(StatusCode::BAD_REQUEST, "there is no such action"),
+        }
+    }
+
+    fn to_page(&self, session: &str) -> Response<Bytes> {
+        response::redirect(StatusCode::SEE_OTHER, &self.connections_url(session))
+    }
+
+    /// The user of a session, if it is the one who has logged in in this browser.
+    async fn owner(&self, session: &str, browser: &Browser) -> Result<User, Hidden> {
+        let unavailable = |error| Hidden::Refused(OAuthError::from(error).response());
+        let unknown = || {
+            Hidden::Refused(response::text(
+                StatusCode::NOT_FOUND,
+                "there is no such session: log in again in your client",
+            ))
+        };
+        if session.is_empty() || self.store.is_ended(session).await.map_err(unavailable)? {
+            return Err(unknown());
+        }
+        let mut owner = None;
+        for upstream in self.upstreams.iter() {
+            let row = self.store.upstream(session, &upstream.name).await.map_err(unavailable)?;
+            owner = owner.or(row.map(|row| row.user_id));
+        }
+        let owner = owner.ok_or_else(unknown)?;
+        match browser.user(&self.settings.opaque, self.clock.now()) {
+            Some(user) if user.id == owner => Ok(user),
+            Some(_) => {
+                Err(Hidden::Refused(response::text(StatusCode::FORBIDDEN, "this session is of another user")))
+            }
+            None => Err(Hidden::Unknown),
+        }
+    }
+
+    /// Sends the browser to a provider, to come back to the page.
+    async fn begin_own(
+        &self,
+        provider: &str,
+        session: &str,
+        purpose: &str,
+        user: Option<User>,
+        browser: &Browser,
+    ) -> Response<Bytes> {
+        let Some(upstream) = self.upstreams.iter().find(|upstream| upstream.name == provider) else {
+            return response::text(StatusCode::BAD_REQUEST, "there is no such provider");
+        };
+        let pending =
+            Pending { session_id: session.to_owned(), state: purpose.to_owned(), user, ..Pending::own() };
+        let sent = self.send_to(upstream, pending, browser).await;
+        sent.unwrap_or_else(|error| self.refuse(Refusal::Shown(error)))
+    }
+
+    /// Goes on with a login of this server itself.
+    pub(super) async fn own_login(
+        &self,
+        pending: Pending,
+        parameters: &Parameters,
+        browser: &Browser,
+    ) -> Response<Bytes> {
+        match self.try_own_login(&pending, parameters, browser).await {
+            Ok(response) => response,
+            Err(error) => self.refuse(Refusal::Shown(error)),
+        }
+    }
+
+    async fn try_own_login(
+        &self,
+        pending: &Pending,
+        parameters: &Parameters,
+        browser: &Browser,
+    ) -> Result<Response<Bytes>, OAuthError> {
+        let (position, upstream, login) = self.login_at(pending, parameters).await?;
+        let user = match position {
+            0 => Some(self.user(&upstream.name, &login).await?),
+            _ => None,
+        };
+        let mut response = self.to_page(&pending.session_id);
+        match (&*pending.state, user, &pending.user) {
+            (SIGN_IN, Some(user), _) => {
+                let until = self.clock.now() + limits::SIGNED_IN.as_secs();
+                let cookie = browser.signed_in(&self.settings.opaque, &user, until);
+                if let Some(cookie) = set_user(&cookie, self.settings.is_secure()) {
+                    response.headers_mut().append(header::SET_COOKIE, cookie);
+                }
+            }
+            (CONNECT, user, Some(owner)) if user.as_ref().is_none_or(|user| user.id == owner.id) => {
+                self.keep(upstream, pending, owner, login).await?;
+            }
+            _ => return Err(OAuthError::new("access_denied", "the login is of another user")),
+        }
+        Ok(response)
+    }
+}
+
+impl Pending {
+    /// A login of this server itself. No client has an empty id.
+    fn own() -> Self {
+        Self {
+            client_id: String::new(),
+            redirect_uri: String::new(),
+            state: String::new(),
+            scopes: Vec::new(),
+            pkce_challenge: String::new(),
+            pkce_method: String::new(),
+            session_id: Uuid::new_v4().simple().to_string(),
+            internal_state: String::new(),
+            upstream_provider_name: String::new(),
+            upstream_pkce_verifier: String::new(),
+            upstream_nonce: String::new(),
+            created_at: 0,
+            resources: Vec::new(),
+            is_redirect_implied: false,
+            is_approval_remembered: false,
+            user: None,
+        }
+    }
+
+    pub(super) fn is_own(&self) -> bool {
+        self.client_id.is_empty()
+    }
+}
+
+/// Whether a token has not expired.
+fn is_current(claims: &serde_json::Map<String, serde_json::Value>, now: u64) -> bool {
+    claims.get("exp").and_then(serde_json::Value::as_u64).is_some_and(|until| now < until)
+}

@@ -1,0 +1,44 @@
+//! A caller's token of an identity provider, which the authorization server in this process keeps.
+
+use std::sync::Arc;
+
+use super::ChainContext;
+use crate::{AuthorizationServer, ConfigError, ProviderTokenError, identity::Identity};
+
+/// A provider of the authorization server in this process.
+pub(super) struct Provider {
+    server: Arc<dyn AuthorizationServer>,
+    name: String,
+}
+
+impl Provider {
+    /// The provider with the name that a field has.
+    pub(super) fn new(field: &str, name: &str, context: &ChainContext<'_>) -> Result<Self, ConfigError> {
+        let Some(server) = &context.authorization_server else {
+            return Err(ConfigError::new(format!(
+                "{field} needs embedded_auth_server_config, which is missing"
+            )));
+        };
+        if !server.providers().contains(&name) {
+            return Err(ConfigError::new(format!(
+                "{field}: the authorization server has no provider {name:?}"
+            )));
+        }
+        Ok(Self { server: server.clone(), name: name.to_owned() })
+    }
+
+    /// The caller's token. One whose own token is not of the authorization server has none.
+    pub(super) async fn token(&self, identity: &Identity) -> Result<String, ProviderTokenError> {
+        let session = identity.session.as_ref().ok_or(ProviderTokenError::NotConnected)?;
+        self.server.provider_token(session, &self.name).await
+    }
+
+    /// The caller with the claims of that token, or with its own if the provider's has none that can be read.
+    pub(super) async fn principal(&self, identity: Option<&Arc<Identity>>) -> Option<Arc<Identity>> {
+        let identity = identity?;
+        match self.server.provider_claims(identity.session.as_ref()?, &self.name).await.ok()? {
+            Some(claims) => Some(Arc::new(Identity { claims, ..(**identity).clone() })),
+            None => Some(identity.clone()),
+        }
+    }
+}

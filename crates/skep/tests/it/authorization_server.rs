@@ -1,0 +1,171 @@
+//! A proxy with an authorization server, as a process: users log in at an identity provider, and the server behind the
+//! proxy gets their token of it.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use serde_json::{Value, json};
+use skep_testkit::IdentityProvider;
+
+use crate::{
+    login::{Browser, Page, ann_logs_in, fake_provider, request, tokens},
+    proxy::{Proxy, free_port},
+};
+
+/// A fake MCP server at an address of this machine. Returns the heads of its requests.
+pub(crate) fn server(host: IpAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind((host, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = heads.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let (mut head, mut length) = (String::new(), 0);
+            loop {
+                let mut line = String::new();
+                if reader.read_line(&mut line).unwrap() == 0 || line == "\r\n" {
+                    break;
+                }
+                if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+                head.push_str(&line);
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            seen.lock().unwrap().push(head);
+            let body = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
+            let length = body.len();
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        }
+    });
+    (address, heads)
+}
+
+/// The RunConfig of a proxy with an authorization server, for a port.
+fn config(port: u16, provider: &IdentityProvider, server: SocketAddr, more: Value) -> Value {
+    let origin = format!("http://127.0.0.1:{port}");
+    let mut config = json!({
+        "port": port, "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": [],
+        "oidc_config": {
+            "Issuer": origin, "Audience": format!("{origin}/mcp"), "ResourceURL": format!("{origin}/mcp"),
+        },
+        "embedded_auth_server_config": {
+            "schema_version": "v0.1.0", "issuer": origin, "allowed_audiences": [format!("{origin}/mcp")],
+            "upstreams": [{"name": "corp", "type": "oidc", "oidc_config": {
+                "issuer_url": provider.issuer, "client_id": "us",
+                // Below the path of the resource, as the operator writes it.
+                "redirect_uri": format!("{origin}/mcp/oauth/callback"),
+            }}],
+        },
+    });
+    config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    config
+}
+
+pub(crate) fn call(port: u16, token: &str) -> Page {
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}).to_string();
+    let headers = format!(
+        "authorization: Bearer {token}\r\naccept: application/json, text/event-stream\r\ncookie: skep-login-browser=b\r\n"
+    );
+    request("POST", &format!("127.0.0.1:{port}"), "/mcp", &headers, ("application/json", &call))
+}
+
+/// A proxy with more in its RunConfig, and the token of Ann, whose response of the provider has more as well.
+async fn login(
+    name: &str,
+    more: Value,
+    response: Value,
+) -> (Proxy, String, IdentityProvider, Arc<Mutex<Vec<String>>>) {
+    let provider = fake_provider().await;
+    let (server, heads) = server(Ipv4Addr::LOCALHOST.into());
+    let port = free_port();
+    let proxy = Proxy::with(name, config(port, &provider, server, more), &[]);
+    proxy.expect_log("the authorization server is ready");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let issued = tokio::task::block_in_place(|| {
+        tokens(address, &mut Browser::default(), |_, url| ann_logs_in(&provider, url, &response))
+    });
+    (proxy, issued["access_token"].as_str().unwrap().to_owned(), provider, heads)
+}
+
+fn has(head: &str, line: &str) -> bool {
+    head.lines().any(|known| known.eq_ignore_ascii_case(line))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_behind_a_proxy_gets_the_users_token_of_the_identity_provider() {
+    let (proxy, token, _provider, heads) = login("swap", json!({}), json!({})).await;
+    let stranger = call(proxy.port, "none");
+    assert_eq!(stranger.status, 401);
+    let metadata = format!("http://127.0.0.1:{}/.well-known/oauth-protected-resource/mcp", proxy.port);
+    assert!(stranger.header("www-authenticate").unwrap().contains(&metadata), "{}", stranger.head);
+    let host = format!("127.0.0.1:{}", proxy.port);
+    for path in ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"] {
+        let page = request("GET", &host, path, "", ("text/plain", ""));
+        assert_eq!(page.json()["issuer"], format!("http://{host}"), "{}", page.body);
+    }
+    let answer = call(proxy.port, &token);
+    assert_eq!(answer.status, 200, "{}{}", answer.head, answer.body);
+    let heads = heads.lock().unwrap();
+    assert_eq!(heads.len(), 1, "a request without a valid token reached the server");
+    assert!(has(&heads[0], "authorization: Bearer at-of-ann"), "{heads:?}");
+    assert!(!heads[0].to_ascii_lowercase().contains("cookie:"), "{heads:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_token_of_the_provider_may_have_another_header() {
+    let swap =
+        json!({"upstream_swap_config": {"header_strategy": "custom", "custom_header_name": "X-Upstream"}});
+    let (proxy, token, _provider, heads) = login("custom", swap, json!({})).await;
+    assert_eq!(call(proxy.port, &token).status, 200);
+    let heads = heads.lock().unwrap();
+    assert!(has(&heads[0], "x-upstream: Bearer at-of-ann"), "{heads:?}");
+    assert!(!heads[0].to_ascii_lowercase().contains("authorization:"), "{heads:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_of_a_proxy_are_about_the_claims_of_the_providers_token() {
+    let policy = r#"permit(principal, action, resource) when { principal has claim_team && principal.claim_team == "red" };"#;
+    let authz =
+        json!({"authz_config": {"version": "1.0", "type": "cedarv1", "cedar": {"policies": [policy]}}});
+    let signer = IdentityProvider::start().await;
+    for (name, team, status) in [("red", "red", 200), ("blue", "blue", 403)] {
+        let upstream = signer.token(json!({"sub": "ann", "team": team}));
+        let (proxy, token, ..) = login(name, authz.clone(), json!({"access_token": upstream})).await;
+        assert_eq!(call(proxy.port, &token).status, status, "{team}");
+    }
+    // A token that is no JWT has no claims: the caller's own are those of the policies.
+    let named = r#"permit(principal, action, resource) when { principal has claim_client_id };"#;
+    let authz =
+        json!({"authz_config": {"version": "1.0", "type": "cedarv1", "cedar": {"policies": [named]}}});
+    let (proxy, token, ..) = login("opaque", authz, json!({})).await;
+    assert_eq!(call(proxy.port, &token).status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_of_the_provider_that_cannot_be_refreshed_is_a_challenge_to_log_in_again() {
+    let (proxy, token, provider, _) = login("expired", json!({}), json!({"expires_in": 1})).await;
+    provider.answer("/token", json!({"status": 400}));
+    let answer =
+        std::iter::repeat_with(|| call(proxy.port, &token)).find(|answer| answer.status != 200).unwrap();
+    assert_eq!(answer.status, 401, "{}", answer.body);
+    let challenge = answer.header("www-authenticate").unwrap();
+    assert!(
+        challenge.contains(r#"error="invalid_token""#) && challenge.contains("resource_metadata="),
+        "{challenge}"
+    );
+    assert!(
+        answer.json()["error_description"].as_str().unwrap().contains("authenticate again"),
+        "{}",
+        answer.body
+    );
+    provider.down();
+    assert_eq!(call(proxy.port, &token).status, 503);
+}
