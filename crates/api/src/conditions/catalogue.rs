@@ -44,7 +44,7 @@ conditions! {
         NotMCP unmet [MCPServer, MCPRemoteProxy] "what responds is not an MCP server, or not at this path"
             => "see the message; check `transport`, ports and `remoteUrl`";
         CredentialRequired unmet [MCPServer, MCPRemoteProxy]
-            "the server wants the credentials of a caller before it lists anything, so it was not asked. `Ready` does not need it then"
+            "the server wants the credentials of a caller before it lists anything, so it was not queried. `Ready` does not need it then"
             => "nothing: calls with credentials work";
     }
 

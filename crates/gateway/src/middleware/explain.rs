@@ -1,6 +1,6 @@
 //! What each middleware decides about a request, for people.
 //!
-//! What decides by itself is asked: the same code as in a running endpoint. What would send requests to others, count, or
+//! What decides by itself decides here, too, by the same code as in a running endpoint. What would send requests to others, count, or
 //! record is described instead.
 
 use http::HeaderName;
@@ -63,7 +63,9 @@ pub async fn explain(
     let (first, others): (Vec<_>, Vec<_>) = configs.iter().partition(is_first);
     let mut explanations = Vec::new();
     for config in first.into_iter().chain(others) {
-        let Some(explanation) = explain_one(config, oidc(configs), context, exchange).await? else { continue };
+        let Some(explanation) = explain_one(config, oidc(configs), context, exchange).await? else {
+            continue;
+        };
         let is_rejected = explanation.outcome.is_rejected();
         explanations.push(explanation);
         if is_rejected {

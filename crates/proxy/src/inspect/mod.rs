@@ -2,7 +2,7 @@
 //!
 //! The proxy initializes a session, reads the lists, and ends the session. Its requests do not pass through the
 //! middlewares, which are about callers; they only get the headers that every request to the server gets. A server that
-//! wants the credentials of a caller is not asked further.
+//! wants the credentials of a caller is not queried further.
 
 mod client;
 mod description;

@@ -55,9 +55,10 @@ fn condition(finding: &Finding, written: Option<&Value>, now: Timestamp) -> Valu
             (MCPInitialized::NoResponse, error.to_string())
         }
         Finding::Failed(error @ InspectError::Invalid(_)) => (MCPInitialized::NotMCP, error.to_string()),
-        Finding::Failed(error @ InspectError::CredentialRequired(_)) => {
-            (MCPInitialized::CredentialRequired, format!("the server was not asked what it offers: {error}"))
-        }
+        Finding::Failed(error @ InspectError::CredentialRequired(_)) => (
+            MCPInitialized::CredentialRequired,
+            format!("the server was not queried for what it offers: {error}"),
+        ),
     };
     let reason = Reason::from(reason);
     let status = if reason.met { "True" } else { "False" };
@@ -95,7 +96,7 @@ mod tests {
         assert_eq!(changed(&second, &described, at(4)), None);
         // A new proxy does not forget what an older one has found.
         assert_eq!(changed(&second, &Finding::Initializing, at(5)), None);
-        let failed = Finding::Failed(InspectError::Unreachable("it is gone".into()));
+        let failed = Finding::Failed(InspectError::Unreachable("it has ended".into()));
         let third = changed(&second, &failed, at(6)).unwrap();
         assert_eq!(
             (&third["conditions"][0]["reason"], &third["server"]["toolCount"]),
