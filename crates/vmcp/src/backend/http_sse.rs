@@ -7,9 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use skep_gateway::http::events;
-use skep_mcp::{Envelope, Message};
+use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
 use tokio::{sync::mpsc, task::JoinHandle};
 
 use super::{Backend, BackendError, Messages, messages::Events};
@@ -29,10 +29,20 @@ pub(super) struct Stream {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The requests in flight by their ids, and who reads what is for them.
-    waiting: Mutex<HashMap<String, mpsc::Sender<Bytes>>>,
+    /// The requests in flight by their ids, as they are spelled.
+    waiting: Mutex<HashMap<String, Waiting>>,
     /// Who reads what is for no request.
     listener: Mutex<Option<mpsc::Sender<Bytes>>>,
+}
+
+/// A request in flight.
+#[derive(Debug)]
+struct Waiting {
+    /// Who reads what is for it.
+    reader: mpsc::Sender<Bytes>,
+    /// The token of its progress, as its client spelled it. The backend has the id of the request instead: clients that share a
+    /// session may have the same token.
+    token: Option<Box<str>>,
 }
 
 impl Stream {
@@ -40,7 +50,7 @@ impl Stream {
     pub(super) async fn open(backend: &Backend, mut headers: HeaderMap) -> Result<Self, BackendError> {
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = backend.send(Method::GET, headers, Bytes::new()).await?;
+        let response = backend.send(http::Method::GET, headers, Bytes::new()).await?;
         match response.status() {
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 return Err(BackendError::Unauthenticated(status));
@@ -72,11 +82,15 @@ impl Stream {
         self.reader.is_finished()
     }
 
-    /// The messages for the request with this id.
-    pub(super) fn messages(&self, id: &str) -> Messages {
-        let (sender, messages) = mpsc::channel(QUEUE);
-        self.shared.in_flight().insert(id.to_owned(), sender);
-        Messages::Queue(messages)
+    /// The messages for the request with this id, and the request as it is to be sent.
+    pub(super) fn messages(&self, id: &str, body: Bytes) -> (Messages, Bytes) {
+        let (reader, messages) = mpsc::channel(QUEUE);
+        let (body, token) = match with_own_token(&body) {
+            Some((body, token)) => (body, Some(token)),
+            None => (body, None),
+        };
+        self.shared.in_flight().insert(id.to_owned(), Waiting { reader, token });
+        (Messages::Queue(messages), body)
     }
 
     /// What is for no request.
@@ -94,14 +108,14 @@ impl Drop for Stream {
 }
 
 impl Shared {
-    fn waiting(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+    fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The requests that still have a reader: those that failed have none.
-    fn in_flight(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Bytes>>> {
+    fn in_flight(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         let mut waiting = self.waiting();
-        waiting.retain(|_, sender| !sender.is_closed());
+        waiting.retain(|_, request| !request.reader.is_closed());
         waiting
     }
 
@@ -109,20 +123,48 @@ impl Shared {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message where it belongs. One that is no response belongs to the only request in flight, or to none.
+    /// Puts a message where it belongs. Progress names its request; what else is no response belongs to the only request in
+    /// flight, or to none.
     fn dispatch(&self, message: Bytes) {
         let Ok(envelope) = Envelope::parse(&message) else { return };
         let mut waiting = self.in_flight();
         let reader = match envelope.message() {
-            Message::Response { id: Some(id), .. } => waiting.remove(id.raw().as_str()),
+            Message::Response { id: Some(id), .. } => {
+                waiting.remove(id.raw().as_str()).map(|request| request.reader)
+            }
             Message::Response { id: None, .. } => None,
-            _ if waiting.len() == 1 => waiting.values().next().cloned(),
+            _ if envelope.method() == Some(Method::Progress) => {
+                let Some((reader, message)) = progress(&envelope, &message, &waiting) else { return };
+                return drop(reader.try_send(message));
+            }
+            _ if waiting.len() == 1 => waiting.values().next().map(|request| request.reader.clone()),
             _ => self.listener().clone(),
         };
         if let Some(reader) = reader {
             reader.try_send(message.clone()).ok();
         }
     }
+}
+
+/// A request with its id in place of its progress token, and the token as it was spelled.
+fn with_own_token(body: &[u8]) -> Option<(Bytes, Box<str>)> {
+    let envelope = Envelope::parse(body).ok()?;
+    let (token, id) = (envelope.meta().progress_token()?, envelope.id()?);
+    let replaced = Edits::of(body).replace(token, Json::Raw(id.raw())).bytes().ok()?;
+    Some((replaced.into(), token.as_str().into()))
+}
+
+/// Who reads the progress of a request, and the message with the token of its client.
+fn progress(
+    envelope: &Envelope<'_>,
+    message: &[u8],
+    waiting: &HashMap<String, Waiting>,
+) -> Option<(mpsc::Sender<Bytes>, Bytes)> {
+    let token = envelope.params()?.get("progressToken")?;
+    let request = waiting.get(token.as_str())?;
+    let own = Raw::spelled(request.token.as_deref()?)?;
+    let message = Edits::of(message).replace(token, Json::Raw(own)).bytes().ok()?;
+    Some((request.reader.clone(), message.into()))
 }
 
 async fn read(mut events: Events, shared: Arc<Shared>) {
@@ -165,10 +207,39 @@ mod tests {
             reader: tokio::spawn(std::future::pending()),
         };
         for number in 0..100 {
-            drop(stream.messages(&number.to_string()));
+            drop(stream.messages(&number.to_string(), Bytes::new()));
         }
-        let _last = stream.messages("100");
+        let _last = stream.messages("100", Bytes::new());
         assert_eq!(stream.shared.waiting().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn progress_reaches_its_own_request_also_if_others_have_the_same_token() {
+        let stream = Stream {
+            endpoint: Uri::default(),
+            shared: Arc::default(),
+            reader: tokio::spawn(std::future::pending()),
+        };
+        let call = |id: u64| {
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a","_meta":{{"progressToken":"mine"}}}}}}"#
+            );
+            let (messages, sent) = stream.messages(&id.to_string(), body.into());
+            assert!(String::from_utf8(sent.to_vec()).unwrap().contains(&format!(r#""progressToken":{id}"#)));
+            messages
+        };
+        let mut calls = [call(1), call(2)];
+        let notification = |token: &str, progress: u64| {
+            let params = format!(r#"{{"progressToken":{token},"progress":{progress}}}"#);
+            Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
+        };
+        stream.shared.dispatch(notification("2", 7));
+        stream.shared.dispatch(notification("1", 5));
+        stream.shared.dispatch(notification("3", 9));
+        for (call, progress) in calls.iter_mut().zip([5, 7]) {
+            let received = call.next(std::time::Duration::from_secs(5)).await.unwrap().unwrap();
+            assert_eq!(received, notification(r#""mine""#, progress));
+        }
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Backend {
         if stream.has_ended() {
             return Err(BackendError::SessionLost);
         }
-        let messages = stream.messages(id);
+        let (messages, body) = stream.messages(id, body);
         let response = self.send_to(stream.endpoint(), http::Method::POST, headers, body).await?;
         match response.status() {
             status if status.is_success() => Ok(messages),
