@@ -124,7 +124,7 @@ pub(super) fn of_references() -> Vec<Row> {
                 "authServerRef": {"name": "keyed"},
                 "oidcConfigRef": {"name": "own", "audience": "https://a.example", "resourceUrl": "https://a.example"},
             }),
-            &[("Ready", "NotReady")],
+            &[],
             NOT_APPLIED,
         )
         .until(Secrets::kind(), "keys", json!({"stringData": {"hmac": "h".repeat(32)}})),
