@@ -10,6 +10,9 @@ use std::{
 /// How many scenarios of the authorization server are played at once.
 const PLAYERS: usize = 4;
 
+/// A step whose response differs for two seconds: on a busy machine they are over when the step is taken.
+const DEPENDS_ON_TIME: (&str, &str) = ("oidc-issuer-late", "issuer back");
+
 /// Where differences that are right are documented.
 const DOCUMENT: &str = include_str!("../../../../docs/compatibility.md");
 
@@ -133,7 +136,8 @@ fn an_authorization_server_responds_as_toolhives_but_for_documented_differences(
 fn assert_documented(heading: &str, different: &BTreeSet<(String, String)>, output: &str) {
     let documented = documented(heading);
     let undocumented: Vec<_> = different.difference(&documented).collect();
-    let obsolete: Vec<_> = documented.difference(different).collect();
+    let is_certain = |(scenario, step): &&(String, String)| (&**scenario, &**step) != DEPENDS_ON_TIME;
+    let obsolete: Vec<_> = documented.difference(different).filter(is_certain).collect();
     assert!(undocumented.is_empty(), "not in docs/compatibility.md: {undocumented:?}\n{output}");
     assert!(obsolete.is_empty(), "in docs/compatibility.md, and equal: {obsolete:?}");
 }
