@@ -65,7 +65,11 @@ async fn many_clients_share_a_real_server_and_each_gets_its_own_responses() {
 #[tokio::test]
 async fn a_real_server_reports_progress_under_the_clients_token() {
     let fixture = everything(json!({})).await;
-    let (one, two) = (Client::new(&fixture).await, Client::new(&fixture).await);
+    // Of clients with roots, the server requests these in between.
+    let (one, two) = (
+        Client::with_capabilities(&fixture, json!({})).await,
+        Client::with_capabilities(&fixture, json!({})).await,
+    );
     let arguments = json!({"duration": 0.3, "steps": 3});
     let body = |token: Value| {
         tool("trigger-long-running-operation", arguments.clone(), json!({"progressToken": token}))
