@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::{Query, Tool, fallback::Fallback, words::terms};
 
+/// How many different words of a query count. Each is compared with many of the tools, and a caller can send very many.
+const QUERY_TERMS: usize = 256;
+
 /// How soon more of the same word counts no more.
 const SATURATION: f32 = 1.2;
 
@@ -125,13 +128,33 @@ fn texts<'a>(tool: &'a Tool<'a>) -> [Vec<&'a str>; FIELDS.len()] {
     ]
 }
 
-/// The words of a query. One that it has several times counts more, and less each time.
+/// The first words of a query. One that it has several times counts more, and less each time.
 fn query_terms(query: &Query<'_>) -> HashMap<String, f32> {
     let mut counts: HashMap<String, f32> = HashMap::new();
     let texts = std::iter::once(query.text).chain(query.keywords.iter().copied());
     for term in texts.flat_map(terms) {
-        *counts.entry(term).or_default() += 1.0;
+        if counts.len() < QUERY_TERMS || counts.contains_key(&term) {
+            *counts.entry(term).or_default() += 1.0;
+        }
     }
     counts.values_mut().for_each(|count| *count = count.sqrt());
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of these words is like all words of the tools, and none of them is one.
+    #[test]
+    fn a_hostile_query_costs_no_more_than_a_long_one() {
+        let words: Vec<String> = (0..50_000).map(|number| format!("tool{number}x")).collect();
+        let all = words.join(" ");
+        let keywords: Vec<&str> = (0..64).map(|number| &all[number * 4096..(number + 1) * 4096]).collect();
+        let terms = query_terms(&Query { text: &all, keywords });
+        assert_eq!(terms.len(), QUERY_TERMS);
+        // The first ones count, and repetitions of them.
+        let short = query_terms(&Query { text: "mail mail mail mail", keywords: vec!["send"] });
+        assert_eq!((short["mail"], short["send"]), (2.0, 1.0));
+    }
 }

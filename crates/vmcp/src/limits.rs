@@ -70,8 +70,9 @@ pub(crate) const EMBEDDING_RESPONSE: usize = 8 << 20;
 /// The first and the longest pause before tools are embedded again, after that failed.
 pub(crate) const EMBEDDING_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const EMBEDDING_LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// The longest description of find_tool, and how many keywords count, in bytes and as a number.
+/// How much of the description and of each keyword of find_tool counts, in bytes, and how many keywords do.
 pub(crate) const SEARCH_TEXT: usize = 4 << 10;
+pub(crate) const SEARCH_KEYWORD: usize = 256;
 pub(crate) const SEARCH_KEYWORDS: usize = 64;
 /// How long a probe waits for the server to become ready.
 pub(crate) const READY_TIME: Duration = Duration::from_millis(500);

@@ -160,7 +160,7 @@ impl Front {
         let query = Query {
             text: &text[..text.floor_char_boundary(limits::SEARCH_TEXT)],
             keywords: keywords
-                .map(|keyword| &keyword[..keyword.floor_char_boundary(limits::SEARCH_TEXT)])
+                .map(|keyword| &keyword[..keyword.floor_char_boundary(limits::SEARCH_KEYWORD)])
                 .collect(),
         };
         let found = search.meaning.search(&index, &query).await;
