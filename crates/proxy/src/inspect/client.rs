@@ -2,12 +2,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_api::server_report::ServerReport;
 use skep_gateway::http::{Body, events::is_stream};
 use skep_mcp::{
-    Revision,
+    Envelope, Kind, Message, Outcome, Raw, Revision,
     header::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
 };
 
@@ -19,6 +20,9 @@ use super::{
     events::{Events, whole},
 };
 use crate::Proxy;
+
+/// How large a result may be that is no list.
+const RESULT: usize = 1 << 20;
 
 /// A session with the server, or none where it needs none.
 pub(super) struct Client<'a> {
@@ -69,10 +73,10 @@ impl<'a> Client<'a> {
         self.capabilities[name].is_object()
     }
 
-    /// One page of a list.
-    pub(super) async fn list(&mut self, method: &str, cursor: Option<&str>) -> Result<Value, InspectError> {
+    /// One page of a list, as a message.
+    pub(super) async fn list(&mut self, method: &str, cursor: Option<&str>) -> Result<Bytes, InspectError> {
         let params = cursor.map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-        self.request(method, params).await
+        self.message(method, params).await
     }
 
     /// Ends the session, as far as that is possible.
@@ -122,8 +126,18 @@ impl<'a> Client<'a> {
         true
     }
 
-    /// Sends a request, and returns its result.
-    async fn request(&mut self, method: &str, mut params: Value) -> Result<Value, InspectError> {
+    /// Sends a request, and returns its result, which is small.
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, InspectError> {
+        let message = self.message(method, params).await?;
+        let too_large =
+            || InspectError::Invalid(format!("{method}: the result is larger than {RESULT} bytes"));
+        let message = Some(message).filter(|message| message.len() <= RESULT).ok_or_else(too_large)?;
+        let mut message: Value = serde_json::from_slice(&message).unwrap_or_default();
+        Ok(message["result"].take())
+    }
+
+    /// Sends a request, and returns the message with its result.
+    async fn message(&mut self, method: &str, mut params: Value) -> Result<Bytes, InspectError> {
         self.id += 1;
         if self.is_modern() {
             params["_meta"] = json!({
@@ -138,19 +152,13 @@ impl<'a> Client<'a> {
             self.session = Some(session.clone());
         }
         let is_stream = is_stream(response.headers());
-        let mut answer = match &mut self.stream {
+        let answer = match &mut self.stream {
             Some(stream) => stream.response(self.id).await?,
             None if is_stream => Events::new(response.into_body()).response(self.id).await?,
             None => whole(response.into_body()).await?,
         };
-        match answer.get_mut("result").map(Value::take) {
-            Some(result) if result.is_object() => Ok(result),
-            _ => {
-                let reason = answer["error"]["message"].as_str().unwrap_or("the response has no result");
-                let reason: String = reason.chars().filter(|c| !c.is_control()).take(200).collect();
-                Err(InspectError::Invalid(format!("{method}: {reason}")))
-            }
-        }
+        check(method, &answer)?;
+        Ok(answer)
     }
 
     fn is_modern(&self) -> bool {
@@ -204,6 +212,24 @@ impl<'a> Client<'a> {
         }
         headers
     }
+}
+
+/// Why a message is no result, if it is none.
+fn check(method: &str, message: &[u8]) -> Result<(), InspectError> {
+    let not_json = |_| InspectError::Invalid("a response is not JSON".into());
+    let envelope = Envelope::parse(message).map_err(not_json)?;
+    let reason = match envelope.message() {
+        Message::Response { outcome: Outcome::Result(result), .. } if result.kind() == Kind::Object => {
+            return Ok(());
+        }
+        Message::Response { outcome: Outcome::Error(error), .. } => {
+            error.get("message").and_then(Raw::as_text)
+        }
+        _ => None,
+    };
+    let reason = reason.unwrap_or("the response has no result".into());
+    let reason: String = reason.chars().filter(|c| !c.is_control()).take(200).collect();
+    Err(InspectError::Invalid(format!("{method}: {reason}")))
 }
 
 /// The path of an address, which may be relative.

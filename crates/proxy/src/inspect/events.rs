@@ -2,9 +2,11 @@
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde_json::Value;
 use skep_gateway::http::Body;
-use skep_mcp::sse::{Decoder, Frame};
+use skep_mcp::{
+    Envelope, Message,
+    sse::{Decoder, Frame},
+};
 
 use super::InspectError;
 
@@ -45,19 +47,22 @@ impl Events {
     }
 
     /// The response to the request with this id. Other messages are not for the proxy.
-    pub(super) async fn response(&mut self, id: u64) -> Result<Value, InspectError> {
+    pub(super) async fn response(&mut self, id: u64) -> Result<Bytes, InspectError> {
+        let id = id.to_string();
         loop {
             let (_, data) = self.next().await?;
-            match serde_json::from_slice::<Value>(&data) {
-                Ok(message) if message["id"] == id && message.get("method").is_none() => return Ok(message),
-                _ => {}
+            let is_response = Envelope::parse(&data).is_ok_and(|envelope| {
+                matches!(envelope.message(), Message::Response { id: Some(of), .. } if of.raw().as_str() == id)
+            });
+            if is_response {
+                return Ok(data);
             }
         }
     }
 }
 
-/// A whole body, as JSON.
-pub(super) async fn whole(mut body: Body) -> Result<Value, InspectError> {
+/// A whole body.
+pub(super) async fn whole(mut body: Body) -> Result<Bytes, InspectError> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| InspectError::Unreachable(error.to_string()))?;
@@ -66,5 +71,5 @@ pub(super) async fn whole(mut body: Body) -> Result<Value, InspectError> {
             return Err(InspectError::Invalid(format!("a response is larger than {MESSAGE} bytes")));
         }
     }
-    serde_json::from_slice(&bytes).map_err(|_| InspectError::Invalid("a response is not JSON".into()))
+    Ok(bytes.into())
 }

@@ -57,18 +57,17 @@ async fn read_lists(client: &mut Client<'_>) -> Result<ServerReport, InspectErro
         }
         let mut cursor = None;
         for page in 1.. {
-            let result = match client.list(list.method, cursor.as_deref()).await {
+            let message = match client.list(list.method, cursor.as_deref()).await {
                 // Older servers have resources and no templates.
                 Err(InspectError::Invalid(_)) if list.is_optional => break,
-                result => result?,
+                message => message?,
             };
-            description.add(list, &result);
-            let next = result["nextCursor"].as_str().filter(|next| !next.is_empty());
+            let next = description.add(list, &message);
             // A cursor that does not change would lead in a circle.
-            if next.is_none() || next == cursor.as_deref() || page == description::PAGES {
+            if next.is_none() || next == cursor || page == description::PAGES {
                 break;
             }
-            cursor = next.map(str::to_owned);
+            cursor = next;
         }
     }
     Ok(description.report())
