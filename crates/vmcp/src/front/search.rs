@@ -115,7 +115,8 @@ impl Front {
         self.tool_result(request, tool_error(&format!("tool not found: {tool}")))
     }
 
-    fn tool_result(&self, request: &ClientRequest<'_>, result: String) -> Response<Body> {
+    /// The response with the result of a tool of the virtual server itself.
+    pub(super) fn tool_result(&self, request: &ClientRequest<'_>, result: String) -> Response<Body> {
         let result = Raw::spelled(&result)
             .and_then(|result| translated(result, Method::ToolsCall, request.era, &self.name).ok())
             .unwrap_or(result);

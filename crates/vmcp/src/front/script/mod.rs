@@ -14,7 +14,7 @@ use skep_script::{Script, ScriptError};
 
 use super::{
     ClientRequest, Front,
-    answer::{tool_error, translated},
+    answer::tool_error,
     own::{Calls, arguments},
     rpc,
 };
@@ -44,12 +44,7 @@ impl Front {
         scripts: Arc<Scripts>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
-        let failed = |message: &str| {
-            let result = tool_error(message);
-            let translated = Raw::spelled(&result)
-                .and_then(|result| translated(result, Method::ToolsCall, request.era, &self.name).ok());
-            rpc::result(request.id, &translated.unwrap_or(result), request.era)
-        };
+        let failed = |message: &str| self.tool_result(request, tool_error(message));
         let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
             Ok(wanted) => wanted,
             Err(mistake) => return failed(mistake),
