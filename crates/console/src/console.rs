@@ -2,22 +2,28 @@
 
 use std::{future::Future, net::SocketAddr, sync::Arc};
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use skep_gateway::{
-    ConfigError,
+    ConfigError, body,
     http::{Body, Service, response},
     outbound::Client,
 };
-use tokio::sync::{Semaphore, watch};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
 
-use crate::{CallLogs, LocalAccess, Objects, access::Rejected, api, assets, limits, mcp};
+use crate::{Access, CallLogs, Objects, access::Rejected, api, assets, limits, mcp};
+
+/// The path of probes.
+const HEALTH: &str = "/health";
 
 /// The console: what it shows, and to whom.
 pub struct Console {
     pub(crate) objects: Arc<Objects>,
     pub(crate) calls: Arc<CallLogs>,
-    access: LocalAccess,
+    pub(crate) access: Access,
     pub(crate) client: Client,
     /// The places for streams of changes.
     pub(crate) streams: Arc<Semaphore>,
@@ -28,12 +34,8 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console on this machine, for whoever has access.
-    pub fn new(
-        objects: Arc<Objects>,
-        calls: Arc<CallLogs>,
-        access: LocalAccess,
-    ) -> Result<Self, ConfigError> {
+    /// A console for those who have access.
+    pub fn new(objects: Arc<Objects>, calls: Arc<CallLogs>, access: Access) -> Result<Self, ConfigError> {
         Ok(Self {
             objects,
             calls,
@@ -46,21 +48,44 @@ impl Console {
     }
 
     async fn route(&self, request: Request<Incoming>) -> Response<Body> {
+        if request.uri().path() == HEALTH {
+            return response::text(StatusCode::OK, "ok\n");
+        }
         let Some(path) = request.uri().path().strip_prefix("/api/").map(str::to_owned) else {
             return match self.access.check_host(request.headers()) {
-                Ok(()) => assets::file(request.uri().path()).unwrap_or_else(not_found),
+                Ok(()) => assets::file(request.uri().path(), request.headers()).unwrap_or_else(not_found),
                 Err(rejected) => rejection(rejected),
             };
         };
-        if let Err(rejected) = self.access.check(request.method(), request.headers()) {
-            return rejection(rejected);
-        }
-        let mut response = match path.strip_prefix("mcp/") {
-            Some(object) => mcp::forward(self, object, request).await,
-            None => api::respond(self, &path, &request),
-        };
+        let mut response = self.api(&path, request).await.unwrap_or_else(rejection);
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
+    }
+
+    async fn api(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Rejected> {
+        self.access.check_origin(request.method(), request.headers())?;
+        if path == "session" && request.method() != Method::GET {
+            return Ok(self.change_session(request).await);
+        }
+        let viewer = self.access.viewer(request.headers()).await?;
+        Ok(match path.strip_prefix("mcp/") {
+            Some(object) => mcp::forward(self, &viewer, object, request).await,
+            None => api::respond(self, viewer, path, &request).await,
+        })
+    }
+
+    /// Signs a user in or out.
+    async fn change_session(&self, request: Request<Incoming>) -> Response<Body> {
+        let (head, body) = request.into_parts();
+        let changed = match head.method {
+            Method::POST => match timeout(limits::BODY_TIME, body::read(body, limits::SIGN_IN)).await {
+                Ok(Ok(body)) => self.access.sign_in(&body).await,
+                Ok(Err(_)) | Err(_) => None,
+            },
+            Method::DELETE => self.access.sign_out(&head.headers),
+            _ => None,
+        };
+        changed.unwrap_or_else(|| error(StatusCode::BAD_REQUEST, "this console has no such sign-in"))
     }
 }
 
@@ -79,7 +104,7 @@ fn rejection(rejected: Rejected) -> Response<Body> {
             error(StatusCode::FORBIDDEN, "only the page of this console may send this request")
         }
         Rejected::Unauthenticated => {
-            error(StatusCode::UNAUTHORIZED, "open the address that skep run printed: it has a token")
+            error(StatusCode::UNAUTHORIZED, "sign in first; the address that skep run prints does that")
         }
     }
 }

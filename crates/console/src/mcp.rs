@@ -15,6 +15,7 @@ use tracing::debug;
 
 use crate::{
     Console, Key,
+    access::Viewer,
     console::{error, not_found},
     limits,
 };
@@ -40,11 +41,19 @@ const RESPONSE: [HeaderName; 4] = [
 ];
 
 /// Forwards a request to the endpoint of this object.
-pub(crate) async fn forward(console: &Console, object: &str, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn forward(
+    console: &Console,
+    viewer: &Viewer,
+    object: &str,
+    request: Request<Incoming>,
+) -> Response<Body> {
     let Some(object) = Key::in_path(object).and_then(|key| console.objects.find(&key)) else {
         return not_found();
     };
-    let Some(uri) = local_address(&object.summary.url) else {
+    if !viewer.may_see(&object.key).await {
+        return not_found();
+    }
+    let Some(uri) = address(viewer, &object.key, &object.summary.url) else {
         return error(StatusCode::CONFLICT, "the server has no address for clients of streamable HTTP");
     };
     let (head, body) = request.into_parts();
@@ -92,11 +101,24 @@ fn held(body: UpstreamBody, place: OwnedSemaphorePermit) -> BoxStream<'static, R
     pieces.boxed()
 }
 
-/// The address, if it is one of streamable HTTP on this machine.
-fn local_address(url: &str) -> Option<Uri> {
+/// The address for clients, if it is one of streamable HTTP. A status could name any: so it must be on this machine or, in a
+/// cluster, that of a Service in the namespace of the object.
+fn address(viewer: &Viewer, key: &Key, url: &str) -> Option<Uri> {
     let uri: Uri = url.parse().ok()?;
-    let is_local = uri.scheme_str() == Some("http") && uri.host() == Some("127.0.0.1");
-    (is_local && uri.path() == "/mcp").then_some(uri)
+    let host = uri.host()?;
+    let is_own = match viewer {
+        Viewer::Local => host == "127.0.0.1",
+        Viewer::User(_) => is_service(host, &key.namespace),
+    };
+    (is_own && uri.scheme_str() == Some("http") && uri.path() == "/mcp").then_some(uri)
+}
+
+/// Whether this is the name of a Service in the namespace.
+fn is_service(host: &str, namespace: &str) -> bool {
+    let mut labels = host.split('.');
+    labels.next().is_some_and(|name| !name.is_empty())
+        && labels.next() == Some(namespace)
+        && ["svc", "svc.cluster.local"].contains(&labels.collect::<Vec<_>>().join(".").as_str())
 }
 
 fn request_headers(headers: &HeaderMap) -> HeaderMap {
@@ -118,11 +140,28 @@ mod tests {
 
     #[test]
     fn requests_go_to_servers_of_this_machine_only() {
-        assert!(local_address("http://127.0.0.1:4001/mcp").is_some());
+        let local = |url: &str| address(&Viewer::Local, &Key::new("MCPServer", "n", "a"), url);
+        assert!(local("http://127.0.0.1:4001/mcp").is_some());
         for url in
             ["http://169.254.169.254/mcp", "https://127.0.0.1/mcp", "http://127.0.0.1:4001/sse", "", "/mcp"]
         {
-            assert!(local_address(url).is_none(), "{url}");
+            assert!(local(url).is_none(), "{url}");
+        }
+    }
+
+    #[test]
+    fn in_a_cluster_requests_go_to_services_of_the_namespace_only() {
+        assert!(is_service("mcp-a-proxy.n.svc.cluster.local", "n") && is_service("mcp-a-proxy.n.svc", "n"));
+        for host in [
+            "mcp-a-proxy.m.svc",
+            "evil.example",
+            "n.svc",
+            ".n.svc",
+            "a.n.svc.evil.example",
+            "10.0.0.1",
+            "a.n",
+        ] {
+            assert!(!is_service(host, "n"), "{host}");
         }
     }
 

@@ -1,12 +1,14 @@
 //! The objects that the console shows.
 
 mod configuration;
+mod defaults;
 mod detail;
 mod key;
+mod kinds;
 mod summary;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{Arc, PoisonError, RwLock},
 };
 
@@ -18,9 +20,11 @@ use tokio::sync::broadcast;
 use crate::limits;
 pub(crate) use detail::Detail;
 pub use key::Key;
+pub(crate) use kinds::{plural, resources};
 pub(crate) use summary::Summary;
 
 /// An object, as it is now.
+#[derive(Clone)]
 pub(crate) struct Object {
     pub(crate) key: Key,
     /// The object, as the API has it.
@@ -65,10 +69,8 @@ impl Default for Objects {
 impl Objects {
     /// These objects, and no others.
     pub fn replace(&self, manifests: Vec<Value>) {
-        let keys: Vec<Key> = manifests.iter().filter_map(Key::of).collect();
-        for key in self.all().iter().map(|object| &object.key).filter(|key| !keys.contains(key)) {
-            self.delete(key);
-        }
+        let keys: BTreeSet<Key> = manifests.iter().filter_map(Key::of).collect();
+        self.retain(|key| keys.contains(key));
         manifests.into_iter().for_each(|manifest| self.apply(manifest));
     }
 
@@ -92,6 +94,29 @@ impl Objects {
         if objects.remove(key).is_some() {
             self.changes.send(Change::Deleted(key.clone())).ok();
         }
+    }
+
+    /// Deletes the others.
+    pub(crate) fn retain(&self, is_kept: impl Fn(&Key) -> bool) {
+        for object in self.all().iter().filter(|object| !is_kept(&object.key)) {
+            self.delete(&object.key);
+        }
+    }
+
+    /// Something that happened to this object, or to what was created for it. The same again replaces what is known of it.
+    pub(crate) fn add_event(&self, key: &Key, event: Event) {
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(object) = objects.get_mut(key) else { return };
+        let mut changed = Object::clone(object);
+        let is_same = |other: &Event| {
+            (&other.object, &other.reason, &other.message) == (&event.object, &event.reason, &event.message)
+        };
+        changed.events.retain(|other| !is_same(other));
+        let place = changed.events.iter().position(|other| other.time <= event.time);
+        changed.events.insert(place.unwrap_or(changed.events.len()), event);
+        changed.events.truncate(limits::EVENTS);
+        *object = Arc::new(changed);
+        self.changes.send(Change::Applied(object.clone())).ok();
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Object>> {

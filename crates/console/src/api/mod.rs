@@ -2,6 +2,8 @@
 
 mod events;
 
+use std::sync::Arc;
+
 use http::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
@@ -12,23 +14,29 @@ use skep_gateway::{
 
 use crate::{
     Console, Key,
+    access::Viewer,
     console::{error, not_found},
-    objects::{Detail, Summary},
+    objects::{Detail, Object, Summary},
 };
 
 /// The response to a request for `/api/{path}`.
-pub(crate) fn respond<B>(console: &Console, path: &str, request: &Request<B>) -> Response<Body> {
+pub(crate) async fn respond<B>(
+    console: &Console,
+    viewer: Viewer,
+    path: &str,
+    request: &Request<B>,
+) -> Response<Body> {
     if request.method() != Method::GET {
         return error(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET");
     }
     match path {
         "session" => json_of(&json!({
-            "mode": "local", "user": "", "version": env!("CARGO_PKG_VERSION"), "links": [],
+            "mode": console.access.mode(), "user": viewer.name(), "version": env!("CARGO_PKG_VERSION"), "links": [],
         })),
-        "objects" => overview(console),
-        "events" => events::stream(console, request.uri().query().unwrap_or_default()),
+        "objects" => overview(console, &viewer).await,
+        "events" => events::stream(console, viewer, request.uri().query().unwrap_or_default()),
         _ => match path.strip_prefix("objects/").and_then(Key::in_path) {
-            Some(key) => detail(console, &key),
+            Some(key) => detail(console, &viewer, &key).await,
             None => not_found(),
         },
     }
@@ -42,24 +50,29 @@ struct Line<'a> {
     traffic: Option<Traffic>,
 }
 
-fn overview(console: &Console) -> Response<Body> {
-    let objects = console.objects.all();
-    let line = |summary| Line { summary, traffic: None };
-    let lines: Vec<Line<'_>> = objects
-        .iter()
-        .map(|object| Line { traffic: console.calls.traffic(&object.key), ..line(&object.summary) })
-        .collect();
-    json_of(&json!({"objects": lines}))
+async fn overview(console: &Console, viewer: &Viewer) -> Response<Body> {
+    let objects = viewer.visible(console.objects.all()).await;
+    let line = |object: &'_ Arc<Object>| {
+        serde_json::to_value(Line { summary: &object.summary, traffic: console.calls.traffic(&object.key) })
+            .ok()
+    };
+    json_of(&json!({"objects": objects.iter().filter_map(line).collect::<Vec<_>>()}))
 }
 
-fn detail(console: &Console, key: &Key) -> Response<Body> {
+/// What the viewer may not see does not exist for them.
+async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body> {
     let Some(object) = console.objects.find(key) else { return not_found() };
-    let visible = console.objects.all();
+    if !viewer.may_see(key).await {
+        return not_found();
+    }
+    let visible = viewer.visible(console.objects.all()).await;
     let mut detail = Detail::new(&object, &visible);
     if let Some(log) = console.calls.find(key) {
         detail.traffic = Some(log.traffic());
-        detail.calls = log.last();
-        detail.calls.reverse();
+        if viewer.may_see_calls(key).await {
+            detail.calls = log.last();
+            detail.calls.reverse();
+        }
     }
     json_of(&detail)
 }

@@ -6,8 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 use skep_api::refs::REFERENCES;
 
-use super::{Key, Object};
+use super::{
+    Key, Object,
+    defaults::{Defaults, defaults},
+};
 
+/// The annotation of kubectl with what was applied from the client's side.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// How many values are shown.
 const VALUES: usize = 500;
 
@@ -34,16 +39,28 @@ pub(crate) enum Origin {
     Reference,
 }
 
-/// The values of the spec, and of the specs that it refers to.
+/// The values of the spec with the defaults of what it leaves out, and those of the specs that it refers to.
 pub(super) fn configuration(key: &Key, manifest: &Value, visible: &[Arc<Object>]) -> Vec<Setting> {
+    let none = Defaults::new();
+    let defaults = defaults(&key.kind).unwrap_or(&none);
     let set = fields_that_were_set(manifest);
     let mut settings = Vec::new();
-    for (field, value) in leaves(&manifest["spec"]) {
-        // A field of a list is owned with its element, whose path has other names.
-        let root = field.split('[').next().unwrap_or(&field);
-        let is_default = set.as_ref().is_some_and(|set| root == field && !set.contains(root));
+    let setting = |field, value, origin| Setting { field, value, origin, from: String::new() };
+    let spec = leaves(&manifest["spec"]);
+    for (field, value) in &spec {
+        let is_default =
+            defaults.get(field) == Some(value) && set.as_ref().is_some_and(|set| !set.contains(field));
         let origin = if is_default { Origin::Default } else { Origin::Spec };
-        settings.push(Setting { field, value, origin, from: String::new() });
+        settings.push(setting(field.clone(), value.clone(), origin));
+    }
+    // The defaults within an object apply if there is one.
+    let is_left_out = |field: &str| {
+        let parent = field.rsplit_once('.').map_or("", |(parent, _)| parent);
+        let has_parent = parent.is_empty() || spec.iter().any(|(other, _)| is_within(other, parent));
+        has_parent && !spec.iter().any(|(other, _)| is_within(other, field))
+    };
+    for (field, value) in defaults.iter().filter(|(field, _)| is_left_out(field)) {
+        settings.push(setting(field.clone(), value.clone(), Origin::Default));
     }
     for referred in references(key, &manifest["spec"]) {
         let Some(object) = visible.iter().find(|object| object.key == referred) else { continue };
@@ -56,13 +73,22 @@ pub(super) fn configuration(key: &Key, manifest: &Value, visible: &[Arc<Object>]
     settings
 }
 
-/// The fields of the spec that a manager owns. None if the object has no managed fields, as a file has none.
+/// Whether a field is this one, or within it.
+fn is_within(field: &str, outer: &str) -> bool {
+    field.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// The fields of the spec that were set for sure: those that were applied. An update owns defaults, too. None if nothing was
+/// applied by an API server, as for a file, in which everything was set.
 fn fields_that_were_set(manifest: &Value) -> Option<BTreeSet<String>> {
     let managers = manifest["metadata"]["managedFields"].as_array()?;
     let mut fields = BTreeSet::new();
-    for manager in managers {
+    for manager in managers.iter().filter(|manager| manager["operation"] == "Apply") {
         add_owned(&manager["fieldsV1"]["f:spec"], "", &mut fields);
     }
+    let applied = manifest["metadata"]["annotations"][LAST_APPLIED].as_str();
+    let applied = applied.and_then(|text| serde_json::from_str::<Value>(text).ok()).unwrap_or_default();
+    fields.extend(leaves(&applied["spec"]).into_iter().map(|(field, _)| field));
     Some(fields)
 }
 
@@ -144,7 +170,9 @@ mod tests {
         let line = |setting: Setting| {
             format!("{} = {} ({:?} {})", setting.field, setting.value, setting.origin, setting.from)
         };
-        configuration(&key, manifest, &objects.all()).into_iter().map(line).collect()
+        let mut lines: Vec<_> = configuration(&key, manifest, &objects.all()).into_iter().map(line).collect();
+        lines.sort();
+        lines
     }
 
     #[test]
@@ -154,7 +182,7 @@ mod tests {
             "kind": "MCPToolConfig", "metadata": {"name": "t", "namespace": "n"}, "spec": {"toolsFilter": ["a", "b"]},
         }));
         let manifest = json!({
-            "kind": "MCPServer", "metadata": {"name": "s", "namespace": "n"},
+            "kind": "MCPGroup", "metadata": {"name": "s", "namespace": "n"},
             "spec": {
                 "transport": "stdio", "toolConfigRef": {"name": "t"}, "oidcConfigRef": {"name": "missing"},
                 "env": [{"name": "A", "value": "1"}], "groupRef": {"name": "g"}, "labels": {},
@@ -169,36 +197,41 @@ mod tests {
                 "labels = {} (Spec )",
                 r#"oidcConfigRef.name = "missing" (Spec )"#,
                 r#"toolConfigRef.name = "t" (Spec )"#,
-                r#"transport = "stdio" (Spec )"#,
                 r#"toolsFilter = ["a","b"] (Reference MCPToolConfig t)"#,
+                r#"transport = "stdio" (Spec )"#,
             ]
         );
     }
 
+    /// The origin of `transport`, whose default is stdio.
+    fn origin(metadata: Value, spec: Value) -> Option<Origin> {
+        let manifest = json!({"kind": "MCPServer", "metadata": metadata, "spec": spec});
+        let settings = configuration(&Key::new("MCPServer", "", "s"), &manifest, &[]);
+        settings.into_iter().find(|setting| setting.field == "transport").map(|setting| setting.origin)
+    }
+
     #[test]
-    fn a_value_that_no_manager_owns_is_a_default() {
-        let manifest = json!({
-            "kind": "MCPServer",
-            "metadata": {"name": "s", "managedFields": [
-                {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:image": {}, "f:resources": {"f:limits": {"f:cpu": {}}}}}},
-            ]},
-            "spec": {"image": "i", "transport": "stdio", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "A"}]},
-        });
-        assert_eq!(
-            shown(&manifest, &Objects::default()),
-            [
-                r#"env[0].name = "A" (Spec )"#,
-                r#"image = "i" (Spec )"#,
-                r#"resources.limits.cpu = "1" (Spec )"#,
-                r#"transport = "stdio" (Default )"#,
-            ]
-        );
+    fn a_default_is_what_was_not_set_for_sure() {
+        let spec = json!({"transport": "stdio"});
+        let managed = |operation: &str| {
+            let fields = json!({"f:spec": {"f:transport": {}}});
+            json!({"managedFields": [{"manager": "kubectl", "operation": operation, "fieldsV1": fields}]})
+        };
+        assert_eq!(origin(managed("Apply"), spec.clone()), Some(Origin::Spec));
+        assert_eq!(origin(managed("Update"), spec.clone()), Some(Origin::Default));
+        let mut applied = managed("Update");
+        applied["annotations"] = json!({LAST_APPLIED: json!({"spec": spec}).to_string()});
+        assert_eq!(origin(applied, spec.clone()), Some(Origin::Spec));
+        assert_eq!(origin(managed("Update"), json!({"transport": "sse"})), Some(Origin::Spec));
+        // A file.
+        assert_eq!(origin(json!({}), spec), Some(Origin::Spec));
+        assert_eq!(origin(json!({}), json!({})), Some(Origin::Default));
     }
 
     #[test]
     fn a_huge_spec_is_truncated() {
         let many: Vec<Value> = (0..5_000).map(|number| json!({"name": number})).collect();
-        let manifest = json!({"kind": "MCPServer", "metadata": {"name": "s"}, "spec": {"env": many}});
+        let manifest = json!({"kind": "MCPGroup", "metadata": {"name": "s"}, "spec": {"env": many}});
         assert_eq!(shown(&manifest, &Objects::default()).len(), VALUES);
     }
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use skep_console::{CallLogs, Console, Key, LocalAccess, Objects, Workers, serve};
+use skep_console::{Access, CallLogs, Console, Key, LocalAccess, Objects, Workers, serve};
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 use tracing::{Instrument, error_span, warn};
 
@@ -31,7 +31,7 @@ impl RunConsole {
         let access = LocalAccess::new(address.port()).context("the system has no random numbers")?;
         let url = format!("http://{address}/{}", access.fragment());
         let (objects, calls) = (Arc::new(Objects::default()), Arc::new(CallLogs::default()));
-        let console = Arc::new(Console::new(objects.clone(), calls.clone(), access)?);
+        let console = Arc::new(Console::new(objects.clone(), calls.clone(), Access::Local(access))?);
         let (stop, is_stopped) = watch::channel(false);
         let socket = TcpListener::from_std(listener)?;
         let serving = async move {
