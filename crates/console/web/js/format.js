@@ -1,7 +1,8 @@
 // @ts-check
 // Figures and times as people read them.
 
-const NONE = "–";
+/** What is shown where there is nothing. */
+export const NONE = "–";
 
 /** By the number of digits after the point. Making one is slow: a table formats thousands of figures. */
 const FORMATS = [0, 1, 2].map((maximumFractionDigits) => new Intl.NumberFormat("en", { maximumFractionDigits }));

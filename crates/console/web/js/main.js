@@ -104,7 +104,8 @@ async function start() {
   takeToken();
   try {
     const session = await api.session();
-    fill(links, session.links.map(({ title, url }) => element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title))));
+    const anchors = session.links.map(({ title, url }) => element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title)));
+    fill(links, anchors.filter(({ href }) => href));
     fill(account, session.user && foreign(session.user), session.mode === "cluster" && button("Sign out", leave));
     isSignedIn = true;
     await navigate();

@@ -3,6 +3,7 @@
 
 import { element, fill, set } from "./dom.js";
 import { comparator } from "./filter.js";
+import { NONE } from "./format.js";
 
 /**
  * @template T
@@ -41,7 +42,7 @@ export class Table {
     this.#key = key;
     this.sort = sorting?.sort ?? "";
     this.#heads = columns.map((column) => {
-      const head = element("th", { scope: "col", role: "columnheader", class: column.isFigure ? "figure" : null });
+      const head = element("th", { scope: "col", role: "columnheader", class: `${column.isFigure ? "figure" : ""} of-${column.id}` });
       if (!column.order || !sorting) return fill(head, column.title), head;
       const press = element("button", { type: "button" }, column.title);
       press.addEventListener("click", () => {
@@ -106,7 +107,7 @@ export class Table {
     let known = this.#rows.get(key);
     if (!known) {
       const cells = this.#columns.map((column) =>
-        element("td", { role: "cell", "data-title": column.title, class: column.isFigure ? "figure" : column.id }),
+        element("td", { role: "cell", "data-title": column.title, class: `${column.isFigure ? "figure" : ""} of-${column.id}` }),
       );
       known = { row: element("tr", { role: "row" }, cells), item: null, texts: [] };
       this.#rows.set(key, known);
@@ -119,6 +120,7 @@ export class Table {
       if (texts[index] === text) return;
       texts[index] = text;
       fill(row.cells[index], column.content ? column.content(item) : text);
+      set(row.cells[index], { "data-none": row.cells[index].textContent === NONE });
     });
     return known;
   }

@@ -2,7 +2,7 @@
 // A figure with its last two minutes as a line. The browser samples it: the console keeps no history.
 
 import { drawing, element, set } from "./dom.js";
-import { rate } from "./format.js";
+import { NONE, rate } from "./format.js";
 
 const SAMPLES = 120;
 const HEIGHT = 32;
@@ -11,7 +11,7 @@ export class Trend {
   /** @type {number[]} */
   #samples = [];
   #line = drawing("polyline", { points: "" });
-  #figure = element("output", null, "–");
+  #figure = element("output", { "aria-live": "off" }, NONE);
 
   /** @param {string} title */
   constructor(title) {
@@ -20,7 +20,6 @@ export class Trend {
       { viewBox: `0 0 ${SAMPLES} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true" },
       this.#line,
     );
-    set(this.#figure, { "aria-live": "off" });
     this.root = element("div", { class: "tile" }, element("span", null, title), this.#figure, line);
   }
 
@@ -37,12 +36,14 @@ export class Trend {
 }
 
 /**
- * Runs a function now and every second, for as long as the page is open.
- * @param {() => void} run
+ * Samples every second, and at once when the objects are known.
+ * @param {import("./store.js").Store} store
+ * @param {() => void} sample
  * @returns {() => void} stops it
  */
-export function everySecond(run) {
-  run();
-  const timer = setInterval(run, 1000);
-  return () => clearInterval(timer);
+export function sampling(store, sample) {
+  const timer = setInterval(() => store.isLoaded && sample(), 1000);
+  if (store.isLoaded) sample();
+  const unsubscribe = store.subscribe(() => (unsubscribe(), sample()));
+  return () => (unsubscribe(), clearInterval(timer));
 }

@@ -3,7 +3,7 @@ import { call, summary, traffic } from "../fake-objects.mjs";
 import { browserTest, press, shows } from "./fixture.mjs";
 
 const rows = (page) => page.$$eval("table:not([hidden]) tbody tr", (rows) => rows.length);
-const names = (page) => page.$$eval("table:first-of-type td.name a", (links) => links.map((link) => link.textContent));
+const names = (page) => page.$$eval("table:first-of-type td.of-name a", (links) => links.map((link) => link.textContent));
 
 browserTest("the token of the address is neither shown nor part of the history", {}, async ({ page }) => {
   await page.waitForSelector("tbody tr");
@@ -24,7 +24,7 @@ browserTest("a thousand rows stay fast: a second of events costs less than a few
     console.emit("traffic", updates.map(({ kind, namespace, name }, index) => ({ kind, namespace, name, traffic: traffic(index + second) })));
     for (let n = 0; n < 50; n++) console.emit("object", summary({ ...updates[n], message: `event ${second}`, phase: "Pending" }));
   }
-  await shows(page, "td.name", "event 4");
+  await shows(page, "td.of-name", "event 4");
   const after = await page.metrics();
   // Frames are not asserted: two cores that others share. Rows that are kept are what makes them short.
   assert.ok(await first.evaluate((row) => row.isConnected), "rows are kept");
@@ -37,8 +37,8 @@ browserTest("events update, add and remove rows", { rows: 5 }, async ({ page, co
   await page.waitForSelector("tbody tr");
   const before = await rows(page);
   console.emit("object", summary({ name: "brand-new", phase: "Pending", message: "pods are starting" }));
-  await shows(page, "td.name", "brand-new");
-  await shows(page, "td.name", "pods are starting");
+  await shows(page, "td.of-name", "brand-new");
+  await shows(page, "td.of-name", "pods are starting");
   console.emit("object", summary({ name: "brand-new", phase: "Ready" }));
   await page.waitForFunction(() => [...document.querySelectorAll("tr")].some((row) => row.textContent.includes("brand-new") && row.querySelector(".phase.good")));
   console.emit("deleted", summary({ name: "brand-new" }));
@@ -49,14 +49,14 @@ browserTest("after a resync the list is read again", { rows: 5 }, async ({ page,
   await page.waitForSelector("tbody tr");
   console.objects.push(summary({ name: "missed" }));
   console.emit("resync", {});
-  await shows(page, "td.name", "missed");
+  await shows(page, "td.of-name", "missed");
 });
 
 browserTest("a stream that ends is opened again", { rows: 5 }, async ({ page, console }) => {
   await shows(page, "#connection", "live");
   console.objects.push(summary({ name: "while-disconnected" }));
   for (const { response } of console.streams) response.end();
-  await shows(page, "td.name", "while-disconnected");
+  await shows(page, "td.of-name", "while-disconnected");
   await shows(page, "#connection", "live");
 });
 
@@ -64,7 +64,7 @@ browserTest("the filter narrows by text, kind and readiness, and its address res
   await page.waitForSelector("tbody tr");
   await page.keyboard.press("/");
   await page.keyboard.type("server-3");
-  await page.waitForFunction(() => [...document.querySelectorAll("td.name a")].every((link) => link.textContent.startsWith("server-3")));
+  await page.waitForFunction(() => [...document.querySelectorAll("td.of-name a")].every((link) => link.textContent.startsWith("server-3")));
   await press(page, "Not ready");
   await page.waitForFunction(() => location.hash === "#/?text=server-3&unready=1");
   assert.deepEqual(await names(page), ["server-3", "server-37"]);

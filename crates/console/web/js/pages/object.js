@@ -6,11 +6,11 @@ import { Calls, callsTable, onceAFrame } from "../calls-table.js";
 import { moment } from "../clock.js";
 import { block, button, element, fill, foreign } from "../dom.js";
 import { SERVERS } from "../filter.js";
-import { count, duration } from "../format.js";
+import { count, duration, NONE } from "../format.js";
 import { badge, isReady } from "../phase.js";
 import { link, objectLink } from "../router.js";
 import { json } from "../text.js";
-import { everySecond, Trend } from "../trend.js";
+import { sampling, Trend } from "../trend.js";
 import { backends } from "./backends.js";
 import { Tools } from "./tools.js";
 
@@ -42,7 +42,7 @@ export function object({ store, live, expire }, { parts }) {
   };
   const trend = new Trend("Calls per second");
   const errors = new Trend("Errors per second");
-  const latency = element("output", { "aria-live": "off" }, "–");
+  const latency = element("output", { "aria-live": "off" }, NONE);
   const figures = element("div", { class: "tiles", hidden: true }, trend.root, errors.root, element("div", { class: "tile" }, element("span", null, "p50 / p99"), latency));
 
   const kept = new Calls();
@@ -131,7 +131,7 @@ export function object({ store, live, expire }, { parts }) {
     else draw();
   });
   const reload = setInterval(() => !document.hidden && load(), RELOAD);
-  const stop = everySecond(() => {
+  const stop = sampling(store, () => {
     const traffic = store.objects.get(id)?.traffic;
     trend.sample(traffic?.perSecond ?? 0);
     errors.sample(traffic?.errorsPerSecond ?? 0);
@@ -145,7 +145,12 @@ export function object({ store, live, expire }, { parts }) {
       element("h1", { tabindex: -1 }, foreign(name)),
       head,
       figures,
-      element("div", { class: "columns" }, Object.values(sections)),
+      element(
+        "div",
+        { class: "columns" },
+        element("div", null, sections.conditions, sections.tools, sections.backends, sections.calls),
+        element("div", null, sections.configuration, sections.objects, sections.events, sections.manifest),
+      ),
     ),
     leave() {
       isLeft = true;
@@ -204,6 +209,16 @@ function conditions(conditions) {
   );
 }
 
+/**
+ * On one line, if it fits.
+ * @param {unknown} value
+ */
+function brief(value) {
+  if (typeof value === "string") return value;
+  const line = JSON.stringify(value) ?? "";
+  return line.length < 60 ? line : json(value);
+}
+
 /** @param {Detail["configuration"]} settings */
 function configuration(settings) {
   return element(
@@ -214,7 +229,7 @@ function configuration(settings) {
       element(
         "dd",
         null,
-        element("code", null, foreign(typeof value === "string" ? value : json(value))),
+        element("code", null, foreign(brief(value))),
         " ",
         element("span", { class: "tag" }, origin === "reference" ? ["from ", foreign(from)] : origin === "default" ? "default" : foreign(origin)),
       ),

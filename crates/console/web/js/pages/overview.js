@@ -5,11 +5,11 @@ import { key } from "../api.js";
 import { moment } from "../clock.js";
 import { button, element, fill, foreign, set } from "../dom.js";
 import { objectFilter, WORKLOADS } from "../filter.js";
-import { count, duration, rate } from "../format.js";
+import { count, duration, NONE, rate } from "../format.js";
 import { badge, isReady } from "../phase.js";
 import { objectLink, remember } from "../router.js";
 import { Table } from "../table.js";
-import { everySecond, Trend } from "../trend.js";
+import { sampling, Trend } from "../trend.js";
 
 /**
  * @typedef {import("../api.js").Summary} Summary
@@ -91,7 +91,7 @@ export function overview({ store, live }, { query }) {
   servers.root.classList.add("overview");
   configurations.root.classList.add("overview");
 
-  const ready = element("output", { "aria-live": "off" }, "–");
+  const ready = element("output", { "aria-live": "off" }, NONE);
   const total = new Trend("Calls per second");
   const errors = new Trend("Errors per second");
   const shown = element("p", { class: "quiet", role: "status" });
@@ -125,8 +125,7 @@ export function overview({ store, live }, { query }) {
   refresh();
   live.watch("", () => {});
   const unsubscribe = store.subscribe(refresh);
-  const stop = everySecond(() => {
-    if (!store.isLoaded) return;
+  const stop = sampling(store, () => {
     const traffic = [...store.objects.values()].map((object) => object.traffic);
     total.sample(traffic.reduce((sum, figures) => sum + (figures?.perSecond ?? 0), 0));
     errors.sample(traffic.reduce((sum, figures) => sum + (figures?.errorsPerSecond ?? 0), 0));

@@ -58,7 +58,7 @@ export class Tools {
   #draw() {
     const offered = this.#tools;
     const reported = new Map(this.#reported.map((tool) => [tool.name, tool]));
-    if (!offered) return fill(this.#list, reported.size > 0 && list(this.#reported.map((tool) => this.#item(tool, null, []))));
+    if (!offered) return fill(this.#list, reported.size > 0 && list(this.#reported.map((tool) => this.#item(tool, null, undefined, false))));
     const now = digests(offered);
     const { marks, missing } = difference(remembered(this.#ref) ?? now, now);
     const hidden = this.#reported.filter((tool) => !Object.hasOwn(now, tool.name));
@@ -69,10 +69,10 @@ export class Tools {
       offered.length === 0 && element("p", { class: "quiet" }, "The server offers no tools to you."),
       list([
         ...offered.map((tool) => {
-          const mark = marks.get(tool.name);
-          return this.#item(reported.get(tool.name) ?? null, tool, [mark, reported.size > 0 && !reported.has(tool.name) && "not in the status"]);
+          const isUnreported = reported.size > 0 && !reported.has(tool.name);
+          return this.#item(reported.get(tool.name) ?? null, tool, marks.get(tool.name), isUnreported && "not in the status");
         }),
-        ...hidden.map((tool) => this.#item(tool, null, ["only in the status: not offered to you"])),
+        ...hidden.map((tool) => this.#item(tool, null, undefined, "only in the status: not offered to you")),
       ]),
     );
   }
@@ -106,9 +106,10 @@ export class Tools {
   /**
    * @param {import("../api.js").Reported | null} reported
    * @param {Tool | null} tool
-   * @param {(string | false | undefined)[]} marks
+   * @param {"new" | "changed" | undefined} mark
+   * @param {string | false} note
    */
-  #item(reported, tool, marks) {
+  #item(reported, tool, mark, note) {
     const name = tool?.name ?? reported?.name ?? "";
     const title = tool?.title ?? tool?.annotations?.title ?? reported?.title ?? "";
     const isReadOnly = tool?.annotations?.readOnlyHint ?? reported?.readOnly;
@@ -125,7 +126,8 @@ export class Tools {
         null,
         tool ? element("a", { href: link("try", [kind, namespace, server, name]) }, foreign(name)) : element("code", null, foreign(name)),
         title && title !== name && [" ", foreign(title)],
-        marks.filter(Boolean).map((mark) => [" ", element("span", { class: "mark" }, mark)]),
+        mark && [" ", element("span", { class: "mark" }, mark)],
+        note && [" ", element("span", { class: "tag" }, note)],
         isReadOnly === true && [" ", element("span", { class: "tag" }, "read-only")],
         isDestructive === true && isReadOnly !== true && [" ", element("span", { class: "tag" }, "destructive")],
       ),
