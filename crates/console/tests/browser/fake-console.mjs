@@ -1,0 +1,117 @@
+// A console without a cluster: the files of the page, the API with invented objects, and MCP servers that do what a test needs.
+
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { FakeMcp } from "./fake-mcp.mjs";
+import { cluster, detail } from "./fake-objects.mjs";
+
+const WEB = fileURLToPath(new URL("../../web", import.meta.url));
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; form-action 'none'; " +
+  "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+export const TOKEN = "a-local-token";
+
+/** @param {{rows?: number, mode?: "local" | "cluster"}} options */
+export async function startFakeConsole({ rows = 40, mode = "local" } = {}) {
+  const console = new FakeConsole(rows, mode);
+  await new Promise((resolve) => console.server.listen(0, "127.0.0.1", resolve));
+  const { port } = console.server.address();
+  console.origin = `http://127.0.0.1:${port}`;
+  console.url = mode === "local" ? `${console.origin}/#token=${TOKEN}` : `${console.origin}/`;
+  return console;
+}
+
+class FakeConsole {
+  streams = new Set();
+  mcp = new FakeMcp();
+  requests = [];
+  isSignedIn = false;
+
+  constructor(rows, mode) {
+    this.mode = mode;
+    this.objects = cluster(rows);
+    this.server = createServer((request, response) => {
+      this.respond(request, response).catch((error) => response.destroy(error));
+    });
+  }
+
+  /** Sends an event to every page that is connected. */
+  emit(event, data) {
+    for (const { response } of this.streams) response.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
+  }
+
+  close() {
+    this.server.close();
+    this.server.closeAllConnections();
+  }
+
+  async respond(request, response) {
+    const url = new URL(request.url, this.origin);
+    this.requests.push(`${request.method} ${url.pathname}${url.search}`);
+    response.setHeader("Content-Security-Policy", POLICY);
+    response.setHeader("X-Content-Type-Options", "nosniff");
+    if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
+    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1") return json(response, 403, { error: "no header" });
+    const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
+    if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
+    const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${TOKEN}` : this.isSignedIn;
+    if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode });
+    if (path[0] === "session" && request.method === "DELETE") return (this.isSignedIn = false), response.writeHead(204).end();
+    if (path[0] === "session") {
+      const links = [{ title: "Grafana", url: "https://grafana.example" }, { title: "Bad", url: "javascript:alert(1)" }];
+      return json(response, 200, { mode: this.mode, user: "alice", version: "0.1.0", links });
+    }
+    if (path[0] === "objects" && path.length === 1) return json(response, 200, { objects: this.objects });
+    if (path[0] === "objects") {
+      const found = this.objects.find((object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`);
+      return found ? json(response, 200, detail(found)) : json(response, 404, { error: "there is no such object" });
+    }
+    if (path[0] === "events") return this.stream(url, request, response);
+    if (path[0] === "mcp") return this.mcp.respond(path.slice(1).join("/"), request, response, await body(request));
+    json(response, 404, { error: "there is no such path" });
+  }
+
+  async signIn(request, response) {
+    const { token } = JSON.parse(await body(request));
+    if (token !== "good") return json(response, 401, { error: "the token is not valid" });
+    this.isSignedIn = true;
+    response.writeHead(204).end();
+  }
+
+  stream(url, request, response) {
+    response.writeHead(200, { "Content-Type": "text/event-stream" });
+    response.write(":\n\n");
+    const stream = { response, calls: url.searchParams.get("calls") ?? "" };
+    this.streams.add(stream);
+    request.on("close", () => this.streams.delete(stream));
+  }
+
+  async file(path, response) {
+    try {
+      const name = path === "/" ? "/index.html" : path;
+      const text = await readFile(WEB + name);
+      response.writeHead(200, { "Content-Type": TYPES[extname(name)] ?? "text/plain" }).end(text);
+    } catch {
+      response.writeHead(404).end();
+    }
+  }
+}
+
+async function body(request) {
+  const pieces = [];
+  for await (const piece of request) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+export function json(response, status, value, headers = {}) {
+  response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(value));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const running = await startFakeConsole({ rows: Number(process.argv[2] ?? 40) });
+  process.stdout.write(`${running.url}\n`);
+}

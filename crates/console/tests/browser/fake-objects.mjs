@@ -1,0 +1,99 @@
+// Invented objects. Some of their texts are hostile, as those of anyone who may create an object or run a server.
+
+export const HOSTILE = '<img src=x onerror="document.title=1"> \u202Egnp.exe\u0007 \u{e0041}';
+const START = Date.parse("2026-11-16T20:00:00Z");
+
+const KINDS = ["MCPServer", "MCPServer", "MCPServer", "MCPRemoteProxy", "VirtualMCPServer"];
+
+/** @param {number} rows */
+export function cluster(rows) {
+  const servers = Array.from({ length: rows }, (_, index) => server(index));
+  return [
+    ...servers,
+    summary({ kind: "MCPGroup", name: "everyday", phase: "Ready" }),
+    summary({ kind: "MCPToolConfig", name: "renamed-tools", phase: "" }),
+    summary({ kind: "MCPOIDCConfig", name: "company-login", phase: "Failed", message: "the issuer https://login.example does not respond" }),
+    summary({ name: "protected", phase: "Ready", tools: 2 }),
+    summary({ name: "hostile", namespace: "visitors", phase: `Failed ${HOSTILE}`, message: HOSTILE, url: "javascript:alert(1)", group: HOSTILE }),
+    summary({ kind: "VirtualMCPServer", name: "everything", phase: "Degraded", message: "1 of 3 backends is unreachable: weather", tools: 7 }),
+  ];
+}
+
+function server(index) {
+  const isBad = index % 17 === 3;
+  const isNew = index % 23 === 5;
+  return summary({
+    kind: KINDS[index % KINDS.length],
+    namespace: ["default", "team-a", "team-b"][index % 3],
+    name: index === 0 ? "demo" : index === 1 ? `a-server-with-a-very-long-name-${"that-goes-on-".repeat(12)}to-the-end` : `server-${index}`,
+    phase: isBad ? "Failed" : isNew ? "Pending" : "Ready",
+    message: isBad ? "the image ghcr.io/example/server:v9 cannot be pulled: not found" : "",
+    tools: isNew ? null : (index * 7) % 31,
+    group: index % 4 === 0 ? "everyday" : "",
+    traffic: isBad || isNew ? null : traffic(index),
+    since: new Date(START - index * 187_000).toISOString(),
+  });
+}
+
+export function traffic(index) {
+  return { perSecond: ((index * 13) % 40) / 4, errorsPerSecond: index % 11 === 0 ? 0.05 : 0, p50: 1 + (index % 9), p99: 10 + ((index * 37) % 400) };
+}
+
+export function summary(fields) {
+  const { kind = "MCPServer", namespace = "default", name } = fields;
+  return {
+    kind, namespace, name, phase: "", message: "", since: new Date(START).toISOString(), url: `http://${name}.${namespace}.svc:8080/mcp`,
+    transport: "streamable-http", tools: null, group: "", traffic: null, ...fields,
+  };
+}
+
+export function call(id, fields = {}) {
+  return {
+    id, time: new Date().toISOString(), kind: "MCPServer", namespace: "default", name: "demo", method: "tools/call", target: "echo",
+    caller: "alice", status: 200, error: null, failed: false, ms: 12.5, decidedBy: "", ...fields,
+  };
+}
+
+/** @param {ReturnType<typeof summary>} object */
+export function detail(object) {
+  const text = object.name === "hostile" ? HOSTILE : "";
+  const time = new Date(START).toISOString();
+  return {
+    ...object,
+    conditions: [
+      { type: "Ready", status: "True", reason: "Available", message: text || "1 of 1 pods is ready", lastTransitionTime: time },
+      { type: "Valid", status: "True", reason: "ReferencesResolved", message: "", lastTransitionTime: time },
+    ],
+    manifest: { apiVersion: "toolhive.stacklok.dev/v1beta1", kind: object.kind, metadata: { name: object.name }, spec: { image: text || "example/server:v1" } },
+    configuration: [
+      { field: "transport", value: object.transport, origin: "spec", from: "" },
+      { field: "proxyPort", value: 8080, origin: "default", from: "" },
+      { field: "toolFilter", value: ["echo", text || "add"], origin: "reference", from: "MCPToolConfig default/renamed-tools" },
+      { field: "resources", value: { limits: { cpu: "500m", memory: "256Mi" } }, origin: "spec", from: "" },
+    ],
+    objects: [
+      { kind: "Deployment", name: object.name, state: "1 of 1 pods ready" },
+      { kind: "Service", name: `mcp-${object.name}-proxy`, state: "port 8080" },
+    ],
+    events: [
+      { time, type: "Warning", reason: "ImagePullBackOff", message: text || "the image was pulled after three attempts", object: `Pod ${object.name}-0`, count: 3 },
+      { time, type: "Normal", reason: "Created", message: "the Deployment was created", object: `Deployment ${object.name}`, count: 1 },
+    ],
+    backends: backends(object),
+    reported: object.tools === null ? null : [
+      { name: "echo", title: "Echo", readOnly: true, destructive: null, digest: "1" },
+      { name: "hidden_from_you", title: "", readOnly: null, destructive: true, digest: "2" },
+    ],
+    calls: object.tools === null ? [] : [call(2, { failed: true, status: 403, decidedBy: "authorization", target: text || "add", time }), call(1, { time })],
+  };
+}
+
+function backends(object) {
+  if (object.kind === "MCPGroup") return [{ name: "demo", phase: "Ready", message: "", url: "", tools: 3 }];
+  if (object.kind !== "VirtualMCPServer") return [];
+  return [
+    { name: "echo", phase: "ready", message: "", url: "http://echo.default.svc:8080/mcp", tools: 1 },
+    { name: "add", phase: "ready", message: "", url: "http://add.default.svc:8080/mcp", tools: 2 },
+    { name: "weather", phase: "unavailable", message: "connection refused", url: "http://weather.default.svc:8080/mcp", tools: null },
+  ];
+}

@@ -1,0 +1,100 @@
+// Walks through every page of a running console, and fails on errors, violations of its content security policy, and of
+// accessibility. Takes screenshots in light, dark, and of a phone, and prints what the first page costs.
+//
+//   walk.mjs URL OUTPUT_FOLDER
+
+import { mkdir } from "node:fs/promises";
+import { launch, openPage, violations } from "./browser.mjs";
+
+const LOOKS = {
+  light: { scheme: "light" },
+  dark: { scheme: "dark" },
+  phone: { scheme: "light", width: 375, height: 812 },
+};
+const SERVERS = ["MCPServer", "VirtualMCPServer", "MCPRemoteProxy"];
+
+/** @returns {Promise<string[]>} problems */
+export async function walk(browser, url, folder, log = console.log) {
+  await mkdir(folder, { recursive: true });
+  const problems = [];
+  for (const [look, options] of Object.entries(LOOKS)) {
+    const opened = await openPage(browser, options);
+    const { page } = opened;
+    if (look === "light") await measure(page, url, log);
+    else await page.goto(url);
+    await page.waitForSelector("tbody tr");
+    const addresses = await pages(page);
+    for (const [name, address] of Object.entries(addresses)) {
+      await page.evaluate((address) => (location.hash = address), address);
+      await settle(page, name);
+      await page.screenshot({ path: `${folder}/${name}-${look}.png`, fullPage: true });
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (wide > 0) problems.push(`${name} ${look}: ${wide} pixels wider than the screen`);
+      problems.push(...(await violations(page)).map((violation) => `${name} ${look}: ${violation}`));
+    }
+    problems.push(...opened.problems.map((problem) => `${look}: ${problem}`));
+    await opened.close();
+  }
+  return problems;
+}
+
+/** What the first page costs. */
+async function measure(page, url, log) {
+  await page.goto(url);
+  await page.waitForSelector("tbody tr");
+  const paint = await page.evaluate(
+    () =>
+      new Promise((resolve) => {
+        new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({ type: "paint", buffered: true });
+      }),
+  );
+  const ready = await page.evaluate(() => performance.now());
+  const sizes = await page.evaluate(() =>
+    performance
+      .getEntries()
+      .filter(({ name, entryType }) => entryType === "navigation" || (entryType === "resource" && !new URL(name).pathname.startsWith("/api/")))
+      .map(({ decodedBodySize }) => decodedBodySize),
+  );
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  log(`first page: ${sizes.length} files, ${bytes} bytes, first paint after ${Math.round(paint)} ms, first row before ${Math.round(ready)} ms`);
+  if (bytes > 100_000) throw new Error(`the first page has ${bytes} bytes; it may have 100,000`);
+}
+
+/** The address of each page: one object of each kind, and one that is not ready. */
+async function pages(page) {
+  const rows = await page.$$eval("tbody tr", (rows) =>
+    rows.map((row) => {
+      const link = row.querySelector("a");
+      return { address: link.hash, kind: link.hash.split("/")[2], isReady: row.querySelector(".phase.good") !== null };
+    }),
+  );
+  const found = { overview: "#/", calls: "#/calls", filtered: "#/?unready=1&sort=-calls", missing: "#/object/MCPServer/default/missing" };
+  for (const { address, kind, isReady } of rows) {
+    found[isReady ? kind : "unready"] ??= address;
+    if (isReady && SERVERS.includes(kind)) found.try ??= address.replace("object", "try");
+  }
+  return found;
+}
+
+/** Waits until the page shows what it was opened for. */
+async function settle(page, name) {
+  if (name === "overview") return page.waitForSelector("tbody tr");
+  if (name === "try") {
+    const first = await page.waitForSelector(".choice li a");
+    await first.click();
+    return page.waitForSelector(".primary");
+  }
+  if (SERVERS.includes(name)) return page.waitForSelector(".tool, .problem, .token");
+  if (name === "missing") return page.waitForSelector(".problem");
+  if (name === "calls" || name === "filtered") return page.waitForSelector("#filter");
+  return page.waitForSelector(".state");
+}
+
+if (import.meta.url === `file://${process.argv[1]}`) {
+  const [url, folder] = process.argv.slice(2);
+  const browser = await launch();
+  const problems = await walk(browser, url, folder);
+  await browser.close();
+  for (const problem of problems) console.error(problem);
+  process.exit(problems.length > 0 ? 1 : 0);
+}

@@ -1,0 +1,86 @@
+// @ts-check
+// Requests to the console's own API.
+
+import { authorization } from "./token.js";
+
+/**
+ * @typedef {{kind: string, namespace: string, name: string}} Ref
+ * @typedef {{perSecond: number, errorsPerSecond: number, p50: number | null, p99: number | null}} Traffic
+ * @typedef {Ref & {phase: string, message: string, since: string | null, url: string, transport: string,
+ *   tools: number | null, group: string, traffic: Traffic | null}} Summary
+ * @typedef {{type: string, status: string, reason: string, message: string, lastTransitionTime: string}} Condition
+ * @typedef {{field: string, value: unknown, origin: string, from: string}} Setting
+ * @typedef {{time: string, type: string, reason: string, message: string, object: string, count: number}} Happening
+ * @typedef {{name: string, phase: string, message: string, url: string, tools: number | null}} Backend
+ * @typedef {{name: string, title: string, readOnly: boolean | null, destructive: boolean | null, digest: string}} Reported
+ * @typedef {Ref & {id: number, time: string, method: string, target: string, caller: string, status: number | null,
+ *   error: number | null, failed: boolean, ms: number, decidedBy: string}} Call
+ * @typedef {Summary & {conditions: Condition[], manifest: unknown, configuration: Setting[],
+ *   objects?: {kind: string, name: string, state: string}[], events: Happening[], backends: Backend[],
+ *   reported: Reported[] | null, calls: Omit<Call, keyof Ref>[]}} Detail
+ * @typedef {{mode: string, user: string, version: string, links: {title: string, url: string}[]}} Session
+ */
+
+/** Every request that changes something has it: no page of another origin can send it. */
+export const MARK = { "X-Skep-Console": "1" };
+
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message
+   * @param {string} mode of a console that wants a sign-in: local, cluster, or empty
+   */
+  constructor(status, message, mode) {
+    super(message);
+    this.status = status;
+    this.mode = mode;
+  }
+}
+
+/**
+ * @param {string} path
+ * @param {{method?: string, headers?: Record<string, string>, body?: string}} [init]
+ * @returns {Promise<any>}
+ */
+async function request(path, init) {
+  const response = await fetch(path, { ...init, headers: { ...authorization(), ...init?.headers } });
+  if (!response.ok) throw await failure(response);
+  return response.status === 204 ? {} : response.json();
+}
+
+/** @param {Response} response */
+export async function failure(response) {
+  const body = await response.json().catch(() => ({}));
+  return new ApiError(response.status, body.error || `the console responded with ${response.status}`, body.mode || "");
+}
+
+/** @returns {Promise<Session>} */
+export const session = () => request("/api/session");
+
+/** @param {string} token */
+export const signIn = (token) =>
+  request("/api/session", {
+    method: "POST",
+    headers: { ...MARK, "Content-Type": "application/json" },
+    body: JSON.stringify({ token }),
+  });
+
+export const signOut = () => request("/api/session", { method: "DELETE", headers: MARK });
+
+/** @returns {Promise<Summary[]>} */
+export const objects = async () => (await request("/api/objects")).objects;
+
+/**
+ * @param {Ref} ref
+ * @returns {Promise<Detail>}
+ */
+export const detail = (ref) => request(`/api/objects/${path(ref)}`);
+
+/** @param {Ref} ref */
+export const endpoint = (ref) => `/api/mcp/${path(ref)}`;
+
+/** @param {Ref} ref */
+export const path = (ref) => [ref.kind, ref.namespace, ref.name].map(encodeURIComponent).join("/");
+
+/** @param {Ref} ref */
+export const key = (ref) => `${ref.kind}/${ref.namespace}/${ref.name}`;

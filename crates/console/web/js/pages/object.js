@@ -1,0 +1,263 @@
+// @ts-check
+// One object: how it is, why, and what it does.
+
+import * as api from "../api.js";
+import { Calls, callsTable, onceAFrame } from "../calls-table.js";
+import { moment } from "../clock.js";
+import { block, button, element, fill, foreign } from "../dom.js";
+import { SERVERS } from "../filter.js";
+import { count, duration, NONE } from "../format.js";
+import { badge, isReady } from "../phase.js";
+import { link, objectLink } from "../router.js";
+import { json } from "../text.js";
+import { sampling, Trend } from "../trend.js";
+import { backends } from "./backends.js";
+import { Tools } from "./tools.js";
+
+/**
+ * @typedef {import("../api.js").Detail} Detail
+ * @typedef {import("../mcp.js").Tool} Tool
+ */
+
+/** Events and created objects change without an event of the stream. */
+const RELOAD = 15_000;
+
+/** @type {import("../main.js").Page} */
+export function object({ store, live, expire }, { parts }) {
+  const [kind = "", namespace = "", name = ""] = parts;
+  const ref = { kind, namespace, name };
+  const id = api.key(ref);
+  const isServer = SERVERS.includes(kind);
+
+  const head = element("div", { class: "head" });
+  const sections = {
+    conditions: section("Conditions"),
+    tools: section("Tools"),
+    backends: section(kind === "MCPGroup" ? "Members" : "Backends"),
+    calls: section("Last calls"),
+    configuration: section("Configuration as it takes effect"),
+    objects: section("Objects"),
+    events: section("Events"),
+    manifest: section("Manifest"),
+  };
+  const trend = new Trend("Calls per second");
+  const errors = new Trend("Errors per second");
+  const latency = element("output", { "aria-live": "off" }, NONE);
+  const figures = element("div", { class: "tiles", hidden: true }, trend.root, errors.root, element("div", { class: "tile" }, element("span", null, "p50 / p99"), latency));
+
+  const kept = new Calls();
+  const table = callsTable("Last calls, newest first", false);
+  const noCalls = element("p", { class: "quiet" }, "No calls yet.");
+  sections.calls.append(noCalls, table.root);
+  const showCalls = onceAFrame(() => {
+    table.show(kept.list.slice(0, 50));
+    table.root.hidden = kept.list.length === 0;
+    noCalls.hidden = kept.list.length > 0;
+  });
+
+  /** @type {Detail | null} */
+  let detail = null;
+  /** @type {Tool[]} */
+  let offered = [];
+  const tools = new Tools(ref, (listed) => ((offered = listed), draw()), expire);
+  let isConnected = false;
+  if (isServer) sections.tools.append(tools.root);
+
+  /** The data that each part shows: a part is drawn again when its data changed, and keeps focus and selection otherwise.
+   * @type {Map<HTMLElement, string>} */
+  const drawn = new Map();
+  /**
+   * @param {HTMLElement} part
+   * @param {unknown} data
+   * @param {() => import("../dom.js").Child} content
+   */
+  const show = (part, data, content) => {
+    const text = JSON.stringify(data ?? null);
+    if (drawn.get(part) === text) return;
+    drawn.set(part, text);
+    part.hidden = Array.isArray(data) && data.length === 0;
+    fill(part, part.firstElementChild?.tagName === "H2" && part.firstElementChild, content());
+  };
+
+  const draw = () => {
+    const summary = store.objects.get(id);
+    const known = detail && { ...detail, ...summary };
+    if (!known) return;
+    show(head, [known.phase, known.message, known.since, known.url, known.transport, known.group], () => heading(known));
+    show(sections.conditions, known.conditions, () => conditions(known.conditions));
+    show(sections.configuration, known.configuration, () => configuration(known.configuration));
+    show(sections.objects, known.objects ?? [], () => objects(known.objects ?? []));
+    show(sections.events, known.events, () => events(known.events));
+    show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () => backends(known, offered));
+    show(sections.manifest, [known.manifest], () =>
+      element("details", null, element("summary", null, "Show the manifest as JSON"), block(json(known.manifest))),
+    );
+    sections.tools.hidden = !isServer;
+    sections.calls.hidden = !isServer;
+    figures.hidden = !known.traffic;
+    latency.textContent = `${duration(known.traffic?.p50)} / ${duration(known.traffic?.p99)}`;
+    if (isServer && !isConnected && isReady(known)) {
+      isConnected = true;
+      tools.connection.open();
+    }
+  };
+
+  let isLeft = false;
+  const load = async () => {
+    try {
+      const loaded = await api.detail(ref);
+      if (isLeft) return;
+      detail = loaded;
+      for (const call of detail.calls.toReversed()) kept.add({ ...call, ...ref });
+      if (detail.reported) tools.report(detail.reported);
+      showCalls();
+      draw();
+    } catch (error) {
+      if (isLeft) return;
+      if (error instanceof api.ApiError && error.status === 401) return expire(error);
+      if (!detail) fill(head, element("p", { class: "problem" }, foreign(error instanceof Error ? error.message : String(error))));
+    }
+  };
+  load();
+  live.watch(id, (call) => (kept.add(call), showCalls()));
+  let shown = store.objects.get(id);
+  const unsubscribe = store.subscribe((changed) => {
+    if (!changed.has(id)) return;
+    const now = store.objects.get(id);
+    if (!now) return fill(head, element("p", { class: "problem" }, "This object was deleted."));
+    const isMore = JSON.stringify({ ...now, traffic: null }) !== JSON.stringify({ ...shown, traffic: null });
+    shown = now;
+    if (isMore) load();
+    else draw();
+  });
+  const reload = setInterval(() => !document.hidden && load(), RELOAD);
+  const stop = sampling(store, () => {
+    const traffic = store.objects.get(id)?.traffic;
+    trend.sample(traffic?.perSecond ?? 0);
+    errors.sample(traffic?.errorsPerSecond ?? 0);
+  });
+  return {
+    title: name,
+    root: element(
+      "div",
+      null,
+      element("p", { class: "quiet" }, element("a", { href: "#/" }, "Servers"), " / ", foreign(kind), " / ", foreign(namespace)),
+      element("h1", { tabindex: -1 }, foreign(name)),
+      head,
+      figures,
+      element(
+        "div",
+        { class: "columns" },
+        element("div", null, sections.conditions, sections.tools, sections.backends, sections.calls),
+        element("div", null, sections.configuration, sections.objects, sections.events, sections.manifest),
+      ),
+    ),
+    leave() {
+      isLeft = true;
+      clearInterval(reload);
+      unsubscribe();
+      stop();
+      tools.connection.close();
+    },
+  };
+}
+
+/** @param {string} title */
+function section(title) {
+  const id = `section-${title.toLowerCase().replaceAll(" ", "-")}`;
+  return element("section", { "aria-labelledby": id, hidden: true }, element("h2", { id }, title));
+}
+
+/** @param {Detail} object */
+function heading(object) {
+  return [
+    element("p", { class: "state" }, badge(object.phase), object.since && [" since ", moment(object.since)]),
+    object.message && element("p", { class: isReady(object) ? "" : "problem" }, foreign(object.message)),
+    object.url && element("p", { class: "address" }, element("code", null, foreign(object.url)), " ", copy(object.url)),
+    element(
+      "p",
+      { class: "quiet" },
+      object.transport && ["Transport ", element("code", null, foreign(object.transport)), " "],
+      object.group && ["in group ", element("a", { href: link("object", ["MCPGroup", object.namespace, object.group]) }, foreign(object.group))],
+    ),
+    SERVERS.includes(object.kind) && element("p", null, element("a", { href: objectLink(object, "try"), class: "action" }, "Try it")),
+  ];
+}
+
+/** @param {string} text */
+function copy(text) {
+  const press = button("Copy", async () => {
+    await navigator.clipboard?.writeText(text);
+    press.textContent = "Copied";
+  });
+  return press;
+}
+
+/** @param {Detail["conditions"]} conditions */
+function conditions(conditions) {
+  return element(
+    "ul",
+    { class: "plain" },
+    conditions.map(({ type, status, reason, message, lastTransitionTime }) =>
+      element(
+        "li",
+        null,
+        element("p", null, element("strong", null, foreign(type)), " ", foreign(status), " ", element("code", null, foreign(reason)), " ", element("span", { class: "quiet" }, moment(lastTransitionTime))),
+        message && element("p", null, foreign(message)),
+      ),
+    ),
+  );
+}
+
+/**
+ * On one line, if it fits.
+ * @param {unknown} value
+ */
+function brief(value) {
+  if (typeof value === "string") return value;
+  const line = JSON.stringify(value) ?? "";
+  return line.length < 60 ? line : json(value);
+}
+
+/** @param {Detail["configuration"]} settings */
+function configuration(settings) {
+  return element(
+    "dl",
+    { class: "settings" },
+    settings.map(({ field, value, origin, from }) => [
+      element("dt", null, foreign(field)),
+      element(
+        "dd",
+        null,
+        element("code", null, foreign(brief(value))),
+        " ",
+        element("span", { class: "tag" }, origin === "reference" ? ["from ", foreign(from)] : origin === "default" ? "default" : foreign(origin)),
+      ),
+    ]),
+  );
+}
+
+/** @param {NonNullable<Detail["objects"]>} objects */
+function objects(objects) {
+  return element(
+    "ul",
+    { class: "plain" },
+    objects.map(({ kind, name, state }) => element("li", null, foreign(kind), " ", element("strong", null, foreign(name)), " ", element("span", { class: "quiet" }, foreign(state)))),
+  );
+}
+
+/** @param {Detail["events"]} events */
+function events(events) {
+  return element(
+    "ul",
+    { class: "plain" },
+    events.map(({ time, type, reason, message, object, count: times }) =>
+      element(
+        "li",
+        null,
+        element("p", null, type === "Warning" && [element("span", { class: "phase bad" }, "Warning"), " "], foreign(message)),
+        element("p", { class: "quiet" }, foreign(reason), " · ", foreign(object), " · ", moment(time), times > 1 && ` · ${count(times)} times`),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,142 @@
+// @ts-check
+// The tools of a server: what it offers to the viewer now, what its status reports, and what this browser saw before.
+
+import { Connection } from "../connection.js";
+import { block, button, element, fill, foreign } from "../dom.js";
+import { link } from "../router.js";
+import { difference, digests, remembered, rememberTools } from "../seen.js";
+
+/**
+ * @typedef {import("../api.js").Ref} Ref
+ * @typedef {import("../api.js").Detail} Detail
+ * @typedef {import("../mcp.js").Tool} Tool
+ */
+
+export class Tools {
+  #ref;
+  #list = element("div");
+  #listed;
+  /** @type {Tool[] | null} */
+  #tools = null;
+  /** @type {import("../api.js").Reported[]} */
+  #reported = [];
+
+  /**
+   * @param {Ref} ref
+   * @param {(tools: Tool[]) => void} listed
+   * @param {(error: unknown) => void} expire
+   */
+  constructor(ref, listed, expire) {
+    this.#ref = ref;
+    this.#listed = listed;
+    /** @type {import("../mcp.js").Host} */
+    const host = {
+      record: () => {},
+      notified: ({ method }) => {
+        if (method === "notifications/tools/list_changed") this.connection.list().catch(() => {});
+      },
+      elicit: async () => ({ action: "cancel" }),
+    };
+    this.connection = new Connection(ref, host, (tools) => this.#show(tools), expire);
+    this.root = element("div", null, this.connection.root, this.#list);
+  }
+
+  /** @param {import("../api.js").Reported[]} reported */
+  report(reported) {
+    this.#reported = reported;
+    this.#draw();
+  }
+
+  /** @param {Tool[]} tools */
+  #show(tools) {
+    this.#tools = tools;
+    this.#listed(tools);
+    if (!remembered(this.#ref)) rememberTools(this.#ref, digests(tools));
+    this.#draw();
+  }
+
+  #draw() {
+    const offered = this.#tools;
+    const reported = new Map(this.#reported.map((tool) => [tool.name, tool]));
+    if (!offered) return fill(this.#list, reported.size > 0 && list(this.#reported.map((tool) => this.#item(tool, null, undefined, false))));
+    const now = digests(offered);
+    const { marks, missing } = difference(remembered(this.#ref) ?? now, now);
+    const hidden = this.#reported.filter((tool) => !Object.hasOwn(now, tool.name));
+    const isDifferent = marks.size + missing.length > 0;
+    fill(
+      this.#list,
+      isDifferent && this.#warning(marks.size, missing, now),
+      offered.length === 0 && element("p", { class: "quiet" }, "The server offers no tools to you."),
+      list([
+        ...offered.map((tool) => {
+          const isUnreported = reported.size > 0 && !reported.has(tool.name);
+          return this.#item(reported.get(tool.name) ?? null, tool, marks.get(tool.name), isUnreported && "not in the status");
+        }),
+        ...hidden.map((tool) => this.#item(tool, null, undefined, "only in the status: not offered to you")),
+      ]),
+    );
+  }
+
+  /**
+   * @param {number} marked
+   * @param {string[]} missing
+   * @param {import("../seen.js").Seen} now
+   */
+  #warning(marked, missing, now) {
+    const seen = button("Mark as seen", () => {
+      rememberTools(this.#ref, now);
+      this.#draw();
+    });
+    return element(
+      "div",
+      { class: "notice" },
+      element(
+        "p",
+        null,
+        "Since this browser last saw the list: ",
+        marked > 0 && `${marked} new or changed`,
+        marked > 0 && missing.length > 0 && ", ",
+        missing.length > 0 && ["missing: ", missing.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))])],
+        ".",
+      ),
+      seen,
+    );
+  }
+
+  /**
+   * @param {import("../api.js").Reported | null} reported
+   * @param {Tool | null} tool
+   * @param {"new" | "changed" | undefined} mark
+   * @param {string | false} note
+   */
+  #item(reported, tool, mark, note) {
+    const name = tool?.name ?? reported?.name ?? "";
+    const title = tool?.title ?? tool?.annotations?.title ?? reported?.title ?? "";
+    const isReadOnly = tool?.annotations?.readOnlyHint ?? reported?.readOnly;
+    const isDestructive = tool?.annotations?.destructiveHint ?? reported?.destructive;
+    const { kind, namespace, name: server } = this.#ref;
+    const description = tool?.description ?? "";
+    const brief = description.split("\n", 1)[0];
+    const isBrief = brief === description && description.length < 200;
+    return element(
+      "li",
+      { class: "tool" },
+      element(
+        "p",
+        null,
+        tool ? element("a", { href: link("try", [kind, namespace, server, name]) }, foreign(name)) : element("code", null, foreign(name)),
+        title && title !== name && [" ", foreign(title)],
+        mark && [" ", element("span", { class: "mark" }, mark)],
+        note && [" ", element("span", { class: "tag" }, note)],
+        isReadOnly === true && [" ", element("span", { class: "tag" }, "read-only")],
+        isDestructive === true && isReadOnly !== true && [" ", element("span", { class: "tag" }, "destructive")],
+      ),
+      isBrief
+        ? description && element("p", { class: "quiet" }, foreign(description))
+        : element("details", null, element("summary", null, foreign(brief.slice(0, 160)), "…"), block(description)),
+    );
+  }
+}
+
+/** @param {HTMLElement[]} items */
+const list = (items) => element("ul", { class: "plain" }, items);

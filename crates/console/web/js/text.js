@@ -1,0 +1,45 @@
+// @ts-check
+// Texts of servers are hostile until proven otherwise: what a reader cannot see is shown.
+
+// Control characters but tab and line feed, and the tags of Unicode, which are invisible to people and legible to models.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u{e0000}-\u{e007f}]/gu;
+
+/** How many characters of a text are shown before someone wants all. */
+export const SHOWN = 20_000;
+
+/**
+ * The text with a symbol for each character that has no shape of its own.
+ * @param {string} text
+ */
+export function visible(text) {
+  return text.replaceAll("\r\n", "\n").replace(INVISIBLE, symbol);
+}
+
+/** @param {string} character */
+function symbol(character) {
+  const code = character.codePointAt(0) ?? 0;
+  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+  if (code === 0x7f) return "\u2421";
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/**
+ * Indented JSON, for reading.
+ * @param {unknown} value
+ */
+export function json(value) {
+  return JSON.stringify(value, null, 2) ?? "";
+}
+
+/**
+ * JSON in which equal values have equal texts.
+ * @param {unknown} value
+ * @returns {string}
+ */
+export function canonical(value) {
+  return JSON.stringify(value, (_, part) =>
+    part && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}
