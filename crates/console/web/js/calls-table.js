@@ -39,7 +39,7 @@ export function callsTable(caption, hasServer) {
     { id: "ms", title: "Took", text: ({ ms }) => duration(ms), isFigure: true },
   ];
   const table = new Table(caption, columns.filter(({ id }) => hasServer || id !== "server"), identity);
-  table.root.classList.add("calls");
+  table.root.classList.add("calls", hasServer ? "of-all" : "of-one");
   return table;
 }
 

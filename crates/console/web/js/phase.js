@@ -35,6 +35,14 @@ export function isReady(object) {
   return object.phase === "" || mood(object.phase) === "good";
 }
 
+/**
+ * Whether it responds to requests, if perhaps not to all of them.
+ * @param {{phase: string}} object
+ */
+export function isServing(object) {
+  return isReady(object) || object.phase === "Degraded";
+}
+
 /** @param {string} phase */
 export function badge(phase) {
   return element("span", { class: `phase ${mood(phase)}` }, foreign(phase || "none"));

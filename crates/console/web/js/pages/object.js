@@ -7,7 +7,7 @@ import { moment } from "../clock.js";
 import { block, button, element, fill, foreign } from "../dom.js";
 import { SERVERS } from "../filter.js";
 import { count, duration, NONE } from "../format.js";
-import { badge, isReady } from "../phase.js";
+import { badge, isReady, isServing } from "../phase.js";
 import { link, objectLink } from "../router.js";
 import { json } from "../text.js";
 import { sampling, Trend } from "../trend.js";
@@ -96,10 +96,10 @@ export function object({ store, live, expire }, { parts }) {
     sections.calls.hidden = !isServer;
     figures.hidden = !known.traffic;
     latency.textContent = `${duration(known.traffic?.p50)} / ${duration(known.traffic?.p99)}`;
-    if (isServer && !isConnected && isReady(known)) {
+    if (isServer && !isConnected && isServing(known)) {
       isConnected = true;
       tools.connection.open();
-    }
+    } else if (isServer && !tools.connection.client) tools.connection.offer();
   };
 
   let isLeft = false;

@@ -89,7 +89,7 @@ export function overview({ store, live }, { query }) {
   const servers = new Table("Servers and groups", [...START, ...FIGURES, SINCE], key, sorting);
   const configurations = new Table("Configurations", [...START, SINCE], key, { sort: "kind", changed: () => refresh() });
   servers.root.classList.add("overview");
-  configurations.root.classList.add("overview");
+  configurations.root.classList.add("configurations");
 
   const ready = element("output", { "aria-live": "off" }, NONE);
   const total = new Trend("Calls per second");
