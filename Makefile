@@ -192,7 +192,7 @@ target/crds:
 
 target/rbac:
 	@rm -rf $@ && mkdir -p $@
-	@for part in operator leader-election migration; do \
+	@for part in operator leader-election migration console; do \
 		cargo run --quiet -p skep $(locked) -- rbac $$part >$@/$$part.yaml; \
 	done
 

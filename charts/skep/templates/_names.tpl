@@ -25,6 +25,20 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
 {{- end -}}
 
+{{- /* Other labels than those of the operator, whose Deployment selects by name and instance. */ -}}
+{{- define "skep.consoleSelector" -}}
+app.kubernetes.io/name: {{ printf "%s-console" (include "skep.name" .) | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end -}}
+
+{{- define "skep.consoleLabels" -}}
+{{ include "skep.consoleSelector" . }}
+app.kubernetes.io/component: console
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | quote }}
+{{- end -}}
+
 {{- define "skep.serviceAccount" -}}
 {{- $account := .Values.operator.serviceAccount -}}
 {{- if not (or $account.create $account.name) -}}

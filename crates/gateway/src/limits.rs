@@ -21,6 +21,8 @@ pub const SESSIONS_OF_AN_ADDRESS: usize = 10_000;
 pub const SESSION_BYTES: usize = 32 << 20;
 /// How long an idle session lives, unless configured otherwise.
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
+/// How many of the last calls are kept for people who watch, and how many one who is slow may be behind.
+pub const LAST_CALLS: usize = 128;
 /// How many sessions that clients ended are remembered, so that none of them is restored.
 pub const ENDED_SESSIONS: usize = 10_000;
 /// The timeout of a request to a Redis with sessions or limits, including the connection.

@@ -3,6 +3,7 @@
 mod authorization_server;
 mod client;
 mod completions;
+mod console;
 mod crds;
 mod demo_server;
 mod explain;
@@ -45,6 +46,7 @@ struct Cli {
 enum Command {
     Client(client::Args),
     Completions(completions::Args),
+    Console(console::Args),
     Crds(crds::Args),
     DemoServer(demo_server::Args),
     Explain(explain::Args),
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
             completions::run(&args, Cli::command());
             Ok(())
         }
+        Command::Console(args) => console::run(args),
         Command::Crds(args) => crds::run(&args),
         Command::Explain(args) => return exit_code(explain::run(&args)),
         Command::DemoServer(_) => demo_server::run(),

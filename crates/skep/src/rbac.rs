@@ -1,11 +1,11 @@
-//! `skep rbac`: the permissions that the operator needs.
+//! `skep rbac`: the permissions that the operator and the console need.
 
 use clap::ValueEnum;
 use skep_operator::permissions;
 
 use crate::output::print;
 
-/// Print the permissions that the operator needs, as the rules of a Role.
+/// Print the permissions that the operator and the console need, as the rules of a Role.
 ///
 /// They come from the program itself, whose tests run with exactly these rules. The charts' roles are generated from them.
 #[derive(clap::Args)]
@@ -24,6 +24,8 @@ enum Part {
     LeaderElection,
     /// To migrate stored objects to the storage version, in the whole cluster.
     Migration,
+    /// To show objects and events in the console, in each watched namespace or in the whole cluster.
+    Console,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -31,6 +33,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Part::Operator => permissions::rules(),
         Part::LeaderElection => permissions::election_rules(),
         Part::Migration => permissions::migration_rules(),
+        Part::Console => skep_console::rules(),
     };
     print(&serde_saphyr::to_string(&rules)?)
 }

@@ -27,4 +27,6 @@ mod views;
 pub use cluster::Cluster;
 pub use config::{Listen, Settings};
 pub use front::VirtualServer;
-pub use skep_gateway::{AuthorizationServer, ConfigError, ProviderTokenError, Workers, http::serve};
+pub use skep_gateway::{
+    AuthorizationServer, ConfigError, ProviderTokenError, Workers, http::serve, middleware::CallLog,
+};

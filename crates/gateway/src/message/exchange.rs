@@ -53,6 +53,8 @@ pub struct Exchange {
     pub metrics: Option<Arc<dyn RequestMetrics>>,
     /// What the caller authenticates with, where a middleware has replaced it.
     pub authorization: Option<HeaderValue>,
+    /// The middleware that rejected it, by its type.
+    pub rejected_by: Option<&'static str>,
     /// Signs other requests that are sent for this one.
     pub signer: Option<Arc<dyn SignRequest>>,
 }
@@ -86,6 +88,7 @@ impl Exchange {
             backend: OnceLock::new(),
             metrics: None,
             authorization: None,
+            rejected_by: None,
             signer: None,
         }
     }
@@ -152,6 +155,7 @@ impl Exchange {
             backend: OnceLock::new(),
             metrics: None,
             authorization: None,
+            rejected_by: None,
             signer: None,
         })
     }
@@ -182,6 +186,7 @@ impl Exchange {
             backend: OnceLock::new(),
             metrics: None,
             authorization: self.authorization.clone(),
+            rejected_by: None,
             signer: self.signer.clone(),
         })
     }

@@ -1,11 +1,11 @@
 //! The chain of middlewares that every request passes through, outermost first.
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{Middleware, Telemetry, authentication};
+use super::{CallLog, Middleware, Telemetry, authentication, calls::Calls, type_name};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -17,9 +17,34 @@ use crate::{
 
 /// The middlewares of an endpoint.
 pub struct Chain {
-    middlewares: Vec<Middleware>,
+    middlewares: Vec<Named>,
+    calls: Option<Calls>,
     body_limit: usize,
     reads_responses: bool,
+}
+
+/// A middleware with its type, as RunConfigs name it.
+struct Named {
+    type_: &'static str,
+    middleware: Middleware,
+}
+
+impl Named {
+    async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+        let passed = self.middleware.request(exchange).await;
+        if passed.is_err() {
+            exchange.rejected_by = Some(self.type_);
+        }
+        passed
+    }
+}
+
+impl Deref for Named {
+    type Target = Middleware;
+
+    fn deref(&self) -> &Middleware {
+        &self.middleware
+    }
 }
 
 /// What middlewares need to know of the endpoint that they are part of.
@@ -58,13 +83,20 @@ impl Chain {
                 body_limit = Some(body_limit.map_or(limit, |other: usize| other.min(limit)));
                 continue;
             }
-            middlewares.extend(Middleware::new(config, oidc, context)?);
+            let named = |middleware| Named { type_: type_name(config), middleware };
+            middlewares.extend(Middleware::new(config, oidc, context)?.map(named));
         }
         Ok(Self {
-            reads_responses: middlewares.iter().any(Middleware::reads_responses),
+            reads_responses: middlewares.iter().any(|middleware| middleware.reads_responses()),
             middlewares,
+            calls: None,
             body_limit: body_limit.unwrap_or(limits::REQUEST_BODY),
         })
+    }
+
+    /// Records calls in this log.
+    pub fn record_calls(&mut self, log: Arc<CallLog>) {
+        self.calls = Some(Calls(log));
     }
 
     /// The largest body of a request.
@@ -79,7 +111,7 @@ impl Chain {
 
     /// The middleware for traces and metrics, if there is one.
     pub fn telemetry(&self) -> Option<&Telemetry> {
-        self.middlewares.iter().find_map(|middleware| match middleware {
+        self.middlewares.iter().find_map(|middleware| match &middleware.middleware {
             Middleware::Telemetry(telemetry) => Some(telemetry),
             _ => None,
         })
@@ -127,8 +159,8 @@ impl Chain {
     /// Passes a call that is made for an admitted request through the same middlewares. It is not measured: it is no request
     /// of a client.
     pub async fn call(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let others = |middleware: &&Middleware| {
-            !middleware.reads_head_only() && !matches!(middleware, Middleware::Telemetry(_))
+        let others = |middleware: &&Named| {
+            !middleware.reads_head_only() && !matches!(middleware.middleware, Middleware::Telemetry(_))
         };
         for middleware in self.middlewares.iter().filter(others) {
             middleware.request(exchange).await?;
@@ -139,7 +171,7 @@ impl Chain {
     /// Adds the headers that every request to the server has, of whatever caller.
     pub fn add_headers(&self, exchange: &mut Exchange) {
         for middleware in &self.middlewares {
-            if let Middleware::HeaderForward(headers) = middleware {
+            if let Middleware::HeaderForward(headers) = &middleware.middleware {
                 headers.add(exchange);
             }
         }
@@ -148,7 +180,10 @@ impl Chain {
     /// Records such a call in the audit log, when this response to it has been read.
     pub fn audited(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
         let status = response.status();
-        let audits = self.middlewares.iter().filter(|middleware| matches!(middleware, Middleware::Audit(_)));
+        let audits = self
+            .middlewares
+            .iter()
+            .filter(|middleware| matches!(middleware.middleware, Middleware::Audit(_)));
         let observers = audits.filter_map(|audit| audit.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
     }
@@ -180,8 +215,9 @@ impl Chain {
     /// The response, with the middlewares that observe how it ends.
     fn observe(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
         let status = response.status();
-        let observers: Vec<_> =
-            self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status)).collect();
+        let calls = self.calls.as_ref().and_then(|calls| calls.observer(exchange, status));
+        let others = self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status));
+        let observers = calls.into_iter().chain(others).collect();
         response.map(|body| body.observed(status, observers))
     }
 }
@@ -216,6 +252,7 @@ impl InFlight<'_> {
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         if !self.has_response {
+            self.chain.calls.iter().for_each(|calls| calls.abandoned(&self.exchange));
             self.chain.middlewares.iter().for_each(|middleware| middleware.abandoned(&self.exchange));
         }
     }

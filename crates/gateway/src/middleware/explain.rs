@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use skep_config::run_config::{self, Webhooks};
 
-use super::{ChainContext, Middleware, authentication::oidc};
+use super::{ChainContext, Middleware, authentication::oidc, type_name};
 use crate::{ConfigError, http::ErrorResponse, message::Exchange};
 
 /// What a middleware decides.
@@ -82,7 +82,7 @@ async fn explain_one(
     exchange: &mut Exchange,
 ) -> Result<Option<Explanation>, ConfigError> {
     use run_config::Middleware as Config;
-    let middleware = name(config);
+    let middleware = type_name(config);
     let passes = |details: Vec<String>| Explanation { middleware, outcome: Outcome::Passes, details };
     let not_tried = |details: Vec<String>| Explanation { middleware, outcome: Outcome::NotTried, details };
     Ok(Some(match config {
@@ -134,28 +134,6 @@ async fn explain_one(
             Explanation { middleware, outcome, details }
         }
     }))
-}
-
-/// The type of a middleware, as RunConfigs have it.
-fn name(config: &run_config::Middleware) -> &'static str {
-    use run_config::Middleware as Config;
-    match config {
-        Config::Origin(_) => "origin",
-        Config::Auth(_) => "auth",
-        Config::StripAuth => "strip-auth",
-        Config::TokenExchange(_) => "tokenexchange",
-        Config::UpstreamSwap(_) => "upstreamswap",
-        Config::AwsSts(_) => "awssts",
-        Config::ToolFilter(_) => "tool-filter",
-        Config::ToolCallFilter(_) => "tool-call-filter",
-        Config::Authorization(_) => "authorization",
-        Config::MutatingWebhook(_) => "mutating-webhook",
-        Config::ValidatingWebhook(_) => "validating-webhook",
-        Config::RateLimit(_) => "ratelimit",
-        Config::Audit(_) => "audit",
-        Config::HeaderForward(_) => "header-forward",
-        _ => "other",
-    }
 }
 
 /// The webhooks that would be called.

@@ -4,6 +4,7 @@ mod audit;
 mod authentication;
 mod authorization;
 mod aws_sts;
+mod calls;
 mod chain;
 mod explain;
 mod header_forward;
@@ -32,6 +33,7 @@ use authentication::Authentication;
 pub(crate) use authentication::oidc;
 use authorization::Authorization;
 use aws_sts::AwsSts;
+pub use calls::{Call, CallLog, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};
 pub use explain::{Explanation, Outcome, explain};
 use header_forward::HeaderForward;
@@ -199,6 +201,33 @@ impl Middleware {
             Self::Telemetry(middleware) => middleware.abandoned(exchange),
             _ => {}
         }
+    }
+}
+
+/// The type of a middleware, as RunConfigs have it.
+fn type_name(config: &run_config::Middleware) -> &'static str {
+    use run_config::Middleware as Config;
+    match config {
+        Config::Origin(_) => "origin",
+        Config::Auth(_) => "auth",
+        Config::StripAuth => "strip-auth",
+        Config::TokenExchange(_) => "tokenexchange",
+        Config::UpstreamSwap(_) => "upstreamswap",
+        Config::AwsSts(_) => "awssts",
+        Config::ToolFilter(_) => "tool-filter",
+        Config::ToolCallFilter(_) => "tool-call-filter",
+        Config::Authorization(_) => "authorization",
+        Config::MutatingWebhook(_) => "mutating-webhook",
+        Config::ValidatingWebhook(_) => "validating-webhook",
+        Config::RateLimit(_) => "ratelimit",
+        Config::Audit(_) => "audit",
+        Config::HeaderForward(_) => "header-forward",
+        Config::Telemetry(_) => "telemetry",
+        Config::BodyLimit(_) => "body-limit",
+        Config::McpParser => "mcp-parser",
+        Config::Recovery => "recovery",
+        Config::UsageMetrics => "usagemetrics",
+        Config::Unknown(_) => "unknown",
     }
 }
 

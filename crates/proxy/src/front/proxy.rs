@@ -21,7 +21,7 @@ use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
     identity::Identity,
-    middleware::{Chain, ChainContext, Telemetry},
+    middleware::{CallLog, Chain, ChainContext, Telemetry},
     outbound::Target,
     sessions::{Memory, Sessions},
 };
@@ -147,6 +147,12 @@ impl Proxy {
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),
         })
+    }
+
+    /// The same with a log of calls.
+    pub fn with_call_log(mut self, log: Arc<CallLog>) -> Self {
+        self.chain.record_calls(log);
+        self
     }
 
     /// Checks that what the proxy needs beside its server is available. To be called before it serves: later on, it

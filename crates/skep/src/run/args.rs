@@ -62,6 +62,14 @@ pub(crate) struct Args {
     #[arg(long, help_heading = SETTINGS)]
     name: Option<String>,
 
+    /// The port on 127.0.0.1 of the console. Default: one that follows from the name of the run.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "no_console")]
+    pub(super) console_port: Option<u16>,
+
+    /// Run without the console, the page in the browser that shows the servers and their calls.
+    #[arg(long)]
+    pub(super) no_console: bool,
+
     /// Run in the background. skep ls, logs, stop and rm are for what runs there.
     #[arg(short, long)]
     pub(super) detach: bool,

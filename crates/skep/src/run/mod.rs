@@ -10,6 +10,7 @@ mod auth_server;
 mod client;
 mod commands;
 mod config_sources;
+mod console;
 mod detach;
 mod discovery;
 mod engine;
@@ -42,7 +43,9 @@ use std::time::Duration;
 use anyhow::Context;
 use rustix::process::setsid;
 
-use self::{machine::Machine, runs::RunFolder, screen::Screen, session::Session, source::Source};
+use self::{
+    console::RunConsole, machine::Machine, runs::RunFolder, screen::Screen, session::Session, source::Source,
+};
 use crate::signals::ShutdownSignals;
 
 pub(crate) use self::{
@@ -90,7 +93,11 @@ async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
     let planned = session::load_plan(&source, &texts, &machine).await?;
     let mut signals = ShutdownSignals::with_hangup()?;
     folder::remove_leftovers();
-    let mut session = Session::new(source, machine, screen, run_folder(args)?);
+    let console = match args.no_console {
+        true => None,
+        false => Some(RunConsole::start(args.console_port, &args.run_name())?),
+    };
+    let mut session = Session::new(source, machine, screen, run_folder(args)?, console);
     let result = tokio::select! {
         result = session.run(planned) => result,
         () = signals.next() => {
@@ -102,7 +109,7 @@ async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
     };
     // Each further signal skips a step: the container engine may not respond.
     tokio::select! {
-        () = session.servers.end_all() => {}
+        () = session.end() => {}
         () = tokio::time::sleep(END) => {}
         () = signals.next() => {}
     }

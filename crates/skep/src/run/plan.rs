@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube::core::DynamicObject;
 use serde_json::Value;
 use skep_config::{FieldError, FieldPath, RunConfig, env, objects, paths, run_config::Transport};
+use skep_console::Key;
 use skep_converge::Child;
 use skep_operator::{reconcile::Problem, render::Rendered};
 
@@ -28,6 +29,7 @@ pub(super) struct Planned {
     /// Its kind and name, for messages.
     pub(super) owner: String,
     pub(super) name: String,
+    pub(super) key: Key,
     /// What it needs, or everything that keeps it from running. Paths start at the root of the object.
     pub(super) server: Result<PlannedServer, Vec<FieldError>>,
     /// The position of a field, as `file:line: `.
@@ -121,6 +123,7 @@ fn planned(manifests: &Arc<Manifests>, rendered: &Rendered, machine: &Machine) -
     Planned {
         owner: rendered.owner.clone(),
         name: target.name.to_string(),
+        key: Key::new(target.kind.kind, &target.namespace, &target.name),
         server,
         place: Box::new(move |field| all.place(whose.kind.kind, &whose.namespace, &whose.name, field)),
         warnings,

@@ -24,7 +24,7 @@ pub(super) struct ServerRecord {
 }
 
 impl From<&Row> for ServerRecord {
-    fn from(Row { place, owner, name, state }: &Row) -> Self {
+    fn from(Row { place, owner, name, state, .. }: &Row) -> Self {
         let message = &state.message;
         Self {
             name: name.clone(),

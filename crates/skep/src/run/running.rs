@@ -6,6 +6,7 @@ use std::{
 };
 
 use skep_config::{FieldError, RunConfig, run_config::ProxyMode};
+use skep_proxy::CallLog;
 use tokio::{sync::watch, task::JoinHandle};
 use tracing::{Instrument, error_span};
 
@@ -108,13 +109,14 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// `engine` runs its image, if it has one.
+    /// `engine` runs its image, if it has one. Its calls are recorded in `calls`.
     pub(super) fn new(
         name: &str,
         server: &Server,
         previous: Option<&Running>,
         machine: &Machine,
         engine: Option<Arc<Engine>>,
+        calls: Option<Arc<CallLog>>,
     ) -> Result<Self, FieldError> {
         let is_process = server.image.is_none() && server.config.remote_url.is_empty();
         if let Some(program) = server.config.cmd_args.first().filter(|_| is_process) {
@@ -122,7 +124,7 @@ impl Prepared {
         }
         let socket = previous.and_then(|previous| previous.socket(server.port));
         let listener = socket.map_or_else(|| listener(server.port, &server.id), Ok)?;
-        let prepared = Self::on(listener, name, server, machine, engine);
+        let prepared = Self::on(listener, name, server, machine, engine, calls);
         prepared.map_err(|message| FieldError::new("", message))
     }
 
@@ -132,6 +134,7 @@ impl Prepared {
         server: &Server,
         machine: &Machine,
         engine: Option<Arc<Engine>>,
+        calls: Option<Arc<CallLog>>,
     ) -> Result<Self, String> {
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
@@ -150,7 +153,11 @@ impl Prepared {
         });
         let start = spec.map_or_else(|| Start::process(machine.guard.clone()), Start::container);
         let issuer = Embedded::of(&config).map_err(|error| error.to_string())?;
-        let proxy = Arc::new(discovery::proxy(&config, server, &start, issuer.clone())?);
+        let proxy = discovery::proxy(&config, server, &start, issuer.clone())?;
+        let proxy = Arc::new(match calls {
+            Some(log) => proxy.with_call_log(log),
+            None => proxy,
+        });
         let state = watch::Sender::new(initial_state(&config, address));
         let (stop, is_stopped) = watch::channel(false);
         let life = Lifecycle {

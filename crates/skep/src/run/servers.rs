@@ -6,6 +6,7 @@ use std::{
 };
 
 use skep_config::{FieldError, FieldPath};
+use skep_console::{CallLog, CallLogs, Key};
 use tracing::warn;
 
 use super::{
@@ -20,7 +21,9 @@ use super::{
 /// The servers by kind and name, and the problems of those that cannot run.
 #[derive(Default)]
 pub(super) struct Servers {
-    order: Vec<(String, String)>,
+    order: Vec<Listed>,
+    /// Where calls are recorded, if they are.
+    calls: Option<Arc<CallLogs>>,
     running: BTreeMap<String, Running>,
     problems: BTreeMap<String, Vec<Problem>>,
     shown: BTreeMap<String, State>,
@@ -29,6 +32,13 @@ pub(super) struct Servers {
     engine: Option<Arc<Engine>>,
     /// How many containers of earlier processes were removed.
     pub(super) leftovers: usize,
+}
+
+/// A server of the plan.
+struct Listed {
+    owner: String,
+    name: String,
+    key: Key,
 }
 
 /// Why a server cannot run.
@@ -56,30 +66,42 @@ impl Problem {
 }
 
 impl Servers {
+    /// No servers yet. Their calls are going to be recorded here, if they are to be.
+    pub(super) fn new(calls: Option<Arc<CallLogs>>) -> Self {
+        Self { calls, ..Self::default() }
+    }
+
     /// Applies a plan. Servers that did not change keep running, and so do servers whose new plan is invalid.
     /// `report` gets the progress of what that waits for.
     pub(super) async fn apply(&mut self, planned: Vec<Planned>, machine: &Machine, report: &dyn Fn(&str)) {
-        self.order = planned.iter().map(|planned| (planned.owner.clone(), planned.name.clone())).collect();
+        let listed = |planned: &Planned| Listed {
+            owner: planned.owner.clone(),
+            name: planned.name.clone(),
+            key: planned.key.clone(),
+        };
+        self.order = planned.iter().map(listed).collect();
         self.problems.clear();
         // Show all rows again.
         self.shown.clear();
         let removed: Vec<String> = self
             .running
             .keys()
-            .filter(|owner| !self.order.iter().any(|(planned, _)| planned == *owner))
+            .filter(|owner| !self.order.iter().any(|planned| planned.owner == **owner))
             .cloned()
             .collect();
         for owner in removed {
             self.end(&owner).await;
         }
         let mut joined = Vec::new();
-        for Planned { owner, name, server, place, .. } in planned {
+        for Planned { owner, name, key, server, place, .. } in planned {
+            let calls = self.calls.as_ref().map(|calls| calls.of(&key));
             let started = match server {
-                Ok(PlannedServer::Proxied(server)) => {
-                    self.run(&owner, &name, &server, machine, report).await.map_err(|error| vec![error])
-                }
+                Ok(PlannedServer::Proxied(server)) => self
+                    .run(&owner, &name, &server, calls, machine, report)
+                    .await
+                    .map_err(|error| vec![error]),
                 Ok(PlannedServer::Virtual(server)) => {
-                    joined.push((owner, name, server, place));
+                    joined.push((owner, name, server, calls, place));
                     continue;
                 }
                 Err(errors) => Err(errors),
@@ -89,8 +111,8 @@ impl Servers {
             }
         }
         // They need the addresses of the others.
-        for (owner, name, server, place) in joined {
-            if let Err(error) = self.join(&owner, &name, &server).await {
+        for (owner, name, server, calls, place) in joined {
+            if let Err(error) = self.join(&owner, &name, &server, calls).await {
                 self.problems.insert(owner, Problem::all(&[error], place.as_ref()));
             }
         }
@@ -102,6 +124,7 @@ impl Servers {
         owner: &str,
         name: &str,
         server: &Server,
+        calls: Option<Arc<CallLog>>,
         machine: &Machine,
         report: &dyn Fn(&str),
     ) -> Result<(), FieldError> {
@@ -110,11 +133,17 @@ impl Servers {
         if self.running.get(owner).is_some_and(runs) {
             return Ok(());
         }
-        self.replace(owner, name, server, machine, report).await
+        self.replace(owner, name, server, calls, machine, report).await
     }
 
     /// Runs a virtual server. If only its members have changed, its sessions go on.
-    async fn join(&mut self, owner: &str, name: &str, server: &VirtualServer) -> Result<(), FieldError> {
+    async fn join(
+        &mut self,
+        owner: &str,
+        name: &str,
+        server: &VirtualServer,
+        calls: Option<Arc<CallLog>>,
+    ) -> Result<(), FieldError> {
         let states = self.ready();
         let address = |member: &str| states.get(member).cloned();
         if let Some(Running { workload: Workload::Virtual(joined), .. }) = self.running.get_mut(owner)
@@ -123,7 +152,7 @@ impl Servers {
             return Ok(());
         }
         let socket = self.running.get(owner).and_then(|previous| previous.socket(None));
-        let running = virtual_server::start(name, server, server.local(address), socket)?;
+        let running = virtual_server::start(name, server, server.local(address), socket, calls)?;
         self.end(owner).await;
         self.running.insert(owner.to_owned(), running);
         Ok(())
@@ -160,6 +189,7 @@ impl Servers {
         owner: &str,
         name: &str,
         server: &Server,
+        calls: Option<Arc<CallLog>>,
         machine: &Machine,
         report: &dyn Fn(&str),
     ) -> Result<(), FieldError> {
@@ -177,7 +207,7 @@ impl Servers {
             None => None,
         };
         let previous = self.running.get(owner);
-        let prepared = Prepared::new(name, server, previous, machine, engine)?;
+        let prepared = Prepared::new(name, server, previous, machine, engine, calls)?;
         if previous.is_some() {
             prepared.pull_image(|news| report(&format!("{owner}: {news}"))).await.map_err(problem)?;
             self.end(owner).await;
@@ -247,7 +277,7 @@ impl Servers {
 
     /// All, in the order of the file.
     pub(super) fn rows(&self) -> Vec<Row> {
-        let row = |(owner, name): &(String, String)| {
+        let row = |Listed { owner, name, key }: &Listed| {
             let (place, state) = match (self.running.get(owner), self.problems.get(owner)) {
                 (Some(running), None) => (String::new(), running.state.borrow().clone()),
                 // The old one keeps running.
@@ -262,7 +292,7 @@ impl Servers {
                 }
                 (None, None) => return None,
             };
-            Some(Row { place, owner: owner.clone(), name: name.clone(), state })
+            Some(Row { place, owner: owner.clone(), name: name.clone(), key: key.clone(), state })
         };
         self.order.iter().filter_map(row).collect()
     }

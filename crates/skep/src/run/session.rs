@@ -6,6 +6,7 @@ use anyhow::{bail, ensure};
 use skep_operator::{render::render, settings::Settings};
 
 use super::{
+    console::RunConsole,
     machine::Machine,
     plan::{Planned, left_out, plan},
     record::ServerRecord,
@@ -15,7 +16,7 @@ use super::{
     source::Source,
     table::{self, Row, Table},
 };
-use crate::manifests::ManifestText;
+use crate::manifests::{ManifestText, Manifests};
 
 /// How often states are polled.
 const LOOK: Duration = Duration::from_millis(200);
@@ -31,22 +32,46 @@ pub(super) struct Session {
     pub(super) screen: Screen,
     pub(super) servers: Servers,
     folder: Option<RunFolder>,
+    console: Option<RunConsole>,
+    /// What the files contain.
+    manifests: Arc<Manifests>,
 }
 
 impl Session {
-    pub(super) fn new(source: Source, machine: Machine, screen: Screen, folder: Option<RunFolder>) -> Self {
-        Self { source, machine, screen, servers: Servers::default(), folder }
+    pub(super) fn new(
+        source: Source,
+        machine: Machine,
+        screen: Screen,
+        folder: Option<RunFolder>,
+        console: Option<RunConsole>,
+    ) -> Self {
+        let servers = Servers::new(console.as_ref().map(|console| console.calls.clone()));
+        Self { source, machine, screen, servers, folder, console, manifests: Arc::default() }
     }
 
-    /// Stores the states for `skep ls`.
+    /// Stops all servers, and the console.
+    pub(super) async fn end(&mut self) {
+        let console = self.console.take();
+        let stopped = async { futures::future::OptionFuture::from(console.map(RunConsole::stop)).await };
+        tokio::join!(self.servers.end_all(), stopped);
+    }
+
+    /// Stores the states for `skep ls`, and shows them in the console.
     fn record(&mut self) {
+        let rows = self.servers.rows();
+        if let Some(console) = &self.console {
+            console.show(&self.manifests, &rows);
+        }
         if let Some(folder) = &mut self.folder {
-            folder.write(self.servers.rows().iter().map(ServerRecord::from).collect());
+            folder.write(rows.iter().map(ServerRecord::from).collect());
         }
     }
 
     /// Runs the servers, and prints their states.
     pub(super) async fn run(&mut self, planned: Plan) -> anyhow::Result<()> {
+        if let Some(console) = &self.console {
+            self.screen.print(&format!("Console: {}\n", console.url))?;
+        }
         self.apply(planned).await?;
         if self.servers.is_empty() {
             bail!("{}", self.servers.problems().join("; "));
@@ -111,7 +136,8 @@ impl Session {
     }
 
     /// Applies a plan, and prints warnings about its objects.
-    async fn apply(&mut self, Plan { servers: planned, left_out }: Plan) -> anyhow::Result<()> {
+    async fn apply(&mut self, Plan { servers: planned, left_out, manifests }: Plan) -> anyhow::Result<()> {
+        self.manifests = manifests;
         for line in left_out {
             self.screen.print(&format!("{line}\n"))?;
         }
@@ -147,6 +173,7 @@ pub(super) struct Plan {
     servers: Vec<Planned>,
     /// Messages about objects that do not run here.
     left_out: Vec<String>,
+    manifests: Arc<Manifests>,
 }
 
 pub(super) async fn load_plan(
@@ -165,5 +192,5 @@ pub(super) async fn load_plan(
         "{}nothing to run: it has no MCPServer, MCPRemoteProxy or VirtualMCPServer",
         source.place()
     );
-    Ok(Plan { servers, left_out: left_out(&rendered) })
+    Ok(Plan { servers, left_out: left_out(&rendered), manifests })
 }

@@ -1,6 +1,7 @@
 //! The table of servers.
 
 use serde_json::{Map, Value, json};
+use skep_console::Key;
 
 use super::running::State;
 
@@ -21,6 +22,7 @@ pub(super) struct Row {
     /// Its kind and name.
     pub(super) owner: String,
     pub(super) name: String,
+    pub(super) key: Key,
     pub(super) state: State,
 }
 
@@ -137,7 +139,8 @@ mod tests {
             tools: has_place.then(|| (0..tools).map(|number| format!("t{number}")).collect()),
             message: message.into(),
         };
-        Row { place: String::new(), owner: format!("MCPServer {name}"), name: name.into(), state }
+        let key = Key::new("MCPServer", "default", name);
+        Row { place: String::new(), owner: format!("MCPServer {name}"), name: name.into(), key, state }
     }
 
     fn rows() -> [Row; 2] {

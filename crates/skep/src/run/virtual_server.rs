@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use skep_config::{AuthServer, FieldError, field::joined, objects, paths, yaml};
 use skep_converge::Child;
 use skep_operator::render::Rendered;
-use skep_vmcp::{Listen, Settings, Workers, serve};
+use skep_vmcp::{CallLog, Listen, Settings, Workers, serve};
 use tokio::sync::watch;
 use tracing::{Instrument, error_span, warn};
 
@@ -238,6 +238,7 @@ pub(super) fn start(
     planned: &VirtualServer,
     config: Value,
     socket: Option<TcpListener>,
+    calls: Option<Arc<CallLog>>,
 ) -> Result<Running, FieldError> {
     let wrong = |message: String| FieldError::new("", message);
     let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
@@ -245,7 +246,12 @@ pub(super) fn start(
     let address = listener.local_addr().map_err(|error| wrong(error.to_string()))?;
     let issuer = planned.issuer.as_ref().map(|issuer| issuer.start(address.port())).transpose();
     let issuer = issuer.map_err(wrong)?;
-    let server = settings(&config, issuer.as_ref())?.server(&listen, None);
+    let settings = settings(&config, issuer.as_ref())?;
+    let settings = match calls {
+        Some(log) => settings.with_call_log(log),
+        None => settings,
+    };
+    let server = settings.server(&listen, None);
     let server = Arc::new(server.map_err(|error| FieldError::new("spec.config", error.to_string()))?);
     let socket = listener.try_clone().and_then(tokio::net::TcpListener::from_std);
     let socket = socket.map_err(|error| wrong(format!("cannot listen: {error}")))?;

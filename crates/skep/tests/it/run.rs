@@ -3,6 +3,7 @@
 mod authorization_server;
 mod clients;
 mod command_line;
+mod console;
 mod detached;
 mod end;
 mod engine;

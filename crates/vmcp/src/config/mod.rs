@@ -11,7 +11,7 @@ use skep_api::{
     workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
-use skep_gateway::{AuthorizationServer, http::WellKnown, sessions::Records};
+use skep_gateway::{AuthorizationServer, http::WellKnown, middleware::CallLog, sessions::Records};
 use skep_workflow::check_as_part;
 use tokio::sync::watch;
 
@@ -47,6 +47,7 @@ const KEY_PREFIX: &str = "thv:vmcp:session:";
 pub struct Settings {
     config: Config,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    calls: Option<Arc<CallLog>>,
 }
 
 impl Settings {
@@ -54,7 +55,11 @@ impl Settings {
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
         let config = Config::parse_checked(text)?;
         let errors = workflow_errors(&config);
-        if errors.is_empty() { Ok(Self { config, authorization_server: None }) } else { Err(errors) }
+        if errors.is_empty() {
+            Ok(Self { config, authorization_server: None, calls: None })
+        } else {
+            Err(errors)
+        }
     }
 
     /// The configuration.
@@ -69,6 +74,11 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         authorization::check(&self.config, &*server)?;
         Ok(Self { authorization_server: Some(server), ..self })
+    }
+
+    /// The same with a log of calls.
+    pub fn with_call_log(self, log: Arc<CallLog>) -> Self {
+        Self { calls: Some(log), ..self }
     }
 
     /// Whether backends are discovered in a cluster.
@@ -97,11 +107,15 @@ impl Settings {
             (true, None) => return Err(ConfigError::new("outgoingAuth.source: discovered needs a cluster")),
         };
         let session_life = listen.session_life.unwrap_or(limits::SESSION_LIFE);
+        let mut chain = chain::chain(config, &middlewares, listen, self.authorization_server.clone())?;
+        if let Some(log) = &self.calls {
+            chain.record_calls(log.clone());
+        }
         Ok(VirtualServer::with(Parts {
             name: config.name.as_deref().unwrap_or_default().into(),
             group: config.group_ref.clone().unwrap_or_default(),
             views: Arc::new(views),
-            chain: chain::chain(config, &middlewares, listen, self.authorization_server.clone())?,
+            chain,
             authorization_server: self.authorization_server.clone(),
             well_known: WellKnown::new(&middlewares, config.name.as_deref().unwrap_or_default()),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),

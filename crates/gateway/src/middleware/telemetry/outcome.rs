@@ -10,7 +10,7 @@ use crate::{http::Ended, limits};
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(in crate::middleware) enum Failure {
     /// The response is an HTTP error.
     Http(StatusCode),
     /// The response is a JSON-RPC error, with this code.
@@ -51,7 +51,7 @@ pub(super) fn failed(status: StatusCode) -> Option<Failure> {
 }
 
 /// The failure, if there is one, as far as the start of the response shows it.
-pub(super) fn failure(end: &Ended) -> Option<Failure> {
+pub(in crate::middleware) fn failure(end: &Ended) -> Option<Failure> {
     if let Some(failure) = failed(end.status) {
         return Some(failure);
     }

@@ -1,0 +1,154 @@
+//! What a user may see: what the API server lets them get.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, ResourceRule, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+    SelfSubjectRulesReview, SelfSubjectRulesReviewSpec,
+};
+use kube::{Api, Client, api::PostParams};
+use skep_api::GROUP;
+use tracing::debug;
+
+use crate::{Key, limits, objects::plural};
+
+/// The subresource whose reader may see calls. It exists in roles only.
+const CALLS: &str = "calls";
+
+/// The rights of a user, as the API server has decided about them a short time ago.
+pub(crate) struct Rights {
+    /// A client with the user's own token.
+    client: Client,
+    decisions: Mutex<HashMap<Question, (Instant, bool)>>,
+    rules: Mutex<HashMap<String, (Instant, Rules)>>,
+}
+
+/// The rules of a namespace. None if the API server does not know all of them.
+type Rules = Option<Arc<[ResourceRule]>>;
+
+/// What the API server decides.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Question {
+    resource: &'static str,
+    subresource: &'static str,
+    namespace: String,
+    /// Empty for all of the namespace.
+    name: String,
+}
+
+impl Rights {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, decisions: Mutex::default(), rules: Mutex::default() }
+    }
+
+    pub(super) async fn may_get(&self, key: &Key) -> bool {
+        self.may(key, "").await
+    }
+
+    pub(super) async fn may_get_calls(&self, key: &Key) -> bool {
+        self.may_get(key).await && self.may(key, CALLS).await
+    }
+
+    async fn may(&self, key: &Key, subresource: &'static str) -> bool {
+        let Some(resource) = plural(&key.kind) else { return false };
+        let all = Question { resource, subresource, namespace: key.namespace.clone(), name: String::new() };
+        let one = Question { name: key.name.clone(), ..all.clone() };
+        // Rules are no decision, but what they do not mention is not allowed, and need not be decided one by one.
+        match self.rules(&key.namespace).await {
+            Some(rules) if !rules.iter().any(|rule| mentions(rule, &one)) => return false,
+            _ => {}
+        }
+        self.decision(all).await || self.decision(one).await
+    }
+
+    async fn decision(&self, question: Question) -> bool {
+        {
+            let decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((time, decision)) = decisions.get(&question)
+                && time.elapsed() < limits::RIGHTS_TIME
+            {
+                return *decision;
+            }
+        }
+        let decision = self.review(&question).await;
+        let mut decisions = self.decisions.lock().unwrap_or_else(PoisonError::into_inner);
+        if decisions.len() >= limits::RIGHTS {
+            decisions.clear();
+        }
+        decisions.insert(question, (Instant::now(), decision));
+        decision
+    }
+
+    async fn review(&self, question: &Question) -> bool {
+        let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let attributes = ResourceAttributes {
+            group: Some(GROUP.into()),
+            resource: Some(question.resource.to_owned()),
+            subresource: given(question.subresource),
+            namespace: given(&question.namespace),
+            name: given(&question.name),
+            verb: Some("get".into()),
+            ..ResourceAttributes::default()
+        };
+        let review = SelfSubjectAccessReview {
+            spec: SelfSubjectAccessReviewSpec {
+                resource_attributes: Some(attributes),
+                ..SelfSubjectAccessReviewSpec::default()
+            },
+            ..SelfSubjectAccessReview::default()
+        };
+        match Api::all(self.client.clone()).create(&PostParams::default(), &review).await {
+            Ok(review) => review.status.is_some_and(|status| status.allowed),
+            Err(error) => {
+                debug!(%error, "a right could not be reviewed, and is denied");
+                false
+            }
+        }
+    }
+
+    async fn rules(&self, namespace: &str) -> Rules {
+        {
+            let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((time, known)) = rules.get(namespace)
+                && time.elapsed() < limits::RIGHTS_TIME
+            {
+                return known.clone();
+            }
+        }
+        let review = SelfSubjectRulesReview {
+            spec: SelfSubjectRulesReviewSpec { namespace: Some(namespace.into()) },
+            ..SelfSubjectRulesReview::default()
+        };
+        let reviewed = Api::all(self.client.clone()).create(&PostParams::default(), &review).await;
+        let status = reviewed.ok().and_then(|review| review.status);
+        let known = status.filter(|status| !status.incomplete).map(|status| status.resource_rules.into());
+        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if rules.len() >= limits::RIGHTS {
+            rules.clear();
+        }
+        rules.insert(namespace.to_owned(), (Instant::now(), known.clone()));
+        known
+    }
+}
+
+/// Whether a rule may allow it.
+fn mentions(rule: &ResourceRule, question: &Question) -> bool {
+    let has = |list: &Option<Vec<String>>, wanted: &str| {
+        list.iter().flatten().any(|entry| entry == "*" || entry == wanted)
+    };
+    let wanted = match question.subresource {
+        "" => question.resource.to_owned(),
+        subresource => format!("{}/{subresource}", question.resource),
+    };
+    let of_any = format!("*/{}", question.subresource);
+    let verbs = Some(rule.verbs.clone());
+    let names = rule.resource_names.as_deref().unwrap_or_default();
+    has(&verbs, "get")
+        && has(&rule.api_groups, GROUP)
+        && (has(&rule.resources, &wanted) || has(&rule.resources, &of_any))
+        && (names.is_empty() || names.contains(&question.name))
+}

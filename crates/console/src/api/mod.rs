@@ -1,0 +1,85 @@
+//! The data of the page.
+
+mod events;
+
+use std::sync::Arc;
+
+use http::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+use serde_json::json;
+use skep_gateway::{
+    http::{Body, response},
+    middleware::Traffic,
+};
+
+use crate::{
+    Console, Key,
+    access::Viewer,
+    console::{error, not_found},
+    objects::{Detail, Object, Summary},
+};
+
+/// The response to a request for `/api/{path}`.
+pub(crate) async fn respond<B>(
+    console: &Console,
+    viewer: Viewer,
+    path: &str,
+    request: &Request<B>,
+) -> Response<Body> {
+    if request.method() != Method::GET {
+        return error(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET");
+    }
+    match path {
+        "session" => json_of(&json!({
+            "mode": console.access.mode(), "user": viewer.name(), "version": env!("CARGO_PKG_VERSION"), "links": [],
+        })),
+        "objects" => overview(console, &viewer).await,
+        "events" => events::stream(console, viewer, request.uri().query().unwrap_or_default()),
+        _ => match path.strip_prefix("objects/").and_then(Key::in_path) {
+            Some(key) => detail(console, &viewer, &key).await,
+            None => not_found(),
+        },
+    }
+}
+
+/// A line of the overview.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    traffic: Option<Traffic>,
+}
+
+async fn overview(console: &Console, viewer: &Viewer) -> Response<Body> {
+    let objects = viewer.visible(console.objects.all()).await;
+    let line = |object: &'_ Arc<Object>| {
+        serde_json::to_value(Line { summary: &object.summary, traffic: console.calls.traffic(&object.key) })
+            .ok()
+    };
+    json_of(&json!({"objects": objects.iter().filter_map(line).collect::<Vec<_>>()}))
+}
+
+/// What the viewer may not see does not exist for them.
+async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body> {
+    let Some(object) = console.objects.find(key) else { return not_found() };
+    if !viewer.may_see(key).await {
+        return not_found();
+    }
+    let visible = viewer.visible(console.objects.all()).await;
+    let mut detail = Detail::new(&object, &visible);
+    if let Some(log) = console.calls.find(key) {
+        detail.traffic = Some(log.traffic());
+        if viewer.may_see_calls(key).await {
+            detail.calls = log.last();
+            detail.calls.reverse();
+        }
+    }
+    json_of(&detail)
+}
+
+fn json_of(value: &impl Serialize) -> Response<Body> {
+    match serde_json::to_string(value) {
+        Ok(text) => response::json(StatusCode::OK, text),
+        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be written as JSON"),
+    }
+}

@@ -1,0 +1,40 @@
+//! Every limit of the console.
+
+use std::time::Duration;
+
+/// How many streams of changes are open at once.
+pub(crate) const STREAMS: usize = 64;
+/// How many changes a stream may be behind. Then the page reads all objects again.
+pub(crate) const BEHIND: usize = 1024;
+/// How many of the last calls a stream begins with.
+pub(crate) const BACKLOG: usize = 100;
+/// How long a stream lasts. Then the page connects again, and is authenticated again.
+pub(crate) const STREAM_TIME: Duration = Duration::from_secs(10 * 60);
+/// How often figures about traffic are sent.
+pub(crate) const TRAFFIC_TIME: Duration = Duration::from_secs(1);
+/// How often a stream without changes sends a comment, so that nothing on the path takes it for dead.
+pub(crate) const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
+/// How many events are kept for each object.
+pub(crate) const EVENTS: usize = 50;
+/// How many users are signed in. Beyond that, the one who signed in first is signed out.
+pub(crate) const SESSIONS: usize = 256;
+/// How long a user stays signed in.
+pub(crate) const SESSION_TIME: Duration = Duration::from_secs(60 * 60);
+/// How many tokens are verified at once.
+pub(crate) const SIGN_INS: usize = 8;
+/// The largest body of a sign-in.
+pub(crate) const SIGN_IN: usize = 32 << 10;
+/// The longest token.
+pub(crate) const TOKEN: usize = 16 << 10;
+/// How long the API server may take to verify a token.
+pub(crate) const REVIEW_TIME: Duration = Duration::from_secs(10);
+/// How long its decision about a right holds.
+pub(crate) const RIGHTS_TIME: Duration = Duration::from_secs(30);
+/// How many decisions are kept for each user.
+pub(crate) const RIGHTS: usize = 10_000;
+/// How many requests to MCP servers are in flight at once.
+pub(crate) const MCP_REQUESTS: usize = 32;
+/// The largest message to an MCP server.
+pub(crate) const MESSAGE: usize = 8 << 20;
+/// How long the body of a request may take to arrive.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);

@@ -1,0 +1,55 @@
+//! The defaults of fields, by the schemas of the API.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
+
+use serde_json::Value;
+use skep_api::crd;
+
+/// The defaults of a kind, by the path of the field within `spec`.
+pub(super) type Defaults = BTreeMap<String, Value>;
+
+static DEFAULTS: LazyLock<HashMap<String, Defaults>> = LazyLock::new(|| {
+    let definitions = crd::crds().unwrap_or_default();
+    let of_kind = |definition: &Value| {
+        let kind = definition["spec"]["names"]["kind"].as_str()?.to_owned();
+        let versions = definition["spec"]["versions"].as_array()?;
+        let version = versions.iter().find(|version| version["storage"] == true)?;
+        let mut defaults = Defaults::new();
+        add(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], "", &mut defaults);
+        Some((kind, defaults))
+    };
+    definitions.iter().filter_map(|definition| of_kind(&crd::to_json(definition).ok()?)).collect()
+});
+
+/// The defaults of a kind.
+pub(super) fn defaults(kind: &str) -> Option<&'static Defaults> {
+    DEFAULTS.get(kind)
+}
+
+fn add(schema: &Value, path: &str, defaults: &mut Defaults) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    for (name, property) in properties {
+        let field = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if let Some(default) = property.get("default") {
+            defaults.insert(field.clone(), default.clone());
+        }
+        add(property, &field, defaults);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_defaults_of_a_kind_are_those_of_its_schema() {
+        let defaults = defaults("MCPServer").unwrap();
+        assert_eq!(defaults.get("transport"), Some(&json!("stdio")), "{defaults:?}");
+        assert!(!defaults.contains_key("image"));
+    }
+}
