@@ -2,6 +2,7 @@
 // A phase as a word with a shape. The colour only repeats them.
 
 import { element, foreign } from "./dom.js";
+import { NONE } from "./format.js";
 
 /** @typedef {"good" | "waiting" | "bad" | "off"} Mood */
 
@@ -45,5 +46,5 @@ export function isServing(object) {
 
 /** @param {string} phase */
 export function badge(phase) {
-  return element("span", { class: `phase ${mood(phase)}` }, foreign(phase || "none"));
+  return phase ? element("span", { class: `phase ${mood(phase)}` }, foreign(phase)) : NONE;
 }

@@ -7,7 +7,7 @@ const DEMO = "#/object/MCPServer/default/demo";
 browserTest("one page shows phase, conditions, configuration, objects, events, tools, calls and manifest", { at: DEMO }, async ({ page }) => {
   await page.waitForSelector(".tool");
   const titles = await page.$$eval("section:not([hidden]) h2", (titles) => titles.map((title) => title.textContent));
-  assert.deepEqual(titles, ["Conditions", "Tools", "Last calls", "Configuration as it takes effect", "Objects", "Events", "Manifest"]);
+  assert.deepEqual(titles, ["Conditions", "Tools", "Configuration as it takes effect", "Objects", "Events", "Manifest", "Last calls"]);
   await shows(page, "dd", "from MCPToolConfig default/renamed-tools");
   await shows(page, ".tool", "only in the status: not offered to you");
 });

@@ -23,7 +23,7 @@ const START = [
     title: "Name",
     text: ({ namespace, name, message, phase }) => `${namespace}/${name}/${phase}/${message}`,
     content: (object) => [
-      element("span", { class: "namespace" }, foreign(object.namespace), "/"),
+      object.namespace && element("span", { class: "namespace" }, foreign(object.namespace), "/"),
       element("a", { href: objectLink(object) }, foreign(object.name)),
       !isReady(object) && object.message && element("p", { class: "message" }, foreign(object.message)),
     ],
