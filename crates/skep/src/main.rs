@@ -7,8 +7,10 @@ mod console;
 mod crds;
 mod demo_server;
 mod explain;
+mod kubectl;
 mod logs;
 mod manifests;
+mod mcp_client;
 mod operator;
 mod orphans;
 mod output;
@@ -50,6 +52,7 @@ enum Command {
     Crds(crds::Args),
     DemoServer(demo_server::Args),
     Explain(explain::Args),
+    Kubectl(kubectl::Args),
     #[command(name = orphans::COMMAND, hide = true)]
     KillOrphans(orphans::Args),
     Logs(run::LogsArgs),
@@ -75,6 +78,7 @@ fn normalize_args(mut words: Vec<OsString>, in_container: bool) -> Vec<OsString>
     let command = match () {
         () if is_called(PROXY_RUNNER) || (in_container && starts_with("run")) => "proxy",
         () if is_called(VIRTUAL_SERVER) || starts_with("serve") => "vmcp",
+        () if is_called(kubectl::PLUGIN) => "kubectl",
         () => return words,
     };
     words.splice(..1, ["skep".into(), command.into()]);
@@ -107,6 +111,7 @@ fn main() -> ExitCode {
         Command::Console(args) => console::run(args),
         Command::Crds(args) => crds::run(&args),
         Command::Explain(args) => return exit_code(explain::run(&args)),
+        Command::Kubectl(args) => return exit_code(kubectl::run(&args)),
         Command::DemoServer(_) => demo_server::run(),
         Command::KillOrphans(_) => {
             orphans::run();

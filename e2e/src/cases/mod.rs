@@ -7,6 +7,7 @@ mod recovery;
 mod rollout;
 mod run;
 mod scale;
+mod seen;
 mod transports;
 mod virtual_server;
 
@@ -55,7 +56,7 @@ macro_rules! cases {
 }
 
 /// In this order. The last removes what the others need.
-const CASES: [(&str, Case); 20] = cases! { Case;
+const CASES: [(&str, Case); 22] = cases! { Case;
     transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds,
         a_server_that_does_not_speak_mcp_is_not_ready;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
@@ -64,6 +65,7 @@ const CASES: [(&str, Case); 20] = cases! { Case;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
     scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
     virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load;
+    seen: the_plugin_of_kubectl_shows_and_calls_a_server, the_console_shows_servers_to_those_who_may_get_them;
     deletion: a_deleted_server_leaves_nothing;
     installed: an_operator_upgrade_interrupts_nothing, an_uninstall_leaves_nothing;
 };

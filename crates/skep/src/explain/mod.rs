@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use skep_proxy::{Caller, explain_request};
 
-use crate::output::print;
+use crate::{kubectl::Cluster, output::print};
 pub(crate) use subject::{Subject, subjects};
 
 /// The exit code if the request is rejected. An error has 1, as everywhere.
@@ -37,6 +37,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
+    #[command(flatten)]
+    question: QuestionArgs,
+}
+
+/// Explain what would become of a request to a server of the cluster: each middleware in its order, what it decides, and by
+/// what.
+///
+/// It reads the RunConfig that the proxy runs with. The exit code is 3 if the request is rejected.
+#[derive(clap::Args)]
+pub(crate) struct LiveArgs {
+    /// The name of the MCPServer or MCPRemoteProxy.
+    name: String,
+
+    #[command(flatten)]
+    question: QuestionArgs,
+}
+
+/// Who wants what.
+#[derive(clap::Args)]
+struct QuestionArgs {
     /// The claims of the caller's token, as JSON.
     #[arg(long, value_name = "JSON", group = "caller")]
     claims: Option<String>,
@@ -44,6 +64,10 @@ pub(crate) struct Args {
     /// The caller's token. Its issuer's keys are fetched.
     #[arg(long, value_name = "TOKEN", env = "SKEP_TOKEN", hide_env_values = true, group = "caller")]
     token: Option<String>,
+
+    /// A ServiceAccount, with the claims of its tokens.
+    #[arg(long, value_name = "NAMESPACE/NAME", group = "caller")]
+    service_account: Option<String>,
 
     /// A caller without a token. This is the default.
     #[arg(long, group = "caller")]
@@ -87,12 +111,21 @@ enum Format {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let subjects = subjects(&args.files, &args.namespace)?;
     let subject = Subject::select(&subjects, args.server.as_deref())?;
-    let caller = caller(args)?;
-    let (method, params) = request(&args.request)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let steps = runtime.block_on(explain_request(&subject.config, &caller, method, &params))?;
+    runtime.block_on(explain(subject, &args.question))
+}
+
+/// `kubectl skep explain`.
+pub(crate) async fn run_live(cluster: &Cluster, args: &LiveArgs) -> anyhow::Result<ExitCode> {
+    explain(&Subject::live(cluster, &args.name).await?, &args.question).await
+}
+
+async fn explain(subject: &Subject, question: &QuestionArgs) -> anyhow::Result<ExitCode> {
+    let caller = caller(question)?;
+    let (method, params) = request(&question.request)?;
+    let steps = explain_request(&subject.config, &caller, method, &params).await?;
     let is_rejected = steps.iter().any(|step| step.outcome.is_rejected());
-    print(&match args.output {
+    print(&match question.output {
         Format::Text => text::explanation(subject, &steps),
         Format::Json => {
             let explained = json!({
@@ -105,16 +138,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
 }
 
-fn caller(args: &Args) -> anyhow::Result<Caller> {
-    Ok(match (&args.claims, &args.token) {
-        (Some(claims), _) => {
+fn caller(args: &QuestionArgs) -> anyhow::Result<Caller> {
+    Ok(match (&args.claims, &args.token, &args.service_account) {
+        (Some(claims), ..) => {
             let claims: Map<String, Value> =
                 serde_json::from_str(claims).context("--claims is no object of JSON")?;
             Caller::Claims(claims)
         }
-        (None, Some(token)) => Caller::Token(token.clone()),
-        (None, None) => Caller::Anonymous,
+        (None, Some(token), _) => Caller::Token(token.clone()),
+        (None, None, Some(account)) => Caller::Claims(service_account(account)?),
+        (None, None, None) => Caller::Anonymous,
     })
+}
+
+/// The claims in the tokens of a ServiceAccount, without those that differ from token to token.
+fn service_account(account: &str) -> anyhow::Result<Map<String, Value>> {
+    let (namespace, name) = account.split_once('/').context("--service-account must be NAMESPACE/NAME")?;
+    let claims = json!({
+        "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name}},
+    });
+    Ok(claims.as_object().cloned().unwrap_or_default())
 }
 
 /// The method and parameters of a request.

@@ -3,13 +3,18 @@
 use std::{collections::BTreeMap, env, path::PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Api, ResourceExt};
 use skep_config::{RunConfig, objects, paths};
 use skep_operator::{
     render::{Rendered, render},
     settings::Settings,
 };
 
-use crate::manifests::{ManifestFiles, Manifests, in_spec};
+use crate::{
+    kubectl::{Cluster, kind_of},
+    manifests::{ManifestFiles, Manifests, in_spec},
+};
 
 /// A server, with the configuration of its proxy.
 pub(crate) struct Subject {
@@ -65,6 +70,23 @@ fn subject(rendered: &Rendered, manifests: &Manifests) -> anyhow::Result<Subject
 }
 
 impl Subject {
+    /// A server of a cluster, with the RunConfig that its proxy runs with.
+    pub(super) async fn live(cluster: &Cluster, name: &str) -> anyhow::Result<Self> {
+        let object = cluster.server(name).await?;
+        let (kind, name) = (kind_of(&object), object.name_any());
+        let kinds = ["MCPServer", "MCPRemoteProxy"];
+        let Some(kind) = kinds.into_iter().find(|known| *known == kind) else {
+            bail!("{kind} {name}: only an MCPServer or an MCPRemoteProxy can be explained");
+        };
+        let configs: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+        let config = configs.get_opt(&objects::run_config(&name)).await?;
+        let text = config.and_then(|config| config.data?.remove(paths::RUN_CONFIG_FILE));
+        let text =
+            text.with_context(|| format!("{kind} {name} has no RunConfig yet: see kubectl skep status"))?;
+        let config = RunConfig::parse(&text).with_context(|| format!("the RunConfig of {kind} {name}"))?;
+        Ok(Self { kind, namespace: cluster.namespace.clone(), name, config })
+    }
+
     /// The only one, or that of this name, which may have its kind or its namespace before it.
     pub(crate) fn select<'a>(subjects: &'a [Self], name: Option<&str>) -> anyhow::Result<&'a Self> {
         let is_meant = |subject: &&Self| match name {

@@ -10,13 +10,11 @@ use skep_proxy::{Configured, Proxy, REQUEST_TIMEOUT, Workers, request_time, serv
 use tokio::{net::TcpListener, sync::watch};
 use tracing::{Instrument, error_span};
 
-use super::{
-    attachment::Start,
-    client::{self, ClientError},
-    logs::DISCOVERY,
-    plan::Server,
+use super::{attachment::Start, logs::DISCOVERY, plan::Server};
+use crate::{
+    authorization_server::Embedded,
+    mcp_client::{self, ClientError},
 };
-use crate::authorization_server::Embedded;
 
 /// How long a stdio server may be unavailable before that is reported. A remote server is reported at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -106,7 +104,7 @@ async fn list_tools(
     let (begin, times) = (tokio::time::Instant::now(), start.times());
     let mut pause = PAUSE;
     loop {
-        let tools = client::tools(address).await;
+        let tools = mcp_client::tools(address).await;
         let Err(ClientError::Unavailable(why)) = tools else { return tools };
         let exits = (start.times() - times).saturating_sub(1);
         if exits >= MOST_EXITS || begin.elapsed() >= patience {

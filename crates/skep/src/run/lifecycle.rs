@@ -9,7 +9,6 @@ use tracing::warn;
 
 use super::{
     attachment::Start,
-    client::{self, ClientError},
     discovery::{self, stopped},
     folder::Folder,
     machine::ReservedPort,
@@ -17,7 +16,10 @@ use super::{
     process, reachability,
     running::{Phase, State},
 };
-use crate::authorization_server::Embedded;
+use crate::{
+    authorization_server::Embedded,
+    mcp_client::{self, ClientError},
+};
 
 /// How often the health of a server is checked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -168,7 +170,7 @@ impl Lifecycle {
                 wait = AGAIN_FIRST;
             }
             sleep(LOOK).await;
-            let seen = client::health(address).await;
+            let seen = mcp_client::health(address).await;
             steady = if matches!(seen, Some(Ok(()))) { steady + 1 } else { 0 };
             let recovered = may_recover && steady >= STEADY;
             self.state.send_if_modified(|state| {

@@ -1,6 +1,7 @@
 //! The table of `skep ls`.
 
-use super::{record::ServerRecord, runs::RunRecord, table::plain};
+use super::{record::ServerRecord, runs::RunRecord};
+use crate::output::{plain, table};
 
 const HEAD: [&str; 6] = ["RUN", "NAME", "URL", "TRANSPORT", "PHASE", "TOOLS"];
 
@@ -9,19 +10,11 @@ pub(super) fn listing(runs: &[RunRecord]) -> String {
     let servers: Vec<_> =
         runs.iter().flat_map(|run| run.servers.iter().map(|server| (run.name.as_str(), server))).collect();
     let rows: Vec<[String; 6]> = servers.iter().map(|(run, server)| row(run, server)).collect();
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([HEAD[column].len()]).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
-    let line = |row: &[String; 6]| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    let mut text = line(&HEAD.map(str::to_owned));
-    for (row, (_, server)) in rows.iter().zip(&servers) {
-        text.push_str(&line(row));
+    let table = table(HEAD, &rows);
+    let mut lines = table.lines();
+    let mut text = lines.next().map(|head| format!("{head}\n")).unwrap_or_default();
+    for (line, (_, server)) in lines.zip(&servers) {
+        text.push_str(&format!("{line}\n"));
         if !server.message.is_empty() {
             text.push_str(&format!("  {} {}: {}\n", server.kind, server.name, plain(&server.message)));
         }

@@ -7,7 +7,6 @@
 mod args;
 mod attachment;
 mod auth_server;
-mod client;
 mod commands;
 mod config_sources;
 mod console;

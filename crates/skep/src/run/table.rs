@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use skep_console::Key;
 
 use super::running::State;
+use crate::output::plain;
 
 /// The maximum number of tool names.
 const NAMES: usize = 6;
@@ -119,11 +120,6 @@ fn tools(state: &State, room: usize) -> String {
     };
     let fits = |text: &String| text.chars().count() <= room;
     (0..=names.len()).rev().map(some).find(fits).unwrap_or_else(|| some(0))
-}
-
-/// An untrusted text without control characters.
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]

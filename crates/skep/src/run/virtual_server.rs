@@ -17,7 +17,6 @@ use tracing::{Instrument, error_span, warn};
 
 use super::{
     auth_server::{self, Addresses, replace_texts},
-    client::{self, ClientError},
     config_sources::{ConfigSources, Usage},
     discovery::stopped,
     folder::Folder,
@@ -26,7 +25,10 @@ use super::{
     plan,
     running::{Phase, Running, State, Workload},
 };
-use crate::authorization_server::Embedded;
+use crate::{
+    authorization_server::Embedded,
+    mcp_client::{self, ClientError},
+};
 
 /// A virtual server of a file.
 #[derive(Clone, PartialEq, Eq)]
@@ -311,7 +313,7 @@ async fn watch_tools(address: SocketAddr, server: &skep_vmcp::VirtualServer, sta
     let mut changes = server.changes();
     loop {
         changes.mark_unchanged();
-        let listed = client::tools(address).await;
+        let listed = mcp_client::tools(address).await;
         state.send_if_modified(|state| {
             let before = state.clone();
             match listed {

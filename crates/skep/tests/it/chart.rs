@@ -17,6 +17,8 @@ use kube::{
 use serde_json::Value;
 
 /// All snapshots.
+/// The snapshot that has the console, too.
+const CONSOLE: &str = "console";
 const SNAPSHOTS: [&str; 5] = ["autoscaled", "default", "everything", "namespaced", "numbers"];
 
 /// A file of a chart.

@@ -12,6 +12,7 @@ mod egress;
 mod explain;
 mod generation_is_frozen;
 mod help;
+mod kubectl;
 mod leaving;
 mod login;
 mod logs;

@@ -7,13 +7,13 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{SNAPSHOTS, apply, objects, only};
+use super::{CONSOLE, SNAPSHOTS, apply, objects, only};
 
 #[tokio::test]
 async fn every_object_is_accepted_and_no_field_is_unknown() {
     let test = skep_testkit::namespace().await;
     let here = ["skep-system", "team-a", "team-b", "5678"].map(|named| (named, test.name()));
-    for snapshot in SNAPSHOTS {
+    for snapshot in SNAPSHOTS.into_iter().chain([CONSOLE]) {
         for object in objects(snapshot, &here) {
             // A kind of the Prometheus operator, which this API server does not have.
             if object["kind"] != "ServiceMonitor" {
@@ -45,6 +45,10 @@ async fn its_pods_may_run_where_pod_security_is_restricted() {
         let operator = pod(only(&objects(snapshot, &[]), "Deployment"));
         let response = test.api::<Pod>().create(&dry, &operator).await;
         assert!(response.is_ok(), "{snapshot}: {response:?}");
+    }
+    for deployment in objects(CONSOLE, &[]).iter().filter(|object| object["kind"] == "Deployment") {
+        let response = test.api::<Pod>().create(&dry, &pod(deployment)).await;
+        assert!(response.is_ok(), "{response:?}");
     }
     // The label of the namespace has an effect: a pod that is not restricted is rejected.
     let mut open = pod(only(&objects("default", &[]), "Deployment"));

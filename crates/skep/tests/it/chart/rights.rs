@@ -5,7 +5,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
 use skep_operator::permissions;
 
-use super::{SNAPSHOTS, objects};
+use super::{CONSOLE, SNAPSHOTS, objects};
 
 /// The roles of a snapshot, each as its kind, its namespace and its rules.
 fn roles(snapshot: &str) -> Vec<(String, Option<String>, Value)> {
@@ -84,4 +84,37 @@ fn every_role_is_bound_only_to_the_account_of_the_pods() {
         roles.sort_by_key(key);
         assert_eq!(bound, roles, "{snapshot}");
     }
+}
+
+#[test]
+fn the_console_may_read_and_nothing_else_by_an_account_of_its_own() {
+    let objects = objects(CONSOLE, &[]);
+    let of_console = |object: &&Value| object["metadata"]["name"] == "skep-console";
+    let all: Vec<_> = objects.iter().filter(of_console).collect();
+    let roles: Vec<_> = all.iter().filter(|object| object["rules"].is_array()).collect();
+    assert_eq!(
+        roles.iter().map(|role| &role["metadata"]["namespace"]).collect::<Vec<_>>(),
+        ["team-a", "team-b"]
+    );
+    for role in roles {
+        assert_eq!(role["rules"], json!(skep_console::rules()));
+    }
+    let reads = ["get", "list", "watch"].map(str::to_owned);
+    assert!(skep_console::rules().iter().all(|rule| rule.verbs == reads));
+    let subjects = json!([{"kind": "ServiceAccount", "name": "skep-console", "namespace": "skep-system"}]);
+    for binding in all.iter().filter(|object| object["roleRef"].is_object()) {
+        assert_eq!((&binding["subjects"], &binding["roleRef"]["name"]), (&subjects, &json!("skep-console")));
+    }
+    // Neither Deployment selects the pods of the other.
+    let deployments: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
+    let selected = |by: &Value, pods: &Value| {
+        let labels = &pods["spec"]["template"]["metadata"]["labels"];
+        by["spec"]["selector"]["matchLabels"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .all(|(name, value)| labels[name] == *value)
+    };
+    assert_eq!(deployments.len(), 2);
+    assert!(!selected(deployments[0], deployments[1]) && !selected(deployments[1], deployments[0]));
 }

@@ -1,4 +1,4 @@
-//! A small MCP client for skep's own proxies, which lists the tools of a server.
+//! A small MCP client for skep's own proxies.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ const PAGES: usize = 50;
 
 /// Why a request failed.
 #[derive(Debug)]
-pub(super) enum ClientError {
+pub(crate) enum ClientError {
     /// The server is unavailable, which may be temporary.
     Unavailable(String),
     /// The server rejects the request.
@@ -26,30 +26,20 @@ pub(super) enum ClientError {
 }
 
 /// Whether the proxy at this address considers the server available; none if it does not check.
-pub(super) async fn health(proxy: SocketAddr) -> Option<Result<(), String>> {
+pub(crate) async fn health(proxy: SocketAddr) -> Option<Result<(), String>> {
     let (_, _, body) = send(proxy, Method::GET, "/health", &HeaderMap::new(), None).await.ok()?;
     let health: Value = serde_json::from_slice(&body).ok()?;
     let available = health["mcp"]["available"].as_bool()?;
     Some(if available { Ok(()) } else { Err(health["mcp"]["error"].as_str().unwrap_or_default().into()) })
 }
 
-/// The names of the tools at this address, over streamable HTTP.
-pub(super) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, ClientError> {
-    let mut headers = HeaderMap::new();
-    let client = json!({"name": "skep-run", "version": env!("CARGO_PKG_VERSION")});
-    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
-    let (response_headers, initialized) = call(proxy, &headers, "initialize", params).await?;
-    if let Some(session) = response_headers.get(MCP_SESSION_ID) {
-        headers.insert(MCP_SESSION_ID, session.clone());
-    }
-    let version = initialized["protocolVersion"].as_str().and_then(|version| version.parse().ok());
-    headers.extend(version.map(|version| (http::HeaderName::from_static("mcp-protocol-version"), version)));
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    send(proxy, Method::POST, "/mcp", &headers, Some(&ready)).await?;
+/// The names of the tools at this address.
+pub(crate) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, ClientError> {
+    let session = Session::open(proxy, None).await?;
     let mut names = Vec::new();
     let mut params = json!({});
     for _ in 0..PAGES {
-        let (_, page) = call(proxy, &headers, "tools/list", params).await?;
+        let page = session.call("tools/list", params).await?;
         let tools = page["tools"].as_array().into_iter().flatten();
         names.extend(tools.filter_map(|tool| tool["name"].as_str()).map(ToOwned::to_owned));
         match page["nextCursor"].as_str() {
@@ -57,30 +47,76 @@ pub(super) async fn tools(proxy: SocketAddr) -> Result<Vec<String>, ClientError>
             None => break,
         }
     }
-    if headers.contains_key(MCP_SESSION_ID) {
-        // A server may not support this.
-        send(proxy, Method::DELETE, "/mcp", &headers, None).await.ok();
-    }
+    session.end().await;
     Ok(names)
 }
 
-/// Calls a method, and returns the result.
-async fn call(
+/// The result of a tool at this address.
+pub(crate) async fn call_tool(
     proxy: SocketAddr,
-    headers: &HeaderMap,
-    method: &str,
-    params: Value,
-) -> Result<(HeaderMap, Value), ClientError> {
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let (status, headers, body) = send(proxy, Method::POST, "/mcp", headers, Some(&request)).await?;
-    let response: Value = serde_json::from_slice(&body).unwrap_or_default();
-    if response["result"].is_object() {
-        return Ok((headers, response["result"].clone()));
+    token: Option<&str>,
+    tool: &str,
+    arguments: &Value,
+) -> Result<Value, ClientError> {
+    let session = Session::open(proxy, token).await?;
+    let result = session.call("tools/call", json!({"name": tool, "arguments": arguments})).await;
+    session.end().await;
+    result
+}
+
+/// A session of streamable HTTP.
+struct Session {
+    proxy: SocketAddr,
+    headers: HeaderMap,
+}
+
+impl Session {
+    async fn open(proxy: SocketAddr, token: Option<&str>) -> Result<Self, ClientError> {
+        let mut session = Self { proxy, headers: HeaderMap::new() };
+        if let Some(token) = token {
+            let value = format!("Bearer {token}").parse();
+            let value = value.map_err(|_| ClientError::Rejected("the token is no header".into()))?;
+            session.headers.insert(header::AUTHORIZATION, value);
+        }
+        let client = json!({"name": "skep", "version": env!("CARGO_PKG_VERSION")});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client});
+        let (headers, initialized) = session.request("initialize", params).await?;
+        if let Some(id) = headers.get(MCP_SESSION_ID) {
+            session.headers.insert(MCP_SESSION_ID, id.clone());
+        }
+        let version = initialized["protocolVersion"].as_str().and_then(|version| version.parse().ok());
+        let version = version.map(|version| (http::HeaderName::from_static("mcp-protocol-version"), version));
+        session.headers.extend(version);
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        send(proxy, Method::POST, "/mcp", &session.headers, Some(&ready)).await?;
+        Ok(session)
     }
-    let why = response["error"]["message"].as_str().unwrap_or("it does not speak MCP");
-    let why = format!("{method} fails with {status}: {why}");
-    let unavailable = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
-    Err(if unavailable { ClientError::Unavailable(why) } else { ClientError::Rejected(why) })
+
+    /// Calls a method, and returns the result.
+    async fn call(&self, method: &str, params: Value) -> Result<Value, ClientError> {
+        Ok(self.request(method, params).await?.1)
+    }
+
+    async fn request(&self, method: &str, params: Value) -> Result<(HeaderMap, Value), ClientError> {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let sent = send(self.proxy, Method::POST, "/mcp", &self.headers, Some(&request)).await;
+        let (status, headers, body) = sent?;
+        let response: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if response["result"].is_object() {
+            return Ok((headers, response["result"].clone()));
+        }
+        let why = response["error"]["message"].as_str().unwrap_or("it does not speak MCP");
+        let why = format!("{method} fails with {status}: {why}");
+        let unavailable = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE);
+        Err(if unavailable { ClientError::Unavailable(why) } else { ClientError::Rejected(why) })
+    }
+
+    async fn end(&self) {
+        if self.headers.contains_key(MCP_SESSION_ID) {
+            // A server may not support this.
+            send(self.proxy, Method::DELETE, "/mcp", &self.headers, None).await.ok();
+        }
+    }
 }
 
 /// Sends one request over a new connection.
