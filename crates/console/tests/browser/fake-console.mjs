@@ -30,6 +30,7 @@ class FakeConsole {
   mcp = new FakeMcp();
   requests = [];
   isSignedIn = false;
+  token = TOKEN;
 
   constructor(rows, mode) {
     this.mode = mode;
@@ -58,7 +59,7 @@ class FakeConsole {
     if (request.method !== "GET" && request.headers["x-skep-console"] !== "1") return json(response, 403, { error: "no header" });
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
-    const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${TOKEN}` : this.isSignedIn;
+    const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${this.token}` : this.isSignedIn;
     if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode });
     if (path[0] === "session" && request.method === "DELETE") return (this.isSignedIn = false), response.writeHead(204).end();
     if (path[0] === "session") {

@@ -27,7 +27,8 @@ export async function walk(browser, url, folder, log = console.log) {
     for (const [name, address] of Object.entries(addresses)) {
       await page.evaluate((address) => (location.hash = address), address);
       await settle(page, name);
-      await page.screenshot({ path: `${folder}/${name}-${look}.png`, fullPage: true });
+      // Not beyond the viewport, but with a larger one: rows outside of it are not drawn.
+      await page.screenshot({ path: `${folder}/${name}-${look}.png`, fullPage: true, captureBeyondViewport: false });
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       if (wide > 0) problems.push(`${name} ${look}: ${wide} pixels wider than the screen`);
       problems.push(...(await violations(page)).map((violation) => `${name} ${look}: ${violation}`));

@@ -13,6 +13,10 @@ import { Table } from "./table.js";
 /** How many calls a page keeps. */
 export const KEPT = 500;
 
+/** What a request without a message is for.
+ * @type {Record<string, string>} */
+const BARE = { DELETE: "end of the session", GET: "stream of messages" };
+
 /**
  * @param {string} caption
  * @param {boolean} hasServer whether the calls are of several servers
@@ -26,20 +30,25 @@ export function callsTable(caption, hasServer) {
       id: "server",
       title: "Server",
       text: key,
-      content: (call) => element("a", { href: objectLink(call) }, foreign(`${call.namespace}/${call.name}`)),
+      content: (call) => element("a", { href: objectLink(call) }, foreign([call.namespace, call.name].filter(Boolean).join("/"))),
     },
     {
       id: "method",
       title: "Method",
       text: ({ method, target }) => `${method} ${target}`,
-      content: ({ method, target }) => [element("code", null, foreign(method)), " ", target && element("strong", null, foreign(target))],
+      content: ({ method, target }) => [
+        element("code", null, foreign(method)),
+        " ",
+        target && element("strong", null, foreign(target)),
+        Object.hasOwn(BARE, method) && element("span", { class: "quiet" }, BARE[method]),
+      ],
     },
-    { id: "caller", title: "Caller", text: ({ caller }) => caller || " ", content: ({ caller }) => (caller ? foreign(caller) : "anonymous") },
+    { id: "caller", title: "Caller", text: ({ caller }) => caller || " ", content: ({ caller }) => (caller ? foreign(caller) : element("span", { class: "quiet" }, "anonymous")) },
     { id: "result", title: "Result", text: outcome, content: (call) => result(call) },
     { id: "ms", title: "Took", text: ({ ms }) => duration(ms), isFigure: true },
   ];
   const table = new Table(caption, columns.filter(({ id }) => hasServer || id !== "server"), identity);
-  table.root.classList.add("calls");
+  table.root.classList.add("calls", hasServer ? "of-all" : "of-one");
   return table;
 }
 

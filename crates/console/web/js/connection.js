@@ -37,6 +37,11 @@ export class Connection {
     this.#expire = expire;
   }
 
+  /** For a server that is not ready: connects on request. */
+  offer() {
+    fill(this.root, element("p", { class: "quiet" }, "The server is not ready. "), button("Connect all the same", () => this.open()));
+  }
+
   async open() {
     this.client?.close();
     const client = new Client(endpoint(this.#ref), tokens.get(key(this.#ref)) ?? "", this.#host);

@@ -2,7 +2,7 @@
 // The only place that creates nodes. Every text becomes a text node: no name, description or result is ever markup.
 
 import { size } from "./format.js";
-import { SHOWN, visible } from "./text.js";
+import { pieces, SHOWN, visible } from "./text.js";
 
 /**
  * @typedef {Node | string | number | null | undefined | false | Child[]} Child
@@ -100,7 +100,7 @@ export function block(text) {
   const pre = element("pre", { tabindex: 0, dir: "auto" }, visible(text.slice(0, SHOWN)));
   if (text.length <= SHOWN) return pre;
   const more = button(`Show all ${size(text.length)}`, () => {
-    pre.textContent = visible(text);
+    fill(pre, pieces(text).map((piece) => element("span", { class: "piece" }, visible(piece))));
     more.remove();
   });
   return element("div", { class: "truncated" }, pre, more);

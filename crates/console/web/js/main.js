@@ -11,7 +11,7 @@ import { overview } from "./pages/overview.js";
 import { signInPage } from "./pages/sign-in.js";
 import { route } from "./router.js";
 import { Store } from "./store.js";
-import { takeToken } from "./token.js";
+import { replaceToken, shareToken, takeToken } from "./token.js";
 
 /**
  * @typedef {{store: Store, live: Live, expire: (error: unknown) => void}} Context
@@ -96,6 +96,7 @@ function expire(error) {
   isSignedIn = false;
   fill(account);
   fill(connection);
+  replaceToken();
   const mode = error instanceof api.ApiError ? error.mode : "";
   show("Sign in", signInPage(mode, start), true);
 }
@@ -141,5 +142,6 @@ window.addEventListener("pagehide", () => view?.leave());
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 
 new Announcer(announcements, store);
+shareToken(start);
 startClock();
 start();

@@ -2,6 +2,7 @@
 // A phase as a word with a shape. The colour only repeats them.
 
 import { element, foreign } from "./dom.js";
+import { NONE } from "./format.js";
 
 /** @typedef {"good" | "waiting" | "bad" | "off"} Mood */
 
@@ -35,7 +36,15 @@ export function isReady(object) {
   return object.phase === "" || mood(object.phase) === "good";
 }
 
+/**
+ * Whether it responds to requests, if perhaps not to all of them.
+ * @param {{phase: string}} object
+ */
+export function isServing(object) {
+  return isReady(object) || object.phase === "Degraded";
+}
+
 /** @param {string} phase */
 export function badge(phase) {
-  return element("span", { class: `phase ${mood(phase)}` }, foreign(phase || "none"));
+  return phase ? element("span", { class: `phase ${mood(phase)}` }, foreign(phase)) : NONE;
 }

@@ -1,8 +1,9 @@
 // @ts-check
 // Texts of servers are hostile until proven otherwise: what a reader cannot see is shown.
 
-// Control characters but tab and line feed, and the tags of Unicode, which are invisible to people and legible to models.
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u{e0000}-\u{e007f}]/gu;
+// Control characters but tab and line feed; those that reorder a text, as in "\u202Egnp.exe"; and the tags of Unicode, which are
+// invisible to people and legible to models.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
 
 /** How many characters of a text are shown before someone wants all. */
 export const SHOWN = 20_000;
@@ -21,6 +22,22 @@ function symbol(character) {
   if (code < 0x20) return String.fromCodePoint(0x2400 + code);
   if (code === 0x7f) return "\u2421";
   return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/**
+ * The text in pieces of a bounded size, which end at line breaks where possible. A browser needs minutes for one line of megabytes.
+ * @param {string} text
+ */
+export function pieces(text) {
+  const found = [];
+  for (let start = 0; start < text.length; ) {
+    const end = Math.min(start + SHOWN, text.length);
+    const lineBreak = text.lastIndexOf("\n", end - 1) + 1;
+    const next = end < text.length && lineBreak > start ? lineBreak : end;
+    found.push(text.slice(start, next));
+    start = next;
+  }
+  return found;
 }
 
 /**

@@ -4,6 +4,12 @@
 
 const PLACE = "skep.token";
 let token = stored();
+/** Tokens that the console did not accept: they are of an earlier run on the same port.
+ * @type {Set<string>} */
+const refused = new Set();
+/** Other tabs. A link that opens in a new one does not take the storage along.
+ * @type {BroadcastChannel | null} */
+let tabs = null;
 
 /**
  * Takes the token out of the address, so that it is neither shown nor part of the history.
@@ -12,14 +18,42 @@ let token = stored();
 export function takeToken() {
   const found = /^#token=(.+)$/.exec(location.hash);
   if (!found) return false;
-  token = decodeURIComponent(found[1]);
   history.replaceState(null, "", "#/");
+  keep(decodeURIComponent(found[1]));
+  tabs?.postMessage({ token });
+  return true;
+}
+
+/**
+ * Shares the token with other tabs.
+ * @param {() => void} received is called when another tab had one and this did not
+ */
+export function shareToken(received) {
+  const channel = new BroadcastChannel(PLACE);
+  tabs = channel;
+  channel.addEventListener("message", ({ data }) => {
+    if (data.isWanted && token) channel.postMessage({ token });
+    if (!data.token || token || refused.has(data.token)) return;
+    keep(data.token);
+    received();
+  });
+}
+
+/** Forgets a token that the console did not accept, and requests another one of the other tabs. */
+export function replaceToken() {
+  if (token) refused.add(token);
+  keep("");
+  tabs?.postMessage({ isWanted: true });
+}
+
+/** @param {string} value */
+function keep(value) {
+  token = value;
   try {
     sessionStorage.setItem(PLACE, token);
   } catch {
     // Without storage the token lasts until the page is loaded again.
   }
-  return true;
 }
 
 /** @returns {Record<string, string>} headers of every request to the console */

@@ -1,10 +1,10 @@
 // @ts-check
-// A figure with its last two minutes as a line. The browser samples it: the console keeps no history.
+// A figure with its last minute as a line. The browser samples it: the console keeps no history.
 
 import { drawing, element, set } from "./dom.js";
 import { NONE, rate } from "./format.js";
 
-const SAMPLES = 120;
+const SAMPLES = 60;
 const HEIGHT = 32;
 
 export class Trend {

@@ -11,7 +11,7 @@ browserTest("the token of the address is neither shown nor part of the history",
   assert.equal(await page.evaluate(() => history.length), 2);
 });
 
-browserTest("a thousand rows stay fast: a second of events costs less than a few frames", { rows: 1000 }, async ({ page, console }) => {
+browserTest("a thousand rows are kept and patched when all of them change", { rows: 1000 }, async ({ page, console }) => {
   await page.waitForFunction(() => document.querySelectorAll("tbody tr").length >= 1000);
   const first = await page.$("tbody tr");
   const updates = console.objects.slice(0, 1000).map((object, index) => ({ ...object, traffic: traffic(index + 7) }));
@@ -99,5 +99,5 @@ browserTest("calls appear on top, at most 500 of them, and wait during a pause",
   await press(page, "Pause");
   await shows(page, "tbody tr:first-child", "during-the-pause");
   await page.type("#filter", "tool-42 200");
-  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 11);
+  await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 10);
 });

@@ -36,3 +36,42 @@ browserTest("a local console without its token names where its address is", {}, 
   await page.goto(console.url);
   await page.waitForSelector("tbody tr");
 });
+
+browserTest("a link opens in a new tab without a sign-in", { at: "#/object/MCPServer/default/demo" }, async ({ page, console }) => {
+  await page.waitForSelector(".tool");
+  const other = await page.browserContext().newPage();
+  await other.goto(`${console.origin}/${await page.evaluate(() => location.hash)}`);
+  await other.waitForSelector(".tool");
+});
+
+browserTest("a console that was started again is shown by all tabs once its address is opened", {}, async ({ page, console }) => {
+  await shows(page, "#connection", "live");
+  console.token = "of-the-next-run";
+  for (const { response } of console.streams) response.end();
+  await shows(page, "h1", "Sign in");
+  const other = await page.browserContext().newPage();
+  await other.goto(`${console.origin}/#token=of-the-next-run`);
+  await other.waitForSelector("tbody tr");
+  await page.bringToFront();
+  await page.waitForSelector("tbody tr");
+});
+
+browserTest("the page works by keyboard: skip link, filter, rows, and back", {}, async ({ page }) => {
+  await page.waitForSelector("tbody tr");
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  await page.keyboard.press("Tab");
+  assert.equal(await focused(), "skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await focused(), "main");
+  assert.equal(await page.evaluate(() => location.hash), "#/");
+  await page.keyboard.press("/");
+  assert.equal(await focused(), "filter");
+  await page.keyboard.type("demo");
+  await page.waitForFunction(() => document.querySelectorAll("table:first-of-type tbody tr").length === 1);
+  while ((await focused()) !== "demo") await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".state");
+  assert.equal(await focused(), "demo", "the heading of the new page");
+  await page.goBack();
+  await page.waitForFunction(() => document.querySelector("#filter")?.value === "demo");
+});

@@ -41,6 +41,14 @@ browserTest("progress and log messages are shown, and a call can be cancelled", 
   await shows(page, ".problem", "cancelled");
 });
 
+browserTest("a question ends with the call that it belongs to", { at: tryPage("demo", "ask") }, async ({ page }) => {
+  await page.waitForSelector(".primary");
+  await press(page, "Call");
+  await shows(page, ".notice", "Who are you?");
+  await page.click(".actions button:nth-child(2)");
+  await page.waitForFunction(() => document.querySelector(".notice") === null);
+});
+
 for (const [label, expected] of [
   ["Accept", { action: "accept", content: { name: "Alice", colour: "g" } }],
   ["Decline", { action: "decline" }],
@@ -94,8 +102,8 @@ browserTest("a server that wants an access token gets it, and the page keeps it 
 browserTest("every message of the session can be read", { at: tryPage("demo", "echo") }, async ({ page }) => {
   await page.waitForSelector(".primary");
   await page.click(".raw summary");
-  await shows(page, ".messages li", '"method": "initialize"');
-  await shows(page, ".messages li", '"nextCursor": "3"');
+  await shows(page, ".messages summary", "initialize");
+  await shows(page, ".messages pre", '"nextCursor": "3"');
 });
 
 browserTest("a session that the server lost is opened again", { at: tryPage("demo", "echo") }, async ({ page, console }) => {

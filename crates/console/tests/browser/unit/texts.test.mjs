@@ -6,10 +6,19 @@ import { byPrefix } from "../../../web/js/pages/backends.js";
 import { link, route } from "../../../web/js/router.js";
 import { difference, digests } from "../../../web/js/seen.js";
 import { sha256 } from "../../../web/js/sha256.js";
-import { canonical, visible } from "../../../web/js/text.js";
+import { canonical, pieces, SHOWN, visible } from "../../../web/js/text.js";
 
 test("characters that cannot be seen are shown", () => {
   assert.equal(visible("a\u0000b\u001b[31m\u007f\u0085\u{e0041}\tc\r\nd\re"), "a␀b␛[31m␡⟨U+0085⟩⟨U+E0041⟩\tc\nd␍e");
+});
+
+test("a long text comes in pieces that end at line breaks, if it has some", () => {
+  const line = `${"x".repeat(SHOWN - 10)}\n`;
+  for (const text of ["", "a\nb", line.repeat(3), "y".repeat(SHOWN * 2 + 5), `${line}${"z".repeat(SHOWN * 2)}`]) {
+    assert.equal(pieces(text).join(""), text);
+    assert.ok(pieces(text).every((piece) => piece.length <= SHOWN));
+  }
+  assert.deepEqual(pieces(line.repeat(3)), [line, line, line]);
 });
 
 test("times are relative, and a clock that is a little ahead is no future", () => {

@@ -45,7 +45,7 @@ export function backends(object, offered) {
         element(
           "li",
           null,
-          element("p", null, element("strong", null, foreign(backend.name)), " ", badge(backend.phase), backend.tools != null && ` ${count(backend.tools)} tools`),
+          element("p", null, element("strong", null, foreign(backend.name)), " ", badge(backend.phase), backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`),
           backend.message && element("p", { class: "message" }, foreign(backend.message)),
           backend.url && element("p", { class: "quiet" }, foreign(backend.url)),
           names(tools.get(backend.name) ?? []),

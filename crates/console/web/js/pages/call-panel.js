@@ -31,13 +31,16 @@ export class CallPanel {
   #outcome = element("section", { "aria-label": "Result", "aria-live": "polite" });
   /** @type {AbortController | null} */
   #running = null;
+  #ended;
 
   /**
    * @param {Tool} tool
    * @param {import("../mcp.js").Client} client
+   * @param {() => void} ended is called after each call
    */
-  constructor(tool, client) {
+  constructor(tool, client, ended) {
     this.tool = tool;
+    this.#ended = ended;
     this.client = client;
     fill(this.heading, foreign(tool.name));
     this.#fill({});
@@ -70,8 +73,7 @@ export class CallPanel {
 
   /** @param {Message} message a notification of the server */
   notify({ method, params }) {
-    if (!this.#running) return;
-    if (method === "notifications/progress") this.#showProgress(params ?? {});
+    if (method === "notifications/progress" && this.#running) this.#showProgress(params ?? {});
     if (method !== "notifications/message") return;
     const data = typeof params?.data === "string" ? params.data : json(params?.data);
     const level = String(params?.level ?? "");
@@ -152,6 +154,7 @@ export class CallPanel {
       this.#call.disabled = false;
       this.#cancel.disabled = true;
       fill(this.#progress);
+      this.#ended();
     }
   }
 

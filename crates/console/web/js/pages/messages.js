@@ -1,7 +1,7 @@
 // @ts-check
-// Every JSON-RPC message of a session, both directions, for those who want to see the protocol.
+// Every JSON-RPC message of a session, both directions, newest first, for those who want to see the protocol.
 
-import { block, element } from "../dom.js";
+import { block, element, foreign } from "../dom.js";
 import { json } from "../text.js";
 
 const KEPT = 200;
@@ -33,10 +33,20 @@ export class Messages {
   #draw() {
     if (!this.root.open) return;
     for (const [time, direction, message] of this.#waiting) {
-      const label = `${direction === "sent" ? "→ sent" : "← received"} ${time.toLocaleTimeString()}`;
-      this.#list.append(element("li", null, element("p", { class: "quiet" }, label), block(json(message))));
+      const arrow = element("span", { class: "quiet" }, `${direction === "sent" ? "→ sent" : "← received"} ${time.toLocaleTimeString()} `);
+      const title = element("summary", null, arrow, element("code", null, foreign(summary(message))));
+      this.#list.prepend(element("li", null, element("details", null, title, block(json(message)))));
     }
     this.#waiting = [];
-    while (this.#list.childElementCount > KEPT) this.#list.firstElementChild?.remove();
+    while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
   }
+}
+
+/**
+ * What a message is, in a few words.
+ * @param {any} message
+ */
+function summary(message) {
+  if (message?.method) return String(message.method);
+  return `${message?.error ? "error" : "result"} of ${message?.id ?? "a request"}`;
 }

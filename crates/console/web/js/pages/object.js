@@ -7,7 +7,7 @@ import { moment } from "../clock.js";
 import { block, button, element, fill, foreign } from "../dom.js";
 import { SERVERS } from "../filter.js";
 import { count, duration, NONE } from "../format.js";
-import { badge, isReady } from "../phase.js";
+import { badge, isReady, isServing } from "../phase.js";
 import { link, objectLink } from "../router.js";
 import { json } from "../text.js";
 import { sampling, Trend } from "../trend.js";
@@ -21,6 +21,7 @@ import { Tools } from "./tools.js";
 
 /** Events and created objects change without an event of the stream. */
 const RELOAD = 15_000;
+const SHOWN_CALLS = 20;
 
 /** @type {import("../main.js").Page} */
 export function object({ store, live, expire }, { parts }) {
@@ -48,9 +49,10 @@ export function object({ store, live, expire }, { parts }) {
   const kept = new Calls();
   const table = callsTable("Last calls, newest first", false);
   const noCalls = element("p", { class: "quiet" }, "No calls yet.");
-  sections.calls.append(noCalls, table.root);
+  const more = element("p", null, element("a", { href: `${link("calls")}?text=${encodeURIComponent(id)}` }, "All live calls of this object"));
+  sections.calls.append(noCalls, table.root, more);
   const showCalls = onceAFrame(() => {
-    table.show(kept.list.slice(0, 50));
+    table.show(kept.list.slice(0, SHOWN_CALLS));
     table.root.hidden = kept.list.length === 0;
     noCalls.hidden = kept.list.length > 0;
   });
@@ -96,10 +98,10 @@ export function object({ store, live, expire }, { parts }) {
     sections.calls.hidden = !isServer;
     figures.hidden = !known.traffic;
     latency.textContent = `${duration(known.traffic?.p50)} / ${duration(known.traffic?.p99)}`;
-    if (isServer && !isConnected && isReady(known)) {
+    if (isServer && !isConnected && isServing(known)) {
       isConnected = true;
       tools.connection.open();
-    }
+    } else if (isServer && !tools.connection.client) tools.connection.offer();
   };
 
   let isLeft = false;
@@ -141,15 +143,16 @@ export function object({ store, live, expire }, { parts }) {
     root: element(
       "div",
       null,
-      element("p", { class: "quiet" }, element("a", { href: "#/" }, "Servers"), " / ", foreign(kind), " / ", foreign(namespace)),
+      element("p", { class: "quiet" }, element("a", { href: "#/" }, "Servers"), " / ", foreign(kind), namespace && [" / ", foreign(namespace)]),
       element("h1", { tabindex: -1 }, foreign(name)),
       head,
       figures,
       element(
         "div",
         { class: "columns" },
-        element("div", null, sections.conditions, sections.tools, sections.backends, sections.calls),
+        element("div", null, sections.conditions, sections.tools, sections.backends),
         element("div", null, sections.configuration, sections.objects, sections.events, sections.manifest),
+        sections.calls,
       ),
     ),
     leave() {
@@ -255,8 +258,8 @@ function events(events) {
       element(
         "li",
         null,
-        element("p", null, type === "Warning" && [element("span", { class: "phase bad" }, "Warning"), " "], foreign(message)),
-        element("p", { class: "quiet" }, foreign(reason), " · ", foreign(object), " · ", moment(time), times > 1 && ` · ${count(times)} times`),
+        element("p", null, type === "Warning" && [element("span", { class: "phase bad" }, "Warning"), " "], foreign(message || reason)),
+        element("p", { class: "quiet" }, message && [foreign(reason), " · "], foreign(object), " · ", moment(time), times > 1 && ` · ${count(times)} times`),
       ),
     ),
   );

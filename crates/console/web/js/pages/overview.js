@@ -23,7 +23,7 @@ const START = [
     title: "Name",
     text: ({ namespace, name, message, phase }) => `${namespace}/${name}/${phase}/${message}`,
     content: (object) => [
-      element("span", { class: "namespace" }, foreign(object.namespace), "/"),
+      object.namespace && element("span", { class: "namespace" }, foreign(object.namespace), "/"),
       element("a", { href: objectLink(object) }, foreign(object.name)),
       !isReady(object) && object.message && element("p", { class: "message" }, foreign(object.message)),
     ],
@@ -89,7 +89,7 @@ export function overview({ store, live }, { query }) {
   const servers = new Table("Servers and groups", [...START, ...FIGURES, SINCE], key, sorting);
   const configurations = new Table("Configurations", [...START, SINCE], key, { sort: "kind", changed: () => refresh() });
   servers.root.classList.add("overview");
-  configurations.root.classList.add("overview");
+  configurations.root.classList.add("configurations");
 
   const ready = element("output", { "aria-live": "off" }, NONE);
   const total = new Trend("Calls per second");

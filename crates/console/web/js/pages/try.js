@@ -60,7 +60,7 @@ export function attempt({ live, expire }, { parts }) {
     // The list may come again during a call.
     if (panel && panel.client === connection.client && same(panel.tool, tool)) return;
     panel?.cancel();
-    panel = tool && connection.client ? new CallPanel(tool, connection.client) : null;
+    panel = tool && connection.client ? new CallPanel(tool, connection.client, () => elicitations.close()) : null;
     const hint = chosen ? ["The server does not offer ", element("code", null, foreign(chosen)), " to you."] : "Choose a tool.";
     fill(place, panel?.root ?? (tools.length > 0 && element("p", { class: "quiet" }, hint)));
   };
