@@ -56,19 +56,26 @@ class FakeConsole {
     response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
     if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
-    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1") return json(response, 403, { error: "no header" });
+    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1")
+      return json(response, 403, { error: "no header" });
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
     const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${this.token}` : this.isSignedIn;
     if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode });
-    if (path[0] === "session" && request.method === "DELETE") return (this.isSignedIn = false), response.writeHead(204).end();
+    if (path[0] === "session" && request.method === "DELETE")
+      return ((this.isSignedIn = false), response.writeHead(204).end());
     if (path[0] === "session") {
-      const links = [{ title: "Grafana", url: "https://grafana.example" }, { title: "Bad", url: "javascript:alert(1)" }];
+      const links = [
+        { title: "Grafana", url: "https://grafana.example" },
+        { title: "Bad", url: "javascript:alert(1)" },
+      ];
       return json(response, 200, { mode: this.mode, user: "alice", version: "0.1.0", links });
     }
     if (path[0] === "objects" && path.length === 1) return json(response, 200, { objects: this.objects });
     if (path[0] === "objects") {
-      const found = this.objects.find((object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`);
+      const found = this.objects.find(
+        (object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`,
+      );
       return found ? json(response, 200, detail(found)) : json(response, 404, { error: "there is no such object" });
     }
     if (path[0] === "events") return this.stream(url, request, response);

@@ -45,7 +45,14 @@ export function backends(object, offered) {
         element(
           "li",
           null,
-          element("p", null, element("strong", null, foreign(backend.name)), " ", badge(backend.phase), backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`),
+          element(
+            "p",
+            null,
+            element("strong", null, foreign(backend.name)),
+            " ",
+            badge(backend.phase),
+            backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`,
+          ),
           backend.message && element("p", { class: "message" }, foreign(backend.message)),
           backend.url && element("p", { class: "quiet" }, foreign(backend.url)),
           names(tools.get(backend.name) ?? []),
@@ -59,4 +66,9 @@ export function backends(object, offered) {
 
 /** @param {string[]} tools */
 const names = (tools) =>
-  tools.length > 0 && element("p", { class: "names" }, tools.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))]));
+  tools.length > 0 &&
+  element(
+    "p",
+    { class: "names" },
+    tools.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))]),
+  );
