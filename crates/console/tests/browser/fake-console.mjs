@@ -31,6 +31,7 @@ class FakeConsole {
   requests = [];
   isSignedIn = false;
   token = TOKEN;
+  isFull = false;
 
   constructor(rows, mode) {
     this.mode = mode;
@@ -91,6 +92,7 @@ class FakeConsole {
   }
 
   stream(url, request, response) {
+    if (this.isFull) return json(response, 503, { error: "too many pages are open: close one" });
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     response.write(":\n\n");
     const stream = { response, calls: url.searchParams.get("calls") ?? "" };

@@ -89,10 +89,13 @@ function show(title, root, shouldFocus) {
   scrollTo(0, 0);
 }
 
-/** @param {import("./live.js").State} state */
-function showConnection(state) {
+/**
+ * @param {import("./live.js").State} state
+ * @param {string} [reason]
+ */
+function showConnection(state, reason) {
   set(connection, { class: `phase ${state === "live" ? "good" : "waiting"}` });
-  fill(connection, { live: "live", connecting: "connecting…", paused: "paused" }[state]);
+  fill(connection, { live: "live", connecting: "connecting…", paused: "paused" }[state], reason && [" ", foreign(reason)]);
 }
 
 /** @param {unknown} error */

@@ -82,6 +82,8 @@ browserTest("a change of the object, and a call, are shown at once", { at: DEMO 
   await shows(page, ".calls td", "a-new-call");
   console.emit("deleted", console.objects[0]);
   await shows(page, ".problem", "This object was deleted.");
+  console.emit("object", console.objects[0]);
+  await shows(page, ".problem", "the container exits with 137");
 });
 
 browserTest("the session at the server ends with the page", { at: DEMO }, async ({ page, console }) => {

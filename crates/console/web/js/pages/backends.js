@@ -1,9 +1,12 @@
 // @ts-check
 // The servers behind a virtual server, or in a group, and the tools that come from each.
 
+import { key } from "../api.js";
 import { element, foreign } from "../dom.js";
+import { SERVERS } from "../filter.js";
 import { count } from "../format.js";
 import { badge } from "../phase.js";
+import { objectLink } from "../router.js";
 
 /**
  * @typedef {import("../api.js").Detail} Detail
@@ -30,8 +33,15 @@ export function byPrefix(backends, tools) {
 /**
  * @param {Detail} object
  * @param {Tool[]} offered
+ * @param {import("../store.js").Store} store
  */
-export function backends(object, offered) {
+export function backends(object, offered, store) {
+  /** @param {string} name */
+  const member = (name) => {
+    const refs = [...SERVERS, "MCPServerEntry"].map((kind) => ({ kind, namespace: object.namespace, name }));
+    const found = refs.find((ref) => store.objects.has(key(ref)));
+    return found ? element("a", { href: objectLink(found) }, foreign(name)) : foreign(name);
+  };
   const tools = byPrefix(
     object.backends.map(({ name }) => name),
     offered.map(({ name }) => name),
@@ -48,7 +58,7 @@ export function backends(object, offered) {
           element(
             "p",
             null,
-            element("strong", null, foreign(backend.name)),
+            element("strong", null, member(backend.name)),
             " ",
             badge(backend.phase),
             backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`,

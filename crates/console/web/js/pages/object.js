@@ -101,7 +101,7 @@ export function object({ store, live, expire }, { parts }) {
     show(sections.objects, known.objects ?? [], () => objects(known.objects ?? []));
     show(sections.events, known.events, () => events(known.events));
     show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () =>
-      backends(known, offered),
+      backends(known, offered, store),
     );
     show(sections.manifest, [known.manifest], () =>
       element("details", null, element("summary", null, "Show the manifest as JSON"), block(json(known.manifest))),
@@ -139,7 +139,10 @@ export function object({ store, live, expire }, { parts }) {
   const unsubscribe = store.subscribe((changed) => {
     if (!changed.has(id)) return;
     const now = store.objects.get(id);
-    if (!now) return fill(head, element("p", { class: "problem" }, "This object was deleted."));
+    if (!now) {
+      drawn.delete(head);
+      return fill(head, element("p", { class: "problem" }, "This object was deleted."));
+    }
     const isMore = JSON.stringify({ ...now, traffic: null }) !== JSON.stringify({ ...shown, traffic: null });
     shown = now;
     if (isMore) load();
