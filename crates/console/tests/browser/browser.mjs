@@ -12,7 +12,11 @@ const puppeteer = modules("puppeteer-core");
 export function launch() {
   // The sandbox of Chromium does not work for root. It only opens pages of this repository here.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  return puppeteer.launch({ executablePath: PROGRAM, args: [...args, "--disable-gpu", "--force-color-profile=srgb"], userDataDir: undefined });
+  return puppeteer.launch({
+    executablePath: PROGRAM,
+    args: [...args, "--disable-gpu", "--force-color-profile=srgb"],
+    userDataDir: undefined,
+  });
 }
 
 /**
@@ -23,7 +27,10 @@ export async function openPage(browser, { width = 1280, height = 900, scheme = "
   const context = await browser.createBrowserContext();
   const page = await context.newPage();
   await page.setViewport({ width, height });
-  await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }, { name: "prefers-reduced-motion", value: "reduce" }]);
+  await page.emulateMediaFeatures([
+    { name: "prefers-color-scheme", value: scheme },
+    { name: "prefers-reduced-motion", value: "reduce" },
+  ]);
   /** @type {string[]} */
   const problems = [];
   page.on("console", (message) => {
@@ -45,5 +52,11 @@ export async function violations(page) {
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
-    .map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => `${node.target.join(" ")} (${node.failureSummary})`).join("; ")}`);
+    .map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes
+          .slice(0, 3)
+          .map((node) => `${node.target.join(" ")} (${node.failureSummary})`)
+          .join("; ")}`,
+    );
 }

@@ -31,6 +31,7 @@ class FakeConsole {
   requests = [];
   isSignedIn = false;
   token = TOKEN;
+  isFull = false;
 
   constructor(rows, mode) {
     this.mode = mode;
@@ -56,19 +57,26 @@ class FakeConsole {
     response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
     if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
-    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1") return json(response, 403, { error: "no header" });
+    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1")
+      return json(response, 403, { error: "no header" });
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
     const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${this.token}` : this.isSignedIn;
     if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode });
-    if (path[0] === "session" && request.method === "DELETE") return (this.isSignedIn = false), response.writeHead(204).end();
+    if (path[0] === "session" && request.method === "DELETE")
+      return ((this.isSignedIn = false), response.writeHead(204).end());
     if (path[0] === "session") {
-      const links = [{ title: "Grafana", url: "https://grafana.example" }, { title: "Bad", url: "javascript:alert(1)" }];
+      const links = [
+        { title: "Grafana", url: "https://grafana.example" },
+        { title: "Bad", url: "javascript:alert(1)" },
+      ];
       return json(response, 200, { mode: this.mode, user: "alice", version: "0.1.0", links });
     }
     if (path[0] === "objects" && path.length === 1) return json(response, 200, { objects: this.objects });
     if (path[0] === "objects") {
-      const found = this.objects.find((object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`);
+      const found = this.objects.find(
+        (object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`,
+      );
       return found ? json(response, 200, detail(found)) : json(response, 404, { error: "there is no such object" });
     }
     if (path[0] === "events") return this.stream(url, request, response);
@@ -84,6 +92,7 @@ class FakeConsole {
   }
 
   stream(url, request, response) {
+    if (this.isFull) return json(response, 503, { error: "too many pages are open: close one" });
     response.writeHead(200, { "Content-Type": "text/event-stream" });
     response.write(":\n\n");
     const stream = { response, calls: url.searchParams.get("calls") ?? "" };

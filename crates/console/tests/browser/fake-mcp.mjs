@@ -9,7 +9,13 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const object = (properties, required = []) => ({ type: "object", properties, required });
 
 const TOOLS = [
-  { name: "echo", title: "Echo", description: "Returns its text.", annotations: { readOnlyHint: true }, inputSchema: object({ text: { type: "string", description: "The text", maxLength: 1000 } }, ["text"]) },
+  {
+    name: "echo",
+    title: "Echo",
+    description: "Returns its text.",
+    annotations: { readOnlyHint: true },
+    inputSchema: object({ text: { type: "string", description: "The text", maxLength: 1000 } }, ["text"]),
+  },
   {
     name: "add",
     description: "Adds two numbers,\nand explains itself\nover several lines.",
@@ -30,7 +36,12 @@ const TOOLS = [
   { name: "ask", description: "Asks for a name.", inputSchema: object({}) },
   { name: "picture", description: "Returns an image.", inputSchema: object({}) },
   { name: "long", description: "Returns five million characters.", inputSchema: object({}) },
-  { name: "hostile", title: HOSTILE, description: HOSTILE, inputSchema: object({ __proto__x: { type: "string", title: HOSTILE, description: HOSTILE } }) },
+  {
+    name: "hostile",
+    title: HOSTILE,
+    description: HOSTILE,
+    inputSchema: object({ __proto__x: { type: "string", title: HOSTILE, description: HOSTILE } }),
+  },
 ];
 
 export class FakeMcp {
@@ -54,9 +65,14 @@ export class FakeMcp {
 
   async respond(server, request, response, body) {
     if (server.endsWith("/protected") && request.headers["x-skep-authorization"] !== "Bearer opensesame") {
-      return json(response, 401, { error: "invalid_token", error_description: "the token is missing" }, { "WWW-Authenticate": "Bearer" });
+      return json(
+        response,
+        401,
+        { error: "invalid_token", error_description: "the token is missing" },
+        { "WWW-Authenticate": "Bearer" },
+      );
     }
-    if (request.method === "DELETE") return this.#record({ method: "DELETE" }), response.writeHead(200).end();
+    if (request.method === "DELETE") return (this.#record({ method: "DELETE" }), response.writeHead(200).end());
     if (request.method === "GET") return response.writeHead(405).end();
     const session = Number(request.headers["mcp-session-id"]?.replace("session-", "") ?? Infinity);
     if (session <= this.lost) return response.writeHead(404).end();
@@ -70,10 +86,15 @@ export class FakeMcp {
     const reply = (result, headers) => json(response, 200, { jsonrpc: "2.0", id: message.id, result }, headers);
     if (message.method === "initialize") {
       const serverInfo = { name: "fake", version: "1" };
-      return reply({ protocolVersion: message.params.protocolVersion, capabilities: { tools: {} }, serverInfo }, { "Mcp-Session-Id": `session-${++this.sessions}` });
+      return reply(
+        { protocolVersion: message.params.protocolVersion, capabilities: { tools: {} }, serverInfo },
+        { "Mcp-Session-Id": `session-${++this.sessions}` },
+      );
     }
     if (message.method === "tools/list") {
-      const page = message.params?.cursor ? { tools: this.tools.slice(3) } : { tools: this.tools.slice(0, 3), nextCursor: "3" };
+      const page = message.params?.cursor
+        ? { tools: this.tools.slice(3) }
+        : { tools: this.tools.slice(0, 3), nextCursor: "3" };
       return reply(page);
     }
     return this.#call(message, response, reply);
@@ -83,27 +104,48 @@ export class FakeMcp {
     const text = (text) => ({ content: [{ type: "text", text }] });
     const stream = () => {
       response.writeHead(200, { "Content-Type": "text/event-stream" });
-      return (message) => response.write(`event: message\r\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\r\n\r\n`);
+      return (message) =>
+        response.write(`event: message\r\ndata: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\r\n\r\n`);
     };
     switch (params.name) {
       case "add":
         return reply({ ...text("3"), structuredContent: { sum: 3, got: params.arguments } });
       case "slow": {
         const send = stream();
-        send({ method: "notifications/progress", params: { progressToken: params._meta.progressToken, progress: 3, total: 10, message: "three of ten" } });
+        send({
+          method: "notifications/progress",
+          params: { progressToken: params._meta.progressToken, progress: 3, total: 10, message: "three of ten" },
+        });
         send({ method: "notifications/message", params: { level: "info", logger: "fake", data: "still working" } });
         return undefined;
       }
       case "ask": {
         const send = stream();
         const answer = new Promise((resolve) => this.#questions.set("q-1", resolve));
-        const requestedSchema = object({ name: { type: "string", title: "Your name" }, colour: { type: "string", oneOf: [{ const: "r", title: "Red" }, { const: "g", title: "Green" }] } }, ["name"]);
+        const requestedSchema = object(
+          {
+            name: { type: "string", title: "Your name" },
+            colour: {
+              type: "string",
+              oneOf: [
+                { const: "r", title: "Red" },
+                { const: "g", title: "Green" },
+              ],
+            },
+          },
+          ["name"],
+        );
         send({ id: "q-1", method: "elicitation/create", params: { message: "Who are you?", requestedSchema } });
         send({ id, result: text(JSON.stringify(await answer)) });
         return response.end();
       }
       case "picture":
-        return reply({ content: [{ type: "image", mimeType: "image/png", data: PIXEL }, { type: "image", mimeType: "image/svg+xml", data: PIXEL }] });
+        return reply({
+          content: [
+            { type: "image", mimeType: "image/png", data: PIXEL },
+            { type: "image", mimeType: "image/svg+xml", data: PIXEL },
+          ],
+        });
       case "long":
         return reply(text("0123456789".repeat(500_000)));
       case "hostile":

@@ -12,10 +12,28 @@ export function cluster(rows) {
     ...servers,
     summary({ kind: "MCPGroup", name: "everyday", phase: "Ready" }),
     summary({ kind: "MCPToolConfig", name: "renamed-tools", phase: "" }),
-    summary({ kind: "MCPOIDCConfig", name: "company-login", phase: "Failed", message: "the issuer https://login.example does not respond" }),
+    summary({
+      kind: "MCPOIDCConfig",
+      name: "company-login",
+      phase: "Failed",
+      message: "the issuer https://login.example does not respond",
+    }),
     summary({ name: "protected", phase: "Ready", tools: 2 }),
-    summary({ name: "hostile", namespace: "visitors", phase: `Failed ${HOSTILE}`, message: HOSTILE, url: "javascript:alert(1)", group: HOSTILE }),
-    summary({ kind: "VirtualMCPServer", name: "everything", phase: "Degraded", message: "1 of 3 backends is unreachable: weather", tools: 7 }),
+    summary({
+      name: "hostile",
+      namespace: "visitors",
+      phase: `Failed ${HOSTILE}`,
+      message: HOSTILE,
+      url: "javascript:alert(1)",
+      group: HOSTILE,
+    }),
+    summary({
+      kind: "VirtualMCPServer",
+      name: "everything",
+      phase: "Degraded",
+      message: "1 of 3 backends is unreachable: weather",
+      tools: 7,
+    }),
   ];
 }
 
@@ -25,7 +43,12 @@ function server(index) {
   return summary({
     kind: KINDS[index % KINDS.length],
     namespace: ["default", "team-a", "team-b"][index % 3],
-    name: index === 0 ? "demo" : index === 1 ? `a-server-with-a-very-long-name-${"that-goes-on-".repeat(12)}to-the-end` : `server-${index}`,
+    name:
+      index === 0
+        ? "demo"
+        : index === 1
+          ? `a-server-with-a-very-long-name-${"that-goes-on-".repeat(12)}to-the-end`
+          : `server-${index}`,
     phase: isBad ? "Failed" : isNew ? "Pending" : "Ready",
     message: isBad ? "the image ghcr.io/example/server:v9 cannot be pulled: not found" : "",
     tools: isNew ? null : (index * 7) % 31,
@@ -36,21 +59,48 @@ function server(index) {
 }
 
 export function traffic(index) {
-  return { perSecond: ((index * 13) % 40) / 4, errorsPerSecond: index % 11 === 0 ? 0.05 : 0, p50: 1 + (index % 9), p99: 10 + ((index * 37) % 400) };
+  return {
+    perSecond: ((index * 13) % 40) / 4,
+    errorsPerSecond: index % 11 === 0 ? 0.05 : 0,
+    p50: 1 + (index % 9),
+    p99: 10 + ((index * 37) % 400),
+  };
 }
 
 export function summary(fields) {
   const { kind = "MCPServer", namespace = "default", name } = fields;
   return {
-    kind, namespace, name, phase: "", message: "", since: new Date(START).toISOString(), url: `http://${name}.${namespace}.svc:8080/mcp`,
-    transport: "streamable-http", tools: null, group: "", traffic: null, ...fields,
+    kind,
+    namespace,
+    name,
+    phase: "",
+    message: "",
+    since: new Date(START).toISOString(),
+    url: `http://${name}.${namespace}.svc:8080/mcp`,
+    transport: "streamable-http",
+    tools: null,
+    group: "",
+    traffic: null,
+    ...fields,
   };
 }
 
 export function call(id, fields = {}) {
   return {
-    id, time: new Date().toISOString(), kind: "MCPServer", namespace: "default", name: "demo", method: "tools/call", target: "echo",
-    caller: "alice", status: 200, error: null, failed: false, ms: 12.5, decidedBy: "", ...fields,
+    id,
+    time: new Date().toISOString(),
+    kind: "MCPServer",
+    namespace: "default",
+    name: "demo",
+    method: "tools/call",
+    target: "echo",
+    caller: "alice",
+    status: 200,
+    error: null,
+    failed: false,
+    ms: 12.5,
+    decidedBy: "",
+    ...fields,
   };
 }
 
@@ -61,14 +111,30 @@ export function detail(object) {
   return {
     ...object,
     conditions: [
-      { type: "Ready", status: "True", reason: "Available", message: text || "1 of 1 pods is ready", lastTransitionTime: time },
+      {
+        type: "Ready",
+        status: "True",
+        reason: "Available",
+        message: text || "1 of 1 pods is ready",
+        lastTransitionTime: time,
+      },
       { type: "Valid", status: "True", reason: "ReferencesResolved", message: "", lastTransitionTime: time },
     ],
-    manifest: { apiVersion: "toolhive.stacklok.dev/v1beta1", kind: object.kind, metadata: { name: object.name }, spec: { image: text || "example/server:v1" } },
+    manifest: {
+      apiVersion: "toolhive.stacklok.dev/v1beta1",
+      kind: object.kind,
+      metadata: { name: object.name },
+      spec: { image: text || "example/server:v1" },
+    },
     configuration: [
       { field: "transport", value: object.transport, origin: "spec", from: "" },
       { field: "proxyPort", value: 8080, origin: "default", from: "" },
-      { field: "toolFilter", value: ["echo", text || "add"], origin: "reference", from: "MCPToolConfig default/renamed-tools" },
+      {
+        field: "toolFilter",
+        value: ["echo", text || "add"],
+        origin: "reference",
+        from: "MCPToolConfig default/renamed-tools",
+      },
       { field: "resources", value: { limits: { cpu: "500m", memory: "256Mi" } }, origin: "spec", from: "" },
     ],
     objects: [
@@ -76,15 +142,38 @@ export function detail(object) {
       { kind: "Service", name: `mcp-${object.name}-proxy`, state: "port 8080" },
     ],
     events: [
-      { time, type: "Warning", reason: "ImagePullBackOff", message: text || "the image was pulled after three attempts", object: `Pod ${object.name}-0`, count: 3 },
-      { time, type: "Normal", reason: "Created", message: "the Deployment was created", object: `Deployment ${object.name}`, count: 1 },
+      {
+        time,
+        type: "Warning",
+        reason: "ImagePullBackOff",
+        message: text || "the image was pulled after three attempts",
+        object: `Pod ${object.name}-0`,
+        count: 3,
+      },
+      {
+        time,
+        type: "Normal",
+        reason: "Created",
+        message: "the Deployment was created",
+        object: `Deployment ${object.name}`,
+        count: 1,
+      },
     ],
     backends: backends(object),
-    reported: object.tools === null ? null : [
-      { name: "echo", title: "Echo", readOnly: true, destructive: null, digest: "1" },
-      { name: "hidden_from_you", title: "", readOnly: null, destructive: true, digest: "2" },
-    ],
-    calls: object.tools === null ? [] : [call(2, { failed: true, status: 403, decidedBy: "authorization", target: text || "add", time }), call(1, { time })],
+    reported:
+      object.tools === null
+        ? null
+        : [
+            { name: "echo", title: "Echo", readOnly: true, destructive: null, digest: "1" },
+            { name: "hidden_from_you", title: "", readOnly: null, destructive: true, digest: "2" },
+          ],
+    calls:
+      object.tools === null
+        ? []
+        : [
+            call(2, { failed: true, status: 403, decidedBy: "authorization", target: text || "add", time }),
+            call(1, { time }),
+          ],
   };
 }
 
@@ -94,6 +183,12 @@ function backends(object) {
   return [
     { name: "echo", phase: "ready", message: "", url: "http://echo.default.svc:8080/mcp", tools: 1 },
     { name: "add", phase: "ready", message: "", url: "http://add.default.svc:8080/mcp", tools: 2 },
-    { name: "weather", phase: "unavailable", message: "connection refused", url: "http://weather.default.svc:8080/mcp", tools: null },
+    {
+      name: "weather",
+      phase: "unavailable",
+      message: "connection refused",
+      url: "http://weather.default.svc:8080/mcp",
+      tools: null,
+    },
   ];
 }

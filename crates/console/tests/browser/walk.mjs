@@ -46,18 +46,26 @@ async function measure(page, url, log) {
   const paint = await page.evaluate(
     () =>
       new Promise((resolve) => {
-        new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({ type: "paint", buffered: true });
+        new PerformanceObserver((list) => resolve(list.getEntries()[0].startTime)).observe({
+          type: "paint",
+          buffered: true,
+        });
       }),
   );
   const ready = await page.evaluate(() => performance.now());
   const sizes = await page.evaluate(() =>
     performance
       .getEntries()
-      .filter(({ name, entryType }) => entryType === "navigation" || (entryType === "resource" && !new URL(name).pathname.startsWith("/api/")))
+      .filter(
+        ({ name, entryType }) =>
+          entryType === "navigation" || (entryType === "resource" && !new URL(name).pathname.startsWith("/api/")),
+      )
       .map(({ decodedBodySize }) => decodedBodySize),
   );
   const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  log(`first page: ${sizes.length} files, ${bytes} bytes, first paint after ${Math.round(paint)} ms, first row before ${Math.round(ready)} ms`);
+  log(
+    `first page: ${sizes.length} files, ${bytes} bytes, first paint after ${Math.round(paint)} ms, first row before ${Math.round(ready)} ms`,
+  );
   if (bytes > 100_000) throw new Error(`the first page has ${bytes} bytes; it may have 100,000`);
 }
 
@@ -69,7 +77,12 @@ async function pages(page) {
       return { address: link.hash, kind: link.hash.split("/")[2], isReady: row.querySelector(".phase.good") !== null };
     }),
   );
-  const found = { overview: "#/", calls: "#/calls", filtered: "#/?unready=1&sort=-calls", missing: "#/object/MCPServer/default/missing" };
+  const found = {
+    overview: "#/",
+    calls: "#/calls",
+    filtered: "#/?unready=1&sort=-calls",
+    missing: "#/object/MCPServer/default/missing",
+  };
   for (const { address, kind, isReady } of rows) {
     found[isReady ? kind : "unready"] ??= address;
     if (isReady && SERVERS.includes(kind)) found.try ??= address.replace("object", "try");

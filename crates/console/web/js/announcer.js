@@ -36,7 +36,8 @@ export class Announcer {
 
   #announce() {
     const sentences = [...this.#pending.values()];
-    this.#region.textContent = sentences.length > 3 ? `${sentences.length} objects changed their phase` : sentences.join(", ");
+    this.#region.textContent =
+      sentences.length > 3 ? `${sentences.length} objects changed their phase` : sentences.join(", ");
     this.#pending.clear();
     this.#timer = undefined;
   }

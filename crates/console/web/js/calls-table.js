@@ -30,7 +30,8 @@ export function callsTable(caption, hasServer) {
       id: "server",
       title: "Server",
       text: key,
-      content: (call) => element("a", { href: objectLink(call) }, foreign([call.namespace, call.name].filter(Boolean).join("/"))),
+      content: (call) =>
+        element("a", { href: objectLink(call) }, foreign([call.namespace, call.name].filter(Boolean).join("/"))),
     },
     {
       id: "method",
@@ -43,11 +44,20 @@ export function callsTable(caption, hasServer) {
         Object.hasOwn(BARE, method) && element("span", { class: "quiet" }, BARE[method]),
       ],
     },
-    { id: "caller", title: "Caller", text: ({ caller }) => caller || " ", content: ({ caller }) => (caller ? foreign(caller) : element("span", { class: "quiet" }, "anonymous")) },
+    {
+      id: "caller",
+      title: "Caller",
+      text: ({ caller }) => caller || " ",
+      content: ({ caller }) => (caller ? foreign(caller) : element("span", { class: "quiet" }, "anonymous")),
+    },
     { id: "result", title: "Result", text: outcome, content: (call) => result(call) },
     { id: "ms", title: "Took", text: ({ ms }) => duration(ms), isFigure: true },
   ];
-  const table = new Table(caption, columns.filter(({ id }) => hasServer || id !== "server"), identity);
+  const table = new Table(
+    caption,
+    columns.filter(({ id }) => hasServer || id !== "server"),
+    identity,
+  );
   table.root.classList.add("calls", hasServer ? "of-all" : "of-one");
   return table;
 }

@@ -39,7 +39,11 @@ export class Connection {
 
   /** For a server that is not ready: connects on request. */
   offer() {
-    fill(this.root, element("p", { class: "quiet" }, "The server is not ready. "), button("Connect all the same", () => this.open()));
+    fill(
+      this.root,
+      element("p", { class: "quiet" }, "The server is not ready. "),
+      button("Connect all the same", () => this.open()),
+    );
   }
 
   async open() {
@@ -72,7 +76,11 @@ export class Connection {
   async #explain(error) {
     if (!(error instanceof Unauthorized)) {
       const message = error instanceof Error ? error.message : String(error);
-      return fill(this.root, element("p", { class: "problem" }, foreign(message)), button("Connect again", () => this.open()));
+      return fill(
+        this.root,
+        element("p", { class: "problem" }, foreign(message)),
+        button("Connect again", () => this.open()),
+      );
     }
     // The console and the server both use 401.
     try {

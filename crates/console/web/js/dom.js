@@ -100,7 +100,10 @@ export function block(text) {
   const pre = element("pre", { tabindex: 0, dir: "auto" }, visible(text.slice(0, SHOWN)));
   if (text.length <= SHOWN) return pre;
   const more = button(`Show all ${size(text.length)}`, () => {
-    fill(pre, pieces(text).map((piece) => element("span", { class: "piece" }, visible(piece))));
+    fill(
+      pre,
+      pieces(text).map((piece) => element("span", { class: "piece" }, visible(piece))),
+    );
     more.remove();
   });
   return element("div", { class: "truncated" }, pre, more);

@@ -37,7 +37,16 @@ export function objectFilter({ text, kind, namespace, unready }) {
     (!kind || object.kind === kind) &&
     (!namespace || object.namespace === namespace) &&
     (!unready || !isReady(object)) &&
-    matches([object.name, object.namespace, object.kind, object.phase, object.message, object.transport, object.group, object.url]);
+    matches([
+      object.name,
+      object.namespace,
+      object.kind,
+      object.phase,
+      object.message,
+      object.transport,
+      object.group,
+      object.url,
+    ]);
 }
 
 /**

@@ -25,7 +25,11 @@ export class FieldForm {
   constructor(fields) {
     this.#fields = fields;
     this.#controls = this.#group(fields, "");
-    this.root = element("div", { class: "fields" }, [...this.#controls.values()].map((control) => control.root));
+    this.root = element(
+      "div",
+      { class: "fields" },
+      [...this.#controls.values()].map((control) => control.root),
+    );
   }
 
   /** @returns {Record<string, unknown> | null} null if something cannot be sent; the form shows what */
@@ -70,7 +74,13 @@ export class FieldForm {
 
     if (field.control === "group") {
       const controls = this.#group(field.fields, path);
-      const root = element("fieldset", null, element("legend", null, title), about, [...controls.values()].map(({ root }) => root));
+      const root = element(
+        "fieldset",
+        null,
+        element("legend", null, title),
+        about,
+        [...controls.values()].map(({ root }) => root),
+      );
       return { root, read: () => entries(controls) };
     }
     if (field.control === "choices") {
@@ -100,21 +110,36 @@ export class FieldForm {
       const choices =
         field.control === "boolean"
           ? ["true", "false"].map((value) => ({ value, title: value, isInitial: String(field.initial) === value }))
-          : field.options.map(({ value, title }, index) => ({ value: String(index), title, isInitial: same(value, field.initial) }));
+          : field.options.map(({ value, title }, index) => ({
+              value: String(index),
+              title,
+              isInitial: same(value, field.initial),
+            }));
       return element(
         "select",
         shared,
         element("option", { value: "" }, field.isRequired ? "choose" : "not set"),
-        choices.map(({ value, title, isInitial }) => element("option", { value, selected: isInitial }, foreign(title).textContent)),
+        choices.map(({ value, title, isInitial }) =>
+          element("option", { value, selected: isInitial }, foreign(title).textContent),
+        ),
       );
     }
     if (field.control === "number" || field.control === "integer") {
-      const input = element("input", { ...shared, type: "text", inputmode: field.control === "number" ? "decimal" : "numeric" });
+      const input = element("input", {
+        ...shared,
+        type: "text",
+        inputmode: field.control === "number" ? "decimal" : "numeric",
+      });
       input.value = field.initial === undefined ? "" : String(field.initial);
       return input;
     }
     const isJson = field.control === "json";
-    const area = element("textarea", { ...shared, rows: isJson ? 3 : 1, class: isJson ? "code" : null, spellcheck: "false" });
+    const area = element("textarea", {
+      ...shared,
+      rows: isJson ? 3 : 1,
+      class: isJson ? "code" : null,
+      spellcheck: "false",
+    });
     if (isJson) set(area, { placeholder: "JSON" });
     area.value = field.initial === undefined ? "" : isJson ? json(field.initial) : String(field.initial);
     return area;

@@ -28,7 +28,7 @@ export class Live {
 
   /**
    * @param {import("./store.js").Store} store
-   * @param {(state: State) => void} report
+   * @param {(state: State, reason?: string) => void} report
    * @param {(error: unknown) => void} expire is called when the sign-in has ended
    */
   constructor(store, report, expire) {
@@ -61,14 +61,18 @@ export class Live {
     const connection = new AbortController();
     this.#connection = connection;
     const backoff = { delay: FIRST_DELAY };
+    let reason = "";
     while (!connection.signal.aborted) {
-      this.#report("connecting");
+      this.#report("connecting", reason);
       try {
+        reason = "";
         await this.#follow(connection.signal, () => (backoff.delay = FIRST_DELAY));
       } catch (error) {
         if (connection.signal.aborted) return;
         if (error instanceof api.ApiError && error.status === 401) return this.#expire(error);
+        if (error instanceof api.ApiError) reason = error.message;
       }
+      this.#report("connecting", reason);
       await pause(backoff.delay, connection.signal).catch(() => {});
       backoff.delay = Math.min(backoff.delay * 2, LAST_DELAY);
     }

@@ -50,7 +50,9 @@ async function navigate() {
   if (location.hash && !location.hash.startsWith("#/")) return;
   const next = route(location.hash);
   for (const anchor of document.querySelectorAll("header nav a")) {
-    set(anchor, { "aria-current": route(/** @type {HTMLAnchorElement} */ (anchor).hash).page === next.page ? "page" : null });
+    set(anchor, {
+      "aria-current": route(/** @type {HTMLAnchorElement} */ (anchor).hash).page === next.page ? "page" : null,
+    });
   }
   if (view && current === next.page && view.update?.(next)) return;
   view?.leave();
@@ -66,7 +68,12 @@ async function navigate() {
 
 /** @type {Page} */
 function unknown() {
-  const root = element("div", null, element("h1", { tabindex: -1 }, "There is no such page"), element("p", null, element("a", { href: "#/" }, "All servers")));
+  const root = element(
+    "div",
+    null,
+    element("h1", { tabindex: -1 }, "There is no such page"),
+    element("p", null, element("a", { href: "#/" }, "All servers")),
+  );
   return { title: "Not found", root, leave() {} };
 }
 
@@ -82,10 +89,13 @@ function show(title, root, shouldFocus) {
   scrollTo(0, 0);
 }
 
-/** @param {import("./live.js").State} state */
-function showConnection(state) {
+/**
+ * @param {import("./live.js").State} state
+ * @param {string} [reason]
+ */
+function showConnection(state, reason) {
   set(connection, { class: `phase ${state === "live" ? "good" : "waiting"}` });
-  fill(connection, { live: "live", connecting: "connecting…", paused: "paused" }[state]);
+  fill(connection, { live: "live", connecting: "connecting…", paused: "paused" }[state], reason && [" ", foreign(reason)]);
 }
 
 /** @param {unknown} error */
@@ -105,16 +115,27 @@ async function start() {
   takeToken();
   try {
     const session = await api.session();
-    const anchors = session.links.map(({ title, url }) => element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title)));
-    fill(links, anchors.filter(({ href }) => href));
+    const anchors = session.links.map(({ title, url }) =>
+      element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title)),
+    );
+    fill(
+      links,
+      anchors.filter(({ href }) => href),
+    );
     fill(account, session.user && foreign(session.user), session.mode === "cluster" && button("Sign out", leave));
     isSignedIn = true;
     await navigate();
   } catch (error) {
-    if (error instanceof api.ApiError && error.status === 401) return expire(error);
-    const message = error instanceof Error ? error.message : String(error);
-    show("Unavailable", element("div", null, element("h1", { tabindex: -1 }, "The console does not respond"), element("p", null, foreign(message)), button("Try again", start)), true);
+    fail(error);
   }
+}
+
+/** @param {unknown} error */
+function fail(error) {
+  if (error instanceof api.ApiError && error.status === 401) return expire(error);
+  const message = error instanceof Error ? error.message : String(error);
+  const heading = element("h1", { tabindex: -1 }, "The console does not respond");
+  show("Unavailable", element("div", null, heading, element("p", null, foreign(message)), button("Try again", start)), true);
 }
 
 async function leave() {
@@ -136,7 +157,7 @@ document.getElementById("skip")?.addEventListener("click", (event) => {
 });
 window.addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) start();
-  else if (isSignedIn) navigate();
+  else if (isSignedIn) navigate().catch(fail);
 });
 window.addEventListener("pagehide", () => view?.leave());
 window.addEventListener("pageshow", (event) => event.persisted && location.reload());

@@ -126,7 +126,11 @@ export class Client {
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { resolve, reject });
       signal?.addEventListener("abort", () => {
-        this.#post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId: id, reason: "cancelled by the user" } })
+        this.#post({
+          jsonrpc: "2.0",
+          method: "notifications/cancelled",
+          params: { requestId: id, reason: "cancelled by the user" },
+        })
           .catch(() => {})
           .finally(() => stop.abort());
         reject(new Error("cancelled"));

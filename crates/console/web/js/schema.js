@@ -98,7 +98,10 @@ function resolved(schema, root) {
     const { $ref, ...rest } = current;
     const variants = alternatives(current);
     if (typeof $ref === "string" && $ref.startsWith("#/")) {
-      const found = $ref.slice(2).split("/").reduce((/** @type {any} */ part, step) => own(part, unescaped(step)), root);
+      const found = $ref
+        .slice(2)
+        .split("/")
+        .reduce((/** @type {any} */ part, step) => own(part, unescaped(step)), root);
       current = { ...found, ...rest };
     } else if (variants.length === 1 && !Object.hasOwn(variants[0], "const")) {
       const { anyOf: _any, oneOf: _one, ...outer } = current;
@@ -117,7 +120,9 @@ function resolved(schema, root) {
  */
 function alternatives(schema) {
   const variants = schema.anyOf ?? schema.oneOf;
-  return Array.isArray(variants) ? variants.filter((variant) => variant && typeof variant === "object" && variant.type !== "null") : [];
+  return Array.isArray(variants)
+    ? variants.filter((variant) => variant && typeof variant === "object" && variant.type !== "null")
+    : [];
 }
 
 /** @param {string} step of a JSON pointer */
@@ -236,7 +241,8 @@ export const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
  * @param {any} object
  * @param {string} name
  */
-const own = (object, name) => (object && typeof object === "object" && Object.hasOwn(object, name) ? object[name] : undefined);
+const own = (object, name) =>
+  object && typeof object === "object" && Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** @param {unknown} value */
 const text = (value) => (typeof value === "string" ? value : "");

@@ -21,10 +21,15 @@ import { NONE } from "./format.js";
  * @typedef {{row: HTMLTableRowElement, item: T | null, texts: string[]}} Row
  */
 
+const SPARE = 2000;
+
 /** @template T */
 export class Table {
   /** @type {Map<string, Row<T>>} */
   #rows = new Map();
+  /** Rows that a filter hides: a wider one shows them again.
+   * @type {Map<string, Row<T>>} */
+  #spare = new Map();
   #columns;
   #key;
   #body = element("tbody", { role: "rowgroup" });
@@ -42,20 +47,26 @@ export class Table {
     this.#key = key;
     this.sort = sorting?.sort ?? "";
     this.#heads = columns.map((column) => {
-      const head = element("th", { scope: "col", role: "columnheader", class: `${column.isFigure ? "figure" : ""} of-${column.id}` });
-      if (!column.order || !sorting) return fill(head, column.title), head;
+      const head = element("th", {
+        scope: "col",
+        role: "columnheader",
+        class: `${column.isFigure ? "figure" : ""} of-${column.id}`,
+      });
+      if (!column.order || !sorting) return (fill(head, column.title), head);
       const press = element("button", { type: "button" }, column.title);
       press.addEventListener("click", () => {
         const [first, second] = directions(column);
         this.#sortBy(this.sort === first ? second : first, sorting.changed);
       });
-      return fill(head, press), head;
+      return (fill(head, press), head);
     });
     /** The heads for narrow screens, which do not show them. */
     this.choice = element(
       "select",
       { class: "narrow", "aria-label": "Order" },
-      columns.filter(({ order }) => order).map((column) => element("option", { value: directions(column)[0] }, `By ${column.title}`)),
+      columns
+        .filter(({ order }) => order)
+        .map((column) => element("option", { value: directions(column)[0] }, `By ${column.title}`)),
     );
     this.choice.addEventListener("input", () => sorting && this.#sortBy(this.choice.value, sorting.changed));
     this.#markSort();
@@ -74,11 +85,13 @@ export class Table {
     const sorted = this.#sorted(items);
     const keys = sorted.map(this.#key);
     const kept = new Set(keys);
-    for (const [key, { row }] of this.#rows) {
+    for (const [key, known] of this.#rows) {
       if (kept.has(key)) continue;
-      row.remove();
+      known.row.remove();
       this.#rows.delete(key);
+      this.#spare.set(key, known);
     }
+    for (const key of this.#spare.keys()) if (this.#spare.size > SPARE) this.#spare.delete(key);
     let next = this.#body.firstChild;
     sorted.forEach((item, index) => {
       const { row } = this.#patch(keys[index], item);
@@ -104,14 +117,19 @@ export class Table {
    * @param {T} item
    */
   #patch(key, item) {
-    let known = this.#rows.get(key);
+    let known = this.#rows.get(key) ?? this.#spare.get(key);
     if (!known) {
       const cells = this.#columns.map((column) =>
-        element("td", { role: "cell", "data-title": column.title, class: `${column.isFigure ? "figure" : ""} of-${column.id}` }),
+        element("td", {
+          role: "cell",
+          "data-title": column.title,
+          class: `${column.isFigure ? "figure" : ""} of-${column.id}`,
+        }),
       );
       known = { row: element("tr", { role: "row" }, cells), item: null, texts: [] };
-      this.#rows.set(key, known);
     }
+    this.#rows.set(key, known);
+    this.#spare.delete(key);
     if (known.item === item) return known;
     known.item = item;
     const { row, texts } = known;
@@ -119,8 +137,10 @@ export class Table {
       const text = column.text(item);
       if (texts[index] === text) return;
       texts[index] = text;
-      fill(row.cells[index], column.content ? column.content(item) : text);
-      set(row.cells[index], { "data-none": row.cells[index].textContent === NONE });
+      const cell = row.cells[index];
+      if (column.content) fill(cell, column.content(item));
+      else cell.textContent = text;
+      cell.toggleAttribute("data-none", cell.textContent === NONE);
     });
     return known;
   }

@@ -30,7 +30,7 @@ function symbol(character) {
  */
 export function pieces(text) {
   const found = [];
-  for (let start = 0; start < text.length; ) {
+  for (let start = 0; start < text.length;) {
     const end = Math.min(start + SHOWN, text.length);
     const lineBreak = text.lastIndexOf("\n", end - 1) + 1;
     const next = end < text.length && lineBreak > start ? lineBreak : end;

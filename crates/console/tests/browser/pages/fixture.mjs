@@ -52,7 +52,10 @@ export async function press(page, label) {
 
 /** Enters a text into the field with this label. */
 export async function enter(page, label, text) {
-  const id = await page.evaluate((label) => [...document.querySelectorAll("label")].find((found) => found.textContent.startsWith(label))?.htmlFor, label);
+  const id = await page.evaluate(
+    (label) => [...document.querySelectorAll("label")].find((found) => found.textContent.startsWith(label))?.htmlFor,
+    label,
+  );
   const field = await page.waitForSelector(`[id="${id}"]`);
   await field.type(text);
 }

@@ -1,18 +1,22 @@
 import assert from "node:assert/strict";
 import { browserTest, press, shows } from "./fixture.mjs";
 
-browserTest("a console in a cluster asks for a token, reports a wrong one, and signs out", { mode: "cluster" }, async ({ page }) => {
-  await page.waitForSelector("#token");
-  await page.type("#token", "bad");
-  await press(page, "Sign in");
-  await shows(page, ".fault", "the token is not valid");
-  await page.$eval("#token", (area) => (area.value = "good"));
-  await press(page, "Sign in");
-  await page.waitForSelector("tbody tr");
-  await shows(page, "#account", "alice");
-  await page.click("#account button");
-  await page.waitForSelector("#token");
-});
+browserTest(
+  "a console in a cluster asks for a token, reports a wrong one, and signs out",
+  { mode: "cluster" },
+  async ({ page }) => {
+    await page.waitForSelector("#token");
+    await page.type("#token", "bad");
+    await press(page, "Sign in");
+    await shows(page, ".fault", "the token is not valid");
+    await page.$eval("#token", (area) => (area.value = "good"));
+    await press(page, "Sign in");
+    await page.waitForSelector("tbody tr");
+    await shows(page, "#account", "alice");
+    await page.click("#account button");
+    await page.waitForSelector("#token");
+  },
+);
 
 browserTest("a session that ends leads to the sign-in", { mode: "cluster" }, async ({ page, console }) => {
   await page.type("#token", "good").catch(() => {});
@@ -37,24 +41,32 @@ browserTest("a local console without its token names where its address is", {}, 
   await page.waitForSelector("tbody tr");
 });
 
-browserTest("a link opens in a new tab without a sign-in", { at: "#/object/MCPServer/default/demo" }, async ({ page, console }) => {
-  await page.waitForSelector(".tool");
-  const other = await page.browserContext().newPage();
-  await other.goto(`${console.origin}/${await page.evaluate(() => location.hash)}`);
-  await other.waitForSelector(".tool");
-});
+browserTest(
+  "a link opens in a new tab without a sign-in",
+  { at: "#/object/MCPServer/default/demo" },
+  async ({ page, console }) => {
+    await page.waitForSelector(".tool");
+    const other = await page.browserContext().newPage();
+    await other.goto(`${console.origin}/${await page.evaluate(() => location.hash)}`);
+    await other.waitForSelector(".tool");
+  },
+);
 
-browserTest("a console that was started again is shown by all tabs once its address is opened", {}, async ({ page, console }) => {
-  await shows(page, "#connection", "live");
-  console.token = "of-the-next-run";
-  for (const { response } of console.streams) response.end();
-  await shows(page, "h1", "Sign in");
-  const other = await page.browserContext().newPage();
-  await other.goto(`${console.origin}/#token=of-the-next-run`);
-  await other.waitForSelector("tbody tr");
-  await page.bringToFront();
-  await page.waitForSelector("tbody tr");
-});
+browserTest(
+  "a console that was started again is shown by all tabs once its address is opened",
+  {},
+  async ({ page, console }) => {
+    await shows(page, "#connection", "live");
+    console.token = "of-the-next-run";
+    for (const { response } of console.streams) response.end();
+    await shows(page, "h1", "Sign in");
+    const other = await page.browserContext().newPage();
+    await other.goto(`${console.origin}/#token=of-the-next-run`);
+    await other.waitForSelector("tbody tr");
+    await page.bringToFront();
+    await page.waitForSelector("tbody tr");
+  },
+);
 
 browserTest("the page works by keyboard: skip link, filter, rows, and back", {}, async ({ page }) => {
   await page.waitForSelector("tbody tr");

@@ -14,32 +14,40 @@ browserTest("a form made of the schema calls a tool", { at: tryPage("demo", "add
   await shows(page, "section pre", '"sum": 3');
 });
 
-browserTest("arguments can be written as JSON, and move between form and text", { at: tryPage("demo", "echo") }, async ({ page }) => {
-  await page.waitForSelector(".primary");
-  await enter(page, "text required", "hello");
-  await press(page, "Write JSON");
-  assert.equal(await page.$eval("#arguments", (area) => area.value), '{\n  "text": "hello"\n}');
-  await page.$eval("#arguments", (area) => (area.value = '{"text": '));
-  await press(page, "Call");
-  await shows(page, ".fault", "Not JSON");
-  await page.$eval("#arguments", (area) => (area.value = '{"text": "raw"}'));
-  await press(page, "Write JSON");
-  await press(page, "Call");
-  await shows(page, "section pre", "echo: raw");
-});
+browserTest(
+  "arguments can be written as JSON, and move between form and text",
+  { at: tryPage("demo", "echo") },
+  async ({ page }) => {
+    await page.waitForSelector(".primary");
+    await enter(page, "text required", "hello");
+    await press(page, "Write JSON");
+    assert.equal(await page.$eval("#arguments", (area) => area.value), '{\n  "text": "hello"\n}');
+    await page.$eval("#arguments", (area) => (area.value = '{"text": '));
+    await press(page, "Call");
+    await shows(page, ".fault", "Not JSON");
+    await page.$eval("#arguments", (area) => (area.value = '{"text": "raw"}'));
+    await press(page, "Write JSON");
+    await press(page, "Call");
+    await shows(page, "section pre", "echo: raw");
+  },
+);
 
-browserTest("progress and log messages are shown, and a call can be cancelled", { at: tryPage("demo", "slow") }, async ({ page, console }) => {
-  await page.waitForSelector(".primary");
-  await press(page, "Call");
-  await shows(page, ".progress", "3 of 10 three of ten");
-  assert.equal(await page.$eval("progress", (bar) => bar.position), 0.3);
-  await shows(page, ".log li", "still working");
-  await press(page, "Cancel");
-  const called = await console.mcp.message(({ method }) => method === "tools/call");
-  const cancelled = await console.mcp.message(({ method }) => method === "notifications/cancelled");
-  assert.equal(cancelled.params.requestId, called.id);
-  await shows(page, ".problem", "cancelled");
-});
+browserTest(
+  "progress and log messages are shown, and a call can be cancelled",
+  { at: tryPage("demo", "slow") },
+  async ({ page, console }) => {
+    await page.waitForSelector(".primary");
+    await press(page, "Call");
+    await shows(page, ".progress", "3 of 10 three of ten");
+    assert.equal(await page.$eval("progress", (bar) => bar.position), 0.3);
+    await shows(page, ".log li", "still working");
+    await press(page, "Cancel");
+    const called = await console.mcp.message(({ method }) => method === "tools/call");
+    const cancelled = await console.mcp.message(({ method }) => method === "notifications/cancelled");
+    assert.equal(cancelled.params.requestId, called.id);
+    await shows(page, ".problem", "cancelled");
+  },
+);
 
 browserTest("a question ends with the call that it belongs to", { at: tryPage("demo", "ask") }, async ({ page }) => {
   await page.waitForSelector(".primary");
@@ -60,18 +68,25 @@ for (const [label, expected] of [
     await shows(page, ".notice", "Who are you?");
     await enter(page, "Your name", "Alice");
     await page.select(".notice select", "1");
-    await page.evaluate((label) => [...document.querySelectorAll(".notice button")].find((button) => button.textContent === label).click(), label);
+    await page.evaluate(
+      (label) => [...document.querySelectorAll(".notice button")].find((button) => button.textContent === label).click(),
+      label,
+    );
     await shows(page, "section pre", JSON.stringify(expected));
   });
 }
 
-browserTest("an image is shown, and one that could contain script is only saved", { at: tryPage("demo", "picture") }, async ({ page }) => {
-  await page.waitForSelector(".primary");
-  await press(page, "Call");
-  await page.waitForFunction(() => document.querySelector("figure img")?.naturalWidth === 1);
-  assert.equal(await page.$$eval("main img", (images) => images.length), 1);
-  await shows(page, "button", "image/svg+xml");
-});
+browserTest(
+  "an image is shown, and one that could contain script is only saved",
+  { at: tryPage("demo", "picture") },
+  async ({ page }) => {
+    await page.waitForSelector(".primary");
+    await press(page, "Call");
+    await page.waitForFunction(() => document.querySelector("figure img")?.naturalWidth === 1);
+    assert.equal(await page.$$eval("main img", (images) => images.length), 1);
+    await shows(page, "button", "image/svg+xml");
+  },
+);
 
 browserTest("a long text is truncated until all of it is wanted", { at: tryPage("demo", "long") }, async ({ page }) => {
   await page.waitForSelector(".primary");
@@ -90,14 +105,20 @@ browserTest("a hostile tool is a text, with its result", { at: tryPage("demo", "
   assert.equal(await page.$$eval("main img", (images) => images.length), 0);
 });
 
-browserTest("a server that wants an access token gets it, and the page keeps it in memory only", { at: tryPage("protected", "echo") }, async ({ page }) => {
-  await shows(page, ".token", "the token is missing");
-  await page.type("#access-token", "opensesame");
-  await press(page, "Connect");
-  await page.waitForSelector(".choice li a");
-  const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]));
-  assert.ok(!stored.includes("opensesame"), stored);
-});
+browserTest(
+  "a server that wants an access token gets it, and the page keeps it in memory only",
+  { at: tryPage("protected", "echo") },
+  async ({ page }) => {
+    await shows(page, ".token", "the token is missing");
+    await page.type("#access-token", "opensesame");
+    await press(page, "Connect");
+    await page.waitForSelector(".choice li a");
+    const stored = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href]),
+    );
+    assert.ok(!stored.includes("opensesame"), stored);
+  },
+);
 
 browserTest("every message of the session can be read", { at: tryPage("demo", "echo") }, async ({ page }) => {
   await page.waitForSelector(".primary");

@@ -10,7 +10,8 @@ const read = (path) => readFileSync(`${WEB}${path}`, "utf8");
 function closure(path, found = new Set()) {
   if (found.has(path)) return found;
   found.add(path);
-  for (const [, imported] of read(path).matchAll(/ from "(\.[^"]+)"/g)) closure(new URL(imported, `file://${path}`).pathname, found);
+  for (const [, imported] of read(path).matchAll(/ from "(\.[^"]+)"/g))
+    closure(new URL(imported, `file://${path}`).pathname, found);
   return found;
 }
 
@@ -28,7 +29,9 @@ test("the first page has less than 100,000 bytes", () => {
 
 test("no module writes markup, styles or code", () => {
   for (const name of readdirSync(`${WEB}/js`, { recursive: true }).filter((name) => name.endsWith(".js"))) {
-    const found = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.style\b|srcdoc/.exec(read(`/js/${name}`));
+    const found = /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|\.style\b|srcdoc/.exec(
+      read(`/js/${name}`),
+    );
     assert.equal(found, null, `${name}: ${found}`);
   }
 });

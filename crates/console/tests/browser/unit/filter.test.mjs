@@ -25,13 +25,29 @@ test("a configuration without a phase is not unready", () => {
 
 test("calls are found by method, tool, caller, status and decision", () => {
   const found = call(1, { caller: "", status: null, error: -32602, failed: true, decidedBy: "authorization" });
-  for (const text of ["tools/call", "echo", "anonymous", "-32602", "failed authorization", "default/demo"]) assert.ok(callFilter(text)(found), text);
+  for (const text of ["tools/call", "echo", "anonymous", "-32602", "failed authorization", "default/demo"])
+    assert.ok(callFilter(text)(found), text);
   assert.ok(!callFilter("bob")(found));
 });
 
 test("rows without a figure come last in either direction, and equal ones keep their order", () => {
-  const rows = [["b", 1], ["a", 1], ["c", null], ["d", 5]];
-  const names = (isDescending) => rows.toSorted(comparator((row) => row[1], isDescending, (row) => row[0])).map(([name]) => name).join("");
+  const rows = [
+    ["b", 1],
+    ["a", 1],
+    ["c", null],
+    ["d", 5],
+  ];
+  const names = (isDescending) =>
+    rows
+      .toSorted(
+        comparator(
+          (row) => row[1],
+          isDescending,
+          (row) => row[0],
+        ),
+      )
+      .map(([name]) => name)
+      .join("");
   assert.equal(names(false), "abdc");
   assert.equal(names(true), "dabc");
 });

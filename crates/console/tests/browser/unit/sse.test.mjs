@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EventParser, events } from "../../../web/js/sse.js";
 
-const STREAM = ': comment\r\n\r\nevent: message\r\nid: 1\r\ndata: {"a":\r\ndata: 1}\r\n\r\nretry: 50\ndata\n\nid: 2\ndata:  x\r\rdata: ü€\n\ndata: cut';
+const STREAM =
+  ': comment\r\n\r\nevent: message\r\nid: 1\r\ndata: {"a":\r\ndata: 1}\r\n\r\nretry: 50\ndata\n\nid: 2\ndata:  x\r\rdata: ü€\n\ndata: cut';
 const EXPECTED = [
   { event: "message", data: '{"a":\n1}', id: "1", retry: null },
   { event: "message", data: "", id: null, retry: 50 },
@@ -35,5 +36,8 @@ test("a comment is a sign of life and no event", async () => {
 test("an unfinished event waits for its end", () => {
   const parser = new EventParser();
   assert.deepEqual(parser.push("data: a\n"), []);
-  assert.deepEqual(parser.push("\n").map(({ data }) => data), ["a"]);
+  assert.deepEqual(
+    parser.push("\n").map(({ data }) => data),
+    ["a"],
+  );
 });

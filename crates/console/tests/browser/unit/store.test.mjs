@@ -32,7 +32,10 @@ test("a list replaces everything, and figures of unknown objects are ignored", (
   store.put(summary({ name: "old" }));
   store.replace([summary({ name: "new" })]);
   const traffic = { perSecond: 1, errorsPerSecond: 0, p50: null, p99: null };
-  store.measure([{ kind: "MCPServer", namespace: "default", name: "new", traffic }, { kind: "MCPServer", namespace: "default", name: "old", traffic }]);
+  store.measure([
+    { kind: "MCPServer", namespace: "default", name: "new", traffic },
+    { kind: "MCPServer", namespace: "default", name: "old", traffic },
+  ]);
   frame();
   assert.deepEqual([...store.objects.values()], [summary({ name: "new", traffic })]);
 });

@@ -1,9 +1,12 @@
 // @ts-check
 // The servers behind a virtual server, or in a group, and the tools that come from each.
 
+import { key } from "../api.js";
 import { element, foreign } from "../dom.js";
+import { SERVERS } from "../filter.js";
 import { count } from "../format.js";
 import { badge } from "../phase.js";
+import { objectLink } from "../router.js";
 
 /**
  * @typedef {import("../api.js").Detail} Detail
@@ -30,8 +33,15 @@ export function byPrefix(backends, tools) {
 /**
  * @param {Detail} object
  * @param {Tool[]} offered
+ * @param {import("../store.js").Store} store
  */
-export function backends(object, offered) {
+export function backends(object, offered, store) {
+  /** @param {string} name */
+  const member = (name) => {
+    const refs = [...SERVERS, "MCPServerEntry"].map((kind) => ({ kind, namespace: object.namespace, name }));
+    const found = refs.find((ref) => store.objects.has(key(ref)));
+    return found ? element("a", { href: objectLink(found) }, foreign(name)) : foreign(name);
+  };
   const tools = byPrefix(
     object.backends.map(({ name }) => name),
     offered.map(({ name }) => name),
@@ -45,7 +55,14 @@ export function backends(object, offered) {
         element(
           "li",
           null,
-          element("p", null, element("strong", null, foreign(backend.name)), " ", badge(backend.phase), backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`),
+          element(
+            "p",
+            null,
+            element("strong", null, member(backend.name)),
+            " ",
+            badge(backend.phase),
+            backend.tools != null && ` ${count(backend.tools)} ${backend.tools === 1 ? "tool" : "tools"}`,
+          ),
           backend.message && element("p", { class: "message" }, foreign(backend.message)),
           backend.url && element("p", { class: "quiet" }, foreign(backend.url)),
           names(tools.get(backend.name) ?? []),
@@ -59,4 +76,9 @@ export function backends(object, offered) {
 
 /** @param {string[]} tools */
 const names = (tools) =>
-  tools.length > 0 && element("p", { class: "names" }, tools.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))]));
+  tools.length > 0 &&
+  element(
+    "p",
+    { class: "names" },
+    tools.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))]),
+  );

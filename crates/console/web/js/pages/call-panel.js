@@ -77,7 +77,16 @@ export class CallPanel {
     if (method !== "notifications/message") return;
     const data = typeof params?.data === "string" ? params.data : json(params?.data);
     const level = String(params?.level ?? "");
-    this.#log.append(element("li", null, element("span", { class: "tag" }, foreign(level)), " ", params?.logger && [foreign(String(params.logger)), ": "], foreign(data)));
+    this.#log.append(
+      element(
+        "li",
+        null,
+        element("span", { class: "tag" }, foreign(level)),
+        " ",
+        params?.logger && [foreign(String(params.logger)), ": "],
+        foreign(data),
+      ),
+    );
     if (this.#log.childElementCount > LOGGED) this.#log.firstElementChild?.remove();
   }
 
@@ -91,7 +100,8 @@ export class CallPanel {
     this.#form = made && new FieldForm(made);
     this.#toggle.hidden = !made || made.length === 0;
     set(this.#toggle, { "aria-pressed": made ? "false" : "true" });
-    if (this.#form && made?.length === 0) fill(this.#inputs, element("p", { class: "quiet" }, "This tool takes no arguments."));
+    if (this.#form && made?.length === 0)
+      fill(this.#inputs, element("p", { class: "quiet" }, "This tool takes no arguments."));
     else if (this.#form) fill(this.#inputs, this.#form.root);
     else this.#write(initial);
   }
@@ -144,7 +154,16 @@ export class CallPanel {
       const took = duration(performance.now() - start);
       fill(
         this.#outcome,
-        element("p", null, element("span", { class: `phase ${result?.isError ? "bad" : "good"}` }, result?.isError ? "The tool failed" : "OK"), ` after ${took}`),
+        element(
+          "p",
+          null,
+          element(
+            "span",
+            { class: `phase ${result?.isError ? "bad" : "good"}` },
+            result?.isError ? "The tool failed" : "OK",
+          ),
+          ` after ${took}`,
+        ),
         content(result ?? {}),
       );
     } catch (error) {
@@ -160,7 +179,11 @@ export class CallPanel {
 
   /** @param {{progress?: number, total?: number, message?: string}} params */
   #showProgress({ progress, total, message }) {
-    const bar = element("progress", { "aria-label": "Progress of the call", value: total ? progress : null, max: total ?? null });
+    const bar = element("progress", {
+      "aria-label": "Progress of the call",
+      value: total ? progress : null,
+      max: total ?? null,
+    });
     const figures = `${progress ?? ""}${total ? ` of ${total}` : ""}`;
     fill(this.#progress, bar, " ", figures, message && [" ", foreign(String(message))]);
   }

@@ -23,19 +23,26 @@ export function calls({ live }, { query }) {
   /** What arrived during a pause; null while there is none.
    * @type {import("../api.js").Call[] | null} */
   let held = null;
-  const pause = button("Pause", () => {
-    for (const call of held ?? []) kept.add(call);
-    held = held ? null : [];
-    set(pause, { "aria-pressed": held ? "true" : "false" });
-    refresh();
-  }, { "aria-pressed": "false" });
+  const pause = button(
+    "Pause",
+    () => {
+      for (const call of held ?? []) kept.add(call);
+      held = held ? null : [];
+      set(pause, { "aria-pressed": held ? "true" : "false" });
+      refresh();
+    },
+    { "aria-pressed": "false" },
+  );
 
   const refresh = onceAFrame(() => {
     const matching = kept.list.filter(callFilter(text.value));
     table.show(matching);
     table.root.hidden = matching.length === 0;
     const waiting = held ? `; ${count(held.length)} more since the pause` : "";
-    const hint = kept.list.length === 0 ? "Waiting for calls. They appear as they end." : `${count(matching.length)} of the last ${count(kept.list.length)} calls`;
+    const hint =
+      kept.list.length === 0
+        ? "Waiting for calls. They appear as they end."
+        : `${count(matching.length)} of the last ${count(kept.list.length)} calls`;
     fill(shown, hint + waiting);
   });
   text.addEventListener("input", () => {

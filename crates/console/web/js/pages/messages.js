@@ -33,7 +33,11 @@ export class Messages {
   #draw() {
     if (!this.root.open) return;
     for (const [time, direction, message] of this.#waiting) {
-      const arrow = element("span", { class: "quiet" }, `${direction === "sent" ? "→ sent" : "← received"} ${time.toLocaleTimeString()} `);
+      const arrow = element(
+        "span",
+        { class: "quiet" },
+        `${direction === "sent" ? "→ sent" : "← received"} ${time.toLocaleTimeString()} `,
+      );
       const title = element("summary", null, arrow, element("code", null, foreign(summary(message))));
       this.#list.prepend(element("li", null, element("details", null, title, block(json(message)))));
     }

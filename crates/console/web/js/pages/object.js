@@ -3,15 +3,15 @@
 
 import * as api from "../api.js";
 import { Calls, callsTable, onceAFrame } from "../calls-table.js";
-import { moment } from "../clock.js";
-import { block, button, element, fill, foreign } from "../dom.js";
+import { block, element, fill, foreign } from "../dom.js";
 import { SERVERS } from "../filter.js";
-import { count, duration, NONE } from "../format.js";
-import { badge, isReady, isServing } from "../phase.js";
-import { link, objectLink } from "../router.js";
+import { duration, NONE } from "../format.js";
+import { isServing } from "../phase.js";
+import { link } from "../router.js";
 import { json } from "../text.js";
 import { sampling, Trend } from "../trend.js";
 import { backends } from "./backends.js";
+import { conditions, configuration, events, heading, objects } from "./sections.js";
 import { Tools } from "./tools.js";
 
 /**
@@ -44,12 +44,22 @@ export function object({ store, live, expire }, { parts }) {
   const trend = new Trend("Calls per second");
   const errors = new Trend("Errors per second");
   const latency = element("output", { "aria-live": "off" }, NONE);
-  const figures = element("div", { class: "tiles", hidden: true }, trend.root, errors.root, element("div", { class: "tile" }, element("span", null, "p50 / p99"), latency));
+  const figures = element(
+    "div",
+    { class: "tiles", hidden: true },
+    trend.root,
+    errors.root,
+    element("div", { class: "tile" }, element("span", null, "p50 / p99"), latency),
+  );
 
   const kept = new Calls();
   const table = callsTable("Last calls, newest first", false);
   const noCalls = element("p", { class: "quiet" }, "No calls yet.");
-  const more = element("p", null, element("a", { href: `${link("calls")}?text=${encodeURIComponent(id)}` }, "All live calls of this object"));
+  const more = element(
+    "p",
+    null,
+    element("a", { href: `${link("calls")}?text=${encodeURIComponent(id)}` }, "All live calls of this object"),
+  );
   sections.calls.append(noCalls, table.root, more);
   const showCalls = onceAFrame(() => {
     table.show(kept.list.slice(0, SHOWN_CALLS));
@@ -90,7 +100,9 @@ export function object({ store, live, expire }, { parts }) {
     show(sections.configuration, known.configuration, () => configuration(known.configuration));
     show(sections.objects, known.objects ?? [], () => objects(known.objects ?? []));
     show(sections.events, known.events, () => events(known.events));
-    show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () => backends(known, offered));
+    show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () =>
+      backends(known, offered, store),
+    );
     show(sections.manifest, [known.manifest], () =>
       element("details", null, element("summary", null, "Show the manifest as JSON"), block(json(known.manifest))),
     );
@@ -117,7 +129,8 @@ export function object({ store, live, expire }, { parts }) {
     } catch (error) {
       if (isLeft) return;
       if (error instanceof api.ApiError && error.status === 401) return expire(error);
-      if (!detail) fill(head, element("p", { class: "problem" }, foreign(error instanceof Error ? error.message : String(error))));
+      const message = error instanceof Error ? error.message : String(error);
+      if (!detail) fill(head, element("p", { class: "problem" }, foreign(message)));
     }
   };
   load();
@@ -126,7 +139,10 @@ export function object({ store, live, expire }, { parts }) {
   const unsubscribe = store.subscribe((changed) => {
     if (!changed.has(id)) return;
     const now = store.objects.get(id);
-    if (!now) return fill(head, element("p", { class: "problem" }, "This object was deleted."));
+    if (!now) {
+      drawn.delete(head);
+      return fill(head, element("p", { class: "problem" }, "This object was deleted."));
+    }
     const isMore = JSON.stringify({ ...now, traffic: null }) !== JSON.stringify({ ...shown, traffic: null });
     shown = now;
     if (isMore) load();
@@ -143,7 +159,14 @@ export function object({ store, live, expire }, { parts }) {
     root: element(
       "div",
       null,
-      element("p", { class: "quiet" }, element("a", { href: "#/" }, "Servers"), " / ", foreign(kind), namespace && [" / ", foreign(namespace)]),
+      element(
+        "p",
+        { class: "quiet" },
+        element("a", { href: "#/" }, "Servers"),
+        " / ",
+        foreign(kind),
+        namespace && [" / ", foreign(namespace)],
+      ),
       element("h1", { tabindex: -1 }, foreign(name)),
       head,
       figures,
@@ -169,98 +192,4 @@ export function object({ store, live, expire }, { parts }) {
 function section(title) {
   const id = `section-${title.toLowerCase().replaceAll(" ", "-")}`;
   return element("section", { "aria-labelledby": id, hidden: true }, element("h2", { id }, title));
-}
-
-/** @param {Detail} object */
-function heading(object) {
-  return [
-    element("p", { class: "state" }, badge(object.phase), object.since && [" since ", moment(object.since)]),
-    object.message && element("p", { class: isReady(object) ? "" : "problem" }, foreign(object.message)),
-    object.url && element("p", { class: "address" }, element("code", null, foreign(object.url)), " ", copy(object.url)),
-    element(
-      "p",
-      { class: "quiet" },
-      object.transport && ["Transport ", element("code", null, foreign(object.transport)), " "],
-      object.group && ["in group ", element("a", { href: link("object", ["MCPGroup", object.namespace, object.group]) }, foreign(object.group))],
-    ),
-    SERVERS.includes(object.kind) && element("p", null, element("a", { href: objectLink(object, "try"), class: "action" }, "Try it")),
-  ];
-}
-
-/** @param {string} text */
-function copy(text) {
-  const press = button("Copy", async () => {
-    await navigator.clipboard?.writeText(text);
-    press.textContent = "Copied";
-  });
-  return press;
-}
-
-/** @param {Detail["conditions"]} conditions */
-function conditions(conditions) {
-  return element(
-    "ul",
-    { class: "plain" },
-    conditions.map(({ type, status, reason, message, lastTransitionTime }) =>
-      element(
-        "li",
-        null,
-        element("p", null, element("strong", null, foreign(type)), " ", foreign(status), " ", element("code", null, foreign(reason)), " ", element("span", { class: "quiet" }, moment(lastTransitionTime))),
-        message && element("p", null, foreign(message)),
-      ),
-    ),
-  );
-}
-
-/**
- * On one line, if it fits.
- * @param {unknown} value
- */
-function brief(value) {
-  if (typeof value === "string") return value;
-  const line = JSON.stringify(value) ?? "";
-  return line.length < 60 ? line : json(value);
-}
-
-/** @param {Detail["configuration"]} settings */
-function configuration(settings) {
-  return element(
-    "dl",
-    { class: "settings" },
-    settings.map(({ field, value, origin, from }) => [
-      element("dt", null, foreign(field)),
-      element(
-        "dd",
-        null,
-        element("code", null, foreign(brief(value))),
-        " ",
-        element("span", { class: "tag" }, origin === "reference" ? ["from ", foreign(from)] : origin === "default" ? "default" : foreign(origin)),
-      ),
-    ]),
-  );
-}
-
-/** @param {NonNullable<Detail["objects"]>} objects */
-function objects(objects) {
-  return element(
-    "ul",
-    { class: "plain" },
-    objects.map(({ kind, name, state }) => element("li", null, foreign(kind), " ", element("strong", null, foreign(name)), " ", element("span", { class: "quiet" }, foreign(state)))),
-  );
-}
-
-/** @param {Detail["events"]} events */
-function events(events) {
-  return element(
-    "ul",
-    { class: "plain" },
-    events.map(({ time, type, reason, message, object, count: times }) =>
-      element(
-        "li",
-        null,
-        element("p", null, type === "Warning" && [element("span", { class: "phase bad" }, "Warning"), " "], foreign(message || reason)),
-        element("p", { class: "quiet" }, message && [foreign(reason), " · "], foreign(object), " · ", moment(time), times > 1 && ` · ${count(times)} times`),
-      ),
-    ),
-  );
 }

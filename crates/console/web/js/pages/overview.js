@@ -30,7 +30,13 @@ const START = [
     order: ({ namespace, name }) => `${name}/${namespace}`,
   },
   { id: "kind", title: "Kind", text: ({ kind }) => kind, content: ({ kind }) => foreign(kind), order: ({ kind }) => kind },
-  { id: "phase", title: "Phase", text: ({ phase }) => phase || " ", content: ({ phase }) => badge(phase), order: ({ phase }) => phase },
+  {
+    id: "phase",
+    title: "Phase",
+    text: ({ phase }) => phase || " ",
+    content: ({ phase }) => badge(phase),
+    order: ({ phase }) => phase,
+  },
 ];
 
 /** @type {Column} */
@@ -117,7 +123,12 @@ export function overview({ store, live }, { query }) {
   const choose = () => {
     Object.assign(wanted, { kind: kind.value, namespace: namespace.value });
     const isUnready = unready.ariaPressed === "true";
-    remember({ text: text.value, ...wanted, unready: isUnready ? "1" : "", sort: servers.sort === "name" ? "" : servers.sort });
+    remember({
+      text: text.value,
+      ...wanted,
+      unready: isUnready ? "1" : "",
+      sort: servers.sort === "name" ? "" : servers.sort,
+    });
     refresh();
   };
   for (const control of [text, kind, namespace]) control.addEventListener("input", choose);
@@ -136,7 +147,13 @@ export function overview({ store, live }, { query }) {
       "div",
       null,
       element("h1", { tabindex: -1 }, "Servers"),
-      element("div", { class: "tiles" }, element("div", { class: "tile" }, element("span", null, "Ready"), ready), total.root, errors.root),
+      element(
+        "div",
+        { class: "tiles" },
+        element("div", { class: "tile" }, element("span", null, "Ready"), ready),
+        total.root,
+        errors.root,
+      ),
       element("div", { class: "filters", role: "search" }, text, kind, namespace, unready, servers.choice),
       shown,
       servers.root,
@@ -172,7 +189,10 @@ function sentence(matching, all) {
 function offer(select, all, chosen, values) {
   const offered = ["", ...[...values.add(chosen)].filter(Boolean).sort()];
   if (offered.join("\n") !== [...select.options].map((option) => option.value).join("\n")) {
-    fill(select, offered.map((value) => element("option", { value }, value || all)));
+    fill(
+      select,
+      offered.map((value) => element("option", { value }, value || all)),
+    );
   }
   if (select.value !== chosen) select.value = chosen;
 }

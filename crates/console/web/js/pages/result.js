@@ -14,7 +14,10 @@ export function content(result) {
   const items = Array.isArray(result.content) ? result.content : [];
   return [
     items.map(item),
-    result.structuredContent !== undefined && [element("h3", null, "Structured content"), block(json(result.structuredContent))],
+    result.structuredContent !== undefined && [
+      element("h3", null, "Structured content"),
+      block(json(result.structuredContent)),
+    ],
     items.length === 0 && result.structuredContent === undefined && element("p", { class: "quiet" }, "The result is empty."),
   ];
 }
@@ -30,13 +33,21 @@ function item(part) {
     case "audio":
       return file(part.data, type, "audio");
     case "resource_link":
-      return element("p", null, "Resource ", element("code", null, foreign(String(part.uri ?? ""))), part.name && [" ", foreign(String(part.name))]);
+      return element(
+        "p",
+        null,
+        "Resource ",
+        element("code", null, foreign(String(part.uri ?? ""))),
+        part.name && [" ", foreign(String(part.name))],
+      );
     case "resource":
       return element(
         "figure",
         null,
         element("figcaption", null, "Resource ", element("code", null, foreign(String(part.resource?.uri ?? "")))),
-        part.resource?.blob !== undefined ? file(part.resource.blob, type, "resource") : block(String(part.resource?.text ?? "")),
+        part.resource?.blob !== undefined
+          ? file(part.resource.blob, type, "resource")
+          : block(String(part.resource?.text ?? "")),
       );
     default:
       return block(json(part));
@@ -52,7 +63,9 @@ function image(data, type) {
   if (!bytes) return file(data, type, "image");
   const shown = element("img", { alt: "Image of the result", src: URL.createObjectURL(new Blob([bytes], { type })) });
   shown.addEventListener("load", () => URL.revokeObjectURL(shown.src));
-  shown.addEventListener("error", () => shown.replaceWith(element("p", { class: "problem" }, "The image cannot be decoded.")));
+  shown.addEventListener("error", () =>
+    shown.replaceWith(element("p", { class: "problem" }, "The image cannot be decoded.")),
+  );
   return element("figure", null, shown, file(data, type, "image"));
 }
 

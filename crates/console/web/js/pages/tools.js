@@ -18,6 +18,8 @@ export class Tools {
   #listed;
   /** @type {Tool[] | null} */
   #tools = null;
+  /** @type {import("../seen.js").Seen} */
+  #now = {};
   /** @type {import("../api.js").Reported[]} */
   #reported = [];
 
@@ -50,27 +52,37 @@ export class Tools {
   /** @param {Tool[]} tools */
   #show(tools) {
     this.#tools = tools;
+    this.#now = digests(tools);
     this.#listed(tools);
-    if (!remembered(this.#ref)) rememberTools(this.#ref, digests(tools));
+    if (!remembered(this.#ref)) rememberTools(this.#ref, this.#now);
     this.#draw();
   }
 
   #draw() {
     const offered = this.#tools;
     const reported = new Map(this.#reported.map((tool) => [tool.name, tool]));
-    if (!offered) return fill(this.#list, reported.size > 0 && list(this.#reported.map((tool) => this.#item(tool, null, undefined, false))));
-    const now = digests(offered);
+    if (!offered)
+      return fill(
+        this.#list,
+        reported.size > 0 && list(this.#reported.map((tool) => this.#item(tool, null, undefined, false))),
+      );
+    const now = this.#now;
     const { marks, missing } = difference(remembered(this.#ref) ?? now, now);
     const hidden = this.#reported.filter((tool) => !Object.hasOwn(now, tool.name));
     const isDifferent = marks.size + missing.length > 0;
     fill(
       this.#list,
-      isDifferent && this.#warning(marks.size, missing, now),
+      isDifferent && this.#warning(marks.size, missing),
       offered.length === 0 && element("p", { class: "quiet" }, "The server offers no tools to you."),
       list([
         ...offered.map((tool) => {
           const isUnreported = reported.size > 0 && !reported.has(tool.name);
-          return this.#item(reported.get(tool.name) ?? null, tool, marks.get(tool.name), isUnreported && "not in the status");
+          return this.#item(
+            reported.get(tool.name) ?? null,
+            tool,
+            marks.get(tool.name),
+            isUnreported && "not in the status",
+          );
         }),
         ...hidden.map((tool) => this.#item(tool, null, undefined, "only in the status: not offered to you")),
       ]),
@@ -80,11 +92,10 @@ export class Tools {
   /**
    * @param {number} marked
    * @param {string[]} missing
-   * @param {import("../seen.js").Seen} now
    */
-  #warning(marked, missing, now) {
+  #warning(marked, missing) {
     const seen = button("Mark as seen", () => {
-      rememberTools(this.#ref, now);
+      rememberTools(this.#ref, this.#now);
       this.#draw();
     });
     return element(
@@ -96,7 +107,10 @@ export class Tools {
         "Since this browser last saw the list: ",
         marked > 0 && `${marked} new or changed`,
         marked > 0 && missing.length > 0 && ", ",
-        missing.length > 0 && ["missing: ", missing.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))])],
+        missing.length > 0 && [
+          "missing: ",
+          missing.map((name, index) => [index > 0 && ", ", element("code", null, foreign(name))]),
+        ],
         ".",
       ),
       seen,
@@ -124,7 +138,9 @@ export class Tools {
       element(
         "p",
         null,
-        tool ? element("a", { href: link("try", [kind, namespace, server, name]) }, foreign(name)) : element("code", null, foreign(name)),
+        tool
+          ? element("a", { href: link("try", [kind, namespace, server, name]) }, foreign(name))
+          : element("code", null, foreign(name)),
         title && title !== name && [" ", foreign(title)],
         mark && [" ", element("span", { class: "mark" }, mark)],
         note && [" ", element("span", { class: "tag" }, note)],

@@ -36,7 +36,13 @@ export function attempt({ live, expire }, { parts }) {
   };
   const connection = new Connection(ref, host, (listed) => ((tools = listed), drawList(), drawTool()), expire);
 
-  const filter = element("input", { type: "search", id: "filter", "aria-label": "Filter tools", placeholder: "Filter tools: press /", "aria-keyshortcuts": "/" });
+  const filter = element("input", {
+    type: "search",
+    id: "filter",
+    "aria-label": "Filter tools",
+    placeholder: "Filter tools: press /",
+    "aria-keyshortcuts": "/",
+  });
   const list = element("ul", { class: "plain" });
   const drawList = () => {
     const matches = matcher(filter.value);
@@ -47,7 +53,11 @@ export function attempt({ live, expire }, { parts }) {
         element(
           "li",
           null,
-          element("a", { href: link("try", [kind, namespace, name, tool.name]), "aria-current": tool.name === chosen ? "true" : null }, foreign(tool.name)),
+          element(
+            "a",
+            { href: link("try", [kind, namespace, name, tool.name]), "aria-current": tool.name === chosen ? "true" : null },
+            foreign(tool.name),
+          ),
         ),
       ),
       shown.length === 0 && tools.length > 0 && element("li", { class: "quiet" }, "No tool matches."),
@@ -61,7 +71,9 @@ export function attempt({ live, expire }, { parts }) {
     if (panel && panel.client === connection.client && same(panel.tool, tool)) return;
     panel?.cancel();
     panel = tool && connection.client ? new CallPanel(tool, connection.client, () => elicitations.close()) : null;
-    const hint = chosen ? ["The server does not offer ", element("code", null, foreign(chosen)), " to you."] : "Choose a tool.";
+    const hint = chosen
+      ? ["The server does not offer ", element("code", null, foreign(chosen)), " to you."]
+      : "Choose a tool.";
     fill(place, panel?.root ?? (tools.length > 0 && element("p", { class: "quiet" }, hint)));
   };
 
@@ -71,7 +83,13 @@ export function attempt({ live, expire }, { parts }) {
   const root = element(
     "div",
     null,
-    element("p", { class: "quiet" }, element("a", { href: "#/" }, "Servers"), " / ", element("a", { href: objectLink(ref) }, foreign(name))),
+    element(
+      "p",
+      { class: "quiet" },
+      element("a", { href: "#/" }, "Servers"),
+      " / ",
+      element("a", { href: objectLink(ref) }, foreign(name)),
+    ),
     element("h1", { tabindex: -1 }, "Try ", foreign(name)),
     connection.root,
     element("div", { class: "try" }, choice, element("div", null, place, elicitations.root, messages.root)),
