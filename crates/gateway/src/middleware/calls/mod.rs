@@ -180,3 +180,48 @@ fn call(exchange: &Exchange) -> Call {
 fn milliseconds(duration: Duration) -> f64 {
     f64::from(u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)) / 1000.0
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::broadcast::error::TryRecvError;
+
+    use super::*;
+
+    fn call(target: &str) -> Call {
+        Call {
+            id: 0,
+            time: Timestamp::UNIX_EPOCH,
+            method: "tools/call".into(),
+            target: target.into(),
+            caller: "alice".into(),
+            status: Some(200),
+            error: None,
+            failed: false,
+            ms: 1.5,
+            decided_by: "",
+        }
+    }
+
+    #[test]
+    fn the_last_calls_are_kept_and_one_who_does_not_read_delays_none() {
+        let log = CallLog::new();
+        let (mut slow, count) = (log.watch(), 3 * limits::LAST_CALLS as u64);
+        for number in 1..=count {
+            log.record(call(&number.to_string()), Duration::from_millis(1));
+        }
+        let last = log.last();
+        assert_eq!((last.len(), last.last().map(|call| call.id)), (limits::LAST_CALLS, Some(count)));
+        assert_eq!(slow.try_recv().unwrap_err(), TryRecvError::Lagged(count - limits::LAST_CALLS as u64));
+        assert_eq!(slow.try_recv().unwrap().id, count - limits::LAST_CALLS as u64 + 1);
+    }
+
+    #[test]
+    fn a_call_is_written_as_the_page_reads_it() {
+        let json = serde_json::to_value(call("echo")).unwrap();
+        let expected = serde_json::json!({
+            "id": 0, "time": "1970-01-01T00:00:00Z", "method": "tools/call", "target": "echo", "caller": "alice",
+            "status": 200, "error": null, "failed": false, "ms": 1.5, "decidedBy": "",
+        });
+        assert_eq!(json, expected);
+    }
+}
