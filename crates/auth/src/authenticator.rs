@@ -19,11 +19,18 @@ use crate::{
 pub struct Authenticator {
     expected: Expected,
     /// The issuer, if it is in this process.
-    own: Option<Arc<dyn OwnTokens>>,
+    own: Option<Own>,
     keys: Option<Keys>,
     /// Tokens that have been verified, until they expire.
     verified: Cache<Verified>,
     introspection: Option<Introspection>,
+}
+
+/// An issuer in this process, which verifies a token each time.
+struct Own {
+    tokens: Arc<dyn OwnTokens>,
+    /// The identities in tokens, so that requests with one token share one.
+    identities: Cache<Arc<Identity>>,
 }
 
 /// A token that was signed with one of these keys.
@@ -64,6 +71,7 @@ impl Authenticator {
     /// Validates tokens of an authorization server in this process.
     pub fn of_own(own: Arc<dyn OwnTokens>, audience: &str) -> Self {
         let expected = Expected::new(own.issuer(), audience);
+        let own = Own { tokens: own, identities: Cache::new() };
         Self { expected, own: Some(own), keys: None, verified: Cache::new(), introspection: None }
     }
 
@@ -71,9 +79,9 @@ impl Authenticator {
     pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, AuthenticationError> {
         let token = bearer(headers)?;
         if let Some(own) = &self.own {
-            let claims = own.claims(token).await?;
+            let claims = own.tokens.claims(token).await?;
             self.expected.check(&claims)?;
-            return Ok(Arc::new(Identity::of(claims)));
+            return Ok(own.shared(token, Identity::of(claims)));
         }
         if let Some(keys) = &self.keys
             && let Some(verified) = self.verified.get(token, Instant::now())
@@ -108,5 +116,65 @@ impl Authenticator {
             self.verified.put(token, verified, until, now);
         }
         Ok(identity)
+    }
+}
+
+impl Own {
+    /// The identity that other requests with this token have, if it is the same.
+    fn shared(&self, token: &str, identity: Identity) -> Arc<Identity> {
+        let now = Instant::now();
+        if let Some(known) = self.identities.get(token, now).filter(|known| **known == identity) {
+            return known;
+        }
+        let identity = Arc::new(identity);
+        if let Some(until) = now.checked_add(rest(&identity.claims)) {
+            self.identities.put(token, identity.clone(), until, now);
+        }
+        identity
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures::future::BoxFuture;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    /// An issuer whose tokens have these claims, as long as the session goes on.
+    struct Issuer(Mutex<Option<Value>>);
+
+    impl OwnTokens for Issuer {
+        fn issuer(&self) -> &str {
+            "https://own"
+        }
+
+        fn claims<'a>(
+            &'a self,
+            _: &'a str,
+        ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
+            let claims = self.0.lock().unwrap().as_ref().and_then(Value::as_object).cloned();
+            Box::pin(async { claims.ok_or(AuthenticationError::Token("the session has ended")) })
+        }
+    }
+
+    #[tokio::test]
+    async fn requests_with_one_token_of_this_process_share_an_identity_while_it_is_valid() {
+        let claims = |team: &str| json!({"iss": "https://own", "aud": "mcp", "sub": "alice", "exp": 1e12, "tsid": "1", "team": team});
+        let issuer = Arc::new(Issuer(Mutex::new(Some(claims("red")))));
+        let authenticator = Authenticator::of_own(issuer.clone(), "mcp");
+        let identity = async |token: &str| {
+            let value = format!("Bearer {token}").parse().unwrap();
+            authenticator.identity(&HeaderMap::from_iter([(http::header::AUTHORIZATION, value)])).await
+        };
+        let first = identity("a").await.unwrap();
+        assert!(Arc::ptr_eq(&first, &identity("a").await.unwrap()));
+        assert!(!Arc::ptr_eq(&first, &identity("b").await.unwrap()), "another token");
+        *issuer.0.lock().unwrap() = Some(claims("blue"));
+        assert_eq!(identity("a").await.unwrap().claims["team"], "blue");
+        *issuer.0.lock().unwrap() = None;
+        assert!(identity("a").await.is_err(), "it is verified each time");
     }
 }

@@ -22,8 +22,10 @@ impl<V: Clone> Cache<V> {
 
     /// The result for a token, unless it has expired.
     pub(crate) fn get(&self, token: &str, now: Instant) -> Option<V> {
+        // Hashed before the lock, which all requests need.
+        let key = key(token);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&key(token)).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
+        known.get(&key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
     }
 
     /// Stores a result. A full cache evicts expired entries, and then all.
@@ -31,6 +33,7 @@ impl<V: Clone> Cache<V> {
         if until <= now {
             return;
         }
+        let key = key(token);
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= limits::CACHED {
             known.retain(|_, (_, until)| now < *until);
@@ -38,7 +41,7 @@ impl<V: Clone> Cache<V> {
         if known.len() >= limits::CACHED {
             known.clear();
         }
-        known.insert(key(token), (value, until));
+        known.insert(key, (value, until));
     }
 }
 

@@ -21,10 +21,10 @@ const DEPTH: usize = 128;
 pub(crate) struct Entities(HashMap<EntityUid, Known>);
 
 /// An entity in a document.
-pub(crate) struct Known {
+struct Known {
     entity: Entity,
-    pub(crate) attributes: Attributes,
-    pub(crate) parents: Vec<EntityUid>,
+    attributes: Attributes,
+    parents: Vec<EntityUid>,
     /// Its parents, and the entities that its attributes name: what a policy can get to from it.
     next: Vec<EntityUid>,
 }
@@ -61,11 +61,6 @@ impl Entities {
         Ok(Self(known.collect()))
     }
 
-    /// What the document has of an entity.
-    pub(crate) fn known(&self, uid: &EntityUid) -> Option<&Known> {
-        self.0.get(uid)
-    }
-
     /// The entities that a policy can get to from these, and these themselves. A decision needs no others, however many
     /// the document has.
     pub(crate) fn reachable<'a>(&'a self, from: impl IntoIterator<Item = &'a EntityUid>) -> Vec<Entity> {
@@ -91,6 +86,23 @@ impl Entities {
         let mut reached = self.reachable(next.chain(parents));
         reached.retain(|entity| entity.uid() != *uid);
         reached
+    }
+
+    /// An entity with the attributes that the document gives it, which override `weak` and are overridden by `strong`.
+    pub(crate) fn joined(
+        &self,
+        uid: EntityUid,
+        weak: Attributes,
+        strong: Attributes,
+        parents: Vec<EntityUid>,
+    ) -> Option<Entity> {
+        let known = self.0.get(&uid);
+        let mut attributes = weak;
+        attributes.extend(known.into_iter().flat_map(|known| known.attributes.clone()));
+        attributes.extend(strong);
+        let parents = known.into_iter().flat_map(|known| known.parents.clone()).chain(parents);
+        let parents = parents.collect();
+        Entity::new(uid, attributes.into_iter().collect(), parents).ok()
     }
 
     /// Whether an entity of such a type has an attribute.

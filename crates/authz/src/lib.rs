@@ -41,7 +41,9 @@
 
 mod attributes;
 mod authorizer;
+mod caller;
 mod claims;
+mod compiled;
 mod decision;
 mod document;
 mod entities;
@@ -53,12 +55,15 @@ mod pdp;
 mod place;
 mod policies;
 mod reads;
+mod recent;
 mod request;
+mod scopes;
 mod size;
+mod subject;
 mod value;
 mod warnings;
 
-pub use authorizer::{Authorizer, Subject};
+pub use authorizer::Authorizer;
 pub use decision::{Decision, Denial};
 pub use document::{Backend, Document, check};
 pub use error::Error;
@@ -67,4 +72,5 @@ pub use method::{Treatment, treatment};
 pub use pdp::{Pdp, PdpContext, PdpHttp};
 pub use request::{Action, Feature, Hints, Principal, Resource};
 pub use skep_config::run_config::Cedar;
+pub use subject::Subject;
 pub use warnings::Warning;

@@ -20,6 +20,8 @@ pub(crate) struct Reads {
     pub(crate) names: BTreeSet<String>,
     /// Whether a policy uses the context as a whole, for example compares it.
     pub(crate) all: bool,
+    /// Whether a policy reads an argument as an attribute of anything but the context.
+    pub(crate) of_resource: bool,
     /// The entities that conditions name, whose attributes and parents they can read.
     pub(crate) entities: Vec<EntityUid>,
 }
@@ -64,11 +66,13 @@ impl Reads {
     }
 
     fn access(&mut self, access: &Map<String, Value>) {
-        let name = access.get("attr").and_then(Value::as_str);
-        self.names.extend(name.and_then(|name| name.strip_prefix(PREFIX)).map(str::to_owned));
+        let name = access.get("attr").and_then(Value::as_str).and_then(|name| name.strip_prefix(PREFIX));
         let left = access.get("left").unwrap_or(&Value::Null);
+        let variable = left.get("Var");
+        self.of_resource |= name.is_some() && variable.is_none_or(|variable| variable != "context");
+        self.names.extend(name.map(str::to_owned));
         // An attribute of the context is read, and not the context.
-        if left.get("Var").is_none() {
+        if variable.is_none() {
             self.visit(left);
         }
     }
@@ -98,6 +102,24 @@ mod tests {
             "a b"
         );
         assert_eq!(names("principal.claim_sub == \"x\""), "");
+    }
+
+    #[test]
+    fn arguments_of_the_context_alone_differ_from_those_of_the_resource() {
+        let of_resource = |text: &str| {
+            let policy = format!("permit(principal, action, resource) when {{ {text} }};");
+            Reads::of(&Policies::parse(&[policy]).unwrap()).unwrap().of_resource
+        };
+        for text in
+            ["context.arg_a == 1", "context has arg_a", "resource.name == context.arg_a", "context == {}"]
+        {
+            assert!(!of_resource(text), "{text}");
+        }
+        for text in
+            ["resource.arg_a == 1", "resource has arg_a", "{r: resource}.r.arg_a", "Tool::\"a\".arg_a"]
+        {
+            assert!(of_resource(text), "{text}");
+        }
     }
 
     #[test]

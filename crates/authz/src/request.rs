@@ -111,7 +111,7 @@ impl<'a> Resource<'a> {
 }
 
 /// The annotations of a tool, as far as the server gave them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hints {
     /// `readOnlyHint`
     pub read_only: Option<bool>,

@@ -126,6 +126,10 @@ pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
 pub const DECISIONS: usize = 1_000;
 /// The concurrent requests for them.
 pub const DECISIONS_AT_ONCE: usize = 16;
+/// How many callers are kept ready for decisions of policies.
+pub const CALLERS: usize = 1_024;
+/// About how many bytes they take when one is added.
+pub const CALLERS_BYTES: usize = 32 << 20;
 /// How many entries of the audit log wait to be written. More are lost, and counted.
 pub const AUDIT_ENTRIES: usize = 8_192;
 /// How many bytes of them wait.

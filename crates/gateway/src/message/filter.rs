@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Response, StatusCode, header};
 use serde::de::IgnoredAny;
-use skep_mcp::{Envelope, Rejection, sse};
+use skep_mcp::{Envelope, List, Rejection, sse};
 
 use crate::{
     body::{self, Budget, ReadError},
@@ -19,7 +19,7 @@ use crate::{
     limits,
 };
 
-/// What a middleware does with each message of a response.
+/// What a middleware does with each message of a response that holds a list. Others pass as they are.
 pub trait MessageFilter: Send + Sync + 'static {
     /// Fetches what the message cannot be filtered without, if there is anything.
     fn prepare<'a>(&'a self, _message: &'a [u8], _envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
@@ -81,6 +81,10 @@ fn may_be_answer(bytes: &[u8]) -> bool {
 /// The message after all filters, or nothing if it is unchanged.
 async fn apply(filters: &Filters, message: &[u8]) -> Result<Option<Vec<u8>>, Rejection> {
     let parsed = Envelope::parse(message).map_err(|_| Rejection::Internal)?;
+    // Most responses hold no list: they are scanned once, and not once for each filter.
+    if List::lists_in(&parsed).map_err(|_| Rejection::Internal)?.is_empty() {
+        return Ok(None);
+    }
     let mut changed: Option<Vec<u8>> = None;
     for filter in filters {
         let (current, envelope) = match &changed {
@@ -114,5 +118,44 @@ impl EventMap for FilteredEvents {
             Ok(changed) => Some(event.with_data(&changed?)),
             Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::of_rejected(data)))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    /// A filter that rejects all that it sees, and counts it.
+    struct Rejects(Arc<AtomicUsize>);
+
+    impl MessageFilter for Rejects {
+        fn message<'a>(&self, _: &'a [u8], _: &Envelope<'a>) -> Result<Cow<'a, [u8]>, Rejection> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(Rejection::Denied)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_passes_through_the_filters_only_if_it_holds_a_list() {
+        let seen = Arc::new(AtomicUsize::new(0));
+        let filters: Filters = vec![Box::new(Rejects(seen.clone()))];
+        let call = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"tools"}]}}"#;
+        let request = br#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tools":[]}}"#;
+        for message in [&call[..], request] {
+            assert!(matches!(apply(&filters, message).await, Ok(None)));
+        }
+        assert_eq!(seen.load(Ordering::Relaxed), 0);
+        let list = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"tools":[]}}"#;
+        assert!(matches!(apply(&filters, list).await, Err(Rejection::Denied)));
+        // Two clients could find different lists in it.
+        for message in [&br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[],"tools":[]}}"#[..], b"{"] {
+            assert!(matches!(apply(&filters, message).await, Err(Rejection::Internal)));
+        }
+        assert_eq!(seen.load(Ordering::Relaxed), 1);
     }
 }

@@ -8,11 +8,11 @@ use std::{
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::Value;
-use skep_authz::{Action, Authorizer, Decision, Feature, Hints, Resource};
+use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
 use skep_mcp::{Envelope, Item, List, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
-use super::{Authority, AuthorizationRequest, Policies, pdp::DecisionPoint, principal};
+use super::{Authority, AuthorizationRequest, Policies, pdp::DecisionPoint};
 use crate::{identity::Identity, limits, message::MessageFilter};
 
 /// The tools whose hints are remembered. A server with more loses the hints of some.
@@ -40,7 +40,7 @@ impl MessageFilter for Lists {
     fn prepare<'a>(&'a self, _: &'a [u8], envelope: &Envelope<'a>) -> Option<BoxFuture<'a, ()>> {
         // Decisions about the previous message do not apply to this one.
         self.verdicts().clear();
-        let identity = self.identity.as_deref()?;
+        let identity = self.identity.as_ref()?;
         let mut requests = Vec::new();
         // A malformed message is rejected when it is filtered.
         for list in List::lists_in(envelope).unwrap_or_default() {
@@ -60,7 +60,9 @@ impl MessageFilter for Lists {
         }
         let decided = async move {
             let verdicts = match &self.policies.authority {
-                Authority::Cedar(authorizer) => evaluated(authorizer, identity, requests).await,
+                Authority::Cedar { authorizer, callers } => {
+                    evaluated(&callers.subject(authorizer, identity), requests).await
+                }
                 Authority::Pdp(point) => verdicts(point, identity, requests).await,
             };
             *self.verdicts() = verdicts;
@@ -128,16 +130,14 @@ impl Lists {
 }
 
 /// The items that policies allow. A list may be long, so other requests of the thread have their turn in between.
-async fn evaluated(authorizer: &Authorizer, identity: &Identity, requests: Vec<Undecided>) -> Verdicts {
-    let principal = principal(identity);
-    let subject = authorizer.subject(&principal);
+async fn evaluated(caller: &Subject, requests: Vec<Undecided>) -> Verdicts {
     let mut allowed = Verdicts::new();
     for (number, (item, name, hints)) in requests.into_iter().enumerate() {
         if number % DECISIONS_IN_A_TURN == DECISIONS_IN_A_TURN - 1 {
             tokio::task::yield_now().await;
         }
         let resource = Resource { hints, ..Resource::new(&name) };
-        if subject.decide(item.0, &resource, None) == Decision::Allow {
+        if caller.decide(item.0, &resource, None) == Decision::Allow {
             allowed.insert(item);
         }
     }
@@ -145,7 +145,7 @@ async fn evaluated(authorizer: &Authorizer, identity: &Identity, requests: Vec<U
 }
 
 /// The items that a service allows, of those that it decides about in time.
-async fn verdicts(point: &DecisionPoint, identity: &Identity, requests: Vec<Undecided>) -> Verdicts {
+async fn verdicts(point: &DecisionPoint, identity: &Arc<Identity>, requests: Vec<Undecided>) -> Verdicts {
     let count = requests.len();
     let deadline = tokio::time::Instant::now() + limits::DECISIONS_TIME;
     let requests = requests.into_iter().take(limits::DECISIONS);
@@ -198,13 +198,14 @@ mod tests {
     use std::{future::poll_fn, pin::pin};
 
     use serde_json::json;
+    use skep_authz::Authorizer;
     use skep_config::run_config::Cedar;
 
     use super::*;
 
     fn lists(policy: &str, own_tools: &[&str]) -> Lists {
         let cedar = Cedar { policies: vec![policy.into()], ..Cedar::default() };
-        let authority = Authority::Cedar(Box::new(Authorizer::new(&cedar, "files").unwrap()));
+        let authority = Authority::cedar(Authorizer::new(&cedar, "files").unwrap());
         let own_tools = own_tools.iter().map(|&tool| tool.to_owned()).collect();
         let policies = Policies { is_virtual: false, authority, own_tools, hints: Mutex::default() };
         Lists::new(Arc::new(policies), Some(Arc::new(Identity::local())))

@@ -1,5 +1,6 @@
 //! Authorization of requests. Where there are policies, a request that none of them permits is denied.
 
+mod callers;
 mod lists;
 mod pdp;
 
@@ -21,6 +22,7 @@ use crate::{
     identity::Identity,
     message::{Exchange, MessageFilter, ParsedMessage},
 };
+use callers::Callers;
 use lists::Lists;
 use pdp::DecisionPoint;
 
@@ -44,14 +46,14 @@ struct Policies {
 /// What decides.
 enum Authority {
     /// Policies, evaluated in this process.
-    Cedar(Box<Authorizer>),
+    Cedar { authorizer: Authorizer, callers: Callers },
     /// A service, queried each time.
     Pdp(Box<DecisionPoint>),
 }
 
 /// A request as policies see it: principal, action, resource and arguments.
 struct AuthorizationRequest<'a> {
-    identity: &'a Identity,
+    identity: &'a Arc<Identity>,
     action: Action,
     target: &'a str,
     hints: Hints,
@@ -75,7 +77,7 @@ impl Authorization {
                 let (field, name) =
                     ("authorization: cedar.primary_upstream_provider", &cedar.primary_upstream_provider);
                 provider = (!name.is_empty()).then(|| Provider::new(field, name, context)).transpose()?;
-                Authority::Cedar(Box::new(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?))
+                Authority::cedar(Authorizer::new(&cedar, server).map_err(|error| wrong(&error))?)
             }
             Document::Pdp(pdp) => {
                 let point = DecisionPoint::new(pdp, server).map_err(|error| wrong(&error))?;
@@ -94,7 +96,7 @@ impl Authorization {
         }
         let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
         let allowed = match &self.policies.authority {
-            Authority::Cedar(authorizer) => match decision(authorizer, &request) {
+            Authority::Cedar { authorizer, callers } => match request.decision(authorizer, callers) {
                 Decision::Allow => true,
                 Decision::Deny(denial) => {
                     info!(action = request.action.as_str(), %denial, "request denied");
@@ -115,12 +117,13 @@ impl Authorization {
     /// Which policies decide about a request, or who does.
     pub(super) fn reasons(&self, exchange: &Exchange) -> Vec<String> {
         let Ok(Some(request)) = self.authorization_request(exchange) else { return Vec::new() };
-        let Authority::Cedar(authorizer) = &self.policies.authority else {
+        let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
             return vec!["a policy decision point is queried".into()];
         };
         let (principal, resource) = (request.principal(), request.resource());
         let determining = authorizer.determining(&principal, request.action, &resource, request.arguments());
-        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision(authorizer, &request)) {
+        let decision = request.decision(authorizer, callers);
+        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision) {
             return vec![denial.to_string()];
         }
         let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -168,8 +171,8 @@ impl Authorization {
     fn arguments(&self, message: &ParsedMessage) -> Result<Option<Value>, Rejection> {
         let envelope = message.envelope()?;
         match &self.policies.authority {
-            Authority::Cedar(authorizer) if !authorizer.reads_arguments() => Ok(None),
-            Authority::Cedar(_) => {
+            Authority::Cedar { authorizer, .. } if !authorizer.reads_arguments() => Ok(None),
+            Authority::Cedar { .. } => {
                 Ok(envelope.scalar_arguments().map_err(Rejection::Message)?.map(Value::Object))
             }
             Authority::Pdp(_) => envelope.unambiguous_arguments().map_err(Rejection::Message),
@@ -179,6 +182,12 @@ impl Authorization {
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         let identity = self.principal(exchange).cloned();
         Some(Box::new(Lists::new(self.policies.clone(), identity)))
+    }
+}
+
+impl Authority {
+    fn cedar(authorizer: Authorizer) -> Self {
+        Self::Cedar { authorizer, callers: Callers::default() }
     }
 }
 
@@ -201,10 +210,11 @@ impl AuthorizationRequest<'_> {
     fn arguments(&self) -> Option<&Map<String, Value>> {
         self.arguments.as_ref().and_then(Value::as_object)
     }
-}
 
-fn decision(authorizer: &Authorizer, request: &AuthorizationRequest<'_>) -> Decision {
-    authorizer.decide(&request.principal(), request.action, &request.resource(), request.arguments())
+    fn decision(&self, authorizer: &Authorizer, callers: &Callers) -> Decision {
+        let caller = callers.subject(authorizer, self.identity);
+        caller.decide(self.action, &self.resource(), self.arguments())
+    }
 }
 
 fn principal(identity: &Identity) -> Principal<'_> {
