@@ -150,7 +150,10 @@ impl Views {
         };
         match read.await {
             Ok(lists) => session.set_own_lists(&backend.name, self.interned(backend, lists)),
-            Err(error) => warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller"),
+            Err(error) => {
+                warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller");
+                session.set_unlisted(&backend.name, error.to_string());
+            }
         }
     }
 

@@ -79,8 +79,6 @@ conditions! {
         ValidationFailed unmet [AnyConfig, MCPExternalAuthConfig, VirtualMCPServer]
             "the spec is invalid. Workloads that refer to it keep running with the last valid configuration"
             => "see the message: it names the field";
-        EnterpriseRequired unmet [MCPExternalAuthConfig] "type `obo` is not supported"
-            => "choose another type, such as `tokenExchange`";
     }
 
     /// Whether a deletion waits for the workloads that refer to the object.

@@ -8,6 +8,7 @@ mod client;
 mod complaints;
 mod discovery;
 mod embeddings;
+mod exchanged_tokens;
 mod faults;
 mod input;
 mod metrics;
