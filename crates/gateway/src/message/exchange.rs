@@ -14,7 +14,7 @@ use skep_mcp::{
 };
 use tracing::{Level, enabled};
 
-use super::{ParsedMessage, RequestMetrics};
+use super::{ParsedMessage, RequestMetrics, ToolHints};
 use crate::{
     body::{Budget, Share},
     context::request_context,
@@ -55,6 +55,8 @@ pub struct Exchange {
     pub authorization: Option<HeaderValue>,
     /// Signs other requests that are sent for this one.
     pub signer: Option<Arc<dyn SignRequest>>,
+    /// The hints of the tool that it calls, where the endpoint knows them.
+    pub hints: Option<ToolHints>,
 }
 
 /// Signs requests for the server.
@@ -87,6 +89,7 @@ impl Exchange {
             metrics: None,
             authorization: None,
             signer: None,
+            hints: None,
         }
     }
 
@@ -153,6 +156,7 @@ impl Exchange {
             metrics: None,
             authorization: None,
             signer: None,
+            hints: None,
         })
     }
 
@@ -183,6 +187,7 @@ impl Exchange {
             metrics: None,
             authorization: self.authorization.clone(),
             signer: self.signer.clone(),
+            hints: None,
         })
     }
 
@@ -199,6 +204,8 @@ impl Exchange {
         });
         self.body = body;
         self.is_changed = true;
+        // It may call another tool.
+        self.hints = None;
         Ok(())
     }
 

@@ -11,6 +11,7 @@ mod call;
 mod connect;
 mod from_backend;
 mod guard;
+mod hints;
 mod lists;
 mod measured;
 mod methods;

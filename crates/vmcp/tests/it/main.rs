@@ -10,6 +10,7 @@ mod discovery;
 mod embeddings;
 mod exchanged_tokens;
 mod faults;
+mod hints;
 mod input;
 mod metrics;
 mod replicas;
