@@ -81,6 +81,14 @@ conditions! {
             => "see the message: it names the field";
     }
 
+    /// Whether clients see all composite tools. The running pods report it, if there are any.
+    CompositeToolsOffered ("OfferTools") {
+        AllCompositeToolsOffered met [VirtualMCPServer] "clients see all composite tools";
+        CompositeToolsNotOffered unmet [VirtualMCPServer]
+            "clients do not see a composite tool: its name is that of another tool, no backend has the tool of a step, or its annotations promise more than its steps do"
+            => "see the message: it names the tool and the reason";
+    }
+
     /// Whether a deletion waits for the workloads that refer to the object.
     DeletionBlocked ("Delete") {
         ReferencedByWorkloads met [AnyConfig] "it is being deleted, and workloads still refer to it"

@@ -221,3 +221,35 @@ async fn members_are_used_with_the_strategy_that_they_refer_to() {
         .await
         .unwrap();
 }
+
+#[tokio::test]
+async fn a_composite_tool_that_clients_do_not_see_is_a_condition_with_the_reason() {
+    let test = skep_testkit::namespace().await;
+    let one = Backend::start().await;
+    member(&test, "one", "team", &one, json!({})).await;
+    let steps = "steps: [{id: s, type: tool, tool: one_echo}]";
+    let composites = format!(
+        "compositeTools:\n  - {{name: one_whoami, description: d, {steps}}}\n  - {{name: good, description: d, {steps}}}\n"
+    );
+    let server = discovering_with(&test, &composites).await;
+    let offered = |object: Option<&VirtualMCPServer>| {
+        let conditions = &object?.status.as_ref()?.conditions;
+        let found = conditions.iter().find(|condition| condition.type_ == "CompositeToolsOffered")?;
+        Some((found.status.clone(), found.reason.clone(), found.message.clone()))
+    };
+    let handle = test.object::<VirtualMCPServer>("all");
+    let expected = ("False", "CompositeToolsNotOffered", "one_whoami: a backend has a tool of this name");
+    let expected = (expected.0.to_owned(), expected.1.to_owned(), expected.2.to_owned());
+    handle.until("it has the reason", |object| offered(object).as_ref() == Some(&expected)).await.unwrap();
+    assert!(server.client().await.tools().await.contains(&"good".to_owned()));
+    // The backend loses the tool of that name.
+    one.set_tools(vec![json!({"name": "echo", "inputSchema": {"type": "object"}})]);
+    let is_met = |object: Option<&VirtualMCPServer>| offered(object).is_some_and(|found| found.0 == "True");
+    loop {
+        // A new session has lists read again.
+        server.client().await.tools().await;
+        if is_met(handle.find().await.as_ref()) {
+            return;
+        }
+    }
+}
