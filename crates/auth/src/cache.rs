@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-type Key = [u8; 32];
+pub(crate) type Key = [u8; 32];
 
 /// Results for tokens, each with the time at which it expires.
 pub(crate) struct Cache<V>(Mutex<HashMap<Key, (V, Instant)>>);
@@ -45,7 +45,7 @@ impl<V: Clone> Cache<V> {
     }
 }
 
-fn key(token: &str) -> Key {
+pub(crate) fn key(token: &str) -> Key {
     Sha256::digest(token.as_bytes()).into()
 }
 

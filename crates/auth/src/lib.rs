@@ -4,7 +4,7 @@
 //! with the keys of its issuer, which [`Keys`](keys::Keys) fetches and caches; any other token is opaque, and is
 //! introspected at its issuer ([`introspection`]). The challenge for an unauthenticated caller, and the metadata that names
 //! the issuer (RFC 9728), are in [`ProtectedResource`]. An [`Exchanger`] exchanges the caller's token for another one
-//! (RFC 8693), and [`aws`] for credentials of AWS.
+//! (RFC 8693), and so do [`OnBehalfOf`] and [`CrossAppAccess`]; [`aws`] exchanges it for credentials of AWS.
 //!
 //! All requests go through one client ([`fetch`]), which checks the addresses that it connects to, so that
 //! neither a document of the issuer nor a change of DNS leads it into the private network.
@@ -16,10 +16,12 @@ pub mod aws;
 mod bearer;
 mod cache;
 mod claims;
+mod cross_app;
 mod delegation;
 mod error;
 mod exchange;
 mod fetch;
+mod fetched;
 mod form;
 mod identity;
 mod introspection;
@@ -27,13 +29,16 @@ mod jwt;
 mod keys;
 pub mod limits;
 mod mac;
+mod on_behalf_of;
 mod own;
 mod peer;
 mod resource;
 mod signed;
+mod token_endpoint;
 
 pub use authenticator::Authenticator;
 pub use bearer::bearer;
+pub use cross_app::{CrossAppAccess, CrossAppConfig, TokenClient};
 pub use delegation::{Actor, Delegation};
 pub use error::{AuthenticationError, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
@@ -41,6 +46,7 @@ pub use fetch::{FetchError, Fetcher, Reach, redirect};
 pub use identity::Identity;
 pub use keys::Pace;
 pub use mac::hmac_hex;
+pub use on_behalf_of::{OnBehalfOf, OnBehalfOfConfig};
 pub use own::OwnTokens;
 pub use peer::counted_address;
 pub use resource::{ProtectedResource, WELL_KNOWN};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The longest token that is parsed, in bytes.
+/// The longest token that is parsed, or accepted of a token endpoint, in bytes.
 pub const TOKEN: usize = 32 << 10;
 /// The longest id of a key.
 pub const KEY_ID: usize = 512;

@@ -102,6 +102,11 @@ pub fn xaa_target_secret(auth: &str) -> String {
     format!("TOOLHIVE_XAA_TARGET_CLIENT_SECRET_{}", suffix(auth))
 }
 
+/// The variable that holds the client secret of an MCPExternalAuthConfig for the on-behalf-of flow.
+pub fn obo_secret(auth: &str) -> String {
+    format!("TOOLHIVE_OBO_CLIENT_SECRET_{}", suffix(auth))
+}
+
 /// The variable that holds a secret header for the telemetry collector.
 pub fn otel_header(header: &str) -> String {
     format!("{OTEL_HEADER_PREFIX}{}", suffix(header))

@@ -19,6 +19,9 @@ pub enum ProviderTokenError {
     /// The user must log in again.
     #[error("the caller's token of this provider has expired, and cannot be refreshed")]
     Expired,
+    /// The provider does not issue ID tokens, or was not requested to.
+    #[error("the provider has issued no ID token")]
+    NoIdToken,
     /// What the provider issued cannot be used.
     #[error("the provider's token is malformed")]
     Malformed,
@@ -54,7 +57,14 @@ pub trait AuthorizationServer: OwnTokens {
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
 
-    /// The claims of that token. `None`: it is not a JWT.
+    /// The caller's ID token of a provider, refreshed if that is needed and possible.
+    fn provider_id_token<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>>;
+
+    /// The claims of the caller's token. `None`: it is not a JWT.
     fn provider_claims<'a>(
         &'a self,
         session: &'a str,

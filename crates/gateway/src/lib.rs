@@ -5,10 +5,11 @@
 //! middlewares, each of which lets it pass, changes it or responds to it. What is behind the chain is not known here:
 //! [`outbound`] has the connections to it, [`sessions`] which of its sessions a client uses.
 //!
-//! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `identity`, `redis`
-//! and `sessions` beside them.
+//! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `aws`, `identity`,
+//! `redis` and `sessions` beside them.
 
 mod authorization_server;
+pub mod aws;
 pub mod body;
 mod context;
 mod faults;

@@ -129,6 +129,15 @@ impl AuthorizationServer for Embedded {
         token.map(|token| token.map_err(provider_error)).boxed()
     }
 
+    fn provider_id_token<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
+        let token = self.server.upstream_tokens().id_token(session, provider);
+        token.map(|token| token.map_err(provider_error)).boxed()
+    }
+
     fn provider_claims<'a>(
         &'a self,
         session: &'a str,
@@ -143,6 +152,7 @@ fn provider_error(error: UpstreamTokenError) -> ProviderTokenError {
     match error {
         UpstreamTokenError::NotConnected => ProviderTokenError::NotConnected,
         UpstreamTokenError::Expired => ProviderTokenError::Expired,
+        UpstreamTokenError::NoIdToken => ProviderTokenError::NoIdToken,
         UpstreamTokenError::Malformed => ProviderTokenError::Malformed,
         UpstreamTokenError::Unavailable => ProviderTokenError::Unavailable,
     }

@@ -1,5 +1,7 @@
 //! `skep vmcp`: the virtual MCP server.
 
+mod init;
+
 use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
@@ -8,6 +10,8 @@ use skep_config::{FieldError, env as names};
 use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
+
+use init::Init;
 
 use crate::{
     authorization_server::Embedded,
@@ -20,7 +24,7 @@ use crate::{
 /// It is configured by a file, which the operator writes for a VirtualMCPServer.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  skep vmcp serve --config vmcp.yaml\n  skep vmcp validate --config vmcp.yaml"
+    after_help = "Examples:\n  skep vmcp serve --config vmcp.yaml\n  skep vmcp validate --config vmcp.yaml\n  skep vmcp init --group team --output vmcp.yaml"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -39,6 +43,8 @@ enum Command {
     Serve(Serve),
     /// Check a configuration file
     Validate,
+    /// Write a configuration file for the members of a group
+    Init(Init),
     /// Print the version
     Version,
 }
@@ -66,6 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Validate => validate(&settings(args)?.0),
+        Command::Init(options) => init::run(options, args.config.as_deref()),
         Command::Serve(options) => {
             let life = session_life(&options.session_ttl)?;
             let (settings, server) = settings(args)?;

@@ -24,6 +24,7 @@
 
 pub mod audit;
 mod control_plane;
+mod fake_sts;
 pub mod fixtures;
 mod handle;
 mod identity_provider;
@@ -42,6 +43,7 @@ mod user;
 mod wait;
 
 pub use control_plane::ControlPlane;
+pub use fake_sts::FakeSts;
 pub use handle::Handle;
 pub use identity_provider::{IdentityProvider, Signing};
 pub use link::Link;

@@ -26,6 +26,7 @@ mod views;
 
 pub use cluster::Cluster;
 pub use config::{Listen, Settings};
+pub use discovery::backends_of_group;
 pub use front::VirtualServer;
 pub use skep_gateway::{
     AuthorizationServer, ConfigError, ProviderTokenError, Workers, http::serve, middleware::CallLog,

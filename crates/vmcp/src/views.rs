@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::{
     backend::{Backend, BackendError, Blueprint, Caller, Factory},
-    catalog::{Catalog, Composite, Lists, Member},
+    catalog::{Catalog, Composite, LeftOut, Lists, Member, NotOffered},
     limits,
     session::ClientSession,
 };
@@ -150,7 +150,10 @@ impl Views {
         };
         match read.await {
             Ok(lists) => session.set_own_lists(&backend.name, self.interned(backend, lists)),
-            Err(error) => warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller"),
+            Err(error) => {
+                warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller");
+                session.set_unlisted(&backend.name, error.to_string());
+            }
         }
     }
 
@@ -193,6 +196,24 @@ impl Views {
     /// fails its checks may still respond to a call, or to the next one.
     pub(crate) fn complete(&self, session: &ClientSession) -> Arc<Catalog> {
         self.shared(&self.members(session, |_| true))
+    }
+
+    /// The composite tools that clients do not see, and whether there are any at all. A tool that only the lists of single
+    /// callers may have is not missed.
+    pub(crate) fn composites(&self) -> Option<Vec<LeftOut>> {
+        if self.policy.composites.is_empty() {
+            return None;
+        }
+        let backends = self.backends();
+        let is_listed = |backend: &Arc<Backend>| !self.is_for_each(backend) && backend.offered().is_some();
+        let are_all_listed = backends.values().all(is_listed);
+        let members = backends
+            .values()
+            .filter_map(|backend| Some(Member { backend: backend.name.clone(), lists: backend.offered()? }));
+        let catalog = self.shared(&members.collect::<Vec<_>>());
+        let is_certain =
+            |left_out: &&LeftOut| are_all_listed || !matches!(left_out.reason, NotOffered::NoTool(_));
+        Some(catalog.left_out.iter().filter(is_certain).cloned().collect())
     }
 
     /// Backends with what they offer this client.

@@ -79,8 +79,14 @@ conditions! {
         ValidationFailed unmet [AnyConfig, MCPExternalAuthConfig, VirtualMCPServer]
             "the spec is invalid. Workloads that refer to it keep running with the last valid configuration"
             => "see the message: it names the field";
-        EnterpriseRequired unmet [MCPExternalAuthConfig] "type `obo` is not supported"
-            => "choose another type, such as `tokenExchange`";
+    }
+
+    /// Whether clients see all composite tools. The running pods report it, if there are any.
+    CompositeToolsOffered ("OfferTools") {
+        AllCompositeToolsOffered met [VirtualMCPServer] "clients see all composite tools";
+        CompositeToolsNotOffered unmet [VirtualMCPServer]
+            "clients do not see a composite tool: its name is that of another tool, no backend has the tool of a step, or its annotations promise more than its steps do"
+            => "see the message: it names the tool and the reason";
     }
 
     /// Whether a deletion waits for the workloads that refer to the object.

@@ -38,3 +38,11 @@ pub struct UpstreamInject {
     #[schemars(length(min = 1))]
     pub provider_name: String,
 }
+
+/// The prefix of the types of tokens.
+const TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:";
+
+/// The full name of a type of token.
+pub fn token_type(name: &str) -> String {
+    format!("{TOKEN_TYPE}{}", name.strip_prefix(TOKEN_TYPE).unwrap_or(name))
+}

@@ -121,8 +121,8 @@ text_enum! {
         /// It sends the caller's token from one upstream provider. VirtualMCPServers with an authorization server do
         /// this; other workloads ignore it.
         UpstreamInject = "upstreamInject",
-        /// It gets a token on behalf of the caller from Microsoft Entra ID. It is accepted but not supported: the
-        /// condition Valid is False.
+        /// It gets a token on behalf of the caller from Microsoft Entra ID. VirtualMCPServers do this; other workloads
+        /// ignore it.
         Obo = "obo",
         /// It gets a token of another application through the identity provider. VirtualMCPServers with an
         /// authorization server do this; other workloads ignore it.

@@ -13,6 +13,7 @@ mod operational;
 mod optimizer;
 mod outgoing_auth;
 mod session_storage;
+pub mod strategy;
 mod telemetry;
 
 use std::collections::BTreeMap;

@@ -5,14 +5,15 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::FutureExt;
 use http::{StatusCode, Uri};
 use roxmltree::Document;
 
 use super::Credentials;
 use crate::{
     SetupError,
-    cache::Cache,
     fetch::{FetchError, Fetcher, Reach},
+    fetched::Fetched,
     form::post,
     limits,
 };
@@ -21,7 +22,7 @@ use crate::{
 const TRANSIENT: [&str; 4] = ["IDPCommunicationError", "InternalFailure", "ServiceUnavailable", "Throttling"];
 
 /// Why there are no credentials. The message contains no part of the token.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum StsError {
     /// AWS rejects this token or role.
     #[error("AWS does not give credentials for this token and role: {0}")]
@@ -41,10 +42,15 @@ impl From<FetchError> for StsError {
 ///
 /// The cache is by token and not by caller: a role's trust policy may depend on more than the subject.
 pub struct Sts {
+    service: Arc<Service>,
+    known: Fetched<Arc<Credentials>, StsError>,
+}
+
+/// The service of a region.
+struct Service {
     fetcher: Fetcher,
     endpoint: Uri,
     seconds: u32,
-    known: Cache<Arc<Credentials>>,
 }
 
 impl Sts {
@@ -58,7 +64,8 @@ impl Sts {
     pub fn at(endpoint: &str, seconds: u32) -> Result<Self, SetupError> {
         // The address follows from the region. With a VPC endpoint it is a private one.
         let fetcher = Fetcher::new(Reach { private: true, plain: true }, None)?;
-        Ok(Self { endpoint: fetcher.address("region", endpoint)?, fetcher, seconds, known: Cache::new() })
+        let service = Service { endpoint: fetcher.address("region", endpoint)?, fetcher, seconds };
+        Ok(Self { service: Arc::new(service), known: Fetched::new() })
     }
 
     /// The credentials of a role for the caller with this token.
@@ -70,16 +77,21 @@ impl Sts {
     ) -> Result<Arc<Credentials>, StsError> {
         // Neither of the two contains a line break.
         let key = format!("{role}\n{session}\n{token}");
-        if let Some(known) = self.known.get(&key, Instant::now()) {
-            return Ok(known);
-        }
-        let sent = Instant::now();
-        let credentials = Arc::new(self.assume_role(role, session, token).await?);
-        let life = Duration::from_secs(self.seconds.into()).saturating_sub(limits::CREDENTIALS_MARGIN);
-        self.known.put(&key, credentials.clone(), sent + life, Instant::now());
-        Ok(credentials)
+        let fetch = || {
+            let (service, sent) = (self.service.clone(), Instant::now());
+            let (role, session, token) = (role.to_owned(), session.to_owned(), token.to_owned());
+            async move {
+                let credentials = Arc::new(service.assume_role(&role, &session, &token).await?);
+                let life = Duration::from_secs(service.seconds.into());
+                Ok((credentials, sent + life.saturating_sub(limits::CREDENTIALS_MARGIN)))
+            }
+            .boxed()
+        };
+        self.known.get(&key, fetch).await
     }
+}
 
+impl Service {
     async fn assume_role(&self, role: &str, session: &str, token: &str) -> Result<Credentials, StsError> {
         let seconds = self.seconds.to_string();
         let request = post(
@@ -143,7 +155,7 @@ mod tests {
             ("us-gov-west-1", "https://sts.us-gov-west-1.amazonaws.com/"),
             ("cn-north-1", "https://sts.cn-north-1.amazonaws.com.cn/"),
         ] {
-            assert_eq!(Sts::new(region, 900).unwrap().endpoint, expected);
+            assert_eq!(Sts::new(region, 900).unwrap().service.endpoint, expected);
         }
     }
 }

@@ -7,7 +7,7 @@ use http::{StatusCode, Uri};
 use super::origin;
 
 /// Why there is no response. Of an address it names only the origin.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum FetchError {
     /// There is no absolute URL.
     #[error("it must be an absolute http or https URL")]

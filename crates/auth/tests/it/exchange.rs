@@ -41,6 +41,15 @@ async fn a_token_is_exchanged_once_for_each_caller() {
 }
 
 #[tokio::test]
+async fn requests_of_one_caller_wait_for_one_exchange() {
+    let provider = IdentityProvider::start().await;
+    let exchanger = exchanger(&provider, json!({}));
+    let all = futures::future::join_all((0..8).map(|_| exchanger.exchange("a"))).await;
+    assert!(all.iter().all(|token| token.as_deref().is_ok_and(|token| token == "exchanged-1")), "{all:?}");
+    assert_eq!(provider.requests(TOKEN).len(), 1);
+}
+
+#[tokio::test]
 async fn a_token_that_expires_soon_or_without_expiry_is_used_once() {
     let provider = IdentityProvider::start().await;
     let exchanger = exchanger(&provider, json!({}));

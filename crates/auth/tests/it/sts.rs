@@ -1,82 +1,11 @@
 //! Credentials of AWS for callers' tokens, from a fake of its service.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex},
-};
+use std::collections::HashMap;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
 use skep_auth::aws::{Sts, StsError};
-use tokio::net::TcpListener;
+use skep_testkit::FakeSts;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/reader";
-
-/// A fake of AWS: responds with this status and text, and records the forms that it receives.
-struct FakeSts {
-    address: String,
-    answer: Arc<Mutex<(u16, String)>>,
-    requests: Arc<Mutex<Vec<HashMap<String, String>>>>,
-}
-
-impl FakeSts {
-    async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = format!("http://{}/", listener.local_addr().unwrap());
-        let answer = Arc::new(Mutex::new((200, String::new())));
-        let requests: Arc<Mutex<Vec<_>>> = Arc::default();
-        let (answers, memory) = (answer.clone(), requests.clone());
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (answers, memory) = (answers.clone(), memory.clone());
-                let service = service_fn(move |request: Request<Incoming>| {
-                    let (answers, memory) = (answers.clone(), memory.clone());
-                    async move {
-                        let body = request.into_body().collect().await.unwrap().to_bytes();
-                        memory.lock().unwrap().push(form_urlencoded::parse(&body).into_owned().collect());
-                        let (status, text) = answers.lock().unwrap().clone();
-                        let response = Response::builder().status(status).header("content-type", "text/xml");
-                        Ok::<_, Infallible>(response.body(Full::new(Bytes::from(text))).unwrap())
-                    }
-                });
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
-        });
-        Self { address, answer, requests }
-    }
-
-    fn respond(&self, status: u16, text: &str) {
-        *self.answer.lock().unwrap() = (status, text.to_owned());
-    }
-
-    /// The response of AWS, from its documentation.
-    fn respond_with_credentials(&self, key: &str) {
-        self.respond(
-            200,
-            &format!(
-                r#"<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
-                  <AssumeRoleWithWebIdentityResult>
-                    <SubjectFromWebIdentityToken>alice</SubjectFromWebIdentityToken>
-                    <Credentials>
-                      <SessionToken>session/{key}==</SessionToken>
-                      <SecretAccessKey>secret&amp;{key}</SecretAccessKey>
-                      <Expiration>2014-10-24T23:00:23Z</Expiration>
-                      <AccessKeyId>{key}</AccessKeyId>
-                    </Credentials>
-                  </AssumeRoleWithWebIdentityResult>
-                </AssumeRoleWithWebIdentityResponse>"#
-            ),
-        );
-    }
-
-    fn requests(&self) -> Vec<HashMap<String, String>> {
-        self.requests.lock().unwrap().clone()
-    }
-}
 
 #[tokio::test]
 async fn a_token_is_exchanged_for_credentials_once_for_each_role_and_session() {
@@ -108,6 +37,16 @@ async fn a_token_is_exchanged_for_credentials_once_for_each_role_and_session() {
         assert_eq!(credentials.access_key_id, "ASIA2", "{role} {session} {token}");
     }
     assert_eq!(fake.requests().len(), 4);
+}
+
+#[tokio::test]
+async fn requests_that_need_the_same_credentials_wait_for_one() {
+    let fake = FakeSts::start().await;
+    let sts = Sts::at(&fake.address, 3600).unwrap();
+    fake.respond_with_credentials("ASIA1");
+    let all = futures::future::join_all((0..8).map(|_| sts.credentials(ROLE, "alice", "a.token"))).await;
+    assert!(all.iter().all(Result::is_ok));
+    assert_eq!(fake.requests().len(), 1);
 }
 
 #[tokio::test]

@@ -63,3 +63,31 @@ async fn a_refusal_needs_a_login_and_an_outage_does_not() {
     world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
     assert_eq!(tokens.access_token(&session, "corp").await.as_deref(), Ok("new"));
 }
+
+#[tokio::test]
+async fn an_expired_id_token_is_renewed_if_the_upstream_issues_another_one() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    let first = tokens.id_token(&session, "corp").await.unwrap();
+    assert_eq!(tokens.id_token(&session, "corp").await.as_deref(), Ok(&*first));
+    let before = world.provider.requests("/token").len();
+    world.server.clock.advance(Duration::from_secs(3601));
+    let claims = json!({"sub": "ann", "aud": "us", "exp": 9_999_999_999_u64});
+    let second = world.provider.token(claims);
+    let access = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    world.provider.answer("/token", access.clone());
+    assert_eq!(tokens.id_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    let mut both = access;
+    both["id_token"] = second.clone().into();
+    world.provider.answer("/token", both);
+    for _ in 0..2 {
+        assert_eq!(tokens.id_token(&session, "corp").await.as_deref(), Ok(&*second));
+    }
+    assert_eq!(world.provider.requests("/token").len(), before + 2);
+    let mut row = world.server.store.upstream(&session, "corp").await.unwrap().unwrap();
+    row.id_token.clear();
+    world.server.store.put_upstream(&session, &row, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(tokens.id_token(&session, "corp").await, Err(UpstreamTokenError::NoIdToken));
+    assert_eq!(tokens.id_token("unknown", "corp").await, Err(UpstreamTokenError::NotConnected));
+}

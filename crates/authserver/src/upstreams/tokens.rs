@@ -34,6 +34,9 @@ pub enum UpstreamTokenError {
     /// It has expired, and cannot be refreshed: the user must log in again.
     #[error("upstream token is no longer valid; re-authentication required")]
     Expired,
+    /// The upstream has issued no ID token.
+    #[error("the provider has issued no ID token")]
+    NoIdToken,
     /// It looks like a JWT, and is none.
     #[error("the token of the upstream is malformed")]
     Malformed,
@@ -98,9 +101,36 @@ impl UpstreamTokens {
         if is_valid(&row, self.0.clock.now()) {
             return Ok(row.access_token);
         }
-        // Others wait for it even if this request is cancelled.
+        Ok(self.refreshed(session, provider, is_valid).await?.access_token)
+    }
+
+    /// The ID token of a session at an upstream.
+    pub async fn id_token(&self, session: &str, provider: &str) -> Result<String, UpstreamTokenError> {
+        let row = self.0.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
+        if row.access_token.is_empty() {
+            return Err(UpstreamTokenError::NotConnected);
+        }
+        if row.id_token.is_empty() {
+            return Err(UpstreamTokenError::NoIdToken);
+        }
+        if has_valid_id_token(&row, self.0.clock.now()) {
+            return Ok(row.id_token);
+        }
+        let row = self.refreshed(session, provider, has_valid_id_token).await?;
+        // An upstream need not issue another one (OpenID Connect Core 1.0, section 12.2).
+        let is_new = has_valid_id_token(&row, self.0.clock.now());
+        is_new.then_some(row.id_token).ok_or(UpstreamTokenError::Expired)
+    }
+
+    /// The row, after its tokens were refreshed. Others wait for it even if this request is cancelled.
+    async fn refreshed(
+        &self,
+        session: &str,
+        provider: &str,
+        is_current: IsCurrent,
+    ) -> Result<store::Upstream, UpstreamTokenError> {
         let (shared, session, provider) = (self.0.clone(), session.to_owned(), provider.to_owned());
-        let refreshing = tokio::spawn(async move { shared.refresh(&session, &provider).await });
+        let refreshing = tokio::spawn(async move { shared.refresh(&session, &provider, is_current).await });
         refreshing.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
     }
 }
@@ -176,8 +206,17 @@ impl UpstreamTokens {
     }
 }
 
+/// Whether a row has the token that is needed at this time.
+type IsCurrent = fn(&store::Upstream, u64) -> bool;
+
 fn is_valid(row: &store::Upstream, now: u64) -> bool {
     row.expires_at == 0 || now < row.expires_at
+}
+
+/// Its signature was verified when it was stored.
+fn has_valid_id_token(row: &store::Upstream, now: u64) -> bool {
+    let expires = unverified(&row.id_token).and_then(|claims| claims.get("exp")?.as_u64());
+    expires.is_some_and(|expires| now < expires)
 }
 
 impl Shared {
@@ -193,7 +232,12 @@ impl Shared {
         turn
     }
 
-    async fn refresh(&self, session: &str, provider: &str) -> Result<String, UpstreamTokenError> {
+    async fn refresh(
+        &self,
+        session: &str,
+        provider: &str,
+        is_current: IsCurrent,
+    ) -> Result<store::Upstream, UpstreamTokenError> {
         let turn = self.turn(session, provider);
         let _turn = turn.lock().await;
         let row = self.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
@@ -201,8 +245,8 @@ impl Shared {
         if row.access_token.is_empty() {
             return Err(UpstreamTokenError::NotConnected);
         }
-        if is_valid(&row, now) {
-            return Ok(row.access_token);
+        if is_current(&row, now) {
+            return Ok(row);
         }
         let upstream = self.upstreams.iter().find(|upstream| upstream.name == provider);
         let upstream = upstream.ok_or(UpstreamTokenError::NotConnected)?;
@@ -212,7 +256,6 @@ impl Shared {
         match upstream.refresh(&row.refresh_token, &row.upstream_subject, now).await {
             Ok(tokens) => {
                 let kept = |new: String, old: &str| if new.is_empty() { old.to_owned() } else { new };
-                let access_token = tokens.access_token.clone();
                 let refreshed = store::Upstream {
                     access_token: tokens.access_token,
                     refresh_token: kept(tokens.refresh_token, &row.refresh_token),
@@ -221,9 +264,9 @@ impl Shared {
                     ..row
                 };
                 self.save(session, &refreshed, now).await?;
-                Ok(access_token)
+                Ok(refreshed)
             }
-            Err(error) => self.after_failure(session, provider, &row, &error).await,
+            Err(error) => self.after_failure(session, &row, &error, is_current).await,
         }
     }
 
@@ -231,16 +274,17 @@ impl Shared {
     async fn after_failure(
         &self,
         session: &str,
-        provider: &str,
         row: &store::Upstream,
         error: &UpstreamError,
-    ) -> Result<String, UpstreamTokenError> {
+        is_current: IsCurrent,
+    ) -> Result<store::Upstream, UpstreamTokenError> {
+        let provider = &*row.provider_id;
         let current = self.store.upstream(session, provider).await?;
         if let Some(current) = current
             && current.refresh_token != row.refresh_token
-            && is_valid(&current, self.clock.now())
+            && is_current(&current, self.clock.now())
         {
-            return Ok(current.access_token);
+            return Ok(current);
         }
         warn!(provider, %error, "failed to refresh the token of an upstream");
         match error {

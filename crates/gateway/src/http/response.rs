@@ -28,8 +28,8 @@ pub fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
 }
 
 /// A response in plain text.
-pub fn text(status: StatusCode, body: &'static str) -> Response<Body> {
-    with_type(status, TEXT, Bytes::from_static(body.as_bytes()))
+pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    with_type(status, TEXT, body.into())
 }
 
 /// A response without a body.

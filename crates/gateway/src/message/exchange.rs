@@ -14,7 +14,7 @@ use skep_mcp::{
 };
 use tracing::{Level, enabled};
 
-use super::{ParsedMessage, RequestMetrics};
+use super::{ParsedMessage, RequestMetrics, ToolHints};
 use crate::{
     body::{Budget, Share},
     context::request_context,
@@ -57,6 +57,8 @@ pub struct Exchange {
     pub rejected_by: Option<&'static str>,
     /// Signs other requests that are sent for this one.
     pub signer: Option<Arc<dyn SignRequest>>,
+    /// The hints of the tool that it calls, where the endpoint knows them.
+    pub hints: Option<ToolHints>,
 }
 
 /// Signs requests for the server.
@@ -90,6 +92,7 @@ impl Exchange {
             authorization: None,
             rejected_by: None,
             signer: None,
+            hints: None,
         }
     }
 
@@ -157,6 +160,7 @@ impl Exchange {
             authorization: None,
             rejected_by: None,
             signer: None,
+            hints: None,
         })
     }
 
@@ -188,6 +192,7 @@ impl Exchange {
             authorization: self.authorization.clone(),
             rejected_by: None,
             signer: self.signer.clone(),
+            hints: None,
         })
     }
 
@@ -204,6 +209,8 @@ impl Exchange {
         });
         self.body = body;
         self.is_changed = true;
+        // It may call another tool.
+        self.hints = None;
         Ok(())
     }
 

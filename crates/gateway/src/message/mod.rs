@@ -11,3 +11,4 @@ pub use filter::{Filters, MessageFilter, filter};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};
 pub use parsed::ParsedMessage;
 pub use read::{discard, read};
+pub use skep_authz::Hints as ToolHints;

@@ -91,9 +91,7 @@ impl Authentication {
 fn unusable(error: ProviderTokenError) -> AuthenticationError {
     match error {
         ProviderTokenError::Unavailable => AuthenticationError::Unavailable,
-        ProviderTokenError::NotConnected | ProviderTokenError::Expired | ProviderTokenError::Malformed => {
-            AuthenticationError::Token("the token of the identity provider has expired: authenticate again")
-        }
+        _ => AuthenticationError::Token("the token of the identity provider has expired: authenticate again"),
     }
 }
 

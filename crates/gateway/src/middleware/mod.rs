@@ -32,6 +32,7 @@ use audit::Audit;
 use authentication::Authentication;
 pub(crate) use authentication::oidc;
 use authorization::Authorization;
+pub use authorization::tool_hints;
 use aws_sts::AwsSts;
 pub use calls::{Call, CallLog, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};

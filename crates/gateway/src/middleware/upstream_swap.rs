@@ -59,7 +59,7 @@ fn unauthenticated(error: ProviderTokenError) -> AuthenticationError {
         ProviderTokenError::NotConnected => AuthenticationError::Token(
             "there is no login at the identity provider of this server: authenticate again",
         ),
-        ProviderTokenError::Expired | ProviderTokenError::Malformed => AuthenticationError::Token(
+        _ => AuthenticationError::Token(
             "the token of the identity provider is no longer valid: authenticate again",
         ),
     }

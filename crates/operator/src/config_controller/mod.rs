@@ -39,7 +39,7 @@ pub trait Config: ApiKind + HasStatus<Status = ConfigStatus> {
     fn check(spec: &Self::Spec) -> Vec<FieldError>;
 
     /// The reason of the condition `Valid` when it is not met.
-    fn invalid(_spec: &Self::Spec) -> Valid {
+    fn invalid() -> Valid {
         Valid::ValidationFailed
     }
 
@@ -87,10 +87,10 @@ impl<K: Config> Controller for K {
         if errors.is_empty() {
             validation.add(Condition::new(K::VALID, "the spec is valid"));
         } else {
-            validation.add(Condition::new(K::invalid(spec), skep_config::field::joined(&errors)));
+            validation.add(Condition::new(K::invalid(), skep_config::field::joined(&errors)));
         }
         for error in errors {
-            let problem = Problem::new(error).reported_as(K::invalid(spec));
+            let problem = Problem::new(error).reported_as(K::invalid());
             validation.fail(problem.published_as(EventReason::ConfigInvalid));
         }
         K::further_conditions(spec).into_iter().for_each(|condition| validation.add(condition));

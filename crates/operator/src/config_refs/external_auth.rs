@@ -2,9 +2,10 @@
 
 use skep_api::{
     auth_server::EmbeddedAuthServer,
-    external_auth,
+    external_auth::{self, token_type},
     kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
     refs::SecretKeyRef,
+    vmcp::strategy::on_behalf_of_errors,
 };
 use skep_config::{
     FieldError, FieldPath, env,
@@ -13,9 +14,6 @@ use skep_config::{
 
 use super::{auth_server, checks, non_empty, or_empty};
 use crate::build::EnvList;
-
-/// The prefix of the types of tokens.
-const TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:";
 
 /// What the proxy of an MCPServer or MCPRemoteProxy gets from the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +39,9 @@ pub(crate) fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
     if let Some(sts) = &spec.aws_sts {
         errors.extend(checks::within("awsSts", check_aws_sts(sts)));
     }
+    if let Some(flow) = &spec.obo {
+        errors.extend(checks::within("obo", on_behalf_of_errors(flow)));
+    }
     let secrets = named_secrets(spec).into_iter();
     errors.extend(secrets.filter_map(|(field, secret)| checks::secret(field, secret).err()));
     if let Some(server) = &spec.embedded_auth_server {
@@ -49,12 +50,8 @@ pub(crate) fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
     errors
 }
 
-/// Checks that the type is supported and that its field alone is set.
+/// Checks that the field of the type alone is set.
 fn check_type(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
-    if spec.type_ == ExternalAuthType::Obo {
-        let message = "\"obo\" is not supported: choose another type, such as tokenExchange";
-        return vec![FieldError::new("type", message)];
-    }
     let fields = [
         (ExternalAuthType::TokenExchange, spec.token_exchange.is_some()),
         (ExternalAuthType::HeaderInjection, spec.header_injection.is_some()),
@@ -129,11 +126,6 @@ fn token_exchange(exchange: &external_auth::TokenExchange) -> TokenExchange {
     }
 }
 
-/// The full name of a type of token.
-pub(super) fn token_type(name: &str) -> String {
-    format!("{TOKEN_TYPE}{}", name.strip_prefix(TOKEN_TYPE).unwrap_or(name))
-}
-
 fn aws_sts(sts: &external_auth::AwsSts) -> AwsSts {
     let mappings = sts.role_mappings.iter().map(|mapping| RoleMapping {
         claim: or_empty(&mapping.claim),
@@ -185,6 +177,7 @@ fn named_secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<(&'static str, &Secret
         ("bearerToken.tokenSecretRef", spec.bearer_token.as_ref().map(|bearer| &bearer.token_secret_ref)),
         ("xaa.idpClientSecretRef", xaa.and_then(|xaa| xaa.idp_client_secret_ref.as_ref())),
         ("xaa.targetClientSecretRef", xaa.and_then(|xaa| xaa.target_client_secret_ref.as_ref())),
+        ("obo.clientSecretRef", spec.obo.as_ref().and_then(|obo| obo.client_secret_ref.as_ref())),
     ];
     secrets.into_iter().filter_map(|(field, secret)| Some((field, secret?))).collect()
 }

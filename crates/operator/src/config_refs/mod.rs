@@ -20,7 +20,6 @@ pub(crate) mod header_forward;
 pub(crate) mod oidc;
 pub(crate) mod rate_limits;
 pub(crate) mod remote_url;
-pub(crate) mod strategy;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 pub(crate) mod webhooks;

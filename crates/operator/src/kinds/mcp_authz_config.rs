@@ -17,7 +17,7 @@ impl Config for MCPAuthzConfig {
         config_refs::authz::check(spec)
     }
 
-    fn invalid(_: &MCPAuthzConfigSpec) -> Valid {
+    fn invalid() -> Valid {
         Valid::ConfigInvalid
     }
 

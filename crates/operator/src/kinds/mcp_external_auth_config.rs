@@ -1,9 +1,6 @@
 //! MCPExternalAuthConfig: how a proxy authenticates to its upstream.
 
-use skep_api::{
-    conditions::Valid,
-    kinds::{ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec},
-};
+use skep_api::kinds::{MCPExternalAuthConfig, MCPExternalAuthConfigSpec};
 use skep_config::{FieldError, annotations::EXTERNAL_AUTH_CONFIG_FINALIZER};
 use skep_converge::Finalizer;
 
@@ -14,11 +11,6 @@ impl Config for MCPExternalAuthConfig {
 
     fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
         config_refs::external_auth::check(spec)
-    }
-
-    fn invalid(spec: &MCPExternalAuthConfigSpec) -> Valid {
-        // The reason that this API documents: ToolHive supports the type only with a licence.
-        if spec.type_ == ExternalAuthType::Obo { Valid::EnterpriseRequired } else { Valid::ValidationFailed }
     }
 
     fn further_conditions(spec: &MCPExternalAuthConfigSpec) -> Vec<Condition> {

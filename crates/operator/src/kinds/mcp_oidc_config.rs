@@ -17,7 +17,7 @@ impl Config for MCPOIDCConfig {
         config_refs::oidc::check(spec)
     }
 
-    fn invalid(_: &MCPOIDCConfigSpec) -> Valid {
+    fn invalid() -> Valid {
         Valid::ConfigInvalid
     }
 }

@@ -28,8 +28,8 @@ fn is_used(code: &str, word: &str) -> bool {
 
 #[test]
 fn every_declared_reason_is_reported_somewhere() {
-    // Proxies report one condition themselves.
-    let folders = ["src", "../proxy/src/runtime/kubernetes/report"];
+    // Proxies and virtual servers report one condition each themselves.
+    let folders = ["src", "../proxy/src/runtime/kubernetes/report", "../vmcp/src/report"];
     let folders = folders.map(|folder| code(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)));
     let code = folders.join("\n");
     for entry in CONDITIONS.iter().flat_map(|declared| declared.reasons) {

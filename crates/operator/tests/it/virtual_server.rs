@@ -199,6 +199,58 @@ async fn a_server_with_inline_backends_gets_their_secrets_and_addresses() {
 }
 
 #[tokio::test]
+async fn members_that_sign_for_aws_cross_applications_or_act_on_behalf_of_callers_are_served() {
+    let fixture = Fixture::new().await;
+    let test = &fixture.test;
+    test.create_object(&MCPGroup::test("all")).await;
+    secret(&fixture, "client", &["secret"]).await;
+    let key = json!({"name": "client", "key": "secret"});
+    let strategies = [
+        (
+            "aws",
+            "awsSts",
+            json!({"region": "eu-west-1", "fallbackRoleArn": "arn:aws:iam::123456789012:role/dev"}),
+        ),
+        (
+            "entra",
+            "obo",
+            json!({"tenantId": "contoso.example", "clientId": "app", "clientSecretRef": key, "audience": "api://files"}),
+        ),
+        (
+            "partner",
+            "xaa",
+            json!({"idpTokenUrl": "https://idp.example/token", "targetTokenUrl": "https://as.example/token",
+                "targetAudience": "https://as.example", "targetClientId": "us", "targetClientSecretRef": key}),
+        ),
+    ];
+    for (name, type_, fields) in strategies {
+        let spec = json!({"type": type_, type_: fields});
+        test.create_object(&object::<MCPExternalAuthConfig>(name, spec)).await;
+        let entry = json!({
+            "remoteUrl": format!("https://{name}.example/mcp"), "transport": "streamable-http",
+            "groupRef": {"name": "all"}, "externalAuthConfigRef": {"name": name},
+        });
+        test.create_object(&object::<MCPServerEntry>(name, entry)).await;
+    }
+    let server = server(&fixture, "front", json!({"outgoingAuth": {"source": "inline"}})).await;
+    until("all are served", async || file(&fixture, "front").await.backends.len() == 3).await;
+    let outgoing = file(&fixture, "front").await.outgoing_auth.unwrap();
+    let types: Vec<&str> = outgoing.backends.values().map(|strategy| &*strategy.type_).collect();
+    assert_eq!(types, ["aws_sts", "obo", "xaa"]);
+    let obo = outgoing.backends["entra"].obo.clone().unwrap();
+    assert_eq!(obo.token_url, "https://login.microsoftonline.com/contoso.example/oauth2/v2.0/token");
+    let variables = variables(&fixture, "front").await;
+    for variable in ["TOOLHIVE_OBO_CLIENT_SECRET_ENTRA", "TOOLHIVE_XAA_TARGET_CLIENT_SECRET_PARTNER"] {
+        assert!(variables.contains(&variable.to_owned()), "{variables:?}");
+    }
+    for name in ["aws", "entra", "partner"] {
+        let type_ = format!("DiscoveredAuthConfig-{name}");
+        assert_eq!(condition(&server, &type_).as_deref(), Some("True ConversionSucceeded"), "{name}");
+    }
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
 async fn the_phase_failed_lasts_as_long_as_its_cause() {
     let fixture = Fixture::new().await;
     fixture.test.create_object(&MCPGroup::test("all")).await;

@@ -20,3 +20,4 @@ mod plan;
 mod proxy;
 mod run;
 mod sessions_outlive_a_proxy;
+mod vmcp_init;

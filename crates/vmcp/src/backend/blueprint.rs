@@ -57,6 +57,12 @@ impl Factory {
         Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed, authorization_server })
     }
 
+    /// The identity providers of the authorization server, if there is one.
+    pub(crate) fn providers(&self) -> Option<Vec<String>> {
+        let server = self.authorization_server.as_ref()?;
+        Some(server.providers().into_iter().map(str::to_owned).collect())
+    }
+
     /// The backend, or why there cannot be one.
     pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
         let Blueprint { name, url, transport, strategy, headers, authorities } = blueprint;

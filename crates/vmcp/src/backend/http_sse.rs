@@ -12,7 +12,7 @@ use skep_gateway::http::events;
 use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Backend, BackendError, Messages, messages::Events};
+use super::{Backend, BackendError, Caller, Messages, messages::Events};
 use crate::limits;
 
 /// How many messages wait for the reader of one request.
@@ -47,10 +47,14 @@ struct Waiting {
 
 impl Stream {
     /// Opens the stream of a session.
-    pub(super) async fn open(backend: &Backend, mut headers: HeaderMap) -> Result<Self, BackendError> {
+    pub(super) async fn open(
+        backend: &Backend,
+        caller: &Caller,
+        mut headers: HeaderMap,
+    ) -> Result<Self, BackendError> {
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = backend.send(http::Method::GET, headers, Bytes::new()).await?;
+        let response = backend.send(caller, http::Method::GET, headers, Bytes::new()).await?;
         match response.status() {
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 return Err(BackendError::Unauthenticated(status));

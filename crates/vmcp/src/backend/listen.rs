@@ -54,11 +54,11 @@ impl Backend {
         link: &Link,
         caller: &Caller,
     ) -> Result<Response<UpstreamBody>, BackendError> {
-        let mut headers = self.headers(caller).await?;
+        let mut headers = self.headers(caller);
         link.headers(&mut headers);
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        self.send(Method::GET, headers, Bytes::new()).await
+        self.send(caller, Method::GET, headers, Bytes::new()).await
     }
 
     /// The stream of a request that has no other purpose.
@@ -82,8 +82,8 @@ impl Backend {
         let method = "subscriptions/listen";
         let body = self.own(method, Some(&json!({"notifications": wanted}).to_string()), link)?;
         let request = OutgoingRequest::new(method, body);
-        let mut headers = self.headers(caller).await?;
+        let mut headers = self.headers(caller);
         link.request_headers(&mut headers, &request);
-        self.post(headers, request.body).await.map(Some)
+        self.post(caller, headers, request.body).await.map(Some)
     }
 }

@@ -16,6 +16,8 @@ mod open;
 mod request;
 mod run;
 mod send;
+#[cfg(test)]
+mod signing_tests;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
@@ -200,37 +202,47 @@ impl Backend {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The headers of every request for this caller.
-    async fn headers(&self, caller: &Caller) -> Result<HeaderMap, BackendError> {
+    /// The headers of every request for this caller, but for what authenticates it.
+    fn headers(&self, caller: &Caller) -> HeaderMap {
         let mut headers = self.headers.clone();
         headers.extend(caller.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        self.credentials.apply(&mut headers, caller).await?;
-        Ok(headers)
+        headers
     }
 
     async fn send(
         &self,
+        caller: &Caller,
         method: Method,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<UpstreamBody>, BackendError> {
-        self.send_to(self.uri.clone(), method, headers, body).await
+        self.send_to(self.uri.clone(), caller, method, headers, body).await
     }
 
+    /// Authenticates a request, which has all other headers, and sends it.
     async fn send_to(
         &self,
         uri: Uri,
+        caller: &Caller,
         method: Method,
-        headers: HeaderMap,
+        mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<UpstreamBody>, BackendError> {
+        let authentication = self.credentials.of(caller).await?;
+        authentication.apply((&method, &uri), &mut headers, &body)?;
+        let first = uri.clone();
         let request = |uri: Uri| {
+            let mut headers = headers.clone();
+            // A signature is for one address. If there is none for that of a redirect, the backend rejects the first one.
+            if uri != first {
+                authentication.apply((&method, &uri), &mut headers, &body).ok();
+            }
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = method.clone();
             *request.uri_mut() = uri;
-            *request.headers_mut() = headers.clone();
+            *request.headers_mut() = headers;
             request
         };
         let sent = tokio::time::timeout(self.timeout, self.client.send(uri, request));

@@ -68,7 +68,9 @@ impl Backend {
             Err(
                 error @ (BackendError::Unreachable(_)
                 | BackendError::Timeout(_)
-                | BackendError::Unauthenticated(_)),
+                | BackendError::Unauthenticated(_)
+                | BackendError::NoCredentials(_)
+                | BackendError::NotConnected { .. }),
             ) => {
                 return Err(error);
             }
@@ -85,15 +87,15 @@ impl Backend {
             r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{client},"clientInfo":{{"name":"{CLIENT}","version":"{VERSION}"}}}}}}"#,
             latest.name()
         );
-        let headers = self.headers(caller).await?;
+        let headers = self.headers(caller);
         let stream = match self.transport {
-            BackendTransport::Sse => Some(http_sse::Stream::open(self, headers.clone()).await?),
+            BackendTransport::Sse => Some(http_sse::Stream::open(self, caller, headers.clone()).await?),
             BackendTransport::StreamableHttp => None,
         };
         let (session, mut messages) = match &stream {
-            Some(stream) => (None, self.post_to(stream, headers, &id, body.into()).await?),
+            Some(stream) => (None, self.post_to(stream, caller, headers, &id, body.into()).await?),
             None => {
-                let response = self.post(headers, body.into()).await?;
+                let response = self.post(caller, headers, body.into()).await?;
                 (response.headers().get(MCP_SESSION_ID).cloned(), Messages::of(response).await?)
             }
         };
@@ -117,9 +119,9 @@ impl Backend {
     /// Ends a session.
     pub(crate) async fn close(&self, link: &Link, caller: &Caller) -> Result<(), BackendError> {
         if link.session.is_some() {
-            let mut headers = self.headers(caller).await?;
+            let mut headers = self.headers(caller);
             link.headers(&mut headers);
-            self.send(Method::DELETE, headers, Bytes::new()).await?;
+            self.send(caller, Method::DELETE, headers, Bytes::new()).await?;
         }
         Ok(())
     }

@@ -36,16 +36,16 @@ impl Backend {
         caller: &Caller,
         request: OutgoingRequest<'_>,
     ) -> Result<Messages, BackendError> {
-        let mut headers = self.headers(caller).await?;
+        let mut headers = self.headers(caller);
         link.request_headers(&mut headers, &request);
         let body = request.body;
         if let Some(stream) = &link.stream {
             let id = Envelope::parse(&body)
                 .ok()
                 .and_then(|envelope| Some(envelope.id()?.raw().as_str().to_owned()));
-            return self.post_to(stream, headers, &id.unwrap_or_default(), body).await;
+            return self.post_to(stream, caller, headers, &id.unwrap_or_default(), body).await;
         }
-        let response = self.post(headers, body).await?;
+        let response = self.post(caller, headers, body).await?;
         if response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
             return Err(match self.has_session(link, caller).await {
                 true => BackendError::Status(StatusCode::NOT_FOUND),
@@ -58,19 +58,19 @@ impl Backend {
     async fn has_session(&self, link: &Link, caller: &Caller) -> bool {
         let ping = async {
             let request = OutgoingRequest::new("ping", self.own("ping", None, link)?);
-            let mut headers = self.headers(caller).await?;
+            let mut headers = self.headers(caller);
             link.request_headers(&mut headers, &request);
-            self.post(headers, request.body).await
+            self.post(caller, headers, request.body).await
         };
         ping.await.is_ok_and(|response| response.status().is_success())
     }
 
     /// Sends a notification, or a response to the backend.
     pub(crate) async fn notify(&self, link: &Link, caller: &Caller, body: Bytes) -> Result<(), BackendError> {
-        let mut headers = self.headers(caller).await?;
+        let mut headers = self.headers(caller);
         link.headers(&mut headers);
         let uri = link.stream.as_ref().map_or_else(|| self.uri.clone(), http_sse::Stream::endpoint);
-        let response = self.send_to(uri, http::Method::POST, headers, body).await?;
+        let response = self.send_to(uri, caller, http::Method::POST, headers, body).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND if link.session.is_some() => Err(BackendError::SessionLost),
@@ -123,6 +123,7 @@ impl Backend {
     pub(super) async fn post_to(
         &self,
         stream: &http_sse::Stream,
+        caller: &Caller,
         headers: HeaderMap,
         id: &str,
         body: Bytes,
@@ -131,7 +132,7 @@ impl Backend {
             return Err(BackendError::SessionLost);
         }
         let (messages, body) = stream.messages(id, body);
-        let response = self.send_to(stream.endpoint(), http::Method::POST, headers, body).await?;
+        let response = self.send_to(stream.endpoint(), caller, http::Method::POST, headers, body).await?;
         match response.status() {
             status if status.is_success() => Ok(messages),
             StatusCode::NOT_FOUND => Err(BackendError::SessionLost),
@@ -144,10 +145,11 @@ impl Backend {
 
     pub(super) async fn post(
         &self,
+        caller: &Caller,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<UpstreamBody>, BackendError> {
-        self.send(http::Method::POST, headers, body).await
+        self.send(caller, http::Method::POST, headers, body).await
     }
 }
 

@@ -42,18 +42,16 @@ impl Composite {
     }
 
     /// The tool among these, or why it cannot be offered.
-    fn offered(&self, tools: &Table, own_tools: &[&str]) -> Result<Candidate, String> {
+    fn offered(&self, tools: &Table, own_tools: &[&str]) -> Result<Candidate, NotOffered> {
         if own_tools.contains(&&*self.name) {
-            return Err("the virtual server has a tool of this name".into());
+            return Err(NotOffered::Collision("the virtual server"));
         }
         if tools.get(&self.name).is_some() {
-            return Err("a backend has a tool of this name".into());
+            return Err(NotOffered::Collision("a backend"));
         }
         let mut hints = Hints::default();
         for tool in self.workflow.tools() {
-            let entry =
-                tools.step(tool).ok_or_else(|| format!("no backend has the tool {tool:?} of a step"))?;
-            hints.add(entry);
+            hints.add(tools.step(tool).ok_or_else(|| NotOffered::NoTool(tool.into()))?);
         }
         let mut seen = self.tool.clone();
         let annotations = hints.with(&self.annotations)?;
@@ -69,19 +67,44 @@ pub(super) fn offered(
     composites: &[Arc<Composite>],
     tools: &Table,
     own_tools: &[&str],
-) -> (Vec<Candidate>, Composites) {
+) -> (Vec<Candidate>, Composites, Vec<LeftOut>) {
     let mut candidates = Vec::new();
     let mut offered = Composites::new();
+    let mut left_out = Vec::new();
     for composite in composites {
         match composite.offered(tools, own_tools) {
             Ok(candidate) => {
                 candidates.push(candidate);
                 offered.insert(composite.name.clone(), composite.clone());
             }
-            Err(reason) => warn!(tool = &*composite.name, reason, "a composite tool is not offered"),
+            Err(reason) => {
+                warn!(tool = &*composite.name, %reason, "a composite tool is not offered");
+                left_out.push(LeftOut { tool: composite.name.clone(), reason });
+            }
         }
     }
-    (candidates, offered)
+    (candidates, offered, left_out)
+}
+
+/// A composite tool that is not offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) tool: Box<str>,
+    pub(crate) reason: NotOffered,
+}
+
+/// Why a composite tool is not offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotOffered {
+    /// Another tool has its name.
+    #[error("{0} has a tool of this name")]
+    Collision(&'static str),
+    /// The tool of a step is not known. For another caller it may be.
+    #[error("no backend has the tool {0:?} of a step")]
+    NoTool(Box<str>),
+    /// It promises more than its steps do.
+    #[error("annotations.{0}: {1} is more than its steps promise")]
+    Annotation(&'static str, bool),
 }
 
 /// Composite tools by their names.
@@ -130,7 +153,7 @@ impl Hints {
     }
 
     /// The annotations, with those that are set. None may promise more than the steps do.
-    fn with(&self, set: &ToolAnnotations) -> Result<Map<String, Value>, String> {
+    fn with(&self, set: &ToolAnnotations) -> Result<Map<String, Value>, NotOffered> {
         let mut all = Map::new();
         let hints = [
             ("readOnlyHint", self.reads_only, set.read_only_hint, true),
@@ -139,7 +162,7 @@ impl Hints {
         ];
         for (name, derived, set, good) in hints {
             if set == Some(good) && derived != Some(good) {
-                return Err(format!("annotations.{name}: {good} is more than its steps promise"));
+                return Err(NotOffered::Annotation(name, good));
             }
             if let Some(value) = set.or(derived) {
                 all.insert(name.into(), value.into());

@@ -22,8 +22,8 @@ use crate::{
     scripts::{self, EXECUTE_TOOL_SCRIPT},
     search::ToolIndex,
 };
-pub(crate) use composites::Composite;
 use composites::Composites;
+pub(crate) use composites::{Composite, LeftOut, NotOffered};
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
 #[cfg(test)]
@@ -47,6 +47,8 @@ pub(crate) struct Member {
 pub(crate) struct Catalog {
     tools: Table,
     composites: Composites,
+    /// The composite tools that are not offered.
+    pub(crate) left_out: Vec<LeftOut>,
     prompts: Table,
     resources: Table,
     templates: Table,
@@ -91,13 +93,14 @@ impl Catalog {
             !is_own
         });
         let tools = Table::named(tools);
-        let (mut composed, composites) = composites::offered(composites, &tools, own_tools);
+        let (mut composed, composites, left_out) = composites::offered(composites, &tools, own_tools);
         if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {
             composed.push(Candidate::own(EXECUTE_TOOL_SCRIPT, scripts::tool()));
         }
         Self {
             tools: tools.with(composed),
             composites,
+            left_out,
             prompts: Table::named(names.prompts(candidates(List::Prompts))),
             resources: Table::by_key(names.addresses(candidates(List::Resources))),
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),

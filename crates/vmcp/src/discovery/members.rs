@@ -2,22 +2,24 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use kube::{Resource, ResourceExt, api::DynamicObject};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ApiResource, DynamicObject, ListParams},
+    runtime::reflector::Store,
+};
 use serde::de::DeserializeOwned;
 use skep_api::{
-    kinds::{
-        ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec, MCPRemoteProxy, MCPServer,
-        MCPServerEntry, MCPServerEntryPhase,
-    },
+    kinds::{MCPExternalAuthConfig, MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase},
     refs::ExternalAuthConfigRef,
-    vmcp::{BackendAuthStrategy, BackendTransport, HeaderInjection, OutgoingAuth, TokenExchange},
+    vmcp::{Backend, BackendAuthStrategy, BackendTransport, OutgoingAuth, strategy},
     workload::RemoteTransport,
 };
 
 use super::{Kept, references::References};
 use crate::{
+    Cluster,
     backend::{Authorities, Blueprint},
-    config::backends::strategy,
+    config::backends,
 };
 
 /// The objects that members are computed from.
@@ -26,6 +28,8 @@ pub(super) struct Objects<'a> {
     pub(super) proxies: &'a Kept,
     pub(super) entries: &'a Kept,
     pub(super) auths: &'a Kept,
+    /// The providers of the authorization server, if there is one.
+    pub(super) providers: Option<&'a [String]>,
 }
 
 /// A member, before what it refers to has been read.
@@ -45,13 +49,9 @@ impl Objects<'_> {
         outgoing: Option<&OutgoingAuth>,
         references: &References<'_>,
     ) -> Vec<Result<Blueprint, String>> {
-        let mut found = Vec::new();
-        found.extend(parsed::<MCPServer>(self.servers).filter_map(|server| server_member(&server?, group)));
-        found.extend(parsed::<MCPRemoteProxy>(self.proxies).filter_map(|proxy| proxy_member(&proxy?, group)));
-        found.extend(parsed::<MCPServerEntry>(self.entries).filter_map(|entry| entry_member(entry?, group)));
-        found.sort_by(|one: &Member, other| one.name.cmp(&other.name));
         let mut blueprints = Vec::new();
-        for member in found {
+        let kinds = [self.servers, self.proxies, self.entries].map(Store::state);
+        for member in members(&kinds, group) {
             let name = member.name.clone();
             let blueprint = self.blueprint(member, outgoing, references).await;
             blueprints.push(blueprint.map_err(|error| format!("{name}: {error}")));
@@ -67,7 +67,7 @@ impl Objects<'_> {
     ) -> Result<Blueprint, String> {
         let own = match &member.auth {
             Some(reference) => Some(self.strategy(&reference.name, references).await?),
-            None => strategy(outgoing, &member.name),
+            None => backends::strategy(outgoing, &member.name),
         };
         let mut headers = BTreeMap::new();
         let mut authorities = Authorities::System;
@@ -103,54 +103,52 @@ impl Objects<'_> {
     /// How an MCPExternalAuthConfig has the virtual server authenticate, with the secrets that it refers to.
     async fn strategy(&self, name: &str, references: &References<'_>) -> Result<BackendAuthStrategy, String> {
         let config =
-            parsed::<MCPExternalAuthConfig>(self.auths).flatten().find(|config| config.name_any() == name);
+            parsed::<MCPExternalAuthConfig>(&self.auths.state()).find(|config| config.name_any() == name);
         let Some(config) = config else { return Err(format!("MCPExternalAuthConfig {name} does not exist")) };
-        let MCPExternalAuthConfigSpec { type_, header_injection, token_exchange, .. } = &config.spec;
-        if let Some(header) = header_injection {
-            let value = references.secret(&header.value_secret_ref).await?;
-            let header_injection = Some(HeaderInjection {
-                header_name: header.header_name.clone(),
-                header_value: Some(value),
-                header_value_env: None,
-            });
-            return Ok(BackendAuthStrategy {
-                header_injection,
-                ..BackendAuthStrategy::of("header_injection")
-            });
+        let described = strategy::strategy(name, &config.spec, self.providers);
+        let described =
+            described.map_err(|error| format!("MCPExternalAuthConfig {name}: {}", error.error()))?;
+        let mut secrets = BTreeMap::new();
+        for (variable, secret) in strategy::variables(name, &config.spec) {
+            secrets.insert(variable, references.secret(secret).await?);
         }
-        if let Some(exchange) = token_exchange {
-            let client_secret = match &exchange.client_secret_ref {
-                Some(reference) => Some(references.secret(reference).await?),
-                None => None,
-            };
-            let token_exchange = Some(TokenExchange {
-                token_url: exchange.token_url.clone(),
-                client_id: exchange.client_id.clone(),
-                client_secret,
-                client_secret_env: None,
-                audience: Some(exchange.audience.clone()),
-                scopes: exchange.scopes.clone(),
-                subject_token_type: exchange.subject_token_type.clone(),
-                subject_provider_name: exchange.subject_provider_name.clone(),
-            });
-            return Ok(BackendAuthStrategy { token_exchange, ..BackendAuthStrategy::of("token_exchange") });
-        }
-        if *type_ == ExternalAuthType::Unauthenticated {
-            return Ok(BackendAuthStrategy::of(BackendAuthStrategy::UNAUTHENTICATED));
-        }
-        Err(format!(
-            "MCPExternalAuthConfig {name}: type {:?} is not supported by this version",
-            type_.as_str()
-        ))
+        Ok(described.with_secrets(&secrets))
     }
 }
 
+/// The members of a group that have an address now, as a configuration file lists them.
+pub async fn backends_of_group(cluster: &Cluster, group: &str) -> kube::Result<Vec<Backend>> {
+    let kinds = [
+        objects::<MCPServer>(cluster).await?,
+        objects::<MCPRemoteProxy>(cluster).await?,
+        objects::<MCPServerEntry>(cluster).await?,
+    ];
+    let mut members = members(&kinds, group);
+    members.dedup_by(|one, other| one.name == other.name);
+    let backend =
+        |Member { name, url, transport, .. }| Backend { name, url, transport, ..Backend::default() };
+    Ok(members.into_iter().map(backend).collect())
+}
+
+async fn objects<K: Resource<DynamicType = ()>>(cluster: &Cluster) -> kube::Result<Vec<Arc<DynamicObject>>> {
+    let resource = ApiResource::erase::<K>(&());
+    let api: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), &cluster.namespace, &resource);
+    Ok(api.list(&ListParams::default()).await?.into_iter().map(Arc::new).collect())
+}
+
+/// The members among the servers, proxies and entries of a namespace, by their names.
+fn members([servers, proxies, entries]: &[Vec<Arc<DynamicObject>>; 3], group: &str) -> Vec<Member> {
+    let mut found = Vec::new();
+    found.extend(parsed::<MCPServer>(servers).filter_map(|server| server_member(&server, group)));
+    found.extend(parsed::<MCPRemoteProxy>(proxies).filter_map(|proxy| proxy_member(&proxy, group)));
+    found.extend(parsed::<MCPServerEntry>(entries).filter_map(|entry| entry_member(entry, group)));
+    found.sort_by(|one: &Member, other| one.name.cmp(&other.name));
+    found
+}
+
 /// The objects that can be parsed.
-fn parsed<K: Resource + DeserializeOwned>(store: &Kept) -> impl Iterator<Item = Option<K>> {
-    store.state().into_iter().map(|object| {
-        let object: DynamicObject = (*object).clone();
-        object.try_parse().ok()
-    })
+fn parsed<K: Resource + DeserializeOwned>(objects: &[Arc<DynamicObject>]) -> impl Iterator<Item = K> {
+    objects.iter().filter_map(|object| DynamicObject::clone(object).try_parse().ok())
 }
 
 fn server_member(server: &MCPServer, group: &str) -> Option<Member> {

@@ -32,6 +32,7 @@ use crate::{
     views::Views,
 };
 use members::Objects;
+pub use members::backends_of_group;
 use references::References;
 
 /// Events that come together are one change.
@@ -67,7 +68,14 @@ impl Discovery {
         let events = [server_events, proxy_events, entry_events, auth_events];
         let mut events =
             select_all(events.into_iter().chain([self.names::<Secret>(), self.names::<ConfigMap>()]));
-        let objects = Objects { servers: &servers, proxies: &proxies, entries: &entries, auths: &auths };
+        let providers = factory.providers();
+        let objects = Objects {
+            servers: &servers,
+            proxies: &proxies,
+            entries: &entries,
+            auths: &auths,
+            providers: providers.as_deref(),
+        };
         let mut used = BTreeSet::new();
         loop {
             let Some(event) = events.next().await else { return };

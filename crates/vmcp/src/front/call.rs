@@ -110,7 +110,8 @@ impl Front {
             let entry = catalog.table(list).get(&name)?;
             Some(Route::of(entry, within))
         };
-        let unknown = |what: &str| RpcError::invalid(format!("unknown {what} {name:?}"));
+        let unknown =
+            |what: &str| RpcError::invalid(format!("unknown {what} {name:?}{}", request.session.unlisted()));
         let located = |entry: &Entry| Route { backend: entry.backend.clone(), rename: None, schema: None };
         match request.method {
             Method::ToolsCall => {
@@ -136,7 +137,7 @@ impl Front {
             }
             _ => match catalog.resource(&name) {
                 Some(entry) => Ok(Some(located(entry))),
-                None => Err(unknown_resource(&name, request.era)),
+                None => Err(unknown_resource(&name, request)),
             },
         }
     }
@@ -232,10 +233,10 @@ impl Front {
 }
 
 /// Before 2026-07-28, an unknown resource has a code of its own.
-fn unknown_resource(uri: &str, era: Era) -> RpcError {
+fn unknown_resource(uri: &str, request: &ClientRequest<'_>) -> RpcError {
     const RESOURCE_NOT_FOUND: i64 = -32002;
-    let code = if era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
-    let error = RpcError::new(code, format!("unknown resource {uri:?}"));
+    let code = if request.era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
+    let error = RpcError::new(code, format!("unknown resource {uri:?}{}", request.session.unlisted()));
     RpcError { data: Some(json!({"uri": uri})), ..error }
 }
 

@@ -11,6 +11,7 @@ mod call;
 mod connect;
 mod from_backend;
 mod guard;
+mod hints;
 mod lists;
 mod measured;
 mod methods;
@@ -382,8 +383,6 @@ impl Service for VirtualServer {
 
     async fn flush(&self) {
         self.0.end_all_sessions().await;
-        if let Some(telemetry) = self.0.chain.telemetry() {
-            telemetry.flush().await;
-        }
+        self.0.chain.flush().await;
     }
 }

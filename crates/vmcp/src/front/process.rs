@@ -64,6 +64,7 @@ impl Front {
         message::read(exchange, body, self.chain.body_limit(), &self.budget, ParsedMessage::of).await?;
         let sender = self.unwrap_call(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         exchange.describe();
+        exchange.hints = self.called_hints(exchange).await;
         if let Err(rejection) = self.chain.request(exchange).await {
             self.record_call(sender, CallOutcome::Failure, exchange.started);
             return Err(rejection);

@@ -4,15 +4,12 @@ use http::{HeaderName, HeaderValue};
 use skep_api::vmcp::BackendAuthStrategy;
 use skep_config::FieldError;
 
-use super::Credentials;
+use super::{Credentials, block};
 
 pub(super) fn credentials(strategy: &BackendAuthStrategy) -> Result<Credentials, FieldError> {
     let wrong =
         |field: &'static str, message: &str| FieldError::new(field, message).within("headerInjection");
-    let injection = strategy
-        .header_injection
-        .as_ref()
-        .ok_or_else(|| FieldError::new("headerInjection", "is required for this type"))?;
+    let injection = block("headerInjection", &strategy.header_injection)?;
     let name = HeaderName::try_from(injection.header_name.as_str())
         .map_err(|_| wrong("headerName", "is not the name of a header"))?;
     let (field, value) = match (&injection.header_value, &injection.header_value_env) {

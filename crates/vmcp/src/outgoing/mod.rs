@@ -1,19 +1,24 @@
 //! How the virtual server authenticates to its backends.
 
+mod aws_sts;
+mod exchange;
 mod fixed_header;
-mod token_exchange;
+mod provider;
+mod subject;
 mod upstream_token;
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use skep_api::vmcp::BackendAuthStrategy;
-use skep_auth::Exchanger;
 use skep_config::FieldError;
 use skep_gateway::AuthorizationServer;
-use tracing::warn;
 
 use crate::backend::{BackendError, Caller};
+#[cfg(test)]
+pub(crate) use aws_sts::signed_at;
+use aws_sts::{AwsSts, Signing};
+use exchange::Exchange;
 use upstream_token::UpstreamToken;
 
 /// The credentials for a backend.
@@ -22,25 +27,37 @@ pub(crate) enum Credentials {
     Unauthenticated,
     /// A header with a fixed value.
     Header(HeaderName, HeaderValue),
-    /// The caller's token, exchanged for one that the backend accepts.
-    TokenExchange(Box<Exchanger>),
+    /// A token of the caller, exchanged for one that the backend accepts.
+    Exchange(Box<Exchange>),
     /// The caller's token of an identity provider.
     UpstreamToken(UpstreamToken),
+    /// A signature with credentials of AWS.
+    AwsSts(Box<AwsSts>),
 }
+
+/// What authenticates one request.
+pub(crate) enum Authentication {
+    Nothing,
+    Header(HeaderName, HeaderValue),
+    Signature(Signing),
+}
+
+/// An authorization server in this process, if there is one.
+type Server<'a> = Option<&'a Arc<dyn AuthorizationServer>>;
 
 impl Credentials {
     /// The credentials of this strategy.
     pub(crate) fn new(
         strategy: Option<&BackendAuthStrategy>,
-        server: Option<&Arc<dyn AuthorizationServer>>,
+        server: Server<'_>,
     ) -> Result<Self, Vec<FieldError>> {
         let Some(strategy) = strategy else { return Ok(Self::Unauthenticated) };
         let credentials = match &*strategy.type_ {
             BackendAuthStrategy::UNAUTHENTICATED => Ok(Self::Unauthenticated),
             "header_injection" => fixed_header::credentials(strategy),
-            "token_exchange" => token_exchange::credentials(strategy),
             "upstream_inject" => UpstreamToken::new(strategy, server).map(Self::UpstreamToken),
-            other => Err(FieldError::new("type", format!("{other:?} is not supported by this version"))),
+            "aws_sts" => AwsSts::new(strategy, server).map(Box::new).map(Self::AwsSts),
+            _ => Exchange::new(strategy, server).map(Box::new).map(Self::Exchange),
         };
         credentials.map_err(|error| vec![error])
     }
@@ -50,52 +67,52 @@ impl Credentials {
         match self {
             Self::Unauthenticated => BackendAuthStrategy::UNAUTHENTICATED,
             Self::Header(..) => "header_injection",
-            Self::TokenExchange(_) => "token_exchange",
+            Self::Exchange(exchange) => exchange.kind(),
             Self::UpstreamToken(_) => "upstream_inject",
+            Self::AwsSts(_) => "aws_sts",
         }
     }
 
     /// Whether what a backend offers may depend on the caller.
     pub(crate) fn depend_on_caller(&self) -> bool {
-        matches!(self, Self::TokenExchange(_) | Self::UpstreamToken(_))
+        !matches!(self, Self::Unauthenticated | Self::Header(..))
     }
 
-    /// Adds the credentials to the headers of a request.
-    pub(crate) async fn apply(&self, headers: &mut HeaderMap, caller: &Caller) -> Result<(), BackendError> {
-        match self {
-            Self::Unauthenticated => {}
-            Self::Header(name, value) => {
-                headers.insert(name, value.clone());
+    /// What authenticates a request for this caller.
+    pub(crate) async fn of(&self, caller: &Caller) -> Result<Authentication, BackendError> {
+        let token = match self {
+            Self::Unauthenticated => None,
+            Self::Header(name, value) => return Ok(Authentication::Header(name.clone(), value.clone())),
+            Self::Exchange(exchange) => exchange.token(caller).await?,
+            Self::UpstreamToken(upstream) => upstream.of(caller).await?,
+            Self::AwsSts(aws) => {
+                let signing = aws.signing(caller).await?;
+                return Ok(signing.map_or(Authentication::Nothing, Authentication::Signature));
             }
-            Self::TokenExchange(exchanger) => {
-                if let Some(token) = exchanged(exchanger, caller).await? {
-                    headers.insert(header::AUTHORIZATION, bearer(&token)?);
-                }
-            }
-            Self::UpstreamToken(upstream) => {
-                if let Some(token) = upstream.of(caller).await? {
-                    headers.insert(header::AUTHORIZATION, bearer(&token)?);
-                }
-            }
-        }
-        Ok(())
+        };
+        let bearer = token.map(|token| bearer(&token)).transpose()?;
+        let header = |value| Authentication::Header(header::AUTHORIZATION, value);
+        Ok(bearer.map_or(Authentication::Nothing, header))
     }
 }
 
-/// The token for a caller, or of the virtual server itself, which may have none.
-async fn exchanged(exchanger: &Exchanger, caller: &Caller) -> Result<Option<String>, BackendError> {
-    let token = match (&caller.identity, &caller.token) {
-        (None, _) => match exchanger.own_token().await {
-            None => return Ok(None),
-            Some(token) => token,
-        },
-        (Some(_), Some(token)) => exchanger.exchange(token).await,
-        (Some(_), None) => return Err(BackendError::NoCredentials("the caller has no token".into())),
-    };
-    token.map(|token| Some(token.to_string())).map_err(|error| {
-        warn!(%error, "token exchange failed");
-        BackendError::NoCredentials("the token of the caller could not be exchanged".into())
-    })
+impl Authentication {
+    /// Adds it to the headers of a request, which has this body and is complete but for them.
+    pub(crate) fn apply(
+        &self,
+        requested: (&Method, &Uri),
+        headers: &mut HeaderMap,
+        body: &[u8],
+    ) -> Result<(), BackendError> {
+        match self {
+            Self::Nothing => {}
+            Self::Header(name, value) => {
+                headers.insert(name, value.clone());
+            }
+            Self::Signature(signing) => signing.sign(requested, headers, body)?,
+        }
+        Ok(())
+    }
 }
 
 fn bearer(token: &str) -> Result<HeaderValue, BackendError> {
@@ -103,4 +120,25 @@ fn bearer(token: &str) -> Result<HeaderValue, BackendError> {
     let mut value = HeaderValue::try_from(format!("Bearer {token}")).map_err(unusable)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// The block of a strategy.
+fn block<'a, T>(name: &'static str, block: &'a Option<T>) -> Result<&'a T, FieldError> {
+    block.as_ref().ok_or_else(|| FieldError::new(name, "is required for this type"))
+}
+
+/// A secret, in the configuration itself or in the environment variable that a field of it names.
+fn secret(
+    field: &'static str,
+    value: &Option<String>,
+    variable: &Option<String>,
+) -> Result<String, FieldError> {
+    let Some(variable) = variable else { return Ok(value.clone().unwrap_or_default()) };
+    let missing = || FieldError::new(field, format!("the environment variable {variable} is not set"));
+    std::env::var(variable).map_err(|_| missing())
+}
+
+/// A text, which may be left out.
+fn text(text: &Option<String>) -> String {
+    text.clone().unwrap_or_default()
 }

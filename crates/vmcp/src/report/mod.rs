@@ -60,7 +60,10 @@ impl Reporter {
         let live = self.api.get(&self.name).await?;
         let now = jiff::Timestamp::now();
         let live = live.status.unwrap_or_default();
-        let Some(status) = status::changed(&live, &views.backends(), now) else { return Ok(()) };
+        let Some(status) = status::changed(&live, &views.backends(), views.composites().as_deref(), now)
+        else {
+            return Ok(());
+        };
         let patch = json!({
             "apiVersion": "toolhive.stacklok.dev/v1beta1",
             "kind": "VirtualMCPServer",

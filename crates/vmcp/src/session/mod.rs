@@ -7,7 +7,7 @@ mod presence;
 mod record;
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
@@ -51,6 +51,8 @@ struct State {
     seen: BTreeSet<Arc<str>>,
     /// What backends offer this caller, where that may depend on the caller, and when it was read.
     own_lists: HashMap<Arc<str>, (Instant, Arc<Lists>)>,
+    /// Why backends could not be listed for this caller, by their names.
+    unlisted: BTreeMap<Arc<str>, String>,
     /// What it saw last, and of which state of all backends.
     catalog: Option<(u64, Arc<Catalog>)>,
     /// Requests of the virtual server to the client, by their ids.
@@ -242,7 +244,21 @@ impl ClientSession {
     pub(crate) fn set_own_lists(&self, backend: &Arc<str>, lists: Arc<Lists>) {
         let mut state = self.state();
         state.own_lists.insert(backend.clone(), (Instant::now(), lists));
+        state.unlisted.remove(backend);
         state.catalog = None;
+    }
+
+    pub(crate) fn set_unlisted(&self, backend: &Arc<str>, reason: String) {
+        self.state().unlisted.insert(backend.clone(), reason);
+    }
+
+    /// The end of a sentence that something is unknown: a backend that could not be listed may have it.
+    pub(crate) fn unlisted(&self) -> String {
+        let state = self.state();
+        let reasons = state.unlisted.iter();
+        reasons
+            .map(|(backend, reason)| format!("; backend {backend} could not be listed: {reason}"))
+            .collect()
     }
 
     /// Has what a backend offers this caller read again.

@@ -42,6 +42,12 @@ struct State {
     received: Vec<(String, String)>,
     /// The headers of the last call.
     headers: HeaderMap,
+    /// The methods of all requests, each with what authenticates it.
+    authorizations: Vec<(String, Option<String>)>,
+    /// Whether it also has a prompt.
+    has_prompts: bool,
+    /// Whether it rejects requests that nothing authenticates.
+    needs_credentials: bool,
     /// Its tools, on one page. Others have three, each on a page.
     tools: Option<Vec<Value>>,
 }
@@ -116,6 +122,23 @@ impl Backend {
         self.state().headers.get(name).map(|value| value.to_str().unwrap().to_owned())
     }
 
+    /// What authenticated the requests of a method, in their order.
+    pub(crate) fn authorizations(&self, method: &str) -> Vec<Option<String>> {
+        let state = self.state();
+        let of = state.authorizations.iter().filter(|(name, _)| name == method);
+        of.map(|(_, authorization)| authorization.clone()).collect()
+    }
+
+    /// Has a prompt from now on.
+    pub(crate) fn add_prompt(&self) {
+        self.state().has_prompts = true;
+    }
+
+    /// Rejects requests that nothing authenticates from now on.
+    pub(crate) fn need_credentials(&self) {
+        self.state().needs_credentials = true;
+    }
+
     pub(crate) fn forget(&self) {
         self.state().received.clear();
     }
@@ -145,6 +168,11 @@ async fn respond(
     let mood = {
         let mut state = state.lock().unwrap();
         state.received.push((name.clone(), session.clone()));
+        let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
+        if state.needs_credentials && authorization.is_none() {
+            return Ok(reply(401, String::new()));
+        }
+        state.authorizations.push((name.clone(), authorization));
         if name == "tools/call" {
             state.headers = headers;
         }
@@ -172,10 +200,13 @@ async fn respond(
         if name == "initialize" {
             let id = format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed));
             state.sessions.insert(id.clone());
-            let result = json!({
+            let mut result = json!({
                 "protocolVersion": "2025-11-25", "serverInfo": {"name": "fake", "version": "1"},
                 "capabilities": {"tools": {"listChanged": true}, "logging": {}, "resources": {"subscribe": true}},
             });
+            if state.has_prompts {
+                result["capabilities"]["prompts"] = json!({});
+            }
             let mut response = reply(200, answer(&message, &result));
             response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
             return Ok(response);
@@ -203,6 +234,9 @@ async fn respond(
                 json!({"content": [{"type": "text", "text": format!("{} {session}", message["params"]["name"])}]})
             }
             "resources/list" => json!({"resources": [{"uri": "kit://1", "name": "r"}]}),
+            "resources/read" => json!({"contents": [{"uri": "kit://1", "text": "read"}]}),
+            "prompts/list" => json!({"prompts": [{"name": "greet"}]}),
+            "prompts/get" => json!({"messages": []}),
             "resources/templates/list" => json!({"resourceTemplates": []}),
             _ => json!({}),
         }

@@ -19,6 +19,11 @@ fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
 
 /// A virtual server that discovers the members of the group `team`.
 async fn discovering(test: &Namespace) -> Server {
+    discovering_with(test, "").await
+}
+
+/// The same with more lines in its configuration.
+async fn discovering_with(test: &Namespace, more: &str) -> Server {
     let virtual_server: VirtualMCPServer = parsed(json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer", "metadata": {"name": "all"},
         "spec": {"groupRef": {"name": "team"}, "incomingAuth": {"type": "anonymous"}},
@@ -28,7 +33,7 @@ async fn discovering(test: &Namespace) -> Server {
     let cluster = Cluster { client, namespace: test.name().to_owned(), name: Some("all".into()) };
     let config = "name: test\ngroupRef: team\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: discovered}\n\
                   aggregation: {conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: \"{workload}_\"}}\n";
-    Server::of(config, None, Some(cluster)).await
+    Server::of(&format!("{config}{more}"), None, Some(cluster)).await
 }
 
 /// A member of a group whose proxy is this backend.
@@ -170,4 +175,81 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
         "{writes:?}"
     );
     assert_ne!(object.metadata.resource_version, version);
+}
+
+#[tokio::test]
+async fn members_are_used_with_the_strategy_that_they_refer_to() {
+    let test = skep_testkit::namespace().await;
+    let secret: Secret = parsed(json!({"metadata": {"name": "client"}, "stringData": {"secret": "s3cret"}}));
+    test.create_object(&secret).await;
+    let key = json!({"name": "client", "key": "secret"});
+    let backend = Backend::start().await;
+    for (name, type_, fields) in [
+        (
+            "aws",
+            "awsSts",
+            json!({"region": "eu-west-1", "fallbackRoleArn": "arn:aws:iam::123456789012:role/dev"}),
+        ),
+        (
+            "entra",
+            "obo",
+            json!({"tenantId": "contoso.example", "clientId": "app", "clientSecretRef": key, "audience": "api://files"}),
+        ),
+        (
+            "partner",
+            "xaa",
+            json!({"idpTokenUrl": "https://idp.example/token", "targetTokenUrl": "https://as.example/token",
+                "targetAudience": "https://as.example", "idpClientId": "us", "idpClientSecretRef": key}),
+        ),
+    ] {
+        let auth: MCPExternalAuthConfig = parsed(json!({
+            "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPExternalAuthConfig", "metadata": {"name": name},
+            "spec": {"type": type_, type_: fields},
+        }));
+        test.create_object(&auth).await;
+        member(&test, name, "team", &backend, json!({"externalAuthConfigRef": {"name": name}})).await;
+    }
+    let _server = discovering(&test).await;
+    let strategies = |object: Option<&VirtualMCPServer>| -> Vec<String> {
+        let status = object.and_then(|object| object.status.as_ref());
+        let backends = status.map(|status| status.discovered_backends.as_slice()).unwrap_or_default();
+        backends.iter().filter_map(|backend| backend.auth_type.clone()).collect()
+    };
+    let handle = test.object::<VirtualMCPServer>("all");
+    handle
+        .until("it has all members", |object| strategies(object) == ["aws_sts", "obo", "xaa"])
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_composite_tool_that_clients_do_not_see_is_a_condition_with_the_reason() {
+    let test = skep_testkit::namespace().await;
+    let one = Backend::start().await;
+    member(&test, "one", "team", &one, json!({})).await;
+    let steps = "steps: [{id: s, type: tool, tool: one_echo}]";
+    let composites = format!(
+        "compositeTools:\n  - {{name: one_whoami, description: d, {steps}}}\n  - {{name: good, description: d, {steps}}}\n"
+    );
+    let server = discovering_with(&test, &composites).await;
+    let offered = |object: Option<&VirtualMCPServer>| {
+        let conditions = &object?.status.as_ref()?.conditions;
+        let found = conditions.iter().find(|condition| condition.type_ == "CompositeToolsOffered")?;
+        Some((found.status.clone(), found.reason.clone(), found.message.clone()))
+    };
+    let handle = test.object::<VirtualMCPServer>("all");
+    let expected = ("False", "CompositeToolsNotOffered", "one_whoami: a backend has a tool of this name");
+    let expected = (expected.0.to_owned(), expected.1.to_owned(), expected.2.to_owned());
+    handle.until("it has the reason", |object| offered(object).as_ref() == Some(&expected)).await.unwrap();
+    assert!(server.client().await.tools().await.contains(&"good".to_owned()));
+    // The backend loses the tool of that name.
+    one.set_tools(vec![json!({"name": "echo", "inputSchema": {"type": "object"}})]);
+    let is_met = |object: Option<&VirtualMCPServer>| offered(object).is_some_and(|found| found.0 == "True");
+    loop {
+        // A new session has lists read again.
+        server.client().await.tools().await;
+        if is_met(handle.find().await.as_ref()) {
+            return;
+        }
+    }
 }

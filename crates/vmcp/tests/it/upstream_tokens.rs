@@ -22,16 +22,26 @@ use crate::{Server, backend::Backend, client::text};
 const ISSUER: &str = "https://as.example";
 const AUDIENCE: &str = "https://as.example/mcp";
 
-/// A fake: it knows one token, `valid`, and has what the test says of each provider.
-struct FakeServer(Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>);
+/// A fake: it knows the tokens `valid` of ann and `other` of bob, and has what the test says of each provider.
+pub(crate) struct FakeServer(Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>);
 
 impl FakeServer {
-    fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(Mutex::new(HashMap::from([("corp", Ok("corp-token")), ("hub", Ok("hub-token"))]))))
     }
 
-    fn set(&self, provider: &'static str, token: Result<&'static str, ProviderTokenError>) {
+    pub(crate) fn set(&self, provider: &'static str, token: Result<&'static str, ProviderTokenError>) {
         self.0.lock().unwrap().insert(provider, token);
+    }
+
+    /// The token of a session. That of bob has his name.
+    fn token(&self, session: &str, provider: &str) -> Result<String, ProviderTokenError> {
+        let token = self.0.lock().unwrap()[provider]?;
+        match session {
+            "s" => Ok(token.to_owned()),
+            "s2" => Ok(format!("{token}-of-bob")),
+            _ => panic!("the session {session} is unknown"),
+        }
     }
 }
 
@@ -44,9 +54,16 @@ impl OwnTokens for FakeServer {
         &'a self,
         token: &'a str,
     ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
-        let claims =
-            json!({"iss": ISSUER, "aud": [AUDIENCE], "sub": "ann", "exp": 9_999_999_999_u64, "tsid": "s"});
-        let known = (token == "valid").then(|| claims.as_object().cloned().unwrap());
+        let known = match token {
+            "valid" => Some(("ann", "s")),
+            "other" => Some(("bob", "s2")),
+            _ => None,
+        };
+        let known = known.map(|(name, session)| {
+            let claims =
+                json!({"iss": ISSUER, "aud": [AUDIENCE], "sub": name, "exp": 9_999_999_999_u64, "tsid": session});
+            claims.as_object().cloned().unwrap()
+        });
         async { known.ok_or(AuthenticationError::Token("unknown")) }.boxed()
     }
 }
@@ -83,8 +100,16 @@ impl AuthorizationServer for FakeServer {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
-        assert_eq!(session, "s");
-        let token = self.0.lock().unwrap()[provider].map(str::to_owned);
+        let token = self.token(session, provider);
+        async { token }.boxed()
+    }
+
+    fn provider_id_token<'a>(
+        &'a self,
+        session: &'a str,
+        provider: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
+        let token = self.token(session, provider).map(|token| format!("id-{token}"));
         async { token }.boxed()
     }
 
@@ -98,14 +123,24 @@ impl AuthorizationServer for FakeServer {
 }
 
 fn config(one: &Backend, two: &Backend) -> String {
+    config_with(
+        one,
+        two,
+        "{type: upstream_inject, upstreamInject: {providerName: corp}}",
+        "{type: upstream_inject, upstreamInject: {providerName: hub}}",
+    )
+}
+
+/// The configuration with these strategies.
+pub(crate) fn config_with(one: &Backend, two: &Backend, first: &str, second: &str) -> String {
     let backend = |name: &str, backend: &Backend| {
         format!("  - {{name: {name}, url: \"{}\", transport: streamable-http}}\n", backend.url())
     };
     format!(
         "name: test\ngroupRef: test\nincomingAuth:\n  type: oidc\n  oidc: {{issuer: \"{ISSUER}\", audience: \"{AUDIENCE}\"}}\n\
          outgoingAuth:\n  source: inline\n  backends:\n\
-         \x20   one: {{type: upstream_inject, upstreamInject: {{providerName: corp}}}}\n\
-         \x20   two: {{type: upstream_inject, upstreamInject: {{providerName: hub}}}}\n\
+         \x20   one: {first}\n\
+         \x20   two: {second}\n\
          aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\
          backends:\n{}{}",
         backend("one", one),
@@ -114,9 +149,10 @@ fn config(one: &Backend, two: &Backend) -> String {
 }
 
 /// A client with a token.
-struct Caller {
+pub(crate) struct Caller {
     address: SocketAddr,
     session: String,
+    token: &'static str,
 }
 
 impl Caller {
@@ -128,7 +164,7 @@ impl Caller {
             .header("host", "localhost")
             .header("accept", "application/json, text/event-stream")
             .header("content-type", "application/json")
-            .header("authorization", "Bearer valid");
+            .header("authorization", format!("Bearer {}", self.token));
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }
@@ -153,9 +189,12 @@ impl Caller {
         response.status()
     }
 
-    async fn call(&self, tool: &str) -> Value {
-        let params = json!({"name": tool, "arguments": {"n": 1}});
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    pub(crate) async fn call(&self, tool: &str) -> Value {
+        self.request("tools/call", json!({"name": tool, "arguments": {"n": 1}})).await
+    }
+
+    pub(crate) async fn request(&self, method: &str, params: Value) -> Value {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         let response = self.send("/mcp", &body).await;
         let whole = String::from_utf8(response.body().to_vec()).unwrap();
         let last = whole.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
@@ -164,7 +203,12 @@ impl Caller {
 }
 
 async fn caller(server: &Server) -> Caller {
-    let mut caller = Caller { address: server.address, session: String::new() };
+    caller_with(server, "valid").await
+}
+
+/// A client with this token, and a session.
+pub(crate) async fn caller_with(server: &Server, token: &'static str) -> Caller {
+    let mut caller = Caller { address: server.address, session: String::new(), token };
     assert_eq!(caller.initialize().await, StatusCode::OK);
     caller
 }
@@ -219,7 +263,7 @@ async fn a_call_that_needs_another_login_names_where_to_go() {
             (json!({"elicitation": {}}), false),
             (json!({}), false),
         ] {
-            let mut caller = Caller { address: server.address, session: String::new() };
+            let mut caller = Caller { address: server.address, session: String::new(), token: "valid" };
             assert_eq!(caller.initialize_with(capabilities).await, StatusCode::OK);
             let answer = caller.call("two_echo").await;
             if !opens_urls {
@@ -246,7 +290,7 @@ async fn a_caller_without_any_token_of_a_provider_left_must_log_in_again() {
     ] {
         fake.set("corp", Err(error));
         fake.set("hub", Err(error));
-        let mut caller = Caller { address: server.address, session: String::new() };
+        let mut caller = Caller { address: server.address, session: String::new(), token: "valid" };
         assert_eq!(caller.initialize().await, status, "{error:?}");
     }
 }

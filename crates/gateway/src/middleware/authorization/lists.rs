@@ -9,7 +9,7 @@ use std::{
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::Value;
 use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
-use skep_mcp::{Envelope, Item, List, Rejection, Verdict, filtered_in};
+use skep_mcp::{Envelope, Item, List, Raw, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
 use super::{Authority, AuthorizationRequest, Policies, pdp::DecisionPoint};
@@ -183,7 +183,12 @@ fn action(list: List, is_virtual: bool) -> Option<Action> {
 }
 
 fn hints(item: &Item<'_>) -> Hints {
-    let annotations = item.annotations().and_then(|raw| serde_json::from_str::<Value>(raw.as_str()).ok());
+    tool_hints(item.annotations())
+}
+
+/// The hints among the annotations of a tool.
+pub fn tool_hints(annotations: Option<Raw<'_>>) -> Hints {
+    let annotations = annotations.and_then(|raw| serde_json::from_str::<Value>(raw.as_str()).ok());
     let hint = |key: &str| annotations.as_ref().and_then(|annotations| annotations[key].as_bool());
     Hints {
         read_only: hint("readOnlyHint"),

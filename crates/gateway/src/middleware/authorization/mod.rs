@@ -24,6 +24,7 @@ use crate::{
 };
 use callers::Callers;
 use lists::Lists;
+pub use lists::tool_hints;
 use pdp::DecisionPoint;
 
 /// The policies of a server.
@@ -39,7 +40,8 @@ struct Policies {
     is_virtual: bool,
     /// Tools that each caller may call: policies decide about what these reach.
     own_tools: HashSet<String>,
-    /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called.
+    /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called, where the
+    /// endpoint does not know them itself.
     hints: Mutex<HashMap<String, Hints>>,
 }
 
@@ -157,14 +159,8 @@ impl Authorization {
             return Ok(None);
         }
         let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
-        let hints = self.policies.hints.lock().unwrap_or_else(PoisonError::into_inner).get(target).cloned();
-        Ok(Some(AuthorizationRequest {
-            identity,
-            action,
-            target,
-            hints: hints.unwrap_or_default(),
-            arguments,
-        }))
+        let hints = exchange.hints.or_else(|| self.policies.listed_hints(target)).unwrap_or_default();
+        Ok(Some(AuthorizationRequest { identity, action, target, hints, arguments }))
     }
 
     /// The arguments that the policies may read. A caller can send very many.
@@ -192,6 +188,11 @@ impl Authority {
 }
 
 impl Policies {
+    /// The hints of a tool in the last list that had it.
+    fn listed_hints(&self, tool: &str) -> Option<Hints> {
+        self.hints.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied()
+    }
+
     /// Whether this calls a tool of the endpoint itself.
     fn is_own(&self, action: Action, target: &str) -> bool {
         action == Action::CallTool && self.own_tools.contains(target)

@@ -1,51 +1,11 @@
 //! Signing for AWS, with a fake of its security token service.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    sync::{Arc, Mutex},
-};
-
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use serde_json::json;
-use skep_auth::{Delegation, aws::Credentials};
-use tokio::net::TcpListener;
+use serde_json::{Value, json};
+use skep_auth::{Delegation, aws::Signer};
+use skep_config::run_config::Transport;
+use skep_testkit::FakeSts;
 
 use super::*;
-
-type Form = HashMap<String, String>;
-
-/// A fake of AWS: returns the same credentials to every caller, or responds with a status.
-async fn fake_sts(status: u16) -> (String, Arc<Mutex<Vec<Form>>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = format!("http://{}/", listener.local_addr().unwrap());
-    let requests: Arc<Mutex<Vec<Form>>> = Arc::default();
-    let memory = requests.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let memory = memory.clone();
-            let service = service_fn(move |request: Request<Incoming>| {
-                let memory = memory.clone();
-                async move {
-                    let body = request.into_body().collect().await.unwrap().to_bytes();
-                    memory.lock().unwrap().push(form_urlencoded::parse(&body).into_owned().collect());
-                    let given = "<R><Credentials><AccessKeyId>ASIA1</AccessKeyId><SecretAccessKey>s</SecretAccessKey>\
-                                 <SessionToken>t</SessionToken></Credentials></R>";
-                    let response = Response::builder().status(status);
-                    Ok::<_, Infallible>(
-                        response.body(Full::new(Bytes::from_static(given.as_bytes()))).unwrap(),
-                    )
-                }
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-        }
-    });
-    (address, requests)
-}
 
 fn middleware(endpoint: &str, changes: Value) -> AwsSts {
     let mut config = json!({
@@ -53,9 +13,9 @@ fn middleware(endpoint: &str, changes: Value) -> AwsSts {
         "role_mappings": [{"claim": "dev", "role_arn": "arn:aws:iam::123456789012:role/dev"}],
     });
     config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-    let parameters = json!({"aws_sts_config": config, "target_url": "https://mcp.aws.example/v1/mcp?a=1"});
-    let parameters: AwsStsParameters = serde_json::from_value(parameters).unwrap();
-    AwsSts::with_sts(&parameters, Transport::StreamableHttp, |seconds| Sts::at(endpoint, seconds)).unwrap()
+    let signer = RoleSigner::at(&serde_json::from_value(config).unwrap(), endpoint).unwrap();
+    let target = Target::remote("https://mcp.aws.example/v1/mcp?a=1", Transport::StreamableHttp).unwrap();
+    AwsSts { provider: None, place: Arc::new(Place { signer, target }) }
 }
 
 fn identity(claims: Value) -> Identity {
@@ -84,8 +44,9 @@ async fn sign(middleware: &AwsSts, claims: Value, headers: &mut HeaderMap) -> Re
 
 #[tokio::test]
 async fn a_request_is_signed_as_it_is_sent_and_its_token_is_removed() {
-    let (endpoint, requests) = fake_sts(200).await;
-    let middleware = middleware(&endpoint, json!({"session_duration": 900}));
+    let fake = FakeSts::start().await;
+    fake.respond_with_credentials("ASIA1");
+    let middleware = middleware(&fake.address, json!({"session_duration": 900}));
     for _ in 0..2 {
         let mut headers = token();
         sign(&middleware, json!({"sub": "alice@example", "groups": ["dev"]}), &mut headers).await.unwrap();
@@ -93,17 +54,17 @@ async fn a_request_is_signed_as_it_is_sent_and_its_token_is_removed() {
         let mut expected = HeaderMap::new();
         let credentials = Credentials {
             access_key_id: "ASIA1".into(),
-            secret_access_key: "s".into(),
-            session_token: "t".into(),
+            secret_access_key: "secret&ASIA1".into(),
+            session_token: "session/ASIA1==".into(),
         };
         let uri = "https://mcp.aws.example/v1/mcp?a=1&b=2".parse().unwrap();
         Signer::new("eu-west-1", "aws-mcp")
             .sign(&credentials, &time, (&Method::POST, &uri), &mut expected, b"{}")
             .unwrap();
         assert_eq!(headers, expected);
-        assert_eq!(headers["x-amz-security-token"], "t");
+        assert_eq!(headers["x-amz-security-token"], "session/ASIA1==");
     }
-    let requests = requests.lock().unwrap();
+    let requests = fake.requests();
     assert_eq!(requests.len(), 1, "credentials are cached");
     let form = ["RoleArn", "RoleSessionName", "WebIdentityToken", "DurationSeconds"]
         .map(|name| requests[0][name].as_str());
@@ -112,8 +73,9 @@ async fn a_request_is_signed_as_it_is_sent_and_its_token_is_removed() {
 
 #[tokio::test]
 async fn a_request_that_cannot_be_signed_is_rejected_with_a_reason_and_not_sent_to_aws() {
-    let (endpoint, requests) = fake_sts(200).await;
-    let middleware = middleware(&endpoint, json!({"session_name_claim": "email"}));
+    let fake = FakeSts::start().await;
+    fake.respond_with_credentials("ASIA1");
+    let middleware = middleware(&fake.address, json!({"session_name_claim": "email"}));
     let good = json!({"email": "a@b", "groups": ["dev"]});
     let mut none = HeaderMap::new();
     assert_eq!(sign(&middleware, good, &mut none).await, Err(SigningError::NoToken));
@@ -128,7 +90,7 @@ async fn a_request_that_cannot_be_signed_is_rejected_with_a_reason_and_not_sent_
     }
     let anonymous = middleware.signing(None, &token()).await.err();
     assert_eq!(anonymous, Some(SigningError::NoToken));
-    assert!(requests.lock().unwrap().is_empty());
+    assert!(fake.requests().is_empty());
 }
 
 #[tokio::test]
@@ -137,8 +99,9 @@ async fn a_token_that_aws_rejects_differs_from_an_unavailable_aws() {
     for (status, expected, code) in
         [(403, SigningError::Rejected, 401), (500, SigningError::Unavailable, 503)]
     {
-        let (endpoint, _) = fake_sts(status).await;
-        let error = sign(&middleware(&endpoint, json!({})), claims.clone(), &mut token()).await;
+        let fake = FakeSts::start().await;
+        fake.respond(status, "");
+        let error = sign(&middleware(&fake.address, json!({})), claims.clone(), &mut token()).await;
         assert_eq!(error, Err(expected));
         assert_eq!(rejected(expected).status(), code);
     }

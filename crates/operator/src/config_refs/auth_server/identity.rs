@@ -3,9 +3,10 @@
 use skep_api::{
     auth_server::{EmbeddedAuthServer, UpstreamType},
     conditions::IdentitySynthesized,
+    vmcp::strategy::provider,
 };
 
-use crate::{config_refs::strategy::provider, reconcile::Condition};
+use crate::reconcile::Condition;
 
 /// Without a source for who a user is, the authorization server generates a name for each login.
 pub(crate) fn identity_synthesized(server: &EmbeddedAuthServer) -> Condition {

@@ -126,12 +126,13 @@ fn some_types_give_a_proxy_nothing() {
 }
 
 #[test]
-fn on_behalf_of_is_not_supported() {
-    let spec = spec("obo", json!({}));
-    let message = "\"obo\" is not supported: choose another type, such as tokenExchange";
-    let error = FieldError::new("type", message);
-    assert_eq!(check(&spec), std::slice::from_ref(&error));
-    assert_eq!(external_auth(&spec), Err(error));
+fn on_behalf_of_needs_a_tenant_a_client_and_an_application() {
+    let empty = check(&spec("obo", json!({})));
+    assert_eq!(fields(&empty), ["obo.tenantId", "obo.clientId", "obo.clientSecretRef", "obo.audience"]);
+    let whole = json!({
+        "tenantId": "contoso.example", "clientId": "app", "clientSecretRef": secret("s", "k"), "scopes": ["read"],
+    });
+    assert_eq!(check(&spec("obo", whole)), []);
 }
 
 #[test]

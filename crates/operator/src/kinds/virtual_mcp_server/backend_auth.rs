@@ -6,16 +6,16 @@ use skep_api::{
     conditions::{BackendAuthConfig, DefaultAuthConfig, DiscoveredAuthConfig, Reason},
     kinds::{BackendAuth, BackendAuthType, MCPExternalAuthConfig, OutgoingAuthSource},
     refs::SecretKeyRef,
-    vmcp::{BackendAuthStrategy, OutgoingAuth},
+    vmcp::{
+        BackendAuthStrategy, OutgoingAuth,
+        strategy::{StrategyError, provider, strategy, variables},
+    },
 };
 use skep_config::FieldPath;
 
 use super::inputs::Inputs;
 use crate::{
-    config_refs::{
-        self,
-        strategy::{StrategyError, strategy},
-    },
+    config_refs,
     reconcile::{Condition, Problem},
     resources::RefError,
 };
@@ -217,7 +217,10 @@ fn converted(inputs: &Inputs, name: &str) -> Result<BackendAuthStrategy, AuthErr
         }
     })?;
     let at = |message: &str| format!("MCPExternalAuthConfig {name}: {message}");
-    let strategy = strategy(name, &auth.spec, inputs.auth_server()).map_err(|error| AuthError {
+    let server = inputs.auth_server().map(|server| server.upstream_providers.iter());
+    let providers: Option<Vec<String>> =
+        server.map(|providers| providers.map(|one| provider(&one.name)).collect());
+    let strategy = strategy(name, &auth.spec, providers.as_deref()).map_err(|error| AuthError {
         cause: match error {
             StrategyError::Ambiguous(_) => AuthErrorCause::AmbiguousProvider,
             StrategyError::Unsupported(_) => AuthErrorCause::Conversion,
@@ -233,5 +236,5 @@ fn secrets<'a>(
     name: &str,
     auth: &'a MCPExternalAuthConfig,
 ) -> impl Iterator<Item = (String, &'a SecretKeyRef)> {
-    config_refs::strategy::variables(name, &auth.spec)
+    variables(name, &auth.spec)
 }

@@ -2,7 +2,7 @@
 
 use skep_api::{
     kinds::IncomingAuthType,
-    vmcp::{Authz, IncomingAuth},
+    vmcp::{Authz, IncomingAuth, strategy::provider},
 };
 use skep_config::{
     AuthServer, FieldError, Json, ports,
@@ -11,7 +11,7 @@ use skep_config::{
 
 use super::inputs::Inputs;
 use crate::{
-    config_refs::{self, strategy::provider},
+    config_refs,
     proxy_workload::{PoliciesError, policies},
     resources::object,
 };

@@ -13,7 +13,7 @@ use skep_api::{
         VirtualMCPCompositeToolDefinition, VirtualMCPServer, VirtualMCPServerSpec,
     },
     refs::SecretKeyRef,
-    vmcp,
+    vmcp::{self, strategy},
     workload::SessionProvider,
 };
 use skep_config::objects;
@@ -196,9 +196,8 @@ impl Inputs {
         let required = self.required_secrets().into_iter().map(|(_, secret)| secret);
         let auths =
             self.external_auths.values().filter_map(|auth| Some((auth.name.as_str(), auth.object()?)));
-        let auths = auths.flat_map(|(name, auth)| {
-            config_refs::strategy::variables(name, &auth.spec).map(|(_, secret)| secret)
-        });
+        let auths =
+            auths.flat_map(|(name, auth)| strategy::variables(name, &auth.spec).map(|(_, secret)| secret));
         let headers = self.members.iter().filter_map(Member::entry);
         let headers = headers.flat_map(|(name, entry)| {
             config_refs::entry::secrets(name, &entry.spec).map(|(_, secret)| secret)

@@ -4,15 +4,15 @@
 //!
 //! | writer | fields |
 //! | --- | --- |
-//! | this operator | `observedGeneration`, `phase`, `message`, `url`, `replicas`, `selector`, the hashes, and all conditions but two |
-//! | the running pods | `discoveredBackends`, `backendCount`, and the conditions `BackendsDiscovered` and `Degraded` |
+//! | this operator | `observedGeneration`, `phase`, `message`, `url`, `replicas`, `selector`, the hashes, and all other conditions |
+//! | the running pods | `discoveredBackends`, `backendCount`, and the conditions `BackendsDiscovered`, `Degraded` and `CompositeToolsOffered` |
 //!
 //! Conditions are a list that is merged by `type`, and each type has one of the two as its owner. The operator computes the
 //! phase from what the pods report of the backends.
 
 use serde_json::{Value, json};
 use skep_api::{
-    conditions::{Ready, Reason},
+    conditions::{CompositeToolsOffered, Ready, Reason},
     kinds::{DiscoveredBackend, VirtualMCPServerPhase, VirtualMCPServerStatus},
 };
 use skep_config::ports;
@@ -49,7 +49,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
 }
 
 /// The conditions that the running pods report.
-const CONDITIONS_OF_PODS: [&str; 2] = ["BackendsDiscovered", "Degraded"];
+const CONDITIONS_OF_PODS: [&str; 3] = ["BackendsDiscovered", "Degraded", CompositeToolsOffered::TYPE];
 
 /// The status fields that the running pods report.
 pub(super) fn reported_by_pods() -> Value {

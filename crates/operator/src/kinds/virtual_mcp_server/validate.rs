@@ -9,13 +9,14 @@ use skep_api::{
     },
     events::EventReason,
     kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
+    vmcp::strategy::provider,
     workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
 
 use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec};
 use crate::{
-    config_refs::{self, strategy::provider},
+    config_refs,
     proxy_workload::{
         PoliciesError,
         validate::{self as shared, RefReasons},

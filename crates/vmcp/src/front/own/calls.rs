@@ -21,6 +21,7 @@ use crate::{
     front::{
         ClientRequest, Front, Sender,
         call::Route,
+        hints::entry_hints,
         measured::Measured,
         relay::{Relay, Step},
         rpc,
@@ -135,7 +136,9 @@ impl Calls {
             params["_meta"] = self.meta.clone();
         }
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        self.origin.call(&entry.key, body.to_string().into())
+        let mut call = self.origin.call(&entry.key, body.to_string().into())?;
+        call.hints = Some(entry_hints(entry));
+        Ok(call)
     }
 
     /// Sends the call to its backend, and returns the response as a message.

@@ -1,0 +1,40 @@
+//! What policies know of a tool that is called, beside its name.
+
+use skep_gateway::{
+    message::{Exchange, ToolHints},
+    middleware::tool_hints,
+};
+use skep_mcp::{Era, List, Method, Raw, header::MCP_SESSION_ID};
+
+use super::Front;
+use crate::{
+    catalog::{Catalog, Entry},
+    session::Known,
+};
+
+impl Front {
+    /// The hints of the tool that a request calls, as its caller would see them in a list. A replica that has not sent the
+    /// caller a list knows them all the same.
+    pub(super) async fn called_hints(&self, exchange: &Exchange) -> Option<ToolHints> {
+        let message = exchange.message.as_ref().filter(|_| self.chain.filters_lists())?;
+        let target = message.target.as_deref().filter(|_| message.method == Some(Method::ToolsCall))?;
+        let session = match message.era {
+            Era::Modern => self.stateless_session(exchange, &message.envelope().ok()?).ok()?,
+            Era::Legacy => {
+                let id = exchange.headers.get(MCP_SESSION_ID)?.to_str().ok()?;
+                match self.sessions.get(id).filter(|Known(session)| session.owner == exchange.owner()) {
+                    Some(Known(session)) => session,
+                    None => self.session(exchange).await.ok()?,
+                }
+            }
+        };
+        let catalog = self.views.catalog(&session, &self.caller(exchange)).await;
+        let of = |catalog: &Catalog| catalog.table(List::Tools).get(target).map(entry_hints);
+        of(&catalog).or_else(|| of(&self.views.complete(&session)))
+    }
+}
+
+/// The hints of a tool.
+pub(super) fn entry_hints(tool: &Entry) -> ToolHints {
+    tool_hints(Raw::spelled(tool.json()).and_then(|tool| tool.get("annotations")))
+}
