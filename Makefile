@@ -72,6 +72,14 @@ else
 	$(progress) 'The compatibility tests were not run: SKEP_COMPAT is not set'
 endif
 
+SCREENSHOTS ?=
+.PHONY: browser
+browser: ## Test the console's page in Chromium, also that of a real skep run (SCREENSHOTS=FOLDER keeps pictures)
+	$(progress) 'Building skep'
+	cargo build -p skep $(locked)
+	$(progress) 'Testing the page in Chromium'
+	@SKEP='$(abspath $(built))/skep' crates/console/tests/browser/run $(SCREENSHOTS)
+
 CASE ?=
 .PHONY: e2e
 e2e: for-node ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)

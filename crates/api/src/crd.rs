@@ -25,6 +25,26 @@ pub fn crds() -> Result<Vec<CustomResourceDefinition>, serde_json::Error> {
     for_each_kind!(definitions)
 }
 
+/// The schema of each kind's status, by kind. It takes much less memory than [`crds`].
+pub fn status_schemas() -> Vec<(&'static str, Value)> {
+    macro_rules! schemas {
+        ($($kind:ident),+) => {
+            vec![$((stringify!($kind), structural::<<kinds::$kind as HasStatus>::Status>())),+]
+        };
+    }
+    for_each_kind!(schemas)
+}
+
+/// The schema of each kind's spec, likewise.
+pub fn spec_schemas() -> Vec<(&'static str, Value)> {
+    macro_rules! schemas {
+        ($($kind:ident),+) => {
+            vec![$((stringify!($kind), structural::<<kinds::$kind as HasSpec>::Spec>())),+]
+        };
+    }
+    for_each_kind!(schemas)
+}
+
 /// A definition as readable JSON: a bound of 1 is written as 1, not as 1.0, and keys are sorted.
 pub fn to_json(crd: &CustomResourceDefinition) -> Result<Value, serde_json::Error> {
     let mut value = serde_json::to_value(crd)?;

@@ -11,17 +11,13 @@ use skep_api::crd;
 /// The defaults of a kind, by the path of the field within `spec`.
 pub(super) type Defaults = BTreeMap<String, Value>;
 
-static DEFAULTS: LazyLock<HashMap<String, Defaults>> = LazyLock::new(|| {
-    let definitions = crd::crds().unwrap_or_default();
-    let of_kind = |definition: &Value| {
-        let kind = definition["spec"]["names"]["kind"].as_str()?.to_owned();
-        let versions = definition["spec"]["versions"].as_array()?;
-        let version = versions.iter().find(|version| version["storage"] == true)?;
+static DEFAULTS: LazyLock<HashMap<&str, Defaults>> = LazyLock::new(|| {
+    let of_kind = |(kind, schema): (&'static str, Value)| {
         let mut defaults = Defaults::new();
-        add(&version["schema"]["openAPIV3Schema"]["properties"]["spec"], "", &mut defaults);
-        Some((kind, defaults))
+        add(&schema, "", &mut defaults);
+        (kind, defaults)
     };
-    definitions.iter().filter_map(|definition| of_kind(&crd::to_json(definition).ok()?)).collect()
+    crd::spec_schemas().into_iter().map(of_kind).collect()
 });
 
 /// The defaults of a kind.
