@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { violations } from "../browser.mjs";
 import { browserTest, press, shows } from "./fixture.mjs";
 
 browserTest(
@@ -6,6 +7,8 @@ browserTest(
   { mode: "cluster" },
   async ({ page }) => {
     await page.waitForSelector("#token");
+    assert.deepEqual(await violations(page), []);
+    if (process.env.SKEP_SCREENSHOTS) await page.screenshot({ path: `${process.env.SKEP_SCREENSHOTS}/sign-in.png` });
     await page.type("#token", "bad");
     await press(page, "Sign in");
     await shows(page, ".fault", "the token is not valid");
@@ -19,7 +22,6 @@ browserTest(
 );
 
 browserTest("a session that ends leads to the sign-in", { mode: "cluster" }, async ({ page, console }) => {
-  await page.type("#token", "good").catch(() => {});
   await page.waitForSelector("#token");
   await page.$eval("#token", (area) => (area.value = "good"));
   await press(page, "Sign in");

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { violations } from "../browser.mjs";
 import { browserTest, enter, press, shows, tryPage } from "./fixture.mjs";
 
 browserTest("a form made of the schema calls a tool", { at: tryPage("demo", "add") }, async ({ page, console }) => {
@@ -66,6 +67,7 @@ for (const [label, expected] of [
     await page.waitForSelector(".primary");
     await press(page, "Call");
     await shows(page, ".notice", "Who are you?");
+    assert.deepEqual(await violations(page), []);
     await enter(page, "Your name", "Alice");
     await page.select(".notice select", "1");
     await page.evaluate(

@@ -27,12 +27,10 @@ export function signInPage(mode, signedIn) {
 
 /** @param {() => void} signedIn */
 function form(signedIn) {
-  const token = element("textarea", {
+  const token = element("input", {
     id: "token",
-    rows: 4,
-    class: "code",
+    type: "password",
     autocomplete: "off",
-    spellcheck: "false",
     "aria-describedby": "token-about token-fault",
   });
   const fault = element("p", { class: "fault", id: "token-fault", role: "alert" });
