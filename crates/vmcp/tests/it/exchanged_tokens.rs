@@ -54,6 +54,10 @@ async fn started(fake: &Arc<FakeServer>, one: &Backend, two: &Backend, first: &s
     Server::run(settings.with_authorization_server(fake.clone()).unwrap(), None, None).await
 }
 
+fn assert_succeeded(response: &Value) {
+    assert!(response["result"].is_object() && !text(response).1, "{response}");
+}
+
 /// Uses a tool, a resource and a prompt of the first backend.
 async fn use_all(caller: &Caller) {
     for (method, params) in [
@@ -62,7 +66,7 @@ async fn use_all(caller: &Caller) {
         ("prompts/get", json!({"name": "one_greet"})),
     ] {
         let response = caller.request(method, params).await;
-        assert!(response["result"].is_object() && response["result"]["isError"] != true, "{response}");
+        assert_succeeded(&response);
     }
 }
 
@@ -105,7 +109,7 @@ async fn calls_of_one_caller_at_the_same_time_wait_for_one_exchange() {
     let server = started(&FakeServer::new(), &one, &two, &on_behalf_of(&provider)).await;
     let ann = caller_with(&server, "valid").await;
     for response in join_all((0..8).map(|_| ann.call("one_echo"))).await {
-        assert!(!text(&response).1, "{response}");
+        assert_succeeded(&response);
     }
     assert_eq!(provider.requests("/token").len(), 1);
 }
@@ -124,12 +128,12 @@ async fn a_caller_without_a_credential_sees_the_other_backends_and_an_error_that
             fake.set("corp", Err(ProviderTokenError::Expired));
             let server = started(&fake, &one, &two, &strategy(&provider)).await;
             let ann = caller_with(&server, "valid").await;
-            assert!(!text(&ann.call("two_echo").await).1);
+            assert_succeeded(&ann.call("two_echo").await);
             let failed = ann.call("one_echo").await.to_string();
             assert!(failed.contains("backend one") && failed.contains("corp"), "{failed}");
             // The caller has logged in again.
             fake.set("corp", Ok("corp-token"));
-            assert!(!text(&ann.call("one_echo").await).1);
+            assert_succeeded(&ann.call("one_echo").await);
         }
     }
 }
