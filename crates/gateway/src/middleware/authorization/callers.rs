@@ -118,6 +118,7 @@ mod tests {
             callers.subject(&authorizer, identity);
             assert!(kept(&callers) <= limits::CALLERS);
         }
+        drop(many);
         let large: Vec<_> = (0..20)
             .map(|id| {
                 identity(json!({"sub": id.to_string(), "text": "x".repeat(limits::CALLERS_BYTES / 20)}))
