@@ -1,23 +1,11 @@
-//! The console as an HTTP service.
+//! What a console needs.
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
-use skep_gateway::{
-    ConfigError, body,
-    http::{Body, Service, response},
-    outbound::Client,
-};
-use tokio::{
-    sync::{Semaphore, watch},
-    time::timeout,
-};
+use skep_gateway::{ConfigError, outbound::Client};
+use tokio::sync::{Semaphore, watch};
 
-use crate::{Access, CallLogs, Objects, access::Rejected, api, assets, limits, mcp};
-
-/// The path of probes.
-const HEALTH: &str = "/health";
+use crate::{Access, CallLogs, Objects, limits};
 
 /// The console: what it shows, and to whom.
 pub struct Console {
@@ -46,103 +34,4 @@ impl Console {
             is_closing: watch::Sender::new(false),
         })
     }
-
-    async fn route(&self, request: Request<Incoming>) -> Response<Body> {
-        if request.uri().path() == HEALTH {
-            return response::text(StatusCode::OK, "ok\n");
-        }
-        let Some(path) = request.uri().path().strip_prefix("/api/").map(str::to_owned) else {
-            return match self.access.check_host(request.headers()) {
-                Ok(()) => assets::file(request.uri().path(), request.headers()).unwrap_or_else(not_found),
-                Err(rejected) => rejection(rejected),
-            };
-        };
-        let mut response = self.api(&path, request).await.unwrap_or_else(rejection);
-        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response
-    }
-
-    async fn api(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Rejected> {
-        self.access.check_origin(request.method(), request.headers())?;
-        if path == "session" && request.method() != Method::GET {
-            return Ok(self.change_session(request).await);
-        }
-        let viewer = self.access.viewer(request.headers()).await?;
-        Ok(match path.strip_prefix("mcp/") {
-            Some(object) => mcp::forward(self, &viewer, object, request).await,
-            None => api::respond(self, viewer, path, &request).await,
-        })
-    }
-
-    /// Signs a user in or out.
-    async fn change_session(&self, request: Request<Incoming>) -> Response<Body> {
-        let (head, body) = request.into_parts();
-        let changed = match head.method {
-            Method::POST => match timeout(limits::BODY_TIME, body::read(body, limits::SIGN_IN)).await {
-                Ok(Ok(body)) => self.access.sign_in(&body).await,
-                Ok(Err(_)) | Err(_) => None,
-            },
-            Method::DELETE => self.access.sign_out(&head.headers),
-            _ => None,
-        };
-        changed.unwrap_or_else(|| error(StatusCode::BAD_REQUEST, "this console has no such sign-in"))
-    }
-}
-
-/// An error as JSON.
-pub(crate) fn error(status: StatusCode, message: &str) -> Response<Body> {
-    response::json(status, serde_json::json!({"error": message}).to_string())
-}
-
-pub(crate) fn not_found() -> Response<Body> {
-    error(StatusCode::NOT_FOUND, "there is no such page or object")
-}
-
-fn rejection(rejected: Rejected) -> Response<Body> {
-    match rejected {
-        Rejected::Foreign => {
-            error(StatusCode::FORBIDDEN, "only the page of this console may send this request")
-        }
-        Rejected::Unauthenticated => {
-            error(StatusCode::UNAUTHORIZED, "sign in first; the address that skep run prints does that")
-        }
-    }
-}
-
-impl Service for Console {
-    fn respond(
-        &self,
-        request: Request<Incoming>,
-        _: SocketAddr,
-    ) -> impl Future<Output = Response<Body>> + Send {
-        let responding = self.route(request);
-        async {
-            let mut response = responding.await;
-            let headers = response.headers_mut();
-            headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-            headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-            headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-            headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));
-            headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-            response
-        }
-    }
-
-    fn is_leaving(&self) -> bool {
-        *self.is_closing.borrow()
-    }
-
-    async fn run(&self) {
-        self.client.expire().await;
-    }
-
-    fn close_streams(&self) {
-        self.is_closing.send_replace(true);
-    }
-
-    fn stop(&self) -> bool {
-        false
-    }
-
-    async fn flush(&self) {}
 }

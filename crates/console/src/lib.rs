@@ -17,6 +17,8 @@ mod console;
 mod limits;
 mod mcp;
 mod objects;
+mod responses;
+mod service;
 
 pub use access::{Access, ClusterAccess, LocalAccess};
 pub use calls::CallLogs;

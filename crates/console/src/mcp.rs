@@ -16,8 +16,8 @@ use tracing::debug;
 use crate::{
     Console, Key,
     access::Viewer,
-    console::{error, not_found},
     limits,
+    responses::{error, not_found},
 };
 
 /// The access token for the server: `Authorization` is that of the console.

@@ -62,8 +62,7 @@ conditions! {
     Contended ("Reconcile") {
         ChangedBack met
             [MCPServer, MCPRemoteProxy, VirtualMCPServer, EmbeddingServer, MCPRegistry, MCPServerEntry, MCPGroup,
-            VirtualMCPCompositeToolDefinition, MCPAuthzConfig, MCPExternalAuthConfig, MCPOIDCConfig, MCPTelemetryConfig,
-            MCPToolConfig, MCPWebhookConfig]
+            VirtualMCPCompositeToolDefinition, AnyConfig]
             "another writer changes a field back each time that the operator restores it. The operator restores it less and less often"
             => "stop the writer that the message names, or set the field in the object's spec";
     }

@@ -22,7 +22,7 @@ use super::{
     text,
     users::{User, Users},
 };
-use crate::{console::error, limits};
+use crate::{limits, responses::error};
 
 /// The prefix makes browsers refuse it from another host, and without encryption.
 const COOKIE: &str = "__Host-skep-console";

@@ -28,7 +28,7 @@ use tokio_stream::{
 };
 
 use super::Line;
-use crate::{CallLogs, Console, Key, access::Viewer, console::error, limits, objects::Change};
+use crate::{CallLogs, Console, Key, access::Viewer, limits, objects::Change, responses::error};
 
 /// The stream for a request with this query.
 pub(super) fn stream(console: &Console, viewer: Viewer, query: &str) -> Response<Body> {

@@ -15,8 +15,8 @@ use skep_gateway::{
 use crate::{
     Console, Key,
     access::Viewer,
-    console::{error, not_found},
     objects::{Detail, Object, Summary},
+    responses::{error, not_found},
 };
 
 /// The response to a request for `/api/{path}`.
