@@ -16,8 +16,8 @@ impl Front {
         let page = match path {
             "/health" | "/ping" => json!({"status": "ok"}),
             "/readyz" => return Some(self.readiness().await),
-            "/status" => self.status(),
-            "/api/backends/health" => self.backends_health(),
+            "/status" => self.status().await,
+            "/api/backends/health" => self.backends_health().await,
             _ => return None,
         };
         let mut page = response::json(StatusCode::OK, page.to_string());
@@ -29,11 +29,8 @@ impl Front {
 
     /// It is ready when it knows its backends and what they offer, or that they do not respond.
     async fn readiness(&self) -> Response<Body> {
-        let mut is_ready = self.is_ready.subscribe();
-        // Backends are listed within milliseconds, and another probe comes seconds later.
-        let ready = tokio::time::timeout(limits::READY_TIME, is_ready.wait_for(|is_ready| *is_ready));
         let mode = if self.discovery.is_some() { "dynamic" } else { "static" };
-        if ready.await.is_ok_and(|ready| ready.is_ok()) {
+        if self.wait_until_ready().await {
             return response::json(StatusCode::OK, json!({"status": "ready", "mode": mode}).to_string());
         }
         let reason = if *self.is_synced.borrow() { "backends_pending" } else { "cache_sync_pending" };
@@ -41,7 +38,16 @@ impl Front {
         response::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string())
     }
 
-    fn status(&self) -> Value {
+    /// Waits a moment until it is ready: backends are listed within milliseconds, and another probe comes seconds later.
+    async fn wait_until_ready(&self) -> bool {
+        let mut is_ready = self.is_ready.subscribe();
+        let ready = tokio::time::timeout(limits::READY_TIME, is_ready.wait_for(|is_ready| *is_ready));
+        ready.await.is_ok_and(|ready| ready.is_ok())
+    }
+
+    /// A virtual server that has just started does not show some of its backends and not yet the others.
+    async fn status(&self) -> Value {
+        self.wait_until_ready().await;
         let backends = self.views.backends();
         let is_healthy = backends.values().any(|backend| backend.health().status == Status::Healthy);
         let backends: Vec<Value> = backends.values().map(|backend| status(backend)).collect();
@@ -49,7 +55,8 @@ impl Front {
     }
 
     /// The names of the fields are those that ToolHive's page has.
-    fn backends_health(&self) -> Value {
+    async fn backends_health(&self) -> Value {
+        self.wait_until_ready().await;
         let all = self.views.backends();
         // Of those that have not been checked yet, there is nothing to show.
         let backends: Vec<_> = all.values().filter(|backend| backend.health().checked.is_some()).collect();
