@@ -4,6 +4,7 @@ mod bare;
 mod operator;
 mod report;
 mod servers;
+mod soak;
 mod usage;
 mod writes;
 
@@ -41,6 +42,11 @@ struct Args {
     /// environment, and gets --metrics-bind-address and --health-probe-bind-address added.
     #[arg(long, value_name = "COMMAND LINE", default_value = "")]
     operator: String,
+
+    /// Instead, change servers and configurations for so many minutes, restart the API server every ten, and print once a
+    /// minute what skep holds.
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u32).range(1..=600))]
+    soak: Option<u32>,
 }
 
 #[tokio::main]
@@ -59,7 +65,11 @@ async fn run(args: Args) -> Result<()> {
     let servers = usize::try_from(args.servers)?;
     let busy = usage::busy(Duration::from_secs(2)).await?;
     print_progress("Starting a control plane");
-    let plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
+    let mut plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
+    if let Some(minutes) = args.soak {
+        let operator = Operator::new("skep", format!("{} operator", args.skep.display()));
+        return soak::run(&mut plane, &operator, minutes).await;
+    }
     bare::measure(&plane, WARM_UP.min(servers)).await?;
 
     // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.

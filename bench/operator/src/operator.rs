@@ -78,7 +78,7 @@ impl Operator {
     pub(crate) async fn measure(&self, plane: &ControlPlane, count: usize) -> Result<Figures> {
         let test = plane.namespace().await;
         let user = test.admin("operator");
-        let process = self.start(&test, &user).await?;
+        let Started { process, .. } = self.start(&test, &user).await?;
         let recording = user.record();
         let time = timeout(patience(count), make(&test, count)).await;
         process.check()?;
@@ -96,7 +96,7 @@ impl Operator {
         print_progress(&format!("{} is restarted", self.name));
         process.stop()?;
         let recording = user.record();
-        let process = self.start(&test, &user).await?;
+        let Started { process, .. } = self.start(&test, &user).await?;
         sleep(RESTARTED).await;
         let restart = recording.writes().await.len();
         let restarted = Usage::of(process.pid())?;
@@ -105,7 +105,7 @@ impl Operator {
     }
 
     /// Starts it, and waits until it is ready.
-    async fn start(&self, test: &Namespace, user: &User) -> Result<Process> {
+    pub(crate) async fn start(&self, test: &Namespace, user: &User) -> Result<Started> {
         let folder = test.folder().join(user.name());
         fs::create_dir_all(&folder)?;
         let [metrics, health] = free_addresses()?;
@@ -124,7 +124,22 @@ impl Operator {
             ensure!(Instant::now() < deadline, "`{}` is not ready after {READY_WITHIN:?}", self.command);
             sleep(Duration::from_millis(50)).await;
         }
-        Ok(process)
+        Ok(Started { process, metrics })
+    }
+}
+
+/// An operator that runs.
+pub(crate) struct Started {
+    pub(crate) process: Process,
+    metrics: SocketAddr,
+}
+
+impl Started {
+    /// The value of a gauge without labels.
+    pub(crate) async fn gauge(&self, name: &str) -> Result<i64> {
+        let text = get(self.metrics, "/metrics").await?;
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("skep_operator_{name} ")));
+        line.and_then(|value| value.trim().parse().ok()).with_context(|| format!("no metric {name}"))
     }
 }
 
@@ -160,12 +175,18 @@ fn free_addresses() -> Result<[SocketAddr; 2]> {
 
 /// Probes as the kubelet does.
 async fn is_ready(address: SocketAddr) -> bool {
-    let probe = async {
+    get(address, "/readyz").await.is_ok_and(|response| response.starts_with("HTTP/1.1 200"))
+}
+
+/// The response to a request for a path, with its headers.
+async fn get(address: SocketAddr, path: &str) -> Result<String> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let exchange = async {
         let mut stream = TcpStream::connect(address).await?;
-        stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await?;
-        let mut response = [0; 12];
-        stream.read_exact(&mut response).await?;
-        std::io::Result::Ok(response.ends_with(b" 200"))
+        stream.write_all(request.as_bytes()).await?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        anyhow::Ok(response)
     };
-    matches!(timeout(Duration::from_secs(5), probe).await, Ok(Ok(true)))
+    timeout(Duration::from_secs(5), exchange).await.context("no response within five seconds")?
 }

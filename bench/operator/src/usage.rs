@@ -9,6 +9,8 @@ use anyhow::{Context, Result};
 pub(crate) struct Usage {
     /// Bytes of memory that it holds.
     pub(crate) memory: u64,
+    /// Those of them that are not parts of files: what it allocated.
+    pub(crate) allocated: u64,
     /// The most bytes of memory that it has held.
     pub(crate) most_memory: u64,
     /// Processor time, its own and the kernel's for it.
@@ -31,6 +33,7 @@ impl Usage {
         };
         Ok(Self {
             memory: kibibytes("VmRSS")? * 1024,
+            allocated: kibibytes("RssAnon")? * 1024,
             most_memory: kibibytes("VmHWM")? * 1024,
             cpu: cpu(&stat).context("/proc has no processor time")?,
         })
@@ -71,6 +74,7 @@ mod tests {
     fn a_process_uses_memory_and_time() {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.memory > 100_000 && usage.most_memory >= usage.memory, "{usage:?}");
+        assert!(usage.allocated > 10_000 && usage.allocated < usage.memory, "{usage:?}");
     }
 
     #[test]

@@ -76,6 +76,11 @@ impl Dependencies {
         }
     }
 
+    /// How many subscriptions there are, of all readers.
+    pub(crate) fn count(&self) -> usize {
+        self.topics.values().map(Vec::len).sum()
+    }
+
     pub(crate) fn readers(&self, topic: Topic) -> &[Arc<Target>] {
         self.readers.get(&topic).map_or(&[], Vec::as_slice)
     }

@@ -162,6 +162,11 @@ impl Queue {
         self.lock().ready.len()
     }
 
+    /// How many targets wait for a later time, after a failure or as planned.
+    pub fn delayed(&self) -> usize {
+        self.lock().retries.len()
+    }
+
     /// Doubles each time, with a jitter of a quarter so that many targets are not retried at once.
     fn back_off(&self, target: &Arc<Target>, failures: u32) -> Duration {
         let delay =

@@ -159,6 +159,11 @@ impl World {
         &self.queue
     }
 
+    /// How many subscriptions all targets have.
+    pub fn subscriptions(&self) -> usize {
+        self.dependencies().count()
+    }
+
     /// Waits until every watch has completed its first list.
     pub async fn listed(&self) {
         // The sender lives as long as the world.

@@ -14,15 +14,10 @@ use crate::{
 };
 
 macro_rules! kinds {
-    ($( $module:ident: $kind:ident, )+) => {
-        #[test]
-        fn every_kind_is_in_the_list_of_this_file() {
-            let crds: Vec<String> = crd::crds().unwrap().into_iter().map(|crd| crd.spec.names.kind).collect();
-            assert_eq!(crds, [$(stringify!($kind)),+]);
-        }
-
+    ($($kind:ident),+) => {
         $(
-        mod $module {
+        #[allow(non_snake_case, reason = "tests are selected by the name of the kind")]
+        mod $kind {
             use super::*;
 
             #[test]
@@ -54,22 +49,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
-    embedding_server: EmbeddingServer,
-    mcp_authz_config: MCPAuthzConfig,
-    mcp_external_auth_config: MCPExternalAuthConfig,
-    mcp_group: MCPGroup,
-    mcp_oidc_config: MCPOIDCConfig,
-    mcp_registry: MCPRegistry,
-    mcp_remote_proxy: MCPRemoteProxy,
-    mcp_server: MCPServer,
-    mcp_server_entry: MCPServerEntry,
-    mcp_telemetry_config: MCPTelemetryConfig,
-    mcp_tool_config: MCPToolConfig,
-    mcp_webhook_config: MCPWebhookConfig,
-    virtual_mcp_composite_tool_definition: VirtualMCPCompositeToolDefinition,
-    virtual_mcp_server: VirtualMCPServer,
-}
+skep_api::for_each_kind!(kinds);
 
 /// A kind by its stored version.
 pub(crate) struct Kind {

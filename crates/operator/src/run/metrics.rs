@@ -13,6 +13,9 @@ use prometheus_client::{
     registry::Registry,
 };
 
+use skep_world::World;
+use tokio::runtime::Handle;
+
 use super::requests::DRY_RUN;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -42,6 +45,9 @@ pub(super) struct Metrics {
     undeclared: Family<OfKind, Gauge<i64, AtomicI64>>,
     rejected_statuses: Family<OfKind, Counter>,
     pub(super) queue_depth: Gauge<i64, AtomicI64>,
+    delayed: Gauge<i64, AtomicI64>,
+    subscriptions: Gauge<i64, AtomicI64>,
+    tasks: Gauge<i64, AtomicI64>,
 }
 
 impl Default for Metrics {
@@ -52,7 +58,8 @@ impl Default for Metrics {
         let durations = Histogram::new(exponential_buckets(0.0001, 3.0, 12));
         let requests = Family::default();
         let writes = Counter::default();
-        let queue_depth = Gauge::default();
+        let (queue_depth, delayed) = (Gauge::default(), Gauge::default());
+        let (subscriptions, tasks) = (Gauge::default(), Gauge::default());
         registry.register("reconciles", "Reconciliations, by kind and result", reconciles.clone());
         registry.register("reconcile_duration_seconds", "Duration of reconciliations", durations.clone());
         registry.register(
@@ -62,6 +69,9 @@ impl Default for Metrics {
         );
         registry.register("writes", "Requests to the API server that write", writes.clone());
         registry.register("queue_depth", "Objects that wait to be reconciled", queue_depth.clone());
+        registry.register("delayed", "Objects that wait for a retry or a planned time", delayed.clone());
+        registry.register("subscriptions", "Objects that reconciliations depend on", subscriptions.clone());
+        registry.register("tasks", "Tasks of the process", tasks.clone());
         let undeclared = Family::default();
         registry.register(
             "undeclared_status_fields",
@@ -79,7 +89,19 @@ impl Default for Metrics {
             "Statuses that the API server rejected",
             rejected_statuses.clone(),
         );
-        Self { registry, reconciles, durations, requests, writes, undeclared, rejected_statuses, queue_depth }
+        Self {
+            registry,
+            reconciles,
+            durations,
+            requests,
+            writes,
+            undeclared,
+            rejected_statuses,
+            queue_depth,
+            delayed,
+            subscriptions,
+            tasks,
+        }
     }
 }
 
@@ -105,8 +127,14 @@ impl Metrics {
         self.rejected_statuses.get_or_create(&OfKind { kind }).inc();
     }
 
-    /// The metrics in the format of Prometheus.
-    pub(super) fn text(&self) -> String {
+    /// The metrics in the format of Prometheus, with the sizes that these parts have now.
+    pub(super) fn text(&self, world: &World) -> String {
+        let set = |gauge: &Gauge<i64, AtomicI64>, size: usize| {
+            gauge.set(i64::try_from(size).unwrap_or(i64::MAX));
+        };
+        set(&self.delayed, world.queue().delayed());
+        set(&self.subscriptions, world.subscriptions());
+        set(&self.tasks, Handle::current().metrics().num_alive_tasks());
         let mut text = String::new();
         // Writing to a string cannot fail.
         encode(&mut text, &self.registry).ok();

@@ -1,7 +1,17 @@
-//! Short names for the kinds of the API, as the operator watches them.
+//! The kinds of the API as the operator watches them, and short names for those that tests name.
 
 use skep_api::kinds::*;
+use skep_converge::Kind;
 use skep_operator::resources::Custom;
+use skep_world::Watched;
+
+/// Every kind, sorted by name.
+pub(crate) fn all_kinds() -> Vec<Kind> {
+    macro_rules! kinds {
+        ($($kind:ident),+) => { vec![$(Custom::<$kind>::kind()),+] };
+    }
+    skep_api::for_each_kind!(kinds)
+}
 
 pub(crate) type AuthzConfigs = Custom<MCPAuthzConfig>;
 pub(crate) type CompositeTools = Custom<VirtualMCPCompositeToolDefinition>;

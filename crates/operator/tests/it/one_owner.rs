@@ -1,122 +1,136 @@
 //! The status of a configuration has one owner: it lists the workloads that use it, which block its deletion.
 
-use crate::kinds::{
-    AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers,
-    TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
-};
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use skep_converge::Kind;
 use skep_testkit::json::{condition, with_fields};
 use skep_world::Watched;
 
-use crate::fixture::Fixture;
+use crate::{
+    fixture::Fixture,
+    kinds::{
+        AuthzConfigs, Entries, ExternalAuthConfigs, Groups, OidcConfigs, RemoteProxies, Servers, ToolConfigs,
+        VirtualServers, all_kinds,
+    },
+    references::references,
+};
 
 /// The kinds of configuration, each with a spec that is valid.
 fn configurations() -> Vec<(Kind, Value)> {
-    vec![
-        (
-            AuthzConfigs::kind(),
-            json!({"type": "cedarv1", "config": {"policies": ["permit(principal, action, resource);"]}}),
-        ),
-        (ExternalAuthConfigs::kind(), json!({"type": "unauthenticated"})),
-        (OidcConfigs::kind(), json!({"type": "inline", "inline": {"issuer": "https://login.example"}})),
-        (TelemetryConfigs::kind(), json!({"prometheus": {"enabled": true}})),
-        (ToolConfigs::kind(), json!({"toolsFilter": ["fetch"]})),
-        (WebhookConfigs::kind(), json!({"validating": [{"name": "hook", "url": "https://hook.example"}]})),
-    ]
+    let is_config = |kind: &Kind| skep_api::kinds::config_kinds().any(|name| name == kind.kind);
+    let spec = |kind: Kind| {
+        let (_, object) = references().into_iter().find(|(other, _)| *other == kind)?;
+        Some((kind, object["spec"].clone()))
+    };
+    let spec = |kind: Kind| spec(kind).unwrap_or_else(|| panic!("add an {} to references()", kind.kind));
+    all_kinds().into_iter().filter(is_config).map(spec).collect()
+}
+
+/// The spec of an MCPOIDCConfig.
+fn oidc_config() -> Value {
+    let mut all = configurations().into_iter();
+    all.find(|(kind, _)| *kind == OidcConfigs::kind()).unwrap().1
 }
 
 #[test]
-fn every_configuration_and_every_kind_of_reference_to_it_is_tried() {
-    let kinds: Vec<&str> = configurations().iter().map(|(kind, _)| kind.kind).collect();
-    assert_eq!(kinds, skep_api::kinds::config_kinds().collect::<Vec<_>>());
+fn every_kind_of_reference_to_a_configuration_is_tried() {
     let referrers = referrers();
-    let is_config = |kind: &str| kinds.contains(&kind);
-    let references = skep_api::refs::REFERENCES.iter().filter(|(_, kind)| is_config(kind));
-    for (field, _) in references {
+    for (field, _) in references_to_configurations() {
         for workload in kinds_with(field) {
             let is_tried = |(_, kind, spec): &Referrer| {
                 kind.kind == workload && spec("NAME").to_string().contains(&format!("\"{field}\""))
             };
-            assert!(referrers.iter().any(is_tried), "{workload} {field}: add it to referrers()");
+            assert!(referrers.iter().any(is_tried), "{workload} {field}: add it to nested_referrers()");
         }
     }
 }
 
-/// The kinds whose spec has a field of this name.
+/// The fields that refer to a configuration, each with its kind.
+fn references_to_configurations() -> impl Iterator<Item = (&'static str, Kind)> {
+    let kind = |name: &str| configurations().into_iter().map(|(kind, _)| kind).find(|kind| kind.kind == name);
+    skep_api::refs::REFERENCES.iter().filter_map(move |(field, name)| Some((*field, kind(name)?)))
+}
+
+/// The schema of the spec of every kind.
+fn schemas() -> impl Iterator<Item = (String, Value)> {
+    let crds = skep_api::crd::crds().unwrap().into_iter();
+    crds.map(|crd| {
+        let name = crd.spec.names.kind.clone();
+        let schema = skep_api::crd::to_json(&crd).unwrap();
+        (name, schema["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].clone())
+    })
+}
+
+/// The kinds whose spec has a field of this name, at any depth.
 fn kinds_with(field: &str) -> Vec<String> {
-    let crds = skep_api::crd::crds().unwrap();
-    let crds = crds.iter().map(|crd| skep_api::crd::to_json(crd).unwrap());
-    let has = |crd: &Value| {
-        let spec = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
-        spec.to_string().contains(&format!("\"{field}\":{{"))
-    };
-    crds.filter(has).map(|crd| crd["spec"]["names"]["kind"].as_str().unwrap().to_owned()).collect()
+    let has = |(_, schema): &(String, Value)| schema.to_string().contains(&format!("\"{field}\":{{"));
+    schemas().filter(has).map(|(kind, _)| kind).collect()
 }
 
 /// The kind of a configuration, that of a workload, and the workload's spec around the configuration's name.
-type Referrer = (Kind, Kind, fn(&str) -> Value);
+type Referrer = (Kind, Kind, Box<dyn Fn(&str) -> Value>);
 
 /// Every kind of reference to a configuration.
 fn referrers() -> Vec<Referrer> {
+    let mut all = nested_referrers();
+    let schemas: BTreeMap<String, Value> = schemas().collect();
+    for (field, config) in references_to_configurations() {
+        for (workload, spec) in workloads() {
+            let schema = &schemas[workload.kind]["properties"][field];
+            if schema.is_null() {
+                continue;
+            }
+            let has_audience = !schema["properties"]["audience"].is_null();
+            let reference = move |name: &str| match has_audience {
+                true => json!({"name": name, "audience": "a"}),
+                false => json!({"name": name}),
+            };
+            let spec = move |name: &str| with_fields(spec.clone(), json!({field: reference(name)}));
+            all.push((config, workload, Box::new(spec)));
+        }
+    }
+    all
+}
+
+/// The kinds that refer to configurations, each with a spec that does not.
+fn workloads() -> Vec<(Kind, Value)> {
+    let entry =
+        json!({"remoteUrl": "https://mcp.example/mcp", "transport": "sse", "groupRef": {"name": "g"}});
     vec![
-        (AuthzConfigs::kind(), Servers::kind(), |name| server(json!({"authzConfigRef": {"name": name}}))),
-        (AuthzConfigs::kind(), RemoteProxies::kind(), |name| {
-            remote(json!({"authzConfigRef": {"name": name}}))
+        (Servers::kind(), server(json!({}))),
+        (RemoteProxies::kind(), remote(json!({}))),
+        (Entries::kind(), entry),
+        (VirtualServers::kind(), virtual_server(json!({}))),
+    ]
+}
+
+/// The references that are not fields of the spec itself.
+fn nested_referrers() -> Vec<Referrer> {
+    fn referrer(config: Kind, spec: fn(&str) -> Value) -> Referrer {
+        (config, VirtualServers::kind(), Box::new(move |name| virtual_server(spec(name))))
+    }
+    vec![
+        referrer(
+            AuthzConfigs::kind(),
+            |name| json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": name}}}),
+        ),
+        referrer(ExternalAuthConfigs::kind(), |name| {
+            let auth = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
+            json!({"outgoingAuth": {"default": auth}})
         }),
-        (AuthzConfigs::kind(), VirtualServers::kind(), |name| {
-            virtual_server(json!({"incomingAuth": {"type": "anonymous", "authzConfigRef": {"name": name}}}))
+        referrer(ExternalAuthConfigs::kind(), |name| {
+            let auth = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
+            json!({"outgoingAuth": {"backends": {"a": auth}}})
         }),
-        (ExternalAuthConfigs::kind(), Servers::kind(), |name| {
-            server(json!({"externalAuthConfigRef": {"name": name}}))
-        }),
-        (ExternalAuthConfigs::kind(), Servers::kind(), |name| {
-            server(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
-        }),
-        (ExternalAuthConfigs::kind(), RemoteProxies::kind(), |name| {
-            remote(json!({"authServerRef": {"kind": "MCPExternalAuthConfig", "name": name}}))
-        }),
-        (ExternalAuthConfigs::kind(), RemoteProxies::kind(), |name| {
-            remote(json!({"externalAuthConfigRef": {"name": name}}))
-        }),
-        (ExternalAuthConfigs::kind(), Entries::kind(), |name| {
-            let remote_url = "https://mcp.example/mcp";
-            json!({"remoteUrl": remote_url, "transport": "sse", "groupRef": {"name": "g"}, "externalAuthConfigRef": {"name": name}})
-        }),
-        (ExternalAuthConfigs::kind(), VirtualServers::kind(), |name| {
-            let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
-            virtual_server(json!({"outgoingAuth": {"default": way}}))
-        }),
-        (ExternalAuthConfigs::kind(), VirtualServers::kind(), |name| {
-            let way = json!({"type": "externalAuthConfigRef", "externalAuthConfigRef": {"name": name}});
-            virtual_server(json!({"outgoingAuth": {"backends": {"a": way}}}))
-        }),
-        (OidcConfigs::kind(), Servers::kind(), |name| {
-            server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
-        }),
-        (OidcConfigs::kind(), RemoteProxies::kind(), |name| {
-            remote(json!({"oidcConfigRef": {"name": name, "audience": "a"}}))
-        }),
-        (OidcConfigs::kind(), VirtualServers::kind(), |name| {
-            let incoming = json!({"type": "oidc", "oidcConfigRef": {"name": name, "audience": "a"}});
-            virtual_server(json!({"incomingAuth": incoming}))
-        }),
-        (TelemetryConfigs::kind(), Servers::kind(), |name| {
-            server(json!({"telemetryConfigRef": {"name": name}}))
-        }),
-        (TelemetryConfigs::kind(), RemoteProxies::kind(), |name| {
-            remote(json!({"telemetryConfigRef": {"name": name}}))
-        }),
-        (TelemetryConfigs::kind(), VirtualServers::kind(), |name| {
-            virtual_server(json!({"telemetryConfigRef": {"name": name}}))
-        }),
-        (ToolConfigs::kind(), Servers::kind(), |name| server(json!({"toolConfigRef": {"name": name}}))),
-        (ToolConfigs::kind(), RemoteProxies::kind(), |name| remote(json!({"toolConfigRef": {"name": name}}))),
-        (ToolConfigs::kind(), VirtualServers::kind(), |name| {
+        referrer(
+            OidcConfigs::kind(),
+            |name| json!({"incomingAuth": {"type": "oidc", "oidcConfigRef": {"name": name, "audience": "a"}}}),
+        ),
+        referrer(ToolConfigs::kind(), |name| {
             let tools = json!([{"workload": "a", "toolConfigRef": {"name": name}}]);
-            virtual_server(json!({"config": {"aggregation": {"tools": tools}}}))
+            json!({"config": {"aggregation": {"tools": tools}}})
         }),
-        (WebhookConfigs::kind(), Servers::kind(), |name| server(json!({"webhookConfigRef": {"name": name}}))),
     ]
 }
 
@@ -161,7 +175,7 @@ async fn every_reference_to_a_configuration_is_listed_and_blocks_its_deletion() 
 #[tokio::test]
 async fn referrers_are_listed_in_order_and_each_change_costs_one_write() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", oidc_config()).await;
     let oidc = |name: &str| json!({"oidcConfigRef": {"name": name, "audience": "a"}});
     fixture.create(Servers::kind(), "b", server(oidc("company"))).await;
     fixture.create(Servers::kind(), "a", server(oidc("company"))).await;
@@ -193,7 +207,7 @@ async fn referrers_are_listed_in_order_and_each_change_costs_one_write() {
 #[tokio::test]
 async fn a_workload_has_the_hash_and_the_condition_only_while_it_has_the_reference() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", oidc_config()).await;
     fixture
         .create(Servers::kind(), "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
         .await;
@@ -227,7 +241,7 @@ async fn a_changed_configuration_rolls_the_pods_that_use_it_and_no_others() {
     let fixture = Fixture::new().await;
     let oidc = |name: &str| server(json!({"oidcConfigRef": {"name": name, "audience": "a"}}));
     for name in ["company", "partner"] {
-        fixture.create(OidcConfigs::kind(), name, configurations().remove(2).1).await;
+        fixture.create(OidcConfigs::kind(), name, oidc_config()).await;
         fixture.create(Servers::kind(), name, oidc(name)).await;
         fixture.settle(name).await;
     }
@@ -251,7 +265,7 @@ async fn a_changed_configuration_rolls_the_pods_that_use_it_and_no_others() {
 #[tokio::test]
 async fn an_invalid_configuration_is_reported_and_the_last_valid_one_stays_in_use() {
     let fixture = Fixture::new().await;
-    fixture.create(OidcConfigs::kind(), "company", configurations().remove(2).1).await;
+    fixture.create(OidcConfigs::kind(), "company", oidc_config()).await;
     fixture
         .create(Servers::kind(), "a", server(json!({"oidcConfigRef": {"name": "company", "audience": "a"}})))
         .await;
@@ -305,7 +319,7 @@ async fn a_referrer_created_during_a_deletion_is_always_noticed() {
     let mut held = 0;
     for round in 0..12 {
         let (config, workload) = (format!("c-{round}"), format!("w-{round}"));
-        fixture.create(OidcConfigs::kind(), &config, configurations().remove(2).1).await;
+        fixture.create(OidcConfigs::kind(), &config, oidc_config()).await;
         let marked = |object: &Value| object["metadata"]["finalizers"].is_array();
         fixture.until_any(OidcConfigs::kind(), &config, "looked after", marked).await;
         let spec = server(json!({"oidcConfigRef": {"name": config, "audience": "a"}}));
