@@ -136,6 +136,16 @@ bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
 		$(if $(NGINX),--nginx) $(if $(OTHER),--other '$(OTHER)')
 
+MINUTES ?= 60
+.PHONY: soak
+soak: build programs ## Operator and proxy under constant change and mixed load for MINUTES=60 each, at the same time
+	$(progress) 'Building the load'
+	cargo build -p skep-bench-operator -p skep-bench-proxy $(locked)
+	$(progress) 'Running both for $(MINUTES) minutes; the proxy prints to target/soak-proxy.txt'
+	@KUBEBUILDER_ASSETS=$$(hack/programs); export KUBEBUILDER_ASSETS; \
+		$(built)/skep-bench-proxy --soak '$(MINUTES)' > target/soak-proxy.txt & proxy=$$!; \
+		$(built)/skep-bench-operator --soak '$(MINUTES)' --skep $(released)/skep; wait $$proxy; cat target/soak-proxy.txt
+
 .PHONY: bench-vmcp
 bench-vmcp: build ## Compare the virtual server with direct calls to a backend; OTHER="NAME=command line" adds another
 	$(progress) 'Building the benchmark'

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::{
     body::Incoming,
@@ -73,6 +73,14 @@ impl Connection {
             bail!("a request failed with {}", response.status());
         }
         Ok(response.into_body().collect().await?.to_bytes())
+    }
+
+    /// Opens the stream of the session, which the server sends messages on. It is closed with the connection.
+    pub async fn listen(&mut self) -> Result<StatusCode> {
+        let mut request = self.request(Bytes::new())?;
+        *request.method_mut() = Method::GET;
+        self.sender.ready().await?;
+        Ok(self.sender.send_request(request).await?.status())
     }
 
     async fn respond(&mut self, message: Bytes) -> Result<Response<Incoming>> {

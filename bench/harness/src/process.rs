@@ -62,13 +62,29 @@ impl Running {
 
     /// The memory that it has with the processes that it started, in bytes.
     pub fn rss(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The part of its memory that is not a part of files: what it allocated.
+    pub fn allocated(&self) -> Result<u64> {
+        self.memory("RssAnon:")
+    }
+
+    fn memory(&self, name: &str) -> Result<u64> {
         let mut sum = 0;
         for pid in self.processes()? {
             let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let line = line.with_context(|| format!("/proc has no {name}"))?;
             sum += line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024;
         }
         Ok(sum)
+    }
+
+    /// How many files and connections it has open, with the processes that it started.
+    pub fn open_files(&self) -> Result<usize> {
+        let count = |pid| anyhow::Ok(fs::read_dir(format!("/proc/{pid}/fd"))?.count());
+        self.processes()?.into_iter().map(count).sum()
     }
 
     /// The processor time that it has used, with the processes that it started.

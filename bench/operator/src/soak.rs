@@ -48,6 +48,7 @@ pub(crate) async fn run(plane: &mut ControlPlane, operator: &Operator, minutes: 
             plane.start_api_server().await;
         }
     }
+    ensure!(changes.rejected * 2 < changes.sent, "most changes were rejected");
     print_progress("All objects are deleted");
     changes.delete_all().await?;
     let deadline = Instant::now() + FORGOTTEN_WITHIN;
@@ -100,9 +101,9 @@ impl std::fmt::Display for Held {
 
 /// A user who changes one object after another.
 struct Changes {
-    servers: Api<DynamicObject>,
-    oidc: Api<DynamicObject>,
-    tools: Api<DynamicObject>,
+    servers: Objects,
+    oidc: Objects,
+    tools: Objects,
     /// How many changes there were, and how many of these the API server rejected or did not receive: it restarts, and some are
     /// for objects that do not exist.
     sent: u64,
@@ -111,11 +112,12 @@ struct Changes {
 
 impl Changes {
     fn new(client: Client, namespace: &str) -> Self {
-        let api = |kind: &ApiResource| Api::namespaced_with(client.clone(), namespace, kind);
+        let objects =
+            |kind: ApiResource| Objects { api: Api::namespaced_with(client.clone(), namespace, &kind), kind };
         Self {
-            servers: api(&ApiResource::erase::<MCPServer>(&())),
-            oidc: api(&ApiResource::erase::<MCPOIDCConfig>(&())),
-            tools: api(&ApiResource::erase::<MCPToolConfig>(&())),
+            servers: objects(ApiResource::erase::<MCPServer>(&())),
+            oidc: objects(ApiResource::erase::<MCPOIDCConfig>(&())),
+            tools: objects(ApiResource::erase::<MCPToolConfig>(&())),
             sent: 0,
             rejected: 0,
         }
@@ -140,36 +142,39 @@ impl Changes {
         match number * 13 % 10 {
             0 => {
                 let issuer = format!("https://issuer-{number}.example");
-                write(&self.oidc, &config, json!({"type": "inline", "inline": {"issuer": issuer}})).await
+                self.oidc.write(&config, json!({"type": "inline", "inline": {"issuer": issuer}})).await
             }
-            1 => write(&self.tools, &config, json!({"toolsFilter": [format!("tool-{number}")]})).await,
+            1 => self.tools.write(&config, json!({"toolsFilter": [format!("tool-{number}")]})).await,
             // Blocked while servers refer to it; then its next version is written over the one that is being deleted.
-            2 if number.is_multiple_of(3) => delete(&self.oidc, &config).await,
-            3 => delete(&self.servers, &server).await,
+            2 if number.is_multiple_of(3) => self.oidc.delete(&config).await,
+            3 => self.servers.delete(&server).await,
             4 | 5 => {
                 let oidc = json!({"name": config, "audience": server});
-                change(&self.servers, &server, json!({"oidcConfigRef": oidc, "toolConfigRef": null})).await
+                self.servers.change(&server, json!({"oidcConfigRef": oidc, "toolConfigRef": null})).await
             }
             6 => {
                 let tools = json!({"name": "config-that-does-not-exist"});
-                change(&self.servers, &server, json!({"oidcConfigRef": null, "toolConfigRef": tools})).await
+                self.servers.change(&server, json!({"oidcConfigRef": null, "toolConfigRef": tools})).await
             }
             _ => {
                 let image = format!("registry.example/mcp:{number}");
                 let env = json!([{"name": "NUMBER", "value": number.to_string()}]);
-                write(&self.servers, &server, json!({"image": image, "transport": "stdio", "env": env})).await
+                self.servers.write(&server, json!({"image": image, "transport": "stdio", "env": env})).await
             }
         }
     }
 
     async fn delete_all(&self) -> Result<()> {
         let deadline = Instant::now() + FORGOTTEN_WITHIN;
-        for api in [&self.servers, &self.oidc, &self.tools] {
-            api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        for objects in [&self.servers, &self.oidc, &self.tools] {
+            objects.api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
         }
-        for api in [&self.servers, &self.oidc, &self.tools] {
-            while !api.list_metadata(&ListParams::default()).await?.items.is_empty() {
-                ensure!(Instant::now() < deadline, "objects still exist {FORGOTTEN_WITHIN:?} after their deletion");
+        for objects in [&self.servers, &self.oidc, &self.tools] {
+            while !objects.api.list_metadata(&ListParams::default()).await?.items.is_empty() {
+                ensure!(
+                    Instant::now() < deadline,
+                    "objects still exist {FORGOTTEN_WITHIN:?} after their deletion"
+                );
                 sleep(Duration::from_millis(500)).await;
             }
         }
@@ -177,22 +182,30 @@ impl Changes {
     }
 }
 
-/// Creates an object, or gives an existing one this spec.
-async fn write(api: &Api<DynamicObject>, name: &str, spec: Value) -> kube::Result<()> {
-    match change(api, name, spec.clone()).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => {
-            let object = json!({"metadata": {"name": name}, "spec": spec});
-            let object = serde_json::from_value(object).map_err(kube::Error::SerdeError)?;
-            api.create(&PostParams::default(), &object).await.map(drop)
+/// The objects of a kind.
+struct Objects {
+    api: Api<DynamicObject>,
+    kind: ApiResource,
+}
+
+impl Objects {
+    /// Creates an object, or gives an existing one this spec.
+    async fn write(&self, name: &str, spec: Value) -> kube::Result<()> {
+        match self.change(name, spec.clone()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                let object = DynamicObject::new(name, &self.kind).data(json!({"spec": spec}));
+                self.api.create(&PostParams::default(), &object).await.map(drop)
+            }
+            result => result,
         }
-        result => result,
     }
-}
 
-async fn change(api: &Api<DynamicObject>, name: &str, spec: Value) -> kube::Result<()> {
-    api.patch(name, &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.map(drop)
-}
+    async fn change(&self, name: &str, spec: Value) -> kube::Result<()> {
+        let patch = Patch::Merge(json!({"spec": spec}));
+        self.api.patch(name, &PatchParams::default(), &patch).await.map(drop)
+    }
 
-async fn delete(api: &Api<DynamicObject>, name: &str) -> kube::Result<()> {
-    api.delete(name, &DeleteParams::default()).await.map(drop)
+    async fn delete(&self, name: &str) -> kube::Result<()> {
+        self.api.delete(name, &DeleteParams::default()).await.map(drop)
+    }
 }

@@ -4,6 +4,7 @@ use std::{fs, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use skep_bench_harness::{Running, free_port};
 use skep_testkit::IdentityProvider;
 
 /// How many policies and entities the checks have.
@@ -14,7 +15,7 @@ const ENTITIES: usize = 1_000;
 pub(crate) struct Contender {
     pub(crate) name: String,
     /// Its command line, with placeholders.
-    pub(crate) command: String,
+    command: String,
     settings: Settings,
     /// What its callers authenticate with.
     pub(crate) authorization: Option<String>,
@@ -67,8 +68,19 @@ impl Contender {
         Self { name: "nginx".into(), command, settings: Settings::Nginx, authorization: None }
     }
 
+    /// Starts it in front of this server. Returns its configuration file as well, whose folder is to be removed.
+    pub(crate) async fn start(&self, server: SocketAddr) -> Result<(Running, PathBuf)> {
+        let Self { name, command, .. } = self;
+        let port = free_port()?;
+        let config = self.config_file(server, port)?;
+        let (file, target) = (config.display().to_string(), server.port().to_string());
+        let replacements = [("config", &*file), ("target", &target), ("port", &port.to_string())];
+        let running = Running::start(command, &replacements, port).await;
+        Ok((running.with_context(|| format!("{name}: {command}"))?, config))
+    }
+
     /// Writes its settings, in front of this server and on this port.
-    pub(crate) fn config_file(&self, server: SocketAddr, port: u16) -> Result<PathBuf> {
+    fn config_file(&self, server: SocketAddr, port: u16) -> Result<PathBuf> {
         let folder = std::env::temp_dir().join(format!("skep-bench-{port}"));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let text = match &self.settings {

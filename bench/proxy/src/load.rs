@@ -7,7 +7,7 @@ use bytes::Bytes;
 use skep_bench_harness::{Client, Measured, load};
 use tokio::task::JoinSet;
 
-const CALL: Bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"what is measured here?","depth":3},"_meta":{"progressToken":1}}}"#);
+pub(crate) const CALL: Bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"question":"what is measured here?","depth":3},"_meta":{"progressToken":1}}}"#);
 
 /// How it is called.
 #[derive(Clone)]

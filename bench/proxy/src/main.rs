@@ -5,13 +5,14 @@
 mod contender;
 mod load;
 mod server;
+mod soak;
 mod table;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use skep_bench_harness::{Running, free_port};
+use skep_bench_harness::Running;
 use skep_testkit::IdentityProvider;
 
 use contender::Contender;
@@ -47,6 +48,9 @@ struct Args {
     /// Measure nginx as well, which must be installed.
     #[arg(long)]
     nginx: bool,
+    /// Instead, send mixed load for so many minutes, and print once a minute what skep holds.
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=600))]
+    soak: Option<u64>,
     /// Be a server: used by the program itself.
     #[arg(long, hide = true)]
     serve: Option<Server>,
@@ -66,6 +70,9 @@ async fn main() -> ExitCode {
 async fn run(args: Args) -> Result<()> {
     if let Some(server) = args.serve {
         return server.run().await;
+    }
+    if let Some(minutes) = args.soak {
+        return soak::run(&args.skep, minutes).await;
     }
     let provider = IdentityProvider::start().await;
     let others = args.other.iter().map(|other| other.split_once('=').context("write --other NAME=COMMAND"));
@@ -106,14 +113,8 @@ async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Resu
     load.warm_up().run(server.address).await?;
     let mut proxies = Vec::new();
     for contender in contenders {
-        let Contender { name, command, authorization, .. } = contender;
-        let port = free_port()?;
-        let config = contender.config_file(server.address, port)?;
-        let (file, target) = (config.display().to_string(), server.address.port().to_string());
-        let replacements = [("config", &*file), ("target", &target), ("port", &port.to_string())];
-        let running = Running::start(command, &replacements, port)
-            .await
-            .with_context(|| format!("{name}: {command}"))?;
+        let Contender { name, authorization, .. } = contender;
+        let (running, config) = contender.start(server.address).await?;
         let idle = running.rss()?;
         let load = Load { authorization: authorization.as_deref().map(Arc::from), ..load.clone() };
         load.warm_up().run(running.address).await.with_context(|| name.clone())?;

@@ -52,7 +52,9 @@ fn response(
             None => text(StatusCode::OK, "ok"),
             Some(problem) => text(StatusCode::SERVICE_UNAVAILABLE, &problem),
         },
-        ("/readyz", _) => text(StatusCode::SERVICE_UNAVAILABLE, "the watches have not listed all objects yet"),
+        ("/readyz", _) => {
+            text(StatusCode::SERVICE_UNAVAILABLE, "the watches have not listed all objects yet")
+        }
         ("/metrics", Some(metrics)) => (StatusCode::OK, OPEN_METRICS, metrics.text(world)),
         _ => text(StatusCode::NOT_FOUND, "not found"),
     };
