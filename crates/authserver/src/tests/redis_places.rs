@@ -19,16 +19,16 @@ use crate::config::{RedisPlace, RedisTls};
 const START_TIME: Duration = Duration::from_secs(30);
 
 /// A folder that is removed with the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("skep-{}", Uuid::new_v4()));
         fs::create_dir(&path).unwrap();
         Self(path)
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
@@ -41,16 +41,16 @@ impl Drop for Folder {
     }
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-fn start(folder: &Path, args: &[&str]) -> Process {
+pub(super) fn start(folder: &Path, args: &[&str]) -> Process {
     Process::start(&redis_program().unwrap(), args, folder).unwrap()
 }
 
 /// Sends a command again and again until its response is as wanted.
-async fn until<T: FromRedisValue>(port: u16, command: &[&str], is_wanted: impl Fn(T) -> bool) {
+pub(super) async fn until<T: FromRedisValue>(port: u16, command: &[&str], is_wanted: impl Fn(T) -> bool) {
     let client = Client::open(format!("redis://:{PASSWORD}@127.0.0.1:{port}/")).unwrap();
     let plain = Client::open(format!("redis://127.0.0.1:{port}/")).unwrap();
     let waiting = async {
