@@ -9,6 +9,7 @@ mod delegation;
 mod documents;
 mod faults;
 mod findings;
+mod floods;
 mod flow;
 mod interleavings;
 mod logins;

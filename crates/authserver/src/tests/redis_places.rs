@@ -12,7 +12,7 @@ use redis::{Client, FromRedisValue, cmd};
 use skep_testkit::{Redis, process::Process, redis_program};
 use uuid::Uuid;
 
-use super::stores::{PASSWORD, check_promises, store_at};
+use super::stores::{PASSWORD, check_promises, store_as, store_at};
 use crate::config::{RedisPlace, RedisTls};
 
 /// How long a program may take to start.
@@ -185,4 +185,20 @@ async fn a_redis_with_tls_is_used_if_its_certificate_is_trusted() {
     assert!(trusts(Some(tls(None, false))).await.is_err(), "an unknown certificate is trusted");
     assert!(trusts(None).await.is_err());
     assert!(trusts(Some(tls(None, true))).await.is_ok());
+}
+
+/// A user that may use the keys of the server, and nothing else.
+#[tokio::test]
+async fn a_redis_with_users_is_used_as_the_one_that_is_configured() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let port = redis.address().rsplit_once(':').unwrap().1.parse().unwrap();
+    let rules =
+        ["ACL", "SETUSER", "login", "on", ">of-login", "~thv:auth:*", "+@all", "-@admin", "-@dangerous"];
+    until::<String>(port, &rules, |ok| ok == "OK").await;
+    let place = || RedisPlace::Address(redis.address());
+    check_promises(store_as(Some("login"), "of-login", place(), None, None)).await;
+    for (user, password) in [(Some("login"), PASSWORD), (Some("other"), "of-login"), (None, "of-login")] {
+        let error = store_as(user, password, place(), None, None).check().await.unwrap_err();
+        assert!(error.contains("rejects the user or the password"), "{user:?}: {error}");
+    }
 }

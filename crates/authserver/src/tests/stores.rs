@@ -77,11 +77,22 @@ pub(super) async fn store_at(
     tls: Option<RedisTls>,
     key: Option<[u8; 32]>,
 ) -> Arc<dyn Store> {
+    store_as(None, PASSWORD, place, tls, key)
+}
+
+/// The store as this user of Redis sees it.
+pub(super) fn store_as(
+    user: Option<&str>,
+    password: &str,
+    place: RedisPlace,
+    tls: Option<RedisTls>,
+    key: Option<[u8; 32]>,
+) -> Arc<dyn Store> {
     let settings = RedisSettings {
         place,
         tls,
-        user: None,
-        password: PASSWORD.into(),
+        user: user.map(Into::into),
+        password: password.into(),
         prefix: "thv:auth:{ns:kit}:".into(),
         connect_time: Duration::from_secs(5),
         response_time: Duration::from_secs(5),
