@@ -49,6 +49,7 @@ test: programs ## Run all tests, on a real control plane
 	@hack/redis >/dev/null
 	@hack/packages --tinyproxy >/dev/null
 	@hack/helm >/dev/null
+	@hack/programs --dex >/dev/null
 	$(progress) 'Building the tests'
 	cargo nextest run --workspace --no-run $(locked)
 	$(progress) 'Testing the examples in the documentation'
@@ -74,11 +75,13 @@ endif
 
 SCREENSHOTS ?=
 .PHONY: browser
-browser: ## Test the console's page in Chromium, also that of a real skep run (SCREENSHOTS=FOLDER keeps pictures)
+browser: ## Test the pages of the console and of the authorization server in Chromium (SCREENSHOTS=FOLDER keeps pictures)
 	$(progress) 'Building skep'
 	cargo build -p skep $(locked)
-	$(progress) 'Testing the page in Chromium'
+	$(progress) 'Testing the console in Chromium'
 	@SKEP='$(abspath $(built))/skep' crates/console/tests/browser/run $(SCREENSHOTS)
+	$(progress) 'Testing the pages of the authorization server in Chromium'
+	@SKEP='$(abspath $(built))/skep' crates/authserver/tests/browser/run $(SCREENSHOTS)
 
 CASE ?=
 .PHONY: e2e
@@ -151,6 +154,13 @@ bench-vmcp: build ## Compare the virtual server with direct calls to a backend; 
 	$(progress) 'Building the benchmark'
 	cargo build --release -p skep-bench-vmcp $(locked)
 	@$(released)/skep-bench-vmcp --skep '$(released)/skep vmcp serve --config {config} --host 127.0.0.1 --port {port}' \
+		$(if $(OTHER),--other '$(OTHER)') $(if $(REST),--rest '$(REST)')
+
+.PHONY: bench-authserver
+bench-authserver: build ## Measure logins, refreshes and memory of the authorization server; OTHER="NAME=command line" adds another
+	$(progress) 'Building the benchmark'
+	cargo build --release -p skep-bench-authserver $(locked)
+	@$(released)/skep-bench-authserver --skep '$(released)/skep vmcp serve --config {config} --host 127.0.0.1 --port {port}' \
 		$(if $(OTHER),--other '$(OTHER)') $(if $(REST),--rest '$(REST)')
 
 SKEP_TOOL_SEARCH ?= ../shared/bench/tool-search

@@ -8,7 +8,11 @@ use serde_json::json;
 use tracing::error;
 
 use crate::{
-    random::NoRandomness, response, rules::TargetError, store::StoreError, upstreams::UpstreamTokenError,
+    random::NoRandomness,
+    response::{self, Explanation},
+    rules::TargetError,
+    store::StoreError,
+    upstreams::UpstreamTokenError,
 };
 
 /// An error with a code of RFC 6749, section 4.1.2.1 or 5.2, RFC 7591, section 3.2.2, or RFC 8707, section 2.
@@ -58,6 +62,7 @@ impl OAuthError {
     pub(crate) fn response(&self) -> Response<Bytes> {
         let body = json!({"error": self.code, "error_description": self.description});
         let mut response = response::token(self.status, &body);
+        response.extensions_mut().insert(Explanation(self.description.clone()));
         if self.is_challenged {
             let challenge = HeaderValue::from_static(r#"Basic realm="token""#);
             response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);

@@ -1,5 +1,7 @@
 //! Responses.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use serde_json::Value;
@@ -43,10 +45,24 @@ pub(crate) fn document(body: &Value) -> Response<Bytes> {
     with(StatusCode::OK, headers, body.to_string())
 }
 
+/// What a response has to say to people, so that a browser can show it on a page.
+#[derive(Clone)]
+pub(crate) struct Explanation(pub(crate) Cow<'static, str>);
+
 /// A text for people.
 pub(crate) fn text(status: StatusCode, body: &'static str) -> Response<Bytes> {
     let type_ = (header::CONTENT_TYPE, "text/plain; charset=utf-8");
-    with(status, [type_, NOSNIFF, (header::CACHE_CONTROL, "no-store")], body)
+    let mut response = with(status, [type_, NOSNIFF, (header::CACHE_CONTROL, "no-store")], body);
+    response.extensions_mut().insert(Explanation(body.into()));
+    response
+}
+
+/// The response to a step of a login that is not known.
+pub(crate) fn unknown_login() -> Response<Bytes> {
+    let mut response = text(StatusCode::BAD_REQUEST, "authorization request not found or expired");
+    let explanation = "This login has ended, has taken too long, or began in another browser";
+    response.extensions_mut().insert(Explanation(explanation.into()));
+    response
 }
 
 pub(crate) fn method_not_allowed(allowed: &'static str) -> Response<Bytes> {

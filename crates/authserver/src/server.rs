@@ -75,6 +75,14 @@ impl AuthServer {
         })
     }
 
+    /// The server of a configuration, with this store.
+    #[cfg(test)]
+    pub(crate) fn with_store(config: &skep_config::AuthServer, store: Arc<dyn Store>) -> Self {
+        let (settings, upstreams) = Settings::new(config).map_err(|errors| format!("{errors:?}")).unwrap();
+        let server = Self::with(config, settings, upstreams, store, Clock::default());
+        server.map_err(|errors| format!("{errors:?}")).unwrap()
+    }
+
     /// Checks that the store and the upstreams can be used, and registers the server where it is no client yet. To be
     /// called before it serves.
     pub async fn check(&self) -> Result<(), FieldError> {

@@ -18,6 +18,7 @@ use crate::{Fault, Id, Revision, RevisionFault};
 /// | `Method` | 404 | -32601 | |
 /// | `TooLarge` | 413 | -32600 | text |
 /// | `RateLimited` | 429 | 429 | |
+/// | `Connect` | 200 | -32042 | 401 |
 /// | `HiddenTool` | 200 | -32602 | 400 without a body if the caller does not accept JSON |
 /// | `Internal` | 500 | -32603 | |
 /// | `Unreachable` | 502 | -32603 | no body |
@@ -67,6 +68,15 @@ pub enum Rejection {
     },
     /// The tool is hidden, so for callers it does not exist.
     HiddenTool,
+    /// The user must first connect an account, on a page that the client opens (MCP 2025-11-25, elicitation in URL mode).
+    Connect {
+        /// What the user is to do.
+        message: String,
+        /// The page.
+        url: String,
+        /// The id of the elicitation.
+        id: String,
+    },
     /// An internal error.
     Internal,
     /// The server cannot be reached.
@@ -83,7 +93,7 @@ impl Rejection {
     /// The status of the HTTP response.
     pub fn status(&self) -> u16 {
         match self {
-            Self::HiddenTool => 200,
+            Self::HiddenTool | Self::Connect { .. } => 200,
             Self::Message(_) | Self::Revision(_) | Self::Capability { .. } => 400,
             Self::Origin | Self::Denied | Self::DeniedBy { .. } => 403,
             Self::WebhookDenied { status, .. } => *status,
@@ -110,6 +120,7 @@ impl Rejection {
             Self::Denied | Self::DeniedBy { .. } | Self::WebhookDenied { .. } => 403,
             Self::RateLimited { .. } => 429,
             Self::Session => -32001,
+            Self::Connect { .. } => -32042,
             Self::Method => -32601,
             Self::Internal | Self::Unreachable | Self::Unavailable(_) => -32603,
             Self::Timeout | Self::SlowReader => -32000,
@@ -125,7 +136,7 @@ impl Rejection {
             Self::Origin => "Origin not allowed".to_owned(),
             Self::Denied => "Unauthorized".to_owned(),
             Self::DeniedBy { what } => format!("{what} denied by authorization policy"),
-            Self::WebhookDenied { message, .. } => message.clone(),
+            Self::WebhookDenied { message, .. } | Self::Connect { message, .. } => message.clone(),
             Self::Session => "Session not found".to_owned(),
             Self::Method => "Method not found".to_owned(),
             Self::TooLarge => "the request body is too large".to_owned(),
@@ -149,6 +160,10 @@ impl Rejection {
                 Some(json!({"header": value, "body": body}))
             }
             Self::Capability { required } => Some(json!({"requiredCapabilities": required})),
+            Self::Connect { message, url, id } => {
+                let elicitation = json!({"mode": "url", "elicitationId": id, "url": url, "message": message});
+                Some(json!({"elicitations": [elicitation]}))
+            }
             Self::RateLimited { retry_after_seconds } => {
                 Some(json!({"retryAfterSeconds": retry_after_seconds}))
             }

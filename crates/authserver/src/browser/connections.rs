@@ -18,17 +18,17 @@ pub(crate) struct ConnectionForm<'a> {
 pub(crate) fn connections_page(form: &ConnectionForm<'_>) -> Response<Bytes> {
     let sections: String = form.connections.iter().map(|connection| section(form, connection)).collect();
     let body = format!(
-        "<h1>Your connections</h1><p>You are logged in as {}. Tools act for you at these providers.</p>{sections}",
+        "<h1>Your connections</h1><p>You are logged in as <strong>{}</strong>. Tools act for you at these providers.</p>{sections}",
         escaped(form.user)
     );
     document("Your connections", &body)
 }
 
 fn section(form: &ConnectionForm<'_>, connection: &Connection) -> String {
-    let state = match (connection.connected, connection.expired) {
-        (false, _) => "not connected",
-        (true, true) => "expired: connect it again",
-        (true, false) => "connected",
+    let (look, state) = match (connection.connected, connection.expired) {
+        (false, _) => ("quiet", "not connected"),
+        (true, true) => ("bad", "expired: connect it again"),
+        (true, false) => ("good", "connected"),
     };
     let since = match connection.since {
         Some(since) if connection.connected => format!("<dt>Since</dt><dd>{}</dd>", date(since)),
@@ -47,9 +47,12 @@ fn section(form: &ConnectionForm<'_>, connection: &Connection) -> String {
         true => r#"<button name="action" value="disconnect">Disconnect</button>"#,
         false => "",
     };
-    let connect = if connection.connected { "Connect again" } else { "Connect" };
+    let (class, connect) = match connection.connected && !connection.expired {
+        true => ("", "Connect again"),
+        false => (r#" class="first""#, "Connect"),
+    };
     format!(
-        r#"<h2>{}</h2><dl><dt>State</dt><dd>{state}</dd>{since}{scopes}</dl><form method="post" action="connections">{fields}{disconnect}<button name="action" value="connect">{connect}</button></form>"#,
+        r#"<section><h2>{}</h2><dl><dt>State</dt><dd class="{look}">{state}</dd>{since}{scopes}</dl><form method="post" action="connections">{fields}{disconnect}<button{class} name="action" value="connect">{connect}</button></form></section>"#,
         escaped(&connection.provider)
     )
 }

@@ -7,6 +7,8 @@
 mod connections;
 mod cookies;
 mod page;
+mod refusal;
+mod style;
 
 use std::net::IpAddr;
 
@@ -23,6 +25,7 @@ use crate::{
 pub(crate) use connections::{ConnectionForm, connections_page};
 pub(crate) use cookies::{Cookies, set_approvals, set_browser, set_user};
 pub(crate) use page::{Question, page};
+pub(crate) use refusal::readable;
 
 /// The length of the random half of a state, and of a tag.
 const HALF: usize = 22;

@@ -5,14 +5,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use sha2::{Digest, Sha256};
 
+use super::style::STYLE;
 use crate::{response, rules::Uri};
-
-const STYLE: &str = "body{font:1.1rem/1.5 system-ui,sans-serif;margin:0 auto;max-width:34rem;padding:2rem 1rem;\
-color:#1b1b1f;background:#fff}h1{font-size:1.5rem}dt{color:#55555e;margin-top:1rem}dd{margin:0;overflow-wrap:anywhere}\
-ul{margin:0;padding-left:1.2rem}form{display:flex;gap:1rem;margin-top:2rem}button{flex:1;font:inherit;padding:.8rem;\
-border-radius:.5rem;border:1px solid #55555e;background:#fff;color:inherit}button[value=allow]{background:#0b57d0;\
-border-color:#0b57d0;color:#fff}@media(prefers-color-scheme:dark){body,button{background:#1b1b1f;color:#f2f2f5}\
-dt{color:#b5b5bf}}";
 
 /// What the user decides about.
 pub(crate) struct Question<'a> {
@@ -24,6 +18,8 @@ pub(crate) struct Question<'a> {
     pub(crate) resources: &'a [String],
     /// Where the user logs in, unless that has happened.
     pub(crate) upstreams: Vec<&'a str>,
+    /// Where the form is sent. The page is also shown below the path of the resource, where a callback may be.
+    pub(crate) action: String,
     /// Hidden fields of the form.
     pub(crate) fields: Vec<(&'static str, String)>,
 }
@@ -87,9 +83,10 @@ fn body(question: &Question<'_>) -> String {
         .map(|(name, value)| format!(r#"<input type="hidden" name="{name}" value="{}">"#, escaped(value)))
         .collect();
     format!(
-        r#"<h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p>If you did not start this yourself, deny it.</p><form method="post" action="consent">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form>"#,
+        r#"<h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p class="quiet">If you did not start this yourself, deny it.</p><form method="post" action="{}">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form>"#,
         escaped(question.redirect_uri),
         items(abilities),
+        escaped(&question.action),
     )
 }
 
@@ -136,6 +133,7 @@ mod tests {
             scopes: &[evil.to_owned()],
             resources: &[],
             upstreams: vec!["alpha"],
+            action: "https://as.example/oauth/consent".into(),
             fields: vec![("request", evil.to_owned())],
         };
         let response = page(&question);

@@ -46,7 +46,7 @@ impl AuthServer {
                 ("token", browser.form_token(&self.settings.opaque, query)),
             ];
             let upstreams = self.upstreams.iter().map(|upstream| &*upstream.name).collect();
-            return page(&question(&client.name, &pending, upstreams, fields));
+            return page(&self.question(&client.name, &pending, upstreams, fields));
         }
         pending.is_approval_remembered = !is_exempt;
         self.begin(pending, browser).await
@@ -170,6 +170,26 @@ impl AuthServer {
         })
     }
 
+    /// What the user decides about a login.
+    pub(super) fn question<'a>(
+        &self,
+        client_name: &'a str,
+        pending: &'a Pending,
+        upstreams: Vec<&'a str>,
+        fields: Vec<(&'static str, String)>,
+    ) -> Question<'a> {
+        Question {
+            client_name,
+            client_id: &pending.client_id,
+            redirect_uri: &pending.redirect_uri,
+            scopes: &pending.scopes,
+            resources: &pending.resources,
+            upstreams,
+            action: format!("{}/oauth/consent", self.settings.authorize_base),
+            fields,
+        }
+    }
+
     /// The response to a request that is not accepted.
     pub(super) fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
         match refusal {
@@ -212,23 +232,5 @@ fn unsupported(parameters: &Parameters) -> Option<OAuthError> {
         }
         () if too_long("state") || too_long("scope") => Some(OAuthError::request("a parameter is too long")),
         () => None,
-    }
-}
-
-/// What the user decides about a login.
-pub(super) fn question<'a>(
-    client_name: &'a str,
-    pending: &'a Pending,
-    upstreams: Vec<&'a str>,
-    fields: Vec<(&'static str, String)>,
-) -> Question<'a> {
-    Question {
-        client_name,
-        client_id: &pending.client_id,
-        redirect_uri: &pending.redirect_uri,
-        scopes: &pending.scopes,
-        resources: &pending.resources,
-        upstreams,
-        fields,
     }
 }

@@ -16,7 +16,6 @@ use crate::{
     upstreams::{Login, Subject, Upstream, row_life},
 };
 
-const UNKNOWN: &str = "authorization request not found or expired";
 const FAILED: &str = "upstream authentication failed";
 
 impl AuthServer {
@@ -24,7 +23,7 @@ impl AuthServer {
         let parameters = Parameters::parse(query.as_bytes());
         let bad = |message| response::text(StatusCode::BAD_REQUEST, message);
         if parameters.duplicate().is_some() {
-            return bad(UNKNOWN);
+            return response::unknown_login();
         }
         let is_error = parameters.get("error").is_some();
         let Some(state) = parameters.get("state") else {
@@ -39,12 +38,16 @@ impl AuthServer {
         // The login stays as it is: the browser that began it may still go on.
         if !browser.began(&self.settings.opaque, state) {
             info!("a login was continued in another browser, or with an unknown state");
-            return if is_error { response::text(StatusCode::BAD_GATEWAY, FAILED) } else { bad(UNKNOWN) };
+            return if is_error {
+                response::text(StatusCode::BAD_GATEWAY, FAILED)
+            } else {
+                response::unknown_login()
+            };
         }
         match self.store.take_pending(state).await {
             Err(error) => OAuthError::from(error).response(),
             Ok(None) if is_error => response::text(StatusCode::BAD_GATEWAY, FAILED),
-            Ok(None) => bad(UNKNOWN),
+            Ok(None) => response::unknown_login(),
             Ok(Some(pending)) => self.go_on(pending, &parameters, browser).await,
         }
     }

@@ -65,16 +65,14 @@ impl AuthServer {
     }
 
     async fn decide_after_login(&self, flow: &str, is_allowed: bool, browser: &Browser) -> Response<Bytes> {
-        let unknown =
-            || response::text(StatusCode::BAD_REQUEST, "authorization request not found or expired");
         if !browser.began(&self.settings.opaque, flow) {
-            return unknown();
+            return response::unknown_login();
         }
         match self.store.take_pending(flow).await {
             Err(error) => OAuthError::from(error).response(),
-            Ok(None) => unknown(),
+            Ok(None) => response::unknown_login(),
             // It still waits for an upstream.
-            Ok(Some(pending)) if !pending.upstream_provider_name.is_empty() => unknown(),
+            Ok(Some(pending)) if !pending.upstream_provider_name.is_empty() => response::unknown_login(),
             Ok(Some(pending)) if is_allowed => self.issue_code(pending, browser).await,
             Ok(Some(pending)) => self.deny(pending),
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Response, header};
 use uuid::Uuid;
 
-use super::authorize::{Refusal, question};
+use super::authorize::Refusal;
 use crate::{
     AuthServer,
     browser::{Approval, Browser, page, set_approvals},
@@ -35,7 +35,7 @@ impl AuthServer {
         let pending =
             Pending { internal_state: flow.clone(), upstream_provider_name: String::new(), ..pending };
         self.store.put_pending(&flow, &pending, browser.address).await?;
-        Ok(page(&question(&client.name, &pending, Vec::new(), vec![("flow", flow)])))
+        Ok(page(&self.question(&client.name, &pending, Vec::new(), vec![("flow", flow)])))
     }
 
     /// Issues a code, and has the browser remember the approval.

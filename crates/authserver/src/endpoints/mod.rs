@@ -14,12 +14,12 @@ mod token;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
 
 use crate::{
     AuthServer,
-    browser::{Browser, Cookies, set_browser},
+    browser::{Browser, Cookies, readable, set_browser},
     config::Settings,
     limits,
     rates::Purpose,
@@ -125,6 +125,31 @@ where
 {
     let (head, body) = request.into_parts();
     let route = route(head.uri.path(), &server.settings).unwrap_or(Route::Unknown);
+    // Only browsers say that they show pages.
+    let shows_pages = !route.is_for_pages() && accepts_pages(&head.headers);
+    let response = respond_to(server, route, head, body, peer).await;
+    if shows_pages { readable(response) } else { response }
+}
+
+/// Whether a client shows pages.
+fn accepts_pages(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted
+        .flat_map(|value| value.split([',', ';']))
+        .any(|part| part.trim().eq_ignore_ascii_case("text/html"))
+}
+
+async fn respond_to<B>(
+    server: &AuthServer,
+    route: Route,
+    head: Parts,
+    body: B,
+    peer: IpAddr,
+) -> Response<Bytes>
+where
+    B: http_body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     if route == Route::Unknown {
         return response::text(StatusCode::NOT_FOUND, "404 page not found");
     }

@@ -1,6 +1,6 @@
 //! The rows of the store. Their names are ToolHive's, where it has the same.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::{Map, Value};
 
 /// How a client authenticates (RFC 7591, section 2).
@@ -126,9 +126,9 @@ pub(crate) struct Upstream {
     #[serde(default)]
     pub(crate) id_token: String,
     /// When the access token expires, in seconds since 1970. Zero: it does not.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     pub(crate) expires_at: u64,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "seconds")]
     pub(crate) session_expires_at: u64,
     pub(crate) user_id: String,
     /// When the user connected it, in seconds since 1970. Zero: that is not known.
@@ -155,4 +155,18 @@ pub(crate) struct Registration {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// A time in seconds since 1970, or as Go writes one (RFC 3339), whose zero is in the year 1.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(0),
+        Value::String(text) => {
+            let time: jiff::Timestamp = text.parse().map_err(D::Error::custom)?;
+            Ok(u64::try_from(time.as_second()).unwrap_or_default())
+        }
+        // Before 1970, as Go's zero is.
+        Value::Number(number) => Ok(number.as_u64().unwrap_or_default()),
+        _ => Err(D::Error::custom("not a time")),
+    }
 }

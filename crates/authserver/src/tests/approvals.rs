@@ -4,7 +4,7 @@ use http::{Request, StatusCode, header};
 use http_body_util::Full;
 use serde_json::json;
 
-use super::world::{REDIRECT, Visitor, World, authorize_path, location, parameter};
+use super::world::{REDIRECT, Visitor, World, authorize_path, config, location, parameter};
 
 /// GHSA-c2jp-c369-7pvx: the login of a user at the upstream would give a code to any client.
 #[tokio::test]
@@ -83,4 +83,25 @@ async fn a_client_that_the_administrator_names_needs_no_approval() {
     let other = body["client_id"].as_str().unwrap();
     let response = world.open(&mut Visitor::default(), &authorize_path(other, &[])).await;
     assert_eq!(response.status(), StatusCode::OK);
+}
+
+/// A proxy has its callback below the path of the resource, and there is no other page.
+#[tokio::test]
+async fn the_form_of_a_page_below_another_path_is_sent_to_this_server() {
+    let mut world = World::new().await;
+    let callback = "http://127.0.0.1:1/mcp/oauth/callback";
+    let upstreams = json!([{"name": "corp", "type": "oidc", "oidc_config": {
+        "issuer_url": world.provider.issuer, "client_id": "us", "redirect_uri": callback,
+    }}]);
+    world.server =
+        crate::AuthServer::new(&config(&world.provider, &json!({"upstreams": upstreams}))).unwrap();
+    world.server.check().await.unwrap();
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    world.log_in(&mut visitor, &client, &[]).await;
+    let again = world.open(&mut visitor, &authorize_path(&client, &[])).await;
+    let back = world.at_upstream(&location(&again), "bob").replace("/oauth/", "/mcp/oauth/");
+    let page = world.open(&mut visitor, &back).await;
+    let text = String::from_utf8(page.body().to_vec()).unwrap();
+    assert!(text.contains(r#"action="http://127.0.0.1:1/oauth/consent""#), "{text}");
 }

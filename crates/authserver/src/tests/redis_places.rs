@@ -12,23 +12,23 @@ use redis::{Client, FromRedisValue, cmd};
 use skep_testkit::{Redis, process::Process, redis_program};
 use uuid::Uuid;
 
-use super::stores::{PASSWORD, check_promises, store_at};
+use super::stores::{PASSWORD, check_promises, store_as, store_at};
 use crate::config::{RedisPlace, RedisTls};
 
 /// How long a program may take to start.
 const START_TIME: Duration = Duration::from_secs(30);
 
 /// A folder that is removed with the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let path = std::env::temp_dir().join(format!("skep-{}", Uuid::new_v4()));
         fs::create_dir(&path).unwrap();
         Self(path)
     }
 
-    fn write(&self, name: &str, text: &str) -> String {
+    pub(super) fn write(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
@@ -41,16 +41,16 @@ impl Drop for Folder {
     }
 }
 
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
-fn start(folder: &Path, args: &[&str]) -> Process {
+pub(super) fn start(folder: &Path, args: &[&str]) -> Process {
     Process::start(&redis_program().unwrap(), args, folder).unwrap()
 }
 
 /// Sends a command again and again until its response is as wanted.
-async fn until<T: FromRedisValue>(port: u16, command: &[&str], is_wanted: impl Fn(T) -> bool) {
+pub(super) async fn until<T: FromRedisValue>(port: u16, command: &[&str], is_wanted: impl Fn(T) -> bool) {
     let client = Client::open(format!("redis://:{PASSWORD}@127.0.0.1:{port}/")).unwrap();
     let plain = Client::open(format!("redis://127.0.0.1:{port}/")).unwrap();
     let waiting = async {
@@ -185,4 +185,20 @@ async fn a_redis_with_tls_is_used_if_its_certificate_is_trusted() {
     assert!(trusts(Some(tls(None, false))).await.is_err(), "an unknown certificate is trusted");
     assert!(trusts(None).await.is_err());
     assert!(trusts(Some(tls(None, true))).await.is_ok());
+}
+
+/// A user that may use the keys of the server, and nothing else.
+#[tokio::test]
+async fn a_redis_with_users_is_used_as_the_one_that_is_configured() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let port = redis.address().rsplit_once(':').unwrap().1.parse().unwrap();
+    let rules =
+        ["ACL", "SETUSER", "login", "on", ">of-login", "~thv:auth:*", "+@all", "-@admin", "-@dangerous"];
+    until::<String>(port, &rules, |ok| ok == "OK").await;
+    let place = || RedisPlace::Address(redis.address());
+    check_promises(store_as(Some("login"), "of-login", place(), None, None)).await;
+    for (user, password) in [(Some("login"), PASSWORD), (Some("other"), "of-login"), (None, "of-login")] {
+        let error = store_as(user, password, place(), None, None).check().await.unwrap_err();
+        assert!(error.contains("rejects the user or the password"), "{user:?}: {error}");
+    }
 }

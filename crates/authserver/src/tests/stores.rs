@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use futures::future::join_all;
+use serde_json::{Value, json};
 use skep_testkit::Redis;
 
 use crate::{
@@ -76,11 +77,22 @@ pub(super) async fn store_at(
     tls: Option<RedisTls>,
     key: Option<[u8; 32]>,
 ) -> Arc<dyn Store> {
+    store_as(None, PASSWORD, place, tls, key)
+}
+
+/// The store as this user of Redis sees it.
+pub(super) fn store_as(
+    user: Option<&str>,
+    password: &str,
+    place: RedisPlace,
+    tls: Option<RedisTls>,
+    key: Option<[u8; 32]>,
+) -> Arc<dyn Store> {
     let settings = RedisSettings {
         place,
         tls,
-        user: None,
-        password: PASSWORD.into(),
+        user: user.map(Into::into),
+        password: password.into(),
         prefix: "thv:auth:{ns:kit}:".into(),
         connect_time: Duration::from_secs(5),
         response_time: Duration::from_secs(5),
@@ -168,5 +180,54 @@ async fn an_address_has_a_share_of_the_logins_in_redis() {
     assert!(join_all(more).await.into_iter().all(|put| put.is_ok()));
     for (state, is_there) in [("quiet", true), ("first", false), ("1", true), ("10000", true)] {
         assert_eq!(store.take_pending(state).await.unwrap().is_some(), is_there, "{state}");
+    }
+}
+
+/// The members of these rows are those that ToolHive's have. Times are seconds, or texts as Go writes them.
+#[tokio::test]
+async fn clients_users_and_tokens_that_toolhive_stored_are_found() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let store = redis_store(&redis, None).await;
+    let client = json!({
+        "id": "c", "redirect_uris": ["http://127.0.0.1/cb"], "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"], "scopes": ["openid"], "audience": ["https://mcp.example/mcp"], "public": true,
+        "dcr_issued": true, "token_endpoint_auth_method": "none",
+    });
+    let link = json!({
+        "user_id": "u", "provider_id": "corp", "provider_subject": "ann", "linked_at": "2026-01-02T03:04:05Z",
+        "last_used_at": "2026-01-02T03:04:05.123456789Z",
+    });
+    let upstream = |expires_at: Value| {
+        json!({
+            "provider_id": "corp", "access_token": "a", "refresh_token": "r", "id_token": "", "expires_at": expires_at,
+            "session_expires_at": expires_at, "user_id": "u", "upstream_subject": "ann", "client_id": "c",
+        })
+    };
+    let times = [
+        (json!(1_767_323_045), 1_767_323_045),
+        (json!("2026-01-02T03:04:05Z"), 1_767_323_045),
+        (json!("2026-01-02T04:04:05.5+01:00"), 1_767_323_045),
+        (json!("0001-01-01T00:00:00Z"), 0),
+        (json!(-62_135_596_800_i64), 0),
+    ];
+    let mut rows = vec![("client:c".to_owned(), client), ("provider:4:corp:ann".to_owned(), link)];
+    rows.extend(
+        times
+            .iter()
+            .enumerate()
+            .map(|(number, (time, _))| (format!("upstream:s{number}:corp"), upstream(time.clone()))),
+    );
+    let client = redis::Client::open(format!("redis://:{PASSWORD}@{}/", redis.address())).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    for (key, row) in rows {
+        let mut command = redis::cmd("SET");
+        command.arg(format!("thv:auth:{{ns:kit}}:{key}")).arg(row.to_string());
+        command.query_async::<()>(&mut connection).await.unwrap();
+    }
+    assert!(store.client("c").await.unwrap().is_some_and(|client| client.public && client.dcr_issued));
+    assert_eq!(store.user("corp", "ann", "new", 1).await.as_deref(), Ok("u"));
+    for (number, (time, seconds)) in times.into_iter().enumerate() {
+        let row = store.upstream(&format!("s{number}"), "corp").await.unwrap();
+        assert_eq!(row.map(|row| (row.access_token, row.expires_at)), Some(("a".into(), seconds)), "{time}");
     }
 }

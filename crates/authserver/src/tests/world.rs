@@ -15,6 +15,9 @@ pub(super) const REDIRECT: &str = "http://127.0.0.1:7777/cb";
 pub(super) const RESOURCE: &str = "https://mcp.example/mcp";
 pub(super) const VERIFIER: &str = "verifier-0123456789-0123456789-0123456789-0123456789";
 
+/// What browsers accept.
+const ACCEPT: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
 /// A server and its identity provider.
 pub(super) struct World {
     pub(super) server: AuthServer,
@@ -71,7 +74,8 @@ impl World {
 
     /// Opens a page in a browser.
     pub(super) async fn open(&self, visitor: &mut Visitor, path: &str) -> Response<Bytes> {
-        let request = Request::get(path).header(header::COOKIE, visitor.cookies());
+        let request =
+            Request::get(path).header(header::COOKIE, visitor.cookies()).header(header::ACCEPT, ACCEPT);
         let response = self.send(request.body(Full::default()).unwrap()).await;
         visitor.keep(&response);
         response
@@ -89,6 +93,7 @@ impl World {
         let body = Serializer::new(String::new()).extend_pairs(form).finish();
         let request = Request::post("/oauth/consent")
             .header(header::COOKIE, visitor.cookies())
+            .header(header::ACCEPT, ACCEPT)
             .header(header::ORIGIN, "http://127.0.0.1:1")
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
         let response = self.send(request.body(Full::from(body)).unwrap()).await;

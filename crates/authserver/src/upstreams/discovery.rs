@@ -8,6 +8,7 @@ use skep_auth::Fetcher;
 use crate::{
     config::{Credentials, Kind, UpstreamSettings},
     limits,
+    rules::Uri,
 };
 
 /// Where an upstream is.
@@ -68,9 +69,17 @@ fn complete(endpoints: Endpoints, needs_keys: bool) -> Result<Endpoints, String>
     match () {
         () if endpoints.authorize.is_empty() => missing("authorization_endpoint"),
         () if endpoints.token.is_empty() => missing("token_endpoint"),
+        // Browsers are sent there.
+        () if !is_web_address(&endpoints.authorize) => {
+            Err("its authorization_endpoint is not an address of http or https".into())
+        }
         () if needs_keys && endpoints.keys.is_none() => missing("jwks_uri"),
         () => Ok(endpoints),
     }
+}
+
+fn is_web_address(address: &str) -> bool {
+    Uri::parse(address).is_some_and(|uri| (uri.is("https") || uri.is("http")) && uri.has_host())
 }
 
 fn described(document: &Map<String, Value>) -> Endpoints {

@@ -13,6 +13,7 @@ use crate::{
     identity::Identity,
     limits,
     message::{self, Exchange},
+    sessions::Sessions,
 };
 
 /// The middlewares of an endpoint.
@@ -68,6 +69,8 @@ pub struct ChainContext<'a> {
     pub unauthenticated: Identity,
     /// The authorization server in this process.
     pub authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    /// The sessions of clients, where the endpoint keeps them with the requests that started them.
+    pub sessions: Option<Sessions>,
 }
 
 impl Chain {

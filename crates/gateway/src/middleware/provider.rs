@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+use skep_mcp::Rejection;
+
 use super::ChainContext;
-use crate::{AuthorizationServer, ConfigError, ProviderTokenError, identity::Identity};
+use crate::{AuthorizationServer, ConfigError, ProviderTokenError, connect_page, identity::Identity};
 
 /// A provider of the authorization server in this process.
 pub(super) struct Provider {
@@ -31,6 +34,12 @@ impl Provider {
     pub(super) async fn token(&self, identity: &Identity) -> Result<String, ProviderTokenError> {
         let session = identity.session.as_ref().ok_or(ProviderTokenError::NotConnected)?;
         self.server.provider_token(session, &self.name).await
+    }
+
+    /// What a client that opens addresses gets, if the caller's account is to be connected first.
+    pub(super) fn connect_page(&self, identity: &Identity, capabilities: &Value) -> Option<Rejection> {
+        let session = identity.session.as_ref()?;
+        connect_page(capabilities, &self.name, &self.server.connections_url(session))
     }
 
     /// The caller with the claims of that token, or with its own if the provider's has none that can be read.

@@ -133,7 +133,11 @@ impl Proxy {
                 "embedded_auth_server_config: the program has not started this authorization server";
             return Err(ConfigError::new(message));
         }
-        let context = ChainContext { authorization_server: authorization_server.clone(), ..context(config) };
+        let context = ChainContext {
+            authorization_server: authorization_server.clone(),
+            sessions: Some(sessions.clone()),
+            ..context(config)
+        };
         let middlewares = middlewares(config)?;
         Ok(Self {
             chain: Chain::new(&middlewares, &context)?,
@@ -230,6 +234,7 @@ pub(crate) fn context(config: &RunConfig) -> ChainContext<'_> {
         own_tools: &[],
         unauthenticated: Identity::local(),
         authorization_server: None,
+        sessions: None,
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
     link,
     member::{Abilities, Member},
 };
-use crate::{ConfigError, endpoint::Endpoint, limits, runtime::Attach};
+use crate::{ConfigError, endpoint::Endpoint, limits, runtime::Attach, upstream::stored_initialize};
 
 /// The variable with the timeout of requests to a stdio server, as a Go duration.
 pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
@@ -31,6 +31,8 @@ pub(crate) struct StdioServer {
     pub(super) endpoint: Endpoint,
     /// Whether unknown revisions are rejected.
     pub(super) strict: bool,
+    /// Whether the `initialize` of each session is kept: calls may need an account that the client's user connects first.
+    keeps_initialize: bool,
     mode: ProxyMode,
     phase: watch::Sender<Phase>,
     /// Keeps the server running.
@@ -69,6 +71,7 @@ impl StdioServer {
             sessions,
             endpoint: Endpoint::new(config),
             strict: config.strict_protocol_validation,
+            keeps_initialize: config.embedded_auth_server_config.is_some(),
             mode: config.proxy_mode(),
             phase,
             link: Box::new(link),
@@ -142,7 +145,8 @@ impl StdioServer {
     ) -> Result<SessionKey, Rejection> {
         let id = skep_mcp::SessionId::random();
         let owner = Some(exchange.owner());
-        let session = skep_gateway::sessions::Session { server_id: None, pod: None, initialize: None, owner };
+        let initialize = stored_initialize(exchange).filter(|_| self.keeps_initialize);
+        let session = skep_gateway::sessions::Session { server_id: None, pod: None, initialize, owner };
         let stored = self.sessions.put(id.as_str(), session, exchange.peer.ip());
         stored.map_err(|_| Rejection::Unavailable("sessions"))?;
         let key: SessionKey = id.as_str().into();

@@ -11,3 +11,4 @@ mod tests;
 mod turns;
 
 pub(crate) use http::HttpServer;
+pub(crate) use session::stored_initialize;

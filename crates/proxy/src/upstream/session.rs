@@ -330,7 +330,7 @@ fn unknown(id: SessionId, key: usize, caller: Owner, restorable: bool) -> Curren
 }
 
 /// The request, if it is one that starts a session and not too large to store.
-fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
+pub(crate) fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
     let initialize = exchange.message.as_ref().is_some_and(ParsedMessage::is_initialize);
     // A copy: the body is a part of a larger buffer.
     (initialize && exchange.body.len() <= limits::INITIALIZE).then(|| exchange.body.as_ref().into())

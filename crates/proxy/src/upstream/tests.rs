@@ -106,6 +106,7 @@ async fn what_restores_a_session_has_its_own_signature() {
         own_tools: &[],
         unauthenticated: skep_gateway::identity::Identity::local(),
         authorization_server: None,
+        sessions: None,
     };
     let chain = Chain::new(&[], &context).unwrap();
     assert_eq!(server.send(&exchange("initialize", None), &chain).await.unwrap().status(), StatusCode::OK);

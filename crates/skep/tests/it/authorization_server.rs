@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use skep_testkit::IdentityProvider;
 
 use crate::{
-    login::{Browser, Page, ann_logs_in, fake_provider, request, tokens},
+    login::{Browser, Page, ann_logs_in, fake_provider, hidden_fields, request, tokens},
     proxy::{Proxy, free_port},
 };
 
-/// A fake MCP server at an address of this machine. Returns the heads of its requests.
+/// A fake MCP server at an address of this machine, which starts a session. Returns the heads of its requests.
 pub(crate) fn server(host: IpAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind((host, 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,18 +37,21 @@ pub(crate) fn server(host: IpAddr) -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
                 }
                 head.push_str(&line);
             }
-            reader.read_exact(&mut vec![0; length]).unwrap();
+            let mut sent = vec![0; length];
+            reader.read_exact(&mut sent).unwrap();
+            let starts = String::from_utf8_lossy(&sent).contains("\"initialize\"");
+            let session = if starts { "mcp-session-id: of-the-server\r\n" } else { "" };
             seen.lock().unwrap().push(head);
             let body = r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
             let length = body.len();
-            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+            write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n{session}content-length: {length}\r\n\r\n{body}").unwrap();
         }
     });
     (address, heads)
 }
 
 /// The RunConfig of a proxy with an authorization server, for a port.
-fn config(port: u16, provider: &IdentityProvider, server: SocketAddr, more: Value) -> Value {
+pub(crate) fn config(port: u16, issuer: &str, server: SocketAddr, more: Value) -> Value {
     let origin = format!("http://127.0.0.1:{port}");
     let mut config = json!({
         "port": port, "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": [],
@@ -58,7 +61,7 @@ fn config(port: u16, provider: &IdentityProvider, server: SocketAddr, more: Valu
         "embedded_auth_server_config": {
             "schema_version": "v0.1.0", "issuer": origin, "allowed_audiences": [format!("{origin}/mcp")],
             "upstreams": [{"name": "corp", "type": "oidc", "oidc_config": {
-                "issuer_url": provider.issuer, "client_id": "us",
+                "issuer_url": issuer, "client_id": "us",
                 // Below the path of the resource, as the operator writes it.
                 "redirect_uri": format!("{origin}/mcp/oauth/callback"),
             }}],
@@ -71,10 +74,13 @@ fn config(port: u16, provider: &IdentityProvider, server: SocketAddr, more: Valu
 pub(crate) fn call(port: u16, token: &str) -> Page {
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "echo"}}).to_string();
-    let headers = format!(
-        "authorization: Bearer {token}\r\naccept: application/json, text/event-stream\r\ncookie: skep-login-browser=b\r\n"
-    );
-    request("POST", &format!("127.0.0.1:{port}"), "/mcp", &headers, ("application/json", &call))
+    post(port, token, "cookie: skep-login-browser=b\r\n", &call)
+}
+
+fn post(port: u16, token: &str, headers: &str, body: &str) -> Page {
+    let headers =
+        format!("authorization: Bearer {token}\r\naccept: application/json, text/event-stream\r\n{headers}");
+    request("POST", &format!("127.0.0.1:{port}"), "/mcp", &headers, ("application/json", body))
 }
 
 /// A proxy with more in its RunConfig, and the token of Ann, whose response of the provider has more as well.
@@ -86,7 +92,7 @@ async fn login(
     let provider = fake_provider().await;
     let (server, heads) = server(Ipv4Addr::LOCALHOST.into());
     let port = free_port();
-    let proxy = Proxy::with(name, config(port, &provider, server, more), &[]);
+    let proxy = Proxy::with(name, config(port, &provider.issuer, server, more), &[]);
     proxy.expect_log("the authorization server is ready");
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let issued = tokio::task::block_in_place(|| {
@@ -168,4 +174,92 @@ async fn a_token_of_the_provider_that_cannot_be_refreshed_is_a_challenge_to_log_
     );
     provider.down();
     assert_eq!(call(proxy.port, &token).status, 503);
+}
+
+/// A call of a client with these capabilities, in a session of its own.
+fn call_in_session(port: u16, token: &str, capabilities: &Value) -> Page {
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": {"name": "test", "version": "1"},
+    });
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}).to_string();
+    let started = post(port, token, "", &initialize);
+    assert_eq!(started.status, 200, "{}", started.body);
+    let session = started.header("mcp-session-id").unwrap();
+    let call =
+        json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "echo"}}).to_string();
+    post(port, token, &format!("mcp-session-id: {session}\r\nmcp-protocol-version: 2025-11-25\r\n"), &call)
+}
+
+/// The same since 2026-07-28, where there are no sessions.
+fn call_without_session(port: u16, token: &str, capabilities: &Value) -> Page {
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities,
+    });
+    let params = json!({"name": "echo", "_meta": meta});
+    let call = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params}).to_string();
+    let headers = "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: echo\r\n";
+    post(port, token, headers, &call)
+}
+
+/// Logs Ann in for the page about connections, and presses "Connect".
+fn connect(browser: &mut Browser, provider: &IdentityProvider, url: &str) {
+    let sent = browser.open(url);
+    let signed_in = browser.open(&ann_logs_in(provider, sent.header("location").unwrap(), &json!({})));
+    let page = browser.open(signed_in.header("location").unwrap());
+    let mut form = hidden_fields(&page.body);
+    form.push(("action".into(), "connect".into()));
+    let sent = browser.submit(url.split('?').next().unwrap(), &form);
+    let back = browser.open(&ann_logs_in(provider, sent.header("location").unwrap(), &json!({})));
+    assert_eq!(back.header("location"), Some(url), "{}{}", back.head, back.body);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_needs_a_provider_which_is_not_connected_names_where_to_go() {
+    let (proxy, token, provider, heads) = login("connect", json!({}), json!({})).await;
+    tokio::task::block_in_place(|| {
+        let opens_urls = json!({"elicitation": {"form": {}, "url": {}}});
+        // Each client has a session before the account is disconnected: without the account there is no new one.
+        type Call = fn(u16, &str, &Value) -> Page;
+        let calls: [Call; 2] = [call_in_session, call_without_session];
+        for call in calls {
+            assert_eq!(call(proxy.port, &token, &opens_urls).status, 200);
+        }
+        let (host, headers) =
+            (format!("127.0.0.1:{}", proxy.port), format!("authorization: Bearer {token}\r\n"));
+        let disconnect = "/oauth/connections?provider=corp";
+        assert_eq!(request("DELETE", &host, disconnect, &headers, ("text/plain", "")).status, 204);
+        heads.lock().unwrap().clear();
+        let session = "mcp-session-id: of-the-server\r\nmcp-protocol-version: 2025-11-25\r\n";
+        let again = json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": {"name": "echo"}})
+            .to_string();
+        let answers = [
+            post(proxy.port, &token, session, &again),
+            call_without_session(proxy.port, &token, &opens_urls),
+        ];
+        let mut page = String::new();
+        for answer in answers {
+            let (body, error) = (answer.json(), answer.json()["error"].clone());
+            assert_eq!(
+                (answer.status, &body["id"], &error["code"]),
+                (200, &json!("c"), &json!(-32042)),
+                "{body}"
+            );
+            let elicitation = &error["data"]["elicitations"][0];
+            assert_eq!(elicitation["mode"], "url", "{body}");
+            assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string(), "{body}");
+            page = elicitation["url"].as_str().unwrap().to_owned();
+        }
+        // Other clients log in again, and so does a new session.
+        for capabilities in [json!({}), json!({"elicitation": {}}), json!({"elicitation": {"form": {}}})] {
+            assert_eq!(call_without_session(proxy.port, &token, &capabilities).status, 401, "{capabilities}");
+        }
+        assert!(
+            heads.lock().unwrap().is_empty(),
+            "a call without the token of the provider reached the server"
+        );
+        connect(&mut Browser::default(), &provider, &page);
+        assert_eq!(post(proxy.port, &token, session, &again).status, 200);
+    });
 }

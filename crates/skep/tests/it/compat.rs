@@ -2,9 +2,18 @@
 
 use std::{
     collections::BTreeSet,
-    env,
+    env, fs,
+    net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    authorization_server::{call, server},
+    login::{Browser, ann_logs_in, fake_provider, tokens_with},
+    proxy::{Proxy, free_port},
 };
 
 /// How many scenarios of the authorization server are played at once.
@@ -140,4 +149,61 @@ fn assert_documented(heading: &str, different: &BTreeSet<(String, String)>, outp
     let obsolete: Vec<_> = documented.difference(different).filter(is_certain).collect();
     assert!(undocumented.is_empty(), "not in docs/compatibility.md: {undocumented:?}\n{output}");
     assert!(obsolete.is_empty(), "in docs/compatibility.md, and equal: {obsolete:?}");
+}
+
+/// The RunConfig that ToolHive's operator wrote for a server with an authorization server.
+fn run_config() -> String {
+    let file = kit("golden/features/server_embedded_auth/objects.yaml");
+    let text = fs::read_to_string(file).unwrap();
+    let large =
+        serde_saphyr::options! { non_finite_float_policy: serde_saphyr::NonFiniteFloatPolicy::AsString };
+    let objects: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, large).unwrap();
+    let found = objects.iter().find_map(|object| object["data"]["runconfig.json"].as_str());
+    found.expect("a RunConfig").to_owned()
+}
+
+/// Hosts and folders are those of this machine; everything else is as it was written.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+async fn a_proxy_has_the_authorization_server_of_a_run_config_that_toolhives_operator_wrote() {
+    let (provider, port) = (fake_provider().await, free_port());
+    let (backend, heads) = server(Ipv4Addr::LOCALHOST.into());
+    let folder = env::temp_dir().join(format!("skep-golden-{}", std::process::id()));
+    for (file, text) in [
+        ("keys/key-0.pem", rcgen::KeyPair::generate().unwrap().serialize_pem()),
+        ("keys/key-1.pem", rcgen::KeyPair::generate().unwrap().serialize_pem()),
+        ("hmac/hmac-0", "h".repeat(40)),
+    ] {
+        let file = folder.join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let origin = format!("http://127.0.0.1:{port}");
+    let text = run_config()
+        .replace("/etc/toolhive/authserver", folder.to_str().unwrap())
+        .replace("https://as.example.com", &origin)
+        .replace("https://mcp.example.com/notes", &format!("{origin}/mcp"))
+        .replace("https://github.example.com", &provider.issuer)
+        .replace("\"cid\"", "\"us\"");
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    for (field, value) in [
+        ("host", json!("127.0.0.1")),
+        ("port", json!(port)),
+        ("target_host", json!("127.0.0.1")),
+        ("target_port", json!(backend.port())),
+    ] {
+        config[field] = value;
+    }
+    let proxy = Proxy::with("golden", config, &[("TOOLHIVE_UPSTREAM_CLIENT_SECRET_GITHUB_MAIN", "s3cret")]);
+    proxy.expect_log("the authorization server is ready");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let issued = tokio::task::block_in_place(|| {
+        let log_in = |_: &mut Browser, url: &str| ann_logs_in(&provider, url, &json!({}));
+        tokens_with(address, &mut Browser::default(), "openid", log_in)
+    });
+    assert_eq!(issued["expires_in"], 1800, "{issued}");
+    assert_eq!(call(port, issued["access_token"].as_str().unwrap()).status, 200);
+    assert!(heads.lock().unwrap()[0].contains("Bearer at-of-ann"));
+    assert_eq!(provider.requests("/token")[0].form["client_secret"], "s3cret");
+    fs::remove_dir_all(folder).ok();
 }

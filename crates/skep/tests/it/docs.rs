@@ -1,9 +1,10 @@
-//! The documentation is correct: links resolve, manifests are accepted, metrics exist, variables are read.
+//! The documentation is correct: links resolve, manifests are accepted, metrics exist, variables are read, tests exist.
 
 mod examples;
 mod links;
 mod manifests;
 mod metrics;
+mod tests;
 mod variables;
 
 use std::{

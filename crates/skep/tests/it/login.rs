@@ -5,6 +5,8 @@ use std::{
     collections::BTreeMap,
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    path::Path,
+    process::Command,
     time::Duration,
 };
 
@@ -119,6 +121,16 @@ pub(crate) fn hidden_fields(page: &str) -> Vec<(String, String)> {
 pub(crate) fn tokens(
     server: SocketAddr,
     browser: &mut Browser,
+    provider: impl FnMut(&mut Browser, &str) -> String,
+) -> Value {
+    tokens_with(server, browser, "openid offline_access", provider)
+}
+
+/// The same with these scopes.
+pub(crate) fn tokens_with(
+    server: SocketAddr,
+    browser: &mut Browser,
+    scope: &str,
     mut provider: impl FnMut(&mut Browser, &str) -> String,
 ) -> Value {
     let (host, origin) = (server.to_string(), format!("http://{server}"));
@@ -135,7 +147,7 @@ pub(crate) fn tokens(
             ("state", "of-client"),
             ("code_challenge", CHALLENGE),
             ("code_challenge_method", "S256"),
-            ("scope", "openid offline_access"),
+            ("scope", scope),
             ("resource", &resource),
         ])
         .finish();
@@ -192,4 +204,12 @@ pub(crate) fn ann_logs_in(provider: &IdentityProvider, url: &str, more: &Value) 
     response.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     provider.answer("/token", response);
     format!("{}?code=x&state={}", parameter(url, "redirect_uri"), parameter(url, "state"))
+}
+
+/// Opens an address in a browser that logs in as Ann at every provider, and returns where it is sent in the end.
+pub(crate) fn follow_logins(address: &str, redirect_uri: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/judges/browser.mjs");
+    let output = Command::new("node").arg(script).args([address, redirect_uri]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -7,6 +7,7 @@ mod authorization_server;
 mod chart;
 mod compat;
 mod demo_server;
+mod dex;
 mod docs;
 mod egress;
 mod explain;

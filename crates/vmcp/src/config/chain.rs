@@ -62,6 +62,7 @@ pub(super) fn chain(
             _ => Identity::anonymous(),
         },
         authorization_server,
+        sessions: None,
     };
     Chain::new(middlewares, &context)
 }

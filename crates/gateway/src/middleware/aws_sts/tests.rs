@@ -1,11 +1,18 @@
 //! Signing for AWS, with a fake of its security token service.
 
-use serde_json::{Value, json};
-use skep_auth::{Delegation, aws::Signer};
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use futures::{FutureExt, future::BoxFuture};
+use http::Request;
+use hyper::body::Incoming;
+use serde_json::{Map, Value, json};
+use skep_auth::{AuthenticationError, Delegation, OwnTokens, aws::Signer};
 use skep_config::run_config::Transport;
 use skep_testkit::FakeSts;
 
 use super::*;
+use crate::AuthorizationServer;
 
 fn middleware(endpoint: &str, changes: Value) -> AwsSts {
     let mut config = json!({
@@ -105,4 +112,106 @@ async fn a_token_that_aws_rejects_differs_from_an_unavailable_aws() {
         assert_eq!(error, Err(expected));
         assert_eq!(rejected(expected).status(), code);
     }
+}
+
+/// A fake authorization server: `ann` is a session with a token of `corp`, and others have what their names say.
+struct FakeServer;
+
+impl OwnTokens for FakeServer {
+    fn issuer(&self) -> &str {
+        "https://as.example"
+    }
+
+    fn claims<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
+        async { Err(AuthenticationError::Unavailable) }.boxed()
+    }
+}
+
+impl AuthorizationServer for FakeServer {
+    fn serves(&self, _: &str) -> bool {
+        false
+    }
+
+    fn respond(&self, _: Request<Incoming>, _: IpAddr) -> BoxFuture<'_, Response<Bytes>> {
+        async { Response::default() }.boxed()
+    }
+
+    fn audiences(&self) -> &[String] {
+        &[]
+    }
+
+    fn providers(&self) -> Vec<&str> {
+        vec!["corp"]
+    }
+
+    fn injects_tokens(&self) -> bool {
+        true
+    }
+
+    fn connections_url(&self, _: &str) -> String {
+        String::new()
+    }
+
+    fn provider_token<'a>(
+        &'a self,
+        session: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
+        let token = match session {
+            "ann" => Ok("token-of-corp".to_owned()),
+            "down" => Err(ProviderTokenError::Unavailable),
+            _ => Err(ProviderTokenError::NotConnected),
+        };
+        async { token }.boxed()
+    }
+
+    fn provider_id_token<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
+        async { Err(ProviderTokenError::NoIdToken) }.boxed()
+    }
+
+    fn provider_claims<'a>(
+        &'a self,
+        _: &'a str,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>> {
+        async { Ok(None) }.boxed()
+    }
+}
+
+#[tokio::test]
+async fn the_callers_token_of_a_provider_is_exchanged_where_one_is_named() {
+    let fake = FakeSts::start().await;
+    fake.respond_with_credentials("ASIA1");
+    let context = ChainContext {
+        server: "s",
+        host: "",
+        remote_url: "",
+        transport: Transport::StreamableHttp,
+        trusts_proxy_headers: false,
+        is_virtual: false,
+        own_tools: &[],
+        unauthenticated: Identity::local(),
+        authorization_server: Some(Arc::new(FakeServer)),
+        sessions: None,
+    };
+    let provider = Provider::new("awssts: subject_provider_name", "corp", &context).unwrap();
+    let middleware = AwsSts { provider: Some(provider), ..middleware(&fake.address, json!({})) };
+    let signed = async |session: Option<&str>| {
+        let claims = json!({"sub": "alice", "groups": ["dev"]});
+        let caller = Identity { session: session.map(Into::into), ..identity(claims) };
+        middleware.signing(Some(&caller), &token()).await.map(|_| ())
+    };
+    assert!(signed(Some("ann")).await.is_ok());
+    assert_eq!(fake.requests()[0]["WebIdentityToken"], "token-of-corp");
+    for session in [None, Some("not-connected")] {
+        assert!(matches!(signed(session).await, Err(SigningError::NoToken)), "{session:?}");
+    }
+    assert!(matches!(signed(Some("down")).await, Err(SigningError::Unavailable)));
+    assert_eq!(fake.requests().len(), 1, "the caller's own token was exchanged");
+    let wrong = Provider::new("awssts: subject_provider_name", "other", &context).err().unwrap().to_string();
+    assert!(wrong.starts_with("awssts: subject_provider_name: ") && wrong.contains("other"), "{wrong}");
 }

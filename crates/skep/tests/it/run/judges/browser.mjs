@@ -1,4 +1,8 @@
 // A browser that approves every client, and logs in as Ann at every provider.
+//
+//   node browser.mjs ADDRESS REDIRECT_URI    prints where it is sent in the end
+import { argv } from 'node:process';
+import { pathToFileURL } from 'node:url';
 
 const cookies = new Map();
 
@@ -47,4 +51,9 @@ export async function logIn(address, redirectUri) {
     url = new URL(action, url).href;
   }
   throw new Error('the login does not end');
+}
+
+if (import.meta.url === pathToFileURL(argv[1]).href) {
+  console.log((await logIn(argv[2], argv[3])).href);
+  process.exit(0);
 }

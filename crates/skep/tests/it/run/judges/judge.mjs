@@ -1,18 +1,18 @@
 // Clients of OAuth that others wrote: discovery, registration, login, refresh and a tool call.
 //
-//   node judge.mjs MODULES JUDGE URL
+//   node judge.mjs MODULES JUDGE URL [CLIENT_ID]    the client id is the address of a document; without it, the client registers
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { logIn } from './browser.mjs';
 
-const [modules, judge, address] = process.argv.slice(2);
+const [modules, judge, address, documentUrl] = process.argv.slice(2);
 const require = createRequire(`${modules}/x`);
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const redirectUri = 'http://127.0.0.1:7777/cb';
 const metadata = { client_name: judge, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' };
 const scope = 'openid offline_access';
 
-/** Lists the tools with a token. */
+/** Lists the tools with a token, and calls one. */
 async function tools(token) {
   const send = async (body, session) => {
     const response = await fetch(address, {
@@ -33,7 +33,11 @@ async function tools(token) {
   const session = begun.headers.get('mcp-session-id');
   await begun.text();
   const listed = await send({ id: 2, method: 'tools/list', params: {} }, session);
-  return [...(await listed.text()).matchAll(/"name":"([a-z_]+)"/g)].map(([, name]) => name);
+  const names = [...(await listed.text()).matchAll(/"name":"([a-z_]+)"/g)].map(([, name]) => name);
+  const call = { name: names.find((name) => name.endsWith('echo')), arguments: { message: 'hello' } };
+  const called = await (await send({ id: 3, method: 'tools/call', params: call }, session)).text();
+  if (!called.includes('hello')) throw new Error(called);
+  return names;
 }
 
 const judges = {
@@ -46,8 +50,7 @@ const judges = {
     const issuer = new URL(protectedResource.authorization_servers[0]);
     const found = await oauth.discoveryRequest(issuer, { algorithm: 'oauth2', ...insecure });
     const server = await oauth.processDiscoveryResponse(issuer, found);
-    const registered = await oauth.dynamicClientRegistrationRequest(server, metadata, insecure);
-    const client = await oauth.processDynamicClientRegistrationResponse(registered);
+    const client = documentUrl ? { client_id: documentUrl } : await register();
     const verifier = oauth.generateRandomCodeVerifier();
     const state = oauth.generateRandomState();
     const url = new URL(server.authorization_endpoint);
@@ -69,6 +72,11 @@ const judges = {
     await oauth.processRevocationResponse(ended);
     return tools(second.access_token);
 
+    async function register() {
+      const registered = await oauth.dynamicClientRegistrationRequest(server, metadata, insecure);
+      return oauth.processDynamicClientRegistrationResponse(registered);
+    }
+
     /** Another session, to be revoked. */
     async function again() {
       const verifier = oauth.generateRandomCodeVerifier();
@@ -86,7 +94,9 @@ const judges = {
     const page = await fetch(new URL('/.well-known/oauth-protected-resource/mcp', address));
     const issuer = new URL((await page.json()).authorization_servers[0]);
     const options = { algorithm: 'oauth2', execute: [openid.allowInsecureRequests] };
-    const config = await openid.dynamicClientRegistration(issuer, metadata, openid.None(), options);
+    const config = documentUrl
+      ? await openid.discovery(issuer, documentUrl, undefined, openid.None(), options)
+      : await openid.dynamicClientRegistration(issuer, metadata, openid.None(), options);
     const verifier = openid.randomPKCECodeVerifier();
     const state = openid.randomState();
     const url = openid.buildAuthorizationUrl(config, {
@@ -107,6 +117,7 @@ const judges = {
     let back;
     const authProvider = {
       redirectUrl: redirectUri,
+      clientMetadataUrl: documentUrl,
       clientMetadata: { ...metadata, scope, grant_types: ['authorization_code', 'refresh_token'] },
       clientInformation: () => saved.client,
       saveClientInformation: (client) => { saved.client = client; },
@@ -135,6 +146,7 @@ const judges = {
     saved.tokens = { ...saved.tokens, access_token: 'expired' };
     const client = await connect();
     if (saved.times !== 2) throw new Error(`tokens were saved ${saved.times} times`);
+    if (documentUrl && saved.client.client_id !== documentUrl) throw new Error(`it registered as ${saved.client.client_id}`);
     const names = (await client.listTools()).tools.map((tool) => tool.name);
     await client.callTool({ name: names.find((name) => name.endsWith('echo')), arguments: { message: 'hello' } });
     await client.close();

@@ -1,0 +1,71 @@
+//! Limits on every endpoint: one address, or one client at many addresses, does not keep others from being served.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::Full;
+
+use super::world::{World, authorize_path};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// More than any limit lets pass at once.
+const FLOOD: u32 = 1400;
+
+fn address(number: u32) -> IpAddr {
+    IpAddr::from((u32::from_be_bytes([198, 18, 0, 0]) + number).to_be_bytes())
+}
+
+async fn status(world: &World, method: Method, path: &str, body: &str, peer: IpAddr) -> StatusCode {
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, FORM);
+    let body: Full<Bytes> = Full::from(body.to_owned());
+    world.server.respond(request.body(body).unwrap(), peer).await.status()
+}
+
+#[tokio::test]
+async fn one_address_is_limited_on_every_endpoint_and_others_are_served() {
+    let world = World::new().await;
+    let paths = [
+        (Method::GET, "/oauth/authorize"),
+        (Method::GET, "/oauth/callback"),
+        (Method::POST, "/oauth/consent"),
+        (Method::GET, "/oauth/connections"),
+        (Method::POST, "/oauth/token"),
+        (Method::POST, "/oauth/revoke"),
+        (Method::POST, "/oauth/register"),
+        (Method::GET, "/.well-known/jwks.json"),
+        (Method::GET, "/.well-known/oauth-authorization-server"),
+        (Method::GET, "/.well-known/openid-configuration"),
+    ];
+    for (number, (method, path)) in paths.into_iter().enumerate() {
+        let flooding = address(2 * number as u32);
+        let mut refused = 0;
+        for _ in 0..FLOOD {
+            let status = status(&world, method.clone(), path, "", flooding).await;
+            refused += u32::from(status == StatusCode::TOO_MANY_REQUESTS);
+        }
+        assert!(refused > 0, "{path}");
+        let other = status(&world, method, path, "", address(2 * number as u32 + 1)).await;
+        assert_ne!(other, StatusCode::TOO_MANY_REQUESTS, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn one_client_is_limited_at_whatever_addresses_and_others_are_served() {
+    let world = World::new().await;
+    let (flooding, other) = (world.client().await, world.client().await);
+    let token = |client: &str| format!("grant_type=refresh_token&client_id={client}&refresh_token=x");
+    let (mut logins, mut tokens) = (0, 0);
+    for number in 0..FLOOD {
+        let (login, peer) = (authorize_path(&flooding, &[]), address(number));
+        let is_refused = |status: StatusCode| u32::from(status == StatusCode::SERVICE_UNAVAILABLE);
+        logins += is_refused(status(&world, Method::GET, &login, "", peer).await);
+        tokens += is_refused(status(&world, Method::POST, "/oauth/token", &token(&flooding), peer).await);
+    }
+    assert!(logins > 0 && tokens > 0, "{logins} logins and {tokens} token requests were refused");
+    let peer = address(FLOOD);
+    assert_eq!(status(&world, Method::GET, &authorize_path(&other, &[]), "", peer).await, StatusCode::OK);
+    let answer = status(&world, Method::POST, "/oauth/token", &token(&other), peer).await;
+    assert_eq!(answer, StatusCode::BAD_REQUEST);
+}

@@ -1,0 +1,84 @@
+//! The identity provider of the example, which others wrote.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use crate::{login::Browser, proxy::free_port};
+
+/// The identity provider of the example, as a process.
+pub(super) struct Provider {
+    process: Child,
+    pub(super) port: u16,
+}
+
+impl Provider {
+    pub(super) fn start() -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let script = root.join("examples/authorization-server/identity-provider.mjs");
+        let port = free_port();
+        let path = format!("{}/.bin:{}", modules().display(), std::env::var("PATH").unwrap());
+        let mut process = Command::new("node")
+            .arg(script)
+            .arg(port.to_string())
+            .env("PATH", path)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        output.read_line(&mut line).unwrap();
+        // It prints more, and must not wait for a reader.
+        std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        assert!(line.contains("the identity provider is at"), "{line}");
+        Self { process, port }
+    }
+
+    /// Logs a user in, in the pages that it shows. Returns where it sends the browser at the end.
+    pub(super) fn log_in(&self, browser: &mut Browser, url: &str) -> String {
+        let origin = format!("http://127.0.0.1:{}", self.port);
+        let absolute = |location: &str| match location.starts_with('/') {
+            true => format!("{origin}{location}"),
+            false => location.to_owned(),
+        };
+        let mut page = browser.open(url);
+        for _ in 0..12 {
+            if let Some(location) = page.header("location") {
+                let location = absolute(location);
+                if !location.starts_with(&origin) {
+                    return location;
+                }
+                page = browser.open(&location);
+                continue;
+            }
+            assert_eq!(page.status, 200, "{}{}", page.head, page.body);
+            let between = |text: &str, before: &str| {
+                let rest = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {text}")).1;
+                rest.split('"').next().unwrap().to_owned()
+            };
+            let action = absolute(&between(&page.body, "action=\""));
+            let prompt = between(page.body.split_once("name=\"prompt\"").unwrap().1, "value=\"");
+            let form = [("prompt", &*prompt), ("login", "ann"), ("password", "any")];
+            page = browser.submit(&action, &form.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        }
+        panic!("the login at the provider does not end: {}", page.body)
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
+}
+
+/// The folder of the modules from npm.
+pub(super) fn modules() -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
+    let output = Command::new(script).arg("oauth").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().trim_end_matches('/').into()
+}
