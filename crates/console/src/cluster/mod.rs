@@ -1,5 +1,6 @@
 //! The objects of a cluster, as they are watched.
 
+mod calls;
 mod events;
 mod watch;
 
@@ -11,15 +12,20 @@ use kube::Client;
 use skep_api::GROUP;
 
 use crate::{Objects, objects::resources};
+pub use calls::{Account, follow_calls};
 
 /// Keeps the objects up to date, in these namespaces or in all, for ever.
 pub async fn follow(client: Client, namespaces: Vec<String>, objects: Arc<Objects>) {
-    let scopes: Vec<Option<String>> =
-        if namespaces.is_empty() { vec![None] } else { namespaces.into_iter().map(Some).collect() };
+    let scopes = scopes(namespaces);
     join(watch::follow(&client, &scopes, &objects), events::follow(&client, &scopes, &objects)).await;
 }
 
-/// What [`follow`] may do: read objects of the API and events.
+/// These namespaces, or all.
+fn scopes(namespaces: Vec<String>) -> Vec<Option<String>> {
+    if namespaces.is_empty() { vec![None] } else { namespaces.into_iter().map(Some).collect() }
+}
+
+/// What the console may do in the namespaces that it shows: read objects of the API and events, and where proxies run.
 pub fn rules() -> Vec<PolicyRule> {
     let rule = |group: &str, resources: Vec<String>| PolicyRule {
         api_groups: Some(vec![group.into()]),
@@ -28,5 +34,6 @@ pub fn rules() -> Vec<PolicyRule> {
         ..PolicyRule::default()
     };
     let plurals = resources().iter().map(|resource| resource.plural.clone()).collect();
-    vec![rule(GROUP, plurals), rule("", vec!["events".into()])]
+    let slices = rule("discovery.k8s.io", vec!["endpointslices".into()]);
+    vec![rule(GROUP, plurals), rule("", vec!["events".into()]), slices]
 }

@@ -10,6 +10,7 @@ use super::{
     Event, Object, Summary,
     configuration::{Setting, configuration},
 };
+use crate::links::Link;
 
 /// An object with all that is known of it.
 #[derive(Serialize)]
@@ -25,6 +26,7 @@ pub(crate) struct Detail<'a> {
     backends: Vec<Backend>,
     reported: Option<Vec<ReportedTool>>,
     pub(crate) calls: Vec<Arc<Call>>,
+    pub(crate) links: Vec<Link>,
 }
 
 /// A member of a group, or a backend of a virtual server.
@@ -66,6 +68,7 @@ impl<'a> Detail<'a> {
             backends: backends(object, visible),
             reported: reported(status),
             calls: Vec::new(),
+            links: Vec::new(),
         }
     }
 }

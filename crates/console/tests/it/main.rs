@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod calls;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -23,16 +25,21 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// A console that follows the cluster with its own permissions, and no others.
 async fn console(test: &Namespace) -> SocketAddr {
+    console_with(test, Arc::new(CallLogs::default())).await.0
+}
+
+/// The same with these logs, and its objects.
+async fn console_with(test: &Namespace, calls: Arc<CallLogs>) -> (SocketAddr, Arc<Objects>) {
     let user = test.user("console");
     test.grant_everywhere(&user, rules()).await;
     let objects = Arc::new(Objects::default());
     tokio::spawn(follow(user.client(), Vec::new(), objects.clone()));
     let access = Access::Cluster(Box::new(ClusterAccess::new(&user.config())));
-    let console = Arc::new(Console::new(objects, Arc::new(CallLogs::default()), access).unwrap());
+    let console = Arc::new(Console::new(objects.clone(), calls, access).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, console, Workers::default(), std::future::pending()));
-    address
+    (address, objects)
 }
 
 async fn server(test: &Namespace, name: &str) {

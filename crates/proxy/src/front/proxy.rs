@@ -21,7 +21,7 @@ use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
     identity::Identity,
-    middleware::{CallLog, Chain, ChainContext, Telemetry},
+    middleware::{CallLog, CallsPage, Chain, ChainContext, Telemetry},
     outbound::Target,
     sessions::{Memory, Sessions},
 };
@@ -65,6 +65,7 @@ pub struct Proxy {
     pub(super) stateless: bool,
     pub(super) well_known: WellKnown,
     pub(super) health: Health,
+    pub(super) calls_page: Option<Box<CallsPage>>,
     pub(super) budget: Budget,
     is_leaving: AtomicBool,
 }
@@ -144,6 +145,7 @@ impl Proxy {
             stateless: config.stateless,
             well_known: WellKnown::new(&middlewares, &config.name),
             health: Health::new(Arc::default()),
+            calls_page: None,
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),
         })
@@ -153,6 +155,12 @@ impl Proxy {
     pub fn with_call_log(mut self, log: Arc<CallLog>) -> Self {
         self.chain.record_calls(log);
         self
+    }
+
+    /// The same with a page that shows its calls.
+    pub fn with_calls_page(self, page: CallsPage) -> Self {
+        let log = page.log().clone();
+        Self { calls_page: Some(Box::new(page)), ..self }.with_call_log(log)
     }
 
     /// Checks that what the proxy needs beside its server is available. To be called before it serves: later on, it
@@ -200,6 +208,9 @@ impl Service for Proxy {
     }
 
     fn close_streams(&self) {
+        if let Some(page) = &self.calls_page {
+            page.close();
+        }
         match &self.server {
             Server::Http(server) => server.close_streams(),
             Server::Stdio(server) => server.close(),
