@@ -69,6 +69,11 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
     let visible = viewer.visible(console.objects.all()).await;
     let mut detail = Detail::new(&object, &visible);
     detail.links = console.links.of_object(key);
+    for child in console.objects.children(key) {
+        if viewer.may_see_child(key, &child).await {
+            detail.objects.push(child);
+        }
+    }
     if let Some(log) = console.calls.find(key) {
         detail.traffic = Some(log.traffic());
         if viewer.may_see_calls(key).await {

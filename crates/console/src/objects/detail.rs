@@ -7,7 +7,7 @@ use serde_json::Value;
 use skep_gateway::middleware::{Call, Traffic};
 
 use super::{
-    Event, Object, Summary,
+    Child, Event, Object, Summary,
     configuration::{Setting, configuration},
 };
 use crate::links::Link;
@@ -27,6 +27,7 @@ pub(crate) struct Detail<'a> {
     reported: Option<Vec<ReportedTool>>,
     pub(crate) calls: Vec<Arc<Call>>,
     pub(crate) links: Vec<Link>,
+    pub(crate) objects: Vec<Child>,
 }
 
 /// A member of a group, or a backend of a virtual server.
@@ -69,6 +70,7 @@ impl<'a> Detail<'a> {
             reported: reported(status),
             calls: Vec::new(),
             links: Vec::new(),
+            objects: Vec::new(),
         }
     }
 }

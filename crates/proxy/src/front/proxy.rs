@@ -25,6 +25,7 @@ use skep_gateway::{
     outbound::Target,
     sessions::{Memory, Sessions},
 };
+use tokio::sync::watch;
 use tracing::info;
 
 use super::{middlewares::middlewares, server::Server};
@@ -173,6 +174,11 @@ impl Proxy {
     /// Makes every client use another connection for its next request, and so another proxy.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts how often the server has announced other tools, where the proxy reads all that it sends.
+    pub(crate) fn tool_changes(&self) -> Option<watch::Receiver<u64>> {
+        self.server.tool_changes()
     }
 
     /// Serves metrics on their own port, for as long as the proxy runs.
