@@ -133,11 +133,11 @@ bench-operator: build programs ## Measure the operator for N=200 servers; OPERAT
 
 OTHER ?=
 .PHONY: bench-proxy
-bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1 adds nginx, OTHER="NAME=command line" another
+bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1 adds nginx, WATCHERS=10 consoles, OTHER="NAME=command line" another
 	$(progress) 'Building the benchmark'
 	cargo build --release -p skep-bench-proxy $(locked)
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
-		$(if $(NGINX),--nginx) $(if $(OTHER),--other '$(OTHER)')
+		$(if $(NGINX),--nginx) $(if $(WATCHERS),--watchers '$(WATCHERS)') $(if $(OTHER),--other '$(OTHER)')
 
 MINUTES ?= 60
 .PHONY: soak

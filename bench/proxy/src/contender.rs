@@ -19,6 +19,8 @@ pub(crate) struct Contender {
     settings: Settings,
     /// What its callers authenticate with.
     pub(crate) authorization: Option<String>,
+    /// How many watch its calls.
+    pub(crate) watchers: usize,
 }
 
 enum Settings {
@@ -37,6 +39,7 @@ impl Contender {
             command: command.into(),
             settings: Settings::RunConfig(json!(chain)),
             authorization: None,
+            watchers: 0,
         }
     }
 
@@ -59,13 +62,22 @@ impl Contender {
             command: command.into(),
             settings: Settings::RunConfig(chain),
             authorization: Some(format!("Bearer {token}")),
+            watchers: 0,
         }
+    }
+
+    /// A plain proxy that records calls, with this many who watch them.
+    pub(crate) fn recording(watchers: usize, provider: &IdentityProvider) -> Result<Self> {
+        let program = std::env::current_exe()?.display().to_string();
+        let command = format!("{program} --proxy {{config}} --issuer {}", provider.issuer);
+        let name = if watchers == 0 { "recorded".to_owned() } else { format!("{watchers} watch") };
+        Ok(Self { watchers, ..Self::plain(&name, &command) })
     }
 
     /// nginx as a bare reverse proxy.
     pub(crate) fn nginx() -> Self {
         let command = "nginx -e stderr -c {config}".into();
-        Self { name: "nginx".into(), command, settings: Settings::Nginx, authorization: None }
+        Self { name: "nginx".into(), command, settings: Settings::Nginx, authorization: None, watchers: 0 }
     }
 
     /// Starts it in front of this server. Returns its configuration file as well, whose folder is to be removed.

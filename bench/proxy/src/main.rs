@@ -7,6 +7,7 @@ mod load;
 mod server;
 mod soak;
 mod table;
+mod watched;
 
 use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ use contender::Contender;
 use load::{Load, sessions};
 use server::Server;
 use table::{Row, Turn};
+use watched::{Watchers, run_proxy};
 
 /// Measure the proxy.
 ///
@@ -51,20 +53,38 @@ struct Args {
     /// Instead, send mixed load for so many minutes, and print once a minute what skep holds.
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=600))]
     soak: Option<u64>,
+    /// Measure as well a proxy that records calls for the console, without anyone who watches, and with this many who do. Every
+    /// second one of them does not read what it gets.
+    #[arg(long, value_name = "COUNT")]
+    watchers: Option<usize>,
     /// Be a server: used by the program itself.
     #[arg(long, hide = true)]
     serve: Option<Server>,
+    /// Be the proxy of this RunConfig, which records calls: used by the program itself.
+    #[arg(long, hide = true, requires = "issuer")]
+    proxy: Option<PathBuf>,
+    /// The issuer of the tokens of those who watch that proxy.
+    #[arg(long, hide = true)]
+    issuer: Option<String>,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run(Args::parse()).await {
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let ended = match (&args.proxy, &args.issuer) {
+        (Some(config), Some(issuer)) => run_proxy(config, issuer),
+        _ => runtime().and_then(|runtime| runtime.block_on(run(args))),
+    };
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
 }
 
 async fn run(args: Args) -> Result<()> {
@@ -79,6 +99,9 @@ async fn run(args: Args) -> Result<()> {
     let mut contenders =
         vec![Contender::plain("skep", &args.skep), Contender::checked("checked", &args.skep, &provider)];
     contenders.extend(args.nginx.then(Contender::nginx));
+    if let Some(watchers) = args.watchers {
+        contenders.extend([Contender::recording(0, &provider)?, Contender::recording(watchers, &provider)?]);
+    }
     for other in others {
         let (name, command) = other?;
         contenders.push(Contender::plain(name, command));
@@ -89,7 +112,7 @@ async fn run(args: Args) -> Result<()> {
         args.connections, args.sessions
     );
     for server in Server::ALL {
-        let rows = measured(&args, server, &contenders).await?;
+        let rows = measured(&args, server, &contenders, &provider).await?;
         println!("\n{}\n\n{}", server.title(), table::table(&rows));
     }
     Ok(())
@@ -103,10 +126,16 @@ struct Proxy {
     load: Load,
     idle: u64,
     turns: Vec<Turn>,
+    _watchers: Watchers,
 }
 
 /// The turns of all contenders in front of one server.
-async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Result<Vec<Row>> {
+async fn measured(
+    args: &Args,
+    server: Server,
+    contenders: &[Contender],
+    provider: &IdentityProvider,
+) -> Result<Vec<Row>> {
     let (server, _) = Running::own(&["--serve", server.name()]).await?;
     let time = Duration::from_secs(args.seconds);
     let load = Load { connections: args.connections, time, authorization: None };
@@ -118,7 +147,9 @@ async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Resu
         let idle = running.rss()?;
         let load = Load { authorization: authorization.as_deref().map(Arc::from), ..load.clone() };
         load.warm_up().run(running.address).await.with_context(|| name.clone())?;
-        proxies.push(Proxy { name: name.clone(), running, config, load, idle, turns: Vec::new() });
+        let watchers = Watchers::attach(running.address, contender.watchers, provider).await?;
+        let (name, turns) = (name.clone(), Vec::new());
+        proxies.push(Proxy { name, running, config, load, idle, turns, _watchers: watchers });
     }
     let mut direct = Vec::new();
     for _ in 0..args.turns {
@@ -134,7 +165,7 @@ async fn measured(args: &Args, server: Server, contenders: &[Contender]) -> Resu
     let overload = load.overload().run(server.address).await?;
     let mut rows = vec![Row::direct(direct, overload.at(0.99))];
     for proxy in proxies {
-        let Proxy { name, running, config, load, idle, turns } = proxy;
+        let Proxy { name, running, config, load, idle, turns, _watchers } = proxy;
         let overload = load.overload().run(running.address).await.with_context(|| name.clone())?;
         sessions(running.address, args.sessions, &load).await?;
         rows.push(Row::proxied(name, turns, overload.at(0.99), (idle, running.rss()?)));

@@ -54,6 +54,13 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* The subject of the console's tokens, if it shows calls. */ -}}
+{{- define "skep.callsReader" -}}
+{{- if and .Values.console.enabled .Values.console.calls -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "skep.fullname" . }}-console
+{{- end -}}
+{{- end -}}
+
 {{- /* The variables of the operator that the chart sets. What operator.env sets is left out. */ -}}
 {{- define "skep.variables" -}}
 {{- $operator := .Values.operator -}}
@@ -69,6 +76,7 @@
       "TOOLHIVE_DEFAULT_REDIS_ADDR" $redis.addr
       "TOOLHIVE_DEFAULT_REDIS_SECRET_NAME" $redis.secret
       "TOOLHIVE_DEFAULT_REDIS_SECRET_KEY" (ternary $redis.key "" (not (empty $redis.secret)))
+      "SKEP_CALLS_READER" (include "skep.callsReader" .)
       "OPERATOR_OPENSHIFT" (ternary "true" "" $openshift)
       "WATCH_NAMESPACE" (include "skep.namespaces" .)
       "TOOLHIVE_ENABLE_STORAGE_VERSION_MIGRATOR" (include "skep.migrates" .)

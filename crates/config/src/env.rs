@@ -49,6 +49,9 @@ pub const KUBERNETES: &str = "kubernetes";
 pub const OPENSHIFT: &str = "OPERATOR_OPENSHIFT";
 /// The namespace of the pod.
 pub const POD_NAMESPACE: &str = "POD_NAMESPACE";
+/// The ServiceAccount that may read which calls a proxy or a virtual MCP server gets, as a subject of tokens:
+/// `system:serviceaccount:NAMESPACE:NAME`. Without it, none are recorded. The operator reads it, too, for all of them.
+pub const CALLS_READER: &str = "SKEP_CALLS_READER";
 /// Whether a proxy logs more.
 pub const DEBUG: &str = "TOOLHIVE_DEBUG";
 /// Whether the operator or a proxy logs plain text (`true`) instead of JSON.

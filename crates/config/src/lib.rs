@@ -9,6 +9,7 @@
 //! is part of the API: `skep_api::vmcp`.
 
 pub mod annotations;
+pub mod calls;
 pub mod env;
 pub mod labels;
 pub mod objects;

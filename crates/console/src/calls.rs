@@ -14,8 +14,17 @@ use crate::Key;
 #[derive(Default)]
 pub struct CallLogs {
     logs: RwLock<BTreeMap<Key, Arc<CallLog>>>,
-    /// Changes with the set of logs.
-    version: watch::Sender<u64>,
+    /// How many pages are open.
+    viewers: watch::Sender<usize>,
+}
+
+/// A page that is open.
+pub(crate) struct Viewing(Arc<CallLogs>);
+
+impl Drop for Viewing {
+    fn drop(&mut self) {
+        self.0.viewers.send_modify(|count| *count -= 1);
+    }
 }
 
 impl CallLogs {
@@ -24,12 +33,8 @@ impl CallLogs {
         if let Some(log) = self.find(key) {
             return log;
         }
-        let log = {
-            let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
-            logs.entry(key.clone()).or_default().clone()
-        };
-        self.version.send_modify(|version| *version += 1);
-        log
+        let mut logs = self.logs.write().unwrap_or_else(PoisonError::into_inner);
+        logs.entry(key.clone()).or_default().clone()
     }
 
     /// Drops the logs of all other objects.
@@ -50,7 +55,13 @@ impl CallLogs {
         self.find(key).map(|log| log.traffic())
     }
 
-    pub(crate) fn versions(&self) -> watch::Receiver<u64> {
-        self.version.subscribe()
+    /// Counts a page that is open, for as long as the result is kept.
+    pub(crate) fn view(self: &Arc<Self>) -> Viewing {
+        self.viewers.send_modify(|count| *count += 1);
+        Viewing(self.clone())
+    }
+
+    pub(crate) fn viewers(&self) -> watch::Receiver<usize> {
+        self.viewers.subscribe()
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use skep_gateway::{ConfigError, outbound::Client};
 use tokio::sync::{Semaphore, watch};
 
-use crate::{Access, CallLogs, Objects, limits};
+use crate::{Access, CallLogs, Links, Objects, limits};
 
 /// The console: what it shows, and to whom.
 pub struct Console {
     pub(crate) objects: Arc<Objects>,
     pub(crate) calls: Arc<CallLogs>,
     pub(crate) access: Access,
+    pub(crate) links: Links,
     pub(crate) client: Client,
     /// The places for streams of changes.
     pub(crate) streams: Arc<Semaphore>,
@@ -28,10 +29,16 @@ impl Console {
             objects,
             calls,
             access,
+            links: Links::default(),
             client: Client::new(false)?,
             streams: Arc::new(Semaphore::new(limits::STREAMS)),
             requests: Arc::new(Semaphore::new(limits::MCP_REQUESTS)),
             is_closing: watch::Sender::new(false),
         })
+    }
+
+    /// The same with these links.
+    pub fn with_links(self, links: Links) -> Self {
+        Self { links, ..self }
     }
 }

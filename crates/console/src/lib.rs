@@ -1,8 +1,8 @@
 //! The console: a page in the browser that shows what runs, what it offers, and why something is not as wished.
 //!
 //! It knows objects of the API and nothing of how they run. [`Objects`] holds them as they are now, with their status: `skep run`
-//! keeps it up to date from its own servers, and in a cluster [`follow`] does, by watches. [`CallLogs`] has the log of calls of each server. A
-//! [`Console`] serves both: the page itself (`assets`), its data as JSON and as a stream of changes (`api`), and the MCP
+//! keeps it up to date from its own servers, and in a cluster [`follow`] does, by watches. [`CallLogs`] has the log of calls of each
+//! server, which [`follow_calls`] reads from its pods. A [`Console`] serves both: the page itself (`assets`), its data as JSON and as a stream of changes (`api`), and the MCP
 //! endpoint of each server, through which the page is a client like any other (`mcp`).
 //!
 //! Who may look is decided before anything is read (`access`). Texts of others are sent as JSON, and the page shows them as
@@ -15,6 +15,7 @@ mod calls;
 mod cluster;
 mod console;
 mod limits;
+mod links;
 mod mcp;
 mod objects;
 mod responses;
@@ -22,7 +23,8 @@ mod service;
 
 pub use access::{Access, ClusterAccess, LocalAccess};
 pub use calls::CallLogs;
-pub use cluster::{follow, rules};
+pub use cluster::{Account, follow, follow_calls, rules};
 pub use console::Console;
+pub use links::Links;
 pub use objects::{Key, Objects};
 pub use skep_gateway::{Workers, http::serve, middleware::CallLog};

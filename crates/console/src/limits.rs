@@ -10,6 +10,8 @@ pub(crate) const BEHIND: usize = 1024;
 pub(crate) const BACKLOG: usize = 100;
 /// How long a stream lasts. Then the page connects again, and is authenticated again.
 pub(crate) const STREAM_TIME: Duration = Duration::from_secs(10 * 60);
+/// How often calls are sent.
+pub(crate) const CALLS_TIME: Duration = Duration::from_millis(250);
 /// How often figures about traffic are sent.
 pub(crate) const TRAFFIC_TIME: Duration = Duration::from_secs(1);
 /// How often a stream without changes sends a comment, so that nothing on the path takes it for dead.
@@ -38,3 +40,21 @@ pub(crate) const MCP_REQUESTS: usize = 32;
 pub(crate) const MESSAGE: usize = 8 << 20;
 /// How long the body of a request may take to arrive.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
+/// How many pods are read, of all servers together.
+pub(crate) const READERS: usize = 2_000;
+/// How many tokens for them are requested at once.
+pub(crate) const TOKEN_REQUESTS: usize = 8;
+/// How long such a token is valid: the shortest time that the API server grants.
+pub(crate) const CALLS_TOKEN_TIME: Duration = Duration::from_secs(600);
+/// How long a pod may take to begin its stream, and the pause between two pieces of it. It sends a comment every 15 seconds.
+pub(crate) const CALLS_SILENCE: Duration = Duration::from_secs(45);
+/// The least time between two events of a pod, so that a hostile one cannot take all of the console's.
+pub(crate) const CALLS_PACE: Duration = Duration::from_millis(50);
+/// The largest event of a pod.
+pub(crate) const CALLS_EVENT: usize = 512 << 10;
+/// The first pause after a pod could not be read, and the longest.
+pub(crate) const CALLS_RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How long pods are read after the last page was closed.
+pub(crate) const CALLS_LINGER: Duration = Duration::from_secs(30);
+/// How long changes of objects and pods are collected.
+pub(crate) const CALLS_COLLECT: Duration = Duration::from_millis(200);

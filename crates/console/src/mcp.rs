@@ -108,17 +108,18 @@ fn address(viewer: &Viewer, key: &Key, url: &str) -> Option<Uri> {
     let host = uri.host()?;
     let is_own = match viewer {
         Viewer::Local => host == "127.0.0.1",
-        Viewer::User(_) => is_service(host, &key.namespace),
+        Viewer::User(_) => service_name(host, &key.namespace).is_some(),
     };
     (is_own && uri.scheme_str() == Some("http") && uri.path() == "/mcp").then_some(uri)
 }
 
-/// Whether this is the name of a Service in the namespace.
-fn is_service(host: &str, namespace: &str) -> bool {
+/// The Service of the namespace that has this host name, if it is one.
+pub(crate) fn service_name<'a>(host: &'a str, namespace: &str) -> Option<&'a str> {
     let mut labels = host.split('.');
-    labels.next().is_some_and(|name| !name.is_empty())
-        && labels.next() == Some(namespace)
-        && ["svc", "svc.cluster.local"].contains(&labels.collect::<Vec<_>>().join(".").as_str())
+    let name = labels.next().filter(|name| !name.is_empty())?;
+    let is_one = labels.next() == Some(namespace)
+        && ["svc", "svc.cluster.local"].contains(&labels.collect::<Vec<_>>().join(".").as_str());
+    is_one.then_some(name)
 }
 
 fn request_headers(headers: &HeaderMap) -> HeaderMap {
@@ -151,7 +152,8 @@ mod tests {
 
     #[test]
     fn in_a_cluster_requests_go_to_services_of_the_namespace_only() {
-        assert!(is_service("mcp-a-proxy.n.svc.cluster.local", "n") && is_service("mcp-a-proxy.n.svc", "n"));
+        assert_eq!(service_name("mcp-a-proxy.n.svc.cluster.local", "n"), Some("mcp-a-proxy"));
+        assert_eq!(service_name("mcp-a-proxy.n.svc", "n"), Some("mcp-a-proxy"));
         for host in [
             "mcp-a-proxy.m.svc",
             "evil.example",
@@ -161,7 +163,7 @@ mod tests {
             "10.0.0.1",
             "a.n",
         ] {
-            assert!(!is_service(host, "n"), "{host}");
+            assert_eq!(service_name(host, "n"), None, "{host}");
         }
     }
 

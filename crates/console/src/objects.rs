@@ -47,6 +47,18 @@ pub(crate) struct Event {
     pub(crate) count: u32,
 }
 
+/// An object that was created for another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Child {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    /// How it is, in words.
+    pub(crate) state: String,
+}
+
+/// What was created for an object, by kind and name.
+type Children = BTreeMap<(String, String), Child>;
+
 /// What changed.
 #[derive(Clone)]
 pub(crate) enum Change {
@@ -57,12 +69,17 @@ pub(crate) enum Change {
 /// All objects.
 pub struct Objects {
     objects: RwLock<BTreeMap<Key, Arc<Object>>>,
+    children: RwLock<BTreeMap<Key, Children>>,
     changes: broadcast::Sender<Change>,
 }
 
 impl Default for Objects {
     fn default() -> Self {
-        Self { objects: RwLock::default(), changes: broadcast::Sender::new(limits::BEHIND) }
+        Self {
+            objects: RwLock::default(),
+            children: RwLock::default(),
+            changes: broadcast::Sender::new(limits::BEHIND),
+        }
     }
 }
 
@@ -91,6 +108,7 @@ impl Objects {
     /// An object that does not exist any more.
     pub fn delete(&self, key: &Key) {
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        self.children.write().unwrap_or_else(PoisonError::into_inner).remove(key);
         if objects.remove(key).is_some() {
             self.changes.send(Change::Deleted(key.clone())).ok();
         }
@@ -117,6 +135,27 @@ impl Objects {
         changed.events.truncate(limits::EVENTS);
         *object = Arc::new(changed);
         self.changes.send(Change::Applied(object.clone())).ok();
+    }
+
+    /// Something that was created for this object, and may be known already.
+    pub(crate) fn add_child(&self, owner: &Key, child: Child) {
+        let mut children = self.children.write().unwrap_or_else(PoisonError::into_inner);
+        let of_owner = children.entry(owner.clone()).or_default();
+        of_owner.insert((child.kind.clone(), child.name.clone()), child);
+    }
+
+    /// Something that does not exist any more.
+    pub(crate) fn remove_child(&self, owner: &Key, kind: &str, name: &str) {
+        let mut children = self.children.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_owner) = children.get_mut(owner) {
+            of_owner.remove(&(kind.to_owned(), name.to_owned()));
+        }
+    }
+
+    /// What was created for this object.
+    pub(crate) fn children(&self, owner: &Key) -> Vec<Child> {
+        let children = self.children.read().unwrap_or_else(PoisonError::into_inner);
+        children.get(owner).into_iter().flat_map(|children| children.values().cloned()).collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Object>> {

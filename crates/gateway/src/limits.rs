@@ -21,8 +21,14 @@ pub const SESSIONS_OF_AN_ADDRESS: usize = 10_000;
 pub const SESSION_BYTES: usize = 32 << 20;
 /// How long an idle session lives, unless configured otherwise.
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
-/// How many of the last calls are kept for people who watch, and how many one who is slow may be behind.
+/// How many of the last calls are kept for people who watch.
 pub const LAST_CALLS: usize = 128;
+/// How many consoles watch the calls of an endpoint.
+pub const CALLS_WATCHERS: usize = 16;
+/// How often each of them gets the calls that are new.
+pub const CALLS_TIME: Duration = Duration::from_millis(250);
+/// How often a stream of calls without any sends a comment, so that nothing on the path takes it for dead.
+pub const CALLS_KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How many sessions that clients ended are remembered, so that none of them is restored.
 pub const ENDED_SESSIONS: usize = 10_000;
 /// The timeout of a request to a Redis with sessions or limits, including the connection.

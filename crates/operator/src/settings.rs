@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use skep_api::refs::SecretKeyRef;
-use skep_config::env::OPENSHIFT;
+use skep_config::env::{CALLS_READER, OPENSHIFT};
 
 /// The default image of proxies and of virtual MCP servers.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
@@ -34,6 +34,9 @@ pub struct Settings {
     /// Whether pods that another operator created are replaced where they differ. If not, they are with the next change
     /// of the spec.
     pub takeover_rollouts: bool,
+    /// The ServiceAccount that may read the calls of all proxies and virtual MCP servers: that of the console, as the subject
+    /// of its tokens.
+    pub calls_reader: Option<String>,
     /// The platform of the cluster, if the installation sets it. If not, it is detected once from the API server, if
     /// there is one.
     pub platform: Option<Platform>,
@@ -75,6 +78,7 @@ impl Settings {
             }),
             quick_proxies: is_true("SKEP_QUICK_PROXIES"),
             takeover_rollouts: is_true("SKEP_TAKEOVER_ROLLOUTS"),
+            calls_reader: text(CALLS_READER).map(Into::into),
             // An existing variable decides, even if empty.
             platform: env.contains_key(OPENSHIFT).then(|| match is_true(OPENSHIFT) {
                 true => Platform::OpenShift,

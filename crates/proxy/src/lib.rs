@@ -28,7 +28,7 @@ pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
     AuthorizationServer, ConfigError, ProviderTokenError, RequestContext, Workers,
     http::serve,
-    middleware::{CallLog, Explanation, Outcome},
+    middleware::{CallLog, CallsPage, Explanation, Outcome},
     request_context,
 };
 pub use stdio::{REQUEST_TIMEOUT, request_time};

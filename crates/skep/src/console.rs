@@ -2,9 +2,13 @@
 
 use std::{env, net::SocketAddr, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use kube::{Client, Config};
-use skep_console::{Access, CallLogs, ClusterAccess, Console, LocalAccess, Objects, Workers, follow, serve};
+use skep_config::env::CALLS_READER;
+use skep_console::{
+    Access, Account, CallLogs, ClusterAccess, Console, Links, LocalAccess, Objects, Workers, follow,
+    follow_calls, serve,
+};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -29,6 +33,9 @@ pub(crate) struct Args {
     port: Option<u16>,
 }
 
+/// The variable with links to dashboards, logs and traces, as a JSON list of {title, url}.
+const LINKS: &str = "SKEP_CONSOLE_LINKS";
+
 /// The port in a pod.
 const PORT: u16 = 8080;
 
@@ -50,12 +57,35 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
         println!("Console: http://{address}/{}", access.fragment());
         (listener, Access::Local(access))
     };
-    let namespaces = args.namespaces.into_iter().filter(|name| !name.is_empty()).collect();
-    let objects = Arc::new(Objects::default());
-    tokio::spawn(follow(Client::try_from(config)?, namespaces, objects.clone()));
-    let console = Arc::new(Console::new(objects, Arc::new(CallLogs::default()), access)?);
+    let namespaces: Vec<String> = args.namespaces.into_iter().filter(|name| !name.is_empty()).collect();
+    let (objects, calls) = (Arc::new(Objects::default()), Arc::new(CallLogs::default()));
+    let client = Client::try_from(config)?;
+    if let Some(account) = calls_reader()? {
+        tokio::spawn(follow_calls(
+            client.clone(),
+            namespaces.clone(),
+            account,
+            objects.clone(),
+            calls.clone(),
+        ));
+    }
+    tokio::spawn(follow(client, namespaces, objects.clone()));
+    let console = Arc::new(Console::new(objects, calls, access)?.with_links(links()?));
     info!(address = %listener.local_addr()?, "serving");
     Ok(serve(listener, console, Workers::default(), shutdown).await?)
+}
+
+/// The ServiceAccount of the console, if proxies let it read their calls.
+fn calls_reader() -> anyhow::Result<Option<Account>> {
+    let Ok(subject) = env::var(CALLS_READER) else { return Ok(None) };
+    let account = Account::of_subject(&subject);
+    account.with_context(|| format!("{CALLS_READER} must be system:serviceaccount:NAMESPACE:NAME")).map(Some)
+}
+
+/// The links that the chart configures.
+fn links() -> anyhow::Result<Links> {
+    let Ok(text) = env::var(LINKS) else { return Ok(Links::default()) };
+    Links::parse(&text).map_err(|error| anyhow!("{LINKS}: {error}"))
 }
 
 async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {

@@ -43,6 +43,7 @@ Environment:
   TOOLHIVE_DEFAULT_REDIS_ADDR               the Redis of servers that configure none
   TOOLHIVE_DEFAULT_REDIS_SECRET_NAME        the Secret with its password
   TOOLHIVE_DEFAULT_REDIS_SECRET_KEY         the key in that Secret, default redis-password
+  SKEP_CALLS_READER                         who may read the calls of proxies: system:serviceaccount:NAMESPACE:NAME
   OPERATOR_OPENSHIFT                        whether this is OpenShift; detected by default
   UNSTRUCTURED_LOGS                         true: plain-text log instead of JSON
   RUST_LOG                                  the log filter, default info

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
+    CallsPage, Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
     runtime::kubernetes::{Readiness, Reporter, Starting},
     search, serve,
 };
@@ -87,9 +87,14 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let issuer = Embedded::of(&config)?;
         let configured =
             Configured { config: &config, authorization_server: issuer.clone().map(|one| one as _) };
-        let proxy = Arc::new(match &server {
+        let proxy = match &server {
             Some(server) => Proxy::before(configured, server, time)?,
             None => Proxy::new(configured)?,
+        };
+        let kind = if config.remote_url.is_empty() { "MCPServer" } else { "MCPRemoteProxy" };
+        let proxy = Arc::new(match CallsPage::in_a_pod(&overrides.env, kind, &config.name) {
+            Some(page) => proxy.with_calls_page(page),
+            None => proxy,
         });
         let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));
         let restarts = server.as_ref().map(Starting::readiness);

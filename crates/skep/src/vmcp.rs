@@ -7,7 +7,7 @@ use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
 use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
 use skep_config::{FieldError, env as names};
-use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
+use skep_vmcp::{CallsPage, Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -79,13 +79,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             logs::init(logs::debug(args.debug));
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
-            serve_until_stopped(&settings, server.as_deref(), &listen, options.port)
+            serve_until_stopped(with_calls_page(settings), server.as_deref(), &listen, options.port)
         }
     }
 }
 
 fn serve_until_stopped(
-    settings: &Settings,
+    settings: Settings,
     authorization_server: Option<&Embedded>,
     listen: &Listen,
     port: u16,
@@ -108,6 +108,18 @@ fn serve_until_stopped(
         let stop = drain(shutdown, in_a_pod, || server.leave());
         Ok(serve(listener, server.clone(), workers, stop).await?)
     })
+}
+
+/// The settings with a page for the console of the cluster, if the operator has named one.
+fn with_calls_page(settings: Settings) -> Settings {
+    let Ok(name) = env::var(names::VMCP_NAME) else { return settings };
+    let variables = env::vars_os();
+    let variables =
+        variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    match CallsPage::in_a_pod(&variables.collect(), "VirtualMCPServer", &name) {
+        Some(page) => settings.with_calls_page(page),
+        None => settings,
+    }
 }
 
 /// The cluster that the process runs in, if the operator has started it.

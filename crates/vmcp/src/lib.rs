@@ -29,5 +29,7 @@ pub use config::{Listen, Settings};
 pub use discovery::backends_of_group;
 pub use front::VirtualServer;
 pub use skep_gateway::{
-    AuthorizationServer, ConfigError, ProviderTokenError, Workers, http::serve, middleware::CallLog,
+    AuthorizationServer, ConfigError, ProviderTokenError, Workers,
+    http::serve,
+    middleware::{CallLog, CallsPage},
 };

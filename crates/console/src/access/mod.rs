@@ -14,7 +14,10 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, Method, Response, header};
 use skep_gateway::http::Body;
 
-use crate::{Key, objects::Object};
+use crate::{
+    Key,
+    objects::{Child, Object},
+};
 pub use cluster::ClusterAccess;
 pub use local::LocalAccess;
 use users::User;
@@ -120,6 +123,14 @@ impl Viewer {
         match self {
             Self::Local => true,
             Self::User(user) => user.rights.may_get_calls(key).await,
+        }
+    }
+
+    /// Whether they may see what was created for an object.
+    pub(crate) async fn may_see_child(&self, owner: &Key, child: &Child) -> bool {
+        match self {
+            Self::Local => true,
+            Self::User(user) => user.rights.may_get_child(owner, child).await,
         }
     }
 

@@ -14,7 +14,10 @@ use kube::{Api, Client, api::PostParams};
 use skep_api::GROUP;
 use tracing::debug;
 
-use crate::{Key, limits, objects::plural};
+use crate::{
+    Key, limits,
+    objects::{Child, plural},
+};
 
 /// The subresource whose reader may see calls. It exists in roles only.
 const CALLS: &str = "calls";
@@ -33,6 +36,7 @@ type Rules = Option<Arc<[ResourceRule]>>;
 /// What the API server decides.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
+    group: &'static str,
     resource: &'static str,
     subresource: &'static str,
     namespace: String,
@@ -53,12 +57,27 @@ impl Rights {
         self.may_get(key).await && self.may(key, CALLS).await
     }
 
+    pub(super) async fn may_get_child(&self, owner: &Key, child: &Child) -> bool {
+        let (group, resource) = match child.kind.as_str() {
+            "Deployment" => ("apps", "deployments"),
+            "StatefulSet" => ("apps", "statefulsets"),
+            "Service" => ("", "services"),
+            _ => return false,
+        };
+        let (namespace, name) = (owner.namespace.clone(), child.name.clone());
+        self.is_allowed(Question { group, resource, subresource: "", namespace, name }).await
+    }
+
     async fn may(&self, key: &Key, subresource: &'static str) -> bool {
         let Some(resource) = plural(&key.kind) else { return false };
-        let all = Question { resource, subresource, namespace: key.namespace.clone(), name: String::new() };
-        let one = Question { name: key.name.clone(), ..all.clone() };
+        let (namespace, name) = (key.namespace.clone(), key.name.clone());
+        self.is_allowed(Question { group: GROUP, resource, subresource, namespace, name }).await
+    }
+
+    async fn is_allowed(&self, one: Question) -> bool {
+        let all = Question { name: String::new(), ..one.clone() };
         // Rules are no decision, but what they do not mention is not allowed, and need not be decided one by one.
-        match self.rules(&key.namespace).await {
+        match self.rules(&one.namespace).await {
             Some(rules) if !rules.iter().any(|rule| mentions(rule, &one)) => return false,
             _ => {}
         }
@@ -86,7 +105,7 @@ impl Rights {
     async fn review(&self, question: &Question) -> bool {
         let given = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let attributes = ResourceAttributes {
-            group: Some(GROUP.into()),
+            group: Some(question.group.to_owned()),
             resource: Some(question.resource.to_owned()),
             subresource: given(question.subresource),
             namespace: given(&question.namespace),
@@ -148,7 +167,7 @@ fn mentions(rule: &ResourceRule, question: &Question) -> bool {
     let verbs = Some(rule.verbs.clone());
     let names = rule.resource_names.as_deref().unwrap_or_default();
     has(&verbs, "get")
-        && has(&rule.api_groups, GROUP)
+        && has(&rule.api_groups, question.group)
         && (has(&rule.resources, &wanted) || has(&rule.resources, &of_any))
         && (names.is_empty() || names.contains(&question.name))
 }

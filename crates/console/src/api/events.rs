@@ -12,23 +12,20 @@ use serde::Serialize;
 use serde_json::json;
 use skep_gateway::{
     http::{Body, events},
-    middleware::{Call, CallLog, Traffic},
+    middleware::{Call, Traffic},
 };
 use tokio::{
     sync::{
         OwnedSemaphorePermit,
         broadcast::{self, error::RecvError},
-        watch,
     },
     time::{Instant, Interval, MissedTickBehavior, interval, timeout},
 };
-use tokio_stream::{
-    StreamMap,
-    wrappers::{BroadcastStream, errors::BroadcastStreamRecvError},
-};
 
 use super::Line;
-use crate::{CallLogs, Console, Key, access::Viewer, limits, objects::Change, responses::error};
+use crate::{
+    CallLogs, Console, Key, access::Viewer, calls::Viewing, limits, objects::Change, responses::error,
+};
 
 /// The stream for a request with this query.
 pub(super) fn stream(console: &Console, viewer: Viewer, query: &str) -> Response<Body> {
@@ -38,24 +35,28 @@ pub(super) fn stream(console: &Console, viewer: Viewer, query: &str) -> Response
     let Ok(place) = console.streams.clone().try_acquire_owned() else {
         return error(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close one");
     };
-    let mut ticks = interval(limits::TRAFFIC_TIME);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let ticks = |time| {
+        let mut ticks = interval(time);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        ticks
+    };
     let mut closing = console.is_closing.subscribe();
     let mut state = State {
         changes: console.objects.changes(),
-        versions: console.calls.versions(),
         logs: console.calls.clone(),
         viewer,
         wanted,
-        calls: StreamMap::new(),
-        backlog: VecDeque::new(),
+        seen: BTreeMap::new(),
+        calls: VecDeque::new(),
         traffic: BTreeMap::new(),
-        ticks,
+        call_ticks: ticks(limits::CALLS_TIME),
+        traffic_ticks: ticks(limits::TRAFFIC_TIME),
         last: Instant::now(),
+        _viewing: console.calls.view(),
         _place: place,
     };
-    state.listen();
-    state.backlog = state.last_calls();
+    state.look();
+    state.calls.drain(..state.calls.len().saturating_sub(limits::BACKLOG));
     let pieces = stream::unfold(state, |mut state| async {
         let piece = state.next().await?;
         state.last = Instant::now();
@@ -101,17 +102,19 @@ impl Wanted {
 /// What a stream has sent, and what it waits for.
 struct State {
     changes: broadcast::Receiver<Change>,
-    versions: watch::Receiver<u64>,
     logs: Arc<CallLogs>,
     viewer: Viewer,
     wanted: Wanted,
-    calls: StreamMap<Key, BroadcastStream<Arc<Call>>>,
-    /// The last calls before the stream began.
-    backlog: VecDeque<(Key, Arc<Call>)>,
+    /// The number of the last call that was seen, of each log.
+    seen: BTreeMap<Key, u64>,
+    /// Those that are to be sent.
+    calls: VecDeque<(Key, Arc<Call>)>,
     /// The figures that were sent.
     traffic: BTreeMap<Key, Traffic>,
-    ticks: Interval,
+    call_ticks: Interval,
+    traffic_ticks: Interval,
     last: Instant,
+    _viewing: Viewing,
     _place: OwnedSemaphorePermit,
 }
 
@@ -124,33 +127,31 @@ struct CallOf<'a> {
 }
 
 impl State {
-    /// Listens to the logs that are wanted.
-    fn listen(&mut self) {
+    /// Looks for new calls of all servers that are wanted, oldest first.
+    fn look(&mut self) {
+        let mut found = Vec::new();
         for (key, log) in self.logs.all() {
-            if self.wanted.includes(&key) && !self.calls.contains_key(&key) {
-                self.calls.insert(key, BroadcastStream::new(log.watch()));
+            if !self.wanted.includes(&key) {
+                continue;
+            }
+            let seen = self.seen.entry(key.clone()).or_default();
+            for call in log.since(*seen) {
+                *seen = call.id;
+                found.push((key.clone(), call));
             }
         }
-    }
-
-    /// The last calls of all servers that are wanted, oldest first.
-    fn last_calls(&self) -> VecDeque<(Key, Arc<Call>)> {
-        let wanted = self.logs.all().into_iter().filter(|(key, _)| self.wanted.includes(key));
-        let calls = wanted.flat_map(|(key, log)| log.last().into_iter().map(move |call| (key.clone(), call)));
-        let mut calls: Vec<_> = calls.collect();
-        calls.sort_by_key(|(_, call)| call.time);
-        calls.drain(..calls.len().saturating_sub(limits::BACKLOG));
-        calls.into()
+        found.sort_by_key(|(_, call)| call.time);
+        self.calls.extend(found);
     }
 
     /// The next event as text.
     async fn next(&mut self) -> Option<String> {
-        while let Some((key, call)) = self.backlog.pop_front() {
-            if self.viewer.may_see_calls(&key).await {
-                return Some(event("call", &CallOf { key: &key, call: &call }));
-            }
-        }
         loop {
+            while let Some((key, call)) = self.calls.pop_front() {
+                if self.viewer.may_see_calls(&key).await {
+                    return Some(event("call", &CallOf { key: &key, call: &call }));
+                }
+            }
             tokio::select! {
                 change = self.changes.recv() => match change {
                     Ok(Change::Applied(object)) if self.viewer.may_see(&object.key).await => {
@@ -164,16 +165,8 @@ impl State {
                     Err(RecvError::Lagged(_)) => return Some(event("resync", &json!({}))),
                     Err(RecvError::Closed) => return None,
                 },
-                Some((key, call)) = self.calls.next() => match call {
-                    Ok(call) if self.viewer.may_see_calls(&key).await => {
-                        return Some(event("call", &CallOf { key: &key, call: &call }));
-                    }
-                    Ok(_) => {}
-                    // The page shows the last calls, and has lost some in between.
-                    Err(BroadcastStreamRecvError::Lagged(_)) => {}
-                },
-                Ok(()) = self.versions.changed() => self.listen(),
-                _ = self.ticks.tick() => {
+                _ = self.call_ticks.tick() => self.look(),
+                _ = self.traffic_ticks.tick() => {
                     let changed = self.changed_traffic().await;
                     if !changed.is_empty() {
                         return Some(event("traffic", &changed));
@@ -188,7 +181,7 @@ impl State {
 
     /// The figures that differ from those that were sent.
     async fn changed_traffic(&mut self) -> Vec<serde_json::Value> {
-        let now = self.logs.all().into_iter().map(|(key, log): (Key, Arc<CallLog>)| (key, log.traffic()));
+        let now = self.logs.all().into_iter().map(|(key, log)| (key, log.traffic()));
         let mut changed = Vec::new();
         for (key, traffic) in now {
             // Without calls, nothing is to be sent at first.

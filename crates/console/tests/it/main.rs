@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod calls;
+
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
@@ -10,11 +12,15 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::{
+    apps::v1::Deployment,
     authentication::v1::TokenRequest,
     core::v1::{Event, ServiceAccount},
     rbac::v1::PolicyRule,
 };
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::{
+    ResourceExt,
+    api::{Api, Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPGroup, MCPServer};
 use skep_console::{Access, CallLogs, ClusterAccess, Console, Objects, Workers, follow, rules, serve};
@@ -23,16 +29,21 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// A console that follows the cluster with its own permissions, and no others.
 async fn console(test: &Namespace) -> SocketAddr {
+    console_with(test, Arc::new(CallLogs::default())).await.0
+}
+
+/// The same with these logs, and its objects.
+async fn console_with(test: &Namespace, calls: Arc<CallLogs>) -> (SocketAddr, Arc<Objects>) {
     let user = test.user("console");
     test.grant_everywhere(&user, rules()).await;
     let objects = Arc::new(Objects::default());
     tokio::spawn(follow(user.client(), Vec::new(), objects.clone()));
     let access = Access::Cluster(Box::new(ClusterAccess::new(&user.config())));
-    let console = Arc::new(Console::new(objects, Arc::new(CallLogs::default()), access).unwrap());
+    let console = Arc::new(Console::new(objects.clone(), calls, access).unwrap());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, console, Workers::default(), std::future::pending()));
-    address
+    (address, objects)
 }
 
 async fn server(test: &Namespace, name: &str) {
@@ -289,4 +300,43 @@ async fn objects_come_change_and_go_and_events_of_their_pods_are_shown() {
     );
     test.object::<MCPServer>("one").delete().await;
     until("it is deleted", async || page.names().await == ["one-group"]).await;
+}
+
+#[tokio::test]
+async fn what_was_created_for_a_server_is_shown_to_those_who_may_get_it() {
+    let test = skep_testkit::namespace().await;
+    server(&test, "one").await;
+    let address = console(&test).await;
+    let owner = test.api::<MCPServer>().get("one").await.unwrap();
+    let deployment: Deployment = serde_json::from_value(json!({
+        "metadata": {
+            "name": "one", "labels": {"toolhive": "true"},
+            "ownerReferences": [{
+                "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer", "name": "one", "uid": owner.uid(),
+            }],
+        },
+        "spec": {
+            "replicas": 2, "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        },
+    }))
+    .unwrap();
+    test.create_object(&deployment).await;
+    let may_get_deployments = PolicyRule {
+        api_groups: Some(vec!["apps".into()]),
+        resources: Some(vec!["deployments".into()]),
+        verbs: vec!["get".into()],
+        ..PolicyRule::default()
+    };
+    let rules = |more: Vec<PolicyRule>| [vec![may_get(&["mcpservers"], &[])], more].concat();
+    let operator =
+        Page::signed_in(address, &token(&test, "operator", rules(vec![may_get_deployments])).await).await;
+    let viewer = Page::signed_in(address, &token(&test, "viewer", rules(Vec::new())).await).await;
+    let path = format!("objects/MCPServer/{}/one", test.name());
+    let objects = async |page: &Page| -> Value {
+        serde_json::from_str::<Value>(&page.get(&path).await.1).unwrap_or_default()["objects"].take()
+    };
+    let shown = json!([{"kind": "Deployment", "name": "one", "state": "0 of 2 pods ready"}]);
+    until("it is shown", async || objects(&operator).await == shown).await;
+    assert_eq!(objects(&viewer).await, json!([]));
 }

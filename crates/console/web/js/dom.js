@@ -51,6 +51,17 @@ export function button(label, press, attributes) {
 }
 
 /**
+ * Links to other sites. One whose address is not that of a web page is left out.
+ * @param {import("./api.js").Link[]} links
+ */
+export function outside(links) {
+  const anchors = links.map(({ title, url }) =>
+    element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title)),
+  );
+  return anchors.filter(({ href }) => href).flatMap((anchor) => [" ", anchor]);
+}
+
+/**
  * @param {Element} target
  * @param {Attributes} attributes
  */

@@ -4,7 +4,7 @@
 import * as api from "./api.js";
 import { Announcer } from "./announcer.js";
 import { startClock } from "./clock.js";
-import { button, element, fill, foreign, set } from "./dom.js";
+import { button, element, fill, foreign, outside, set } from "./dom.js";
 import { Live } from "./live.js";
 import { calls } from "./pages/calls.js";
 import { overview } from "./pages/overview.js";
@@ -115,13 +115,7 @@ async function start() {
   takeToken();
   try {
     const session = await api.session();
-    const anchors = session.links.map(({ title, url }) =>
-      element("a", { href: url, rel: "noreferrer", target: "_blank" }, foreign(title)),
-    );
-    fill(
-      links,
-      anchors.filter(({ href }) => href),
-    );
+    fill(links, outside(session.links));
     fill(account, session.user && foreign(session.user), session.mode === "cluster" && button("Sign out", leave));
     isSignedIn = true;
     await navigate();

@@ -7,6 +7,7 @@ use crate::{
     build::{EnvList, Volumes},
     config_refs,
     resources::object,
+    settings::Settings,
 };
 
 impl ProxyWorkload {
@@ -56,8 +57,11 @@ impl ProxyWorkload {
     }
 }
 
-/// Adds the variables that every proxy has unless the user sets them.
-pub(crate) fn add_defaults(list: &mut EnvList) {
+/// Adds the variables that every proxy has. A user may override the defaults, and not who may read calls.
+pub(crate) fn add_defaults(settings: &Settings, list: &mut EnvList) {
+    if let Some(reader) = &settings.calls_reader {
+        list.set(env::CALLS_READER, reader);
+    }
     list.set_default(env::XDG_CONFIG_HOME, "/tmp");
     list.set_default(env::HOME, "/tmp");
     list.set_default(env::RUNTIME, env::KUBERNETES);

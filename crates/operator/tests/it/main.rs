@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod admission;
+mod calls_reader;
 mod checksum_survives_overrides;
 mod compat;
 mod composite_tools;

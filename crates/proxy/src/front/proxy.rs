@@ -21,10 +21,11 @@ use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
     identity::Identity,
-    middleware::{CallLog, Chain, ChainContext, Telemetry},
+    middleware::{CallLog, CallsPage, Chain, ChainContext, Telemetry},
     outbound::Target,
     sessions::{Memory, Sessions},
 };
+use tokio::sync::watch;
 use tracing::info;
 
 use super::{middlewares::middlewares, server::Server};
@@ -65,6 +66,7 @@ pub struct Proxy {
     pub(super) stateless: bool,
     pub(super) well_known: WellKnown,
     pub(super) health: Health,
+    pub(super) calls_page: Option<Box<CallsPage>>,
     pub(super) budget: Budget,
     is_leaving: AtomicBool,
 }
@@ -148,6 +150,7 @@ impl Proxy {
             stateless: config.stateless,
             well_known: WellKnown::new(&middlewares, &config.name),
             health: Health::new(Arc::default()),
+            calls_page: None,
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),
         })
@@ -157,6 +160,12 @@ impl Proxy {
     pub fn with_call_log(mut self, log: Arc<CallLog>) -> Self {
         self.chain.record_calls(log);
         self
+    }
+
+    /// The same with a page that shows its calls.
+    pub fn with_calls_page(self, page: CallsPage) -> Self {
+        let log = page.log().clone();
+        Self { calls_page: Some(Box::new(page)), ..self }.with_call_log(log)
     }
 
     /// Checks that what the proxy needs beside its server is available. To be called before it serves: later on, it
@@ -169,6 +178,11 @@ impl Proxy {
     /// Makes every client use another connection for its next request, and so another proxy.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Counts how often the server has announced other tools, where the proxy reads all that it sends.
+    pub(crate) fn tool_changes(&self) -> Option<watch::Receiver<u64>> {
+        self.server.tool_changes()
     }
 
     /// Serves metrics on their own port, for as long as the proxy runs.
@@ -204,6 +218,9 @@ impl Service for Proxy {
     }
 
     fn close_streams(&self) {
+        if let Some(page) = &self.calls_page {
+            page.close();
+        }
         match &self.server {
             Server::Http(server) => server.close_streams(),
             Server::Stdio(server) => server.close(),

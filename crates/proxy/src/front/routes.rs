@@ -10,6 +10,7 @@ use futures::{FutureExt, future::Either};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
 use hyper::body::Incoming;
 use serde_json::Value;
+use skep_config::calls;
 use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange},
@@ -39,7 +40,15 @@ impl Proxy {
             path if path.starts_with("/.well-known/") => {
                 Either::Left(ready(self.well_known.respond(&request)).boxed())
             }
+            calls::PATH if self.calls_page.is_some() => Either::Left(self.calls(request).boxed()),
             _ => Either::Right(self.mcp(request, peer)),
+        }
+    }
+
+    async fn calls(&self, request: Request<Incoming>) -> Response<Body> {
+        match &self.calls_page {
+            Some(page) => page.respond(request.method(), request.headers()).await,
+            None => response::empty(StatusCode::NOT_FOUND),
         }
     }
 

@@ -8,6 +8,7 @@ use skep_gateway::{
     middleware::Chain,
 };
 use skep_mcp::Rejection;
+use tokio::sync::watch;
 
 use crate::{
     health::Condition,
@@ -35,6 +36,14 @@ impl Server {
         match self {
             Self::Http(server) => server.run().await,
             Self::Stdio(server) => server.run().await,
+        }
+    }
+
+    /// Counts how often it has announced other tools, where the proxy reads all that it sends.
+    pub(super) fn tool_changes(&self) -> Option<watch::Receiver<u64>> {
+        match self {
+            Self::Http(_) => None,
+            Self::Stdio(server) => Some(server.tool_changes()),
         }
     }
 

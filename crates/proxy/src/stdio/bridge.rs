@@ -36,6 +36,8 @@ pub(crate) enum Status {
 pub(super) struct Bridge {
     router: Mutex<Router>,
     status: watch::Sender<Status>,
+    /// Counts how often the server has announced other tools.
+    tool_changes: watch::Sender<u64>,
     /// One client initializes the server at a time.
     turn: tokio::sync::Mutex<()>,
     request_time: Duration,
@@ -53,7 +55,8 @@ impl Bridge {
     pub(super) fn new(request_time: Duration) -> Arc<Self> {
         let (status, _) = watch::channel(Status::Starting);
         let (router, turn) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { router, status, turn, request_time })
+        let tool_changes = watch::Sender::new(0);
+        Arc::new(Self { router, status, tool_changes, turn, request_time })
     }
 
     pub(super) fn router(&self) -> MutexGuard<'_, Router> {
@@ -66,6 +69,15 @@ impl Bridge {
 
     pub(super) fn set_status(&self, status: Status) {
         self.status.send_replace(status);
+    }
+
+    /// The server has announced that its tools changed.
+    pub(super) fn announce_tools(&self) {
+        self.tool_changes.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.tool_changes.subscribe()
     }
 
     pub(super) fn request_time(&self) -> Duration {

@@ -43,7 +43,12 @@ pub(super) fn route(bridge: &Bridge, line: &Bytes) {
         }
         Message::Response { id: None, .. } => debug!("error response of the server without an id"),
         Message::Request { id, .. } => bridge.router().route_request(line, &envelope, id),
-        Message::Notification { .. } => bridge.router().route_notification(line, &envelope),
+        Message::Notification { .. } => {
+            if envelope.method() == Some(Method::ToolsListChanged) {
+                bridge.announce_tools();
+            }
+            bridge.router().route_notification(line, &envelope);
+        }
     }
 }
 

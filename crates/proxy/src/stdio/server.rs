@@ -101,6 +101,11 @@ impl StdioServer {
         self.bridge.status()
     }
 
+    /// Counts how often the server has announced other tools.
+    pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.bridge.tool_changes()
+    }
+
     /// The transport of clients, for health checks.
     pub(crate) fn front(&self) -> &'static str {
         match self.mode {

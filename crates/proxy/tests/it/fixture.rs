@@ -189,7 +189,11 @@ impl Fixture {
     }
 
     pub(crate) async fn around(proxy: Proxy) -> Self {
-        let proxy = Arc::new(proxy);
+        Self::serving(Arc::new(proxy)).await
+    }
+
+    /// The same for a proxy that a test uses as well.
+    pub(crate) async fn serving(proxy: Arc<Proxy>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

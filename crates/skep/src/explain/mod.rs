@@ -2,6 +2,7 @@
 
 mod subject;
 mod text;
+mod why_pods;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -20,18 +21,24 @@ const REJECTED: u8 = 3;
 ///
 /// It reads files of manifests, and needs no cluster. Policies, tool filters and authentication are decided by the same
 /// code as in the proxy; what would send requests to others is described. The exit code is 3 if the request is rejected.
+///
+/// With --why-pods, it explains what changed that replaced the pods of a server in a cluster.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  skep explain -f server.yaml --claims '{\"sub\": \"alice\"}' --tool delete_file\n  skep explain -f . --server files --anonymous --tool read_file --arguments '{\"path\": \"/tmp\"}' -o json"
+    after_help = "Examples:\n  skep explain --why-pods fetch -n team-a\n  skep explain -f server.yaml --claims '{\"sub\": \"alice\"}' --tool delete_file\n  skep explain -f . --server files --anonymous --tool read_file --arguments '{\"path\": \"/tmp\"}' -o json"
 )]
 pub(crate) struct Args {
     /// A file with one or more YAML documents, a folder of such files, or - for standard input. Can be repeated.
-    #[arg(short, long = "file", value_name = "FILE", required = true)]
+    #[arg(short, long = "file", value_name = "FILE", required_unless_present = "why_pods")]
     files: Vec<PathBuf>,
 
-    /// The namespace of objects without one.
-    #[arg(short, long, default_value = "default")]
-    namespace: String,
+    /// The namespace of objects without one, or of the server of --why-pods. Default: default, or that of the kubeconfig.
+    #[arg(short, long)]
+    namespace: Option<String>,
+
+    /// Explain instead why the pods of this server were replaced or restarted. This reads from the cluster of the kubeconfig.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "server", "RequestArgs", "caller"])]
+    why_pods: Option<String>,
 
     /// The name of the MCPServer or MCPRemoteProxy. Not needed if there is one only.
     #[arg(long, value_name = "NAME")]
@@ -44,11 +51,16 @@ pub(crate) struct Args {
 /// Explain what would become of a request to a server of the cluster: each middleware in its order, what it decides, and by
 /// what.
 ///
-/// It reads the RunConfig that the proxy runs with. The exit code is 3 if the request is rejected.
+/// It reads the RunConfig that the proxy runs with. The exit code is 3 if the request is rejected. With --why-pods, it explains
+/// what changed that replaced the pods of the server.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
     /// The name of the MCPServer or MCPRemoteProxy.
     name: String,
+
+    /// Explain instead why the pods of this server were replaced or restarted.
+    #[arg(long, conflicts_with_all = ["RequestArgs", "caller"])]
+    why_pods: bool,
 
     #[command(flatten)]
     question: QuestionArgs,
@@ -83,7 +95,7 @@ struct QuestionArgs {
 
 /// What the caller wants.
 #[derive(clap::Args)]
-#[group(required = true, multiple = true)]
+#[group(required = true, multiple = true, conflicts_with = "why_pods")]
 struct RequestArgs {
     /// A tool to call.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["prompt", "resource"])]
@@ -109,14 +121,23 @@ enum Format {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let subjects = subjects(&args.files, &args.namespace)?;
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    if let Some(name) = &args.why_pods {
+        return runtime()?.block_on(async {
+            let cluster = Cluster::of_kubeconfig(args.namespace.as_deref()).await?;
+            why_pods::run(&cluster, name, args.question.output).await
+        });
+    }
+    let subjects = subjects(&args.files, args.namespace.as_deref().unwrap_or("default"))?;
     let subject = Subject::select(&subjects, args.server.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(explain(subject, &args.question))
+    runtime()?.block_on(explain(subject, &args.question))
 }
 
 /// `kubectl skep explain`.
 pub(crate) async fn run_live(cluster: &Cluster, args: &LiveArgs) -> anyhow::Result<ExitCode> {
+    if args.why_pods {
+        return why_pods::run(cluster, &args.name, args.question.output).await;
+    }
     explain(&Subject::live(cluster, &args.name).await?, &args.question).await
 }
 

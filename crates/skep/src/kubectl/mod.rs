@@ -78,6 +78,11 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// The cluster of the kubeconfig, and this namespace or that of its context.
+    pub(crate) async fn of_kubeconfig(namespace: Option<&str>) -> anyhow::Result<Self> {
+        Self::connect(&ClusterArgs { namespace: namespace.map(str::to_owned), context: None }).await
+    }
+
     async fn connect(args: &ClusterArgs) -> anyhow::Result<Self> {
         let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
         let no_cluster = "no cluster: set KUBECONFIG, or name another --context";

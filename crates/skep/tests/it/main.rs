@@ -22,3 +22,4 @@ mod proxy;
 mod run;
 mod sessions_outlive_a_proxy;
 mod vmcp_init;
+mod why_pods;

@@ -11,7 +11,12 @@ use skep_api::{
     workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
-use skep_gateway::{AuthorizationServer, http::WellKnown, middleware::CallLog, sessions::Records};
+use skep_gateway::{
+    AuthorizationServer,
+    http::WellKnown,
+    middleware::{CallLog, CallsPage},
+    sessions::Records,
+};
 use skep_workflow::check_as_part;
 use tokio::sync::watch;
 
@@ -48,6 +53,7 @@ pub struct Settings {
     config: Config,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     calls: Option<Arc<CallLog>>,
+    calls_page: Option<Arc<CallsPage>>,
 }
 
 impl Settings {
@@ -56,7 +62,7 @@ impl Settings {
         let config = Config::parse_checked(text)?;
         let errors = workflow_errors(&config);
         if errors.is_empty() {
-            Ok(Self { config, authorization_server: None, calls: None })
+            Ok(Self { config, authorization_server: None, calls: None, calls_page: None })
         } else {
             Err(errors)
         }
@@ -79,6 +85,12 @@ impl Settings {
     /// The same with a log of calls.
     pub fn with_call_log(self, log: Arc<CallLog>) -> Self {
         Self { calls: Some(log), ..self }
+    }
+
+    /// The same with a page that shows its calls.
+    pub fn with_calls_page(self, page: CallsPage) -> Self {
+        let log = page.log().clone();
+        Self { calls_page: Some(Arc::new(page)), ..self }.with_call_log(log)
     }
 
     /// Whether backends are discovered in a cluster.
@@ -116,6 +128,7 @@ impl Settings {
             group: config.group_ref.clone().unwrap_or_default(),
             views: Arc::new(views),
             chain,
+            calls_page: self.calls_page.clone(),
             authorization_server: self.authorization_server.clone(),
             well_known: WellKnown::new(&middlewares, config.name.as_deref().unwrap_or_default()),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),

@@ -48,7 +48,7 @@ use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
     message::Exchange,
-    middleware::Chain,
+    middleware::{CallsPage, Chain},
     sessions::{Memory, Records},
 };
 use skep_mcp::{Envelope, Era, Method, Raw};
@@ -80,6 +80,7 @@ pub(crate) struct Front {
     pub(crate) group: String,
     pub(crate) views: Arc<Views>,
     pub(crate) chain: Chain,
+    calls_page: Option<Arc<CallsPage>>,
     well_known: WellKnown,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     sessions: Arc<Memory<Known>>,
@@ -115,6 +116,8 @@ pub(crate) struct Parts {
     pub(crate) group: String,
     pub(crate) views: Arc<Views>,
     pub(crate) chain: Chain,
+    /// The page that shows its calls.
+    pub(crate) calls_page: Option<Arc<CallsPage>>,
     pub(crate) well_known: WellKnown,
     /// The authorization server whose routes share the listener.
     pub(crate) authorization_server: Option<Arc<dyn AuthorizationServer>>,
@@ -206,6 +209,7 @@ impl Front {
             group,
             views,
             chain,
+            calls_page,
             well_known,
             authorization_server,
             passthrough,
@@ -224,6 +228,7 @@ impl Front {
             group,
             views,
             chain,
+            calls_page,
             well_known,
             authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
@@ -374,6 +379,9 @@ impl Service for VirtualServer {
     }
 
     fn close_streams(&self) {
+        if let Some(page) = &self.0.calls_page {
+            page.close();
+        }
         self.0.closing.send_replace(true);
     }
 

@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use skep_config::calls;
 use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange, ParsedMessage},
@@ -16,6 +17,7 @@ use crate::backend::Caller;
 
 /// The path of MCP.
 const MCP: &str = "/mcp";
+const NO_PAGE: &str = "no such page; MCP is at /mcp\n";
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE");
 
 impl Front {
@@ -34,13 +36,17 @@ impl Front {
                 Some(page) => page.respond(method),
                 None => not_served(),
             },
+            calls::PATH => match &self.calls_page {
+                Some(page) => page.respond(method, request.headers()).await,
+                None => response::text(StatusCode::NOT_FOUND, NO_PAGE),
+            },
             path if path.starts_with("/.well-known/") => self.well_known.respond(&request),
             path => match self.page(path).await {
                 Some(_) if !matches!(*method, Method::GET | Method::HEAD) => {
                     response::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET\n")
                 }
                 Some(page) => page,
-                None => response::text(StatusCode::NOT_FOUND, "no such page; MCP is at /mcp\n"),
+                None => response::text(StatusCode::NOT_FOUND, NO_PAGE),
             },
         }
     }

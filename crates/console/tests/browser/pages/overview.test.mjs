@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { call, summary, traffic } from "../fake-objects.mjs";
+import { firstPage } from "../walk.mjs";
 import { browserTest, press, shows } from "./fixture.mjs";
 
 const rows = (page) => page.$$eval("table:not([hidden]) tbody tr", (rows) => rows.length);
@@ -9,6 +10,11 @@ browserTest("the token of the address is neither shown nor part of the history",
   await page.waitForSelector("tbody tr");
   assert.equal(await page.evaluate(() => location.hash), "#/");
   assert.equal(await page.evaluate(() => history.length), 2);
+});
+
+browserTest("the first page of a thousand servers is small", { rows: 1000 }, async ({ page }) => {
+  await page.waitForSelector("tbody tr");
+  process.stdout.write(`# first page of 1,000 servers: ${await firstPage(page)}\n`);
 });
 
 browserTest("a thousand rows are kept and patched when all of them change", { rows: 1000 }, async ({ page, console }) => {

@@ -95,7 +95,7 @@ export function object({ store, live, expire }, { parts }) {
     const summary = store.objects.get(id);
     const known = detail && { ...detail, ...summary };
     if (!known) return;
-    show(head, [known.phase, known.message, known.since, known.url, known.transport, known.group], () => heading(known));
+    show(head, [known.phase, known.message, known.since, known.url, known.transport, known.group, known.links], () => heading(known));
     show(sections.conditions, known.conditions, () => conditions(known.conditions));
     show(sections.configuration, known.configuration, () => configuration(known.configuration));
     show(sections.objects, known.objects ?? [], () => objects(known.objects ?? []));

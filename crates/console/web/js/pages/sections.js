@@ -2,7 +2,7 @@
 // The parts of an object's page that only depend on what is known of it.
 
 import { moment } from "../clock.js";
-import { button, element, foreign } from "../dom.js";
+import { button, element, foreign, outside } from "../dom.js";
 import { SERVERS } from "../filter.js";
 import { count } from "../format.js";
 import { badge, isReady } from "../phase.js";
@@ -26,8 +26,12 @@ export function heading(object) {
         element("a", { href: link("object", ["MCPGroup", object.namespace, object.group]) }, foreign(object.group)),
       ],
     ),
-    SERVERS.includes(object.kind) &&
-      element("p", null, element("a", { href: objectLink(object, "try"), class: "action" }, "Try it")),
+    element(
+      "p",
+      { class: "actions" },
+      SERVERS.includes(object.kind) && element("a", { href: objectLink(object, "try"), class: "action" }, "Try it"),
+      outside(object.links),
+    ),
   ];
 }
 

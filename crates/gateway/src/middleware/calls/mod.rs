@@ -1,20 +1,25 @@
 //! The last calls of an endpoint, and how many there are, for people who watch it.
 //!
-//! A call is recorded when its response has ended. Nothing waits for those who watch: one who is too slow loses calls, and
-//! learns how many. Neither arguments nor results are recorded.
+//! A call is recorded when its response has ended. Those who watch look from time to time at what is kept: nothing wakes them,
+//! and no call waits for them, however many they are. One who is too slow misses calls. Neither arguments nor results are
+//! recorded.
 
+mod page;
 mod traffic;
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    borrow::Cow,
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use http::StatusCode;
 use jiff::Timestamp;
-use serde::Serialize;
-use tokio::sync::broadcast;
+use serde::{Deserialize, Serialize};
 
 use super::telemetry::{Failure, failure};
 use crate::{
@@ -23,11 +28,12 @@ use crate::{
     message::Exchange,
     truncate::truncate,
 };
+pub use page::{CALLS_EVENT, COUNTS_EVENT, CallsPage};
 use traffic::Counters;
-pub use traffic::Traffic;
+pub use traffic::{Counts, Traffic};
 
 /// A call that has ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Call {
     /// Its number, from 1 on, in the order in which calls ended.
@@ -49,60 +55,99 @@ pub struct Call {
     /// How long it took, in milliseconds.
     pub ms: f64,
     /// The middleware that responded, by its type. Empty if it was the server.
-    pub decided_by: &'static str,
+    pub decided_by: Cow<'static, str>,
 }
 
 /// The calls of an endpoint.
 pub struct CallLog {
+    /// The number of the last call.
+    number: AtomicU64,
     recorded: Mutex<Recorded>,
-    watchers: broadcast::Sender<Arc<Call>>,
 }
 
 struct Recorded {
     last: VecDeque<Arc<Call>>,
-    number: u64,
     counters: Counters,
+    /// What other processes have counted, by their addresses.
+    others: BTreeMap<String, Counts>,
 }
 
 impl CallLog {
     /// A log without calls.
     pub fn new() -> Self {
-        let recorded = Recorded { last: VecDeque::new(), number: 0, counters: Counters::new(Instant::now()) };
-        Self { recorded: Mutex::new(recorded), watchers: broadcast::Sender::new(limits::LAST_CALLS) }
+        let counters = Counters::new(Instant::now());
+        let recorded = Recorded { last: VecDeque::new(), counters, others: BTreeMap::new() };
+        Self { number: AtomicU64::new(0), recorded: Mutex::new(recorded) }
     }
 
     /// The last calls, oldest first.
     pub fn last(&self) -> Vec<Arc<Call>> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).last.iter().cloned().collect()
+        self.lock().last.iter().cloned().collect()
     }
 
-    /// The calls from now on.
-    pub fn watch(&self) -> broadcast::Receiver<Arc<Call>> {
-        self.watchers.subscribe()
+    /// The calls after the one of this number, oldest first, as far as they are kept.
+    pub fn since(&self, number: u64) -> Vec<Arc<Call>> {
+        if self.number() == number {
+            return Vec::new();
+        }
+        let recorded = self.lock();
+        let start = recorded.last.partition_point(|call| call.id <= number);
+        recorded.last.range(start..).cloned().collect()
+    }
+
+    /// The number of the last call.
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
     }
 
     /// The calls of the last minute.
     pub fn traffic(&self) -> Traffic {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).counters.traffic(Instant::now())
+        let mut recorded = self.lock();
+        let own = recorded.counters.counts(Instant::now());
+        Traffic::of(recorded.others.values().chain([&own]))
     }
 
-    fn record(&self, mut call: Call, duration: Duration) {
-        let call = {
-            let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
-            recorded.number += 1;
-            call.id = recorded.number;
-            recorded.counters.record(Instant::now(), duration, call.failed);
-            let call = Arc::new(call);
-            if recorded.last.len() == limits::LAST_CALLS {
-                recorded.last.pop_front();
-            }
-            recorded.last.push_back(call.clone());
-            call
+    /// The same as it is counted here.
+    pub fn counts(&self) -> Counts {
+        self.lock().counters.counts(Instant::now())
+    }
+
+    /// Adds a call that another process has recorded, and may have made up.
+    pub fn add(&self, call: Call) {
+        let cut = |text: &str| Box::from(&*truncate(text));
+        let Call { method, target, caller, decided_by, .. } = &call;
+        let (method, target, caller) = (cut(method), cut(target), cut(caller));
+        let decided_by = truncate(decided_by).into_owned().into();
+        self.push(&mut self.lock(), Call { method, target, caller, decided_by, ..call });
+    }
+
+    /// What another process has counted, or that it has ended.
+    pub fn set_counts(&self, process: &str, counts: Option<Counts>) {
+        let others = &mut self.lock().others;
+        match counts {
+            Some(counts) => others.insert(process.to_owned(), counts),
+            None => others.remove(process),
         };
-        if self.watchers.receiver_count() > 0 {
-            // All watchers may have left meanwhile.
-            self.watchers.send(call).ok();
+    }
+
+    fn record(&self, call: Call, duration: Duration) {
+        let mut recorded = self.lock();
+        recorded.counters.record(Instant::now(), duration, call.failed);
+        self.push(&mut recorded, call);
+    }
+
+    fn push(&self, recorded: &mut Recorded, mut call: Call) {
+        // Written by the holder of the lock alone.
+        call.id = self.number() + 1;
+        if recorded.last.len() == limits::LAST_CALLS {
+            recorded.last.pop_front();
         }
+        self.number.store(call.id, Ordering::Relaxed);
+        recorded.last.push_back(Arc::new(call));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Recorded> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -172,7 +217,7 @@ fn call(exchange: &Exchange) -> Call {
         error: None,
         failed: false,
         ms: 0.0,
-        decided_by: exchange.rejected_by.unwrap_or_default(),
+        decided_by: exchange.rejected_by.unwrap_or_default().into(),
     }
 }
 
@@ -182,12 +227,10 @@ fn milliseconds(duration: Duration) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::sync::broadcast::error::TryRecvError;
-
+pub(super) mod tests {
     use super::*;
 
-    fn call(target: &str) -> Call {
+    pub(super) fn call(target: &str) -> Call {
         Call {
             id: 0,
             time: Timestamp::UNIX_EPOCH,
@@ -198,21 +241,39 @@ mod tests {
             error: None,
             failed: false,
             ms: 1.5,
-            decided_by: "",
+            decided_by: "".into(),
         }
     }
 
     #[test]
-    fn the_last_calls_are_kept_and_one_who_does_not_read_delays_none() {
+    fn the_last_calls_are_kept_and_one_who_looks_late_misses_the_others() {
         let log = CallLog::new();
-        let (mut slow, count) = (log.watch(), 3 * limits::LAST_CALLS as u64);
+        let count = 3 * limits::LAST_CALLS as u64;
         for number in 1..=count {
             log.record(call(&number.to_string()), Duration::from_millis(1));
         }
+        let ids = |calls: Vec<Arc<Call>>| calls.iter().map(|call| call.id).collect::<Vec<_>>();
+        let kept: Vec<_> = (count - limits::LAST_CALLS as u64 + 1..=count).collect();
+        assert_eq!(ids(log.last()), kept);
+        assert_eq!(ids(log.since(0)), kept);
+        assert_eq!(ids(log.since(count - 2)), [count - 1, count]);
+        assert!(log.since(count).is_empty());
+    }
+
+    #[test]
+    fn calls_of_other_processes_are_numbered_here_and_their_texts_are_bounded() {
+        let log = CallLog::new();
+        log.record(call("own"), Duration::from_millis(1));
+        log.add(Call { id: 77, ..call(&"x".repeat(1 << 20)) });
         let last = log.last();
-        assert_eq!((last.len(), last.last().map(|call| call.id)), (limits::LAST_CALLS, Some(count)));
-        assert_eq!(slow.try_recv().unwrap_err(), TryRecvError::Lagged(count - limits::LAST_CALLS as u64));
-        assert_eq!(slow.try_recv().unwrap().id, count - limits::LAST_CALLS as u64 + 1);
+        assert_eq!(last.iter().map(|call| call.id).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(last[1].target.len(), limits::LABEL_BYTES);
+        // It is not counted here: the other process does.
+        let before = log.traffic().per_second;
+        log.set_counts("other", Some(log.counts()));
+        assert_eq!(log.traffic().per_second, 2.0 * before);
+        log.set_counts("other", None);
+        assert_eq!(log.traffic().per_second, before);
     }
 
     #[test]
@@ -223,5 +284,6 @@ mod tests {
             "status": 200, "error": null, "failed": false, "ms": 1.5, "decidedBy": "",
         });
         assert_eq!(json, expected);
+        assert_eq!(serde_json::from_value::<Call>(json).unwrap(), call("echo"));
     }
 }

@@ -87,7 +87,7 @@ fn environment(inputs: &Inputs) -> EnvList {
         config_refs::header_forward::add_env(headers, &proxy.identity.name, &mut list);
     }
     proxy.add_user_env(&mut list);
-    add_defaults(&mut list);
+    add_defaults(&proxy.settings, &mut list);
     proxy.add_auth_server_env(&mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set_default(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);

@@ -27,7 +27,7 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     proxy.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);
     proxy.add_auth_server_env(&mut list);
-    add_defaults(&mut list);
+    add_defaults(&proxy.settings, &mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
     }

@@ -51,7 +51,7 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     if let Some(server) = inputs.auth_server() {
         config_refs::auth_server::add_env(server, &mut list);
     }
-    add_defaults(&mut list);
+    add_defaults(&inputs.settings, &mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
     }

@@ -1,6 +1,12 @@
 //! What a server offers, in the status of its object.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use serde_json::{Value, json};
@@ -9,7 +15,10 @@ use skep_config::RunConfig;
 use skep_proxy::{Proxy, runtime::kubernetes::Reporter};
 use skep_testkit::{Namespace, User, fixtures::TestServer};
 
-use crate::fixture::{ReceivedRequest, Server, eventually, result, status};
+use crate::{
+    fixture::{Fixture, ReceivedRequest, Server, eventually, result, status},
+    stdio::fake::Fake,
+};
 
 /// May do what the Role of the server `files` allows: read its own object, and report its status.
 async fn reporting(test: &Namespace) -> User {
@@ -117,4 +126,40 @@ async fn a_proxy_without_the_permission_ends_its_reports_and_cannot_report_for_o
     let proxy = Proxy::new(&config).unwrap();
     Reporter::within(&config, user.client(), test.name()).run(&proxy, None).await;
     assert_eq!(live(&test, "other").await["server"], Value::Null);
+}
+
+#[tokio::test]
+async fn tools_that_a_server_announces_are_in_the_status_without_a_restart() {
+    let test = skep_testkit::namespace().await;
+    let user = reporting(&test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    let has_more = Arc::new(AtomicBool::new(false));
+    let more = has_more.clone();
+    let fake = Fake::raw(move |received| match received.method() {
+        "initialize" => {
+            let version = &received.json["params"]["protocolVersion"];
+            let server = json!({"name": "files", "version": "3"});
+            let tools = json!({"tools": {"listChanged": true}});
+            let started = json!({"protocolVersion": version, "serverInfo": server, "capabilities": tools});
+            vec![received.result(started)]
+        }
+        "tools/list" => {
+            let all = [json!({"name": "read"}), json!({"name": "write"})];
+            let count = if more.load(Ordering::SeqCst) { 2 } else { 1 };
+            vec![received.result(json!({"tools": all[..count]}))]
+        }
+        _ => Vec::new(),
+    });
+    let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
+    let proxy = Proxy::with_attached(&config, fake.clone(), Duration::from_secs(20)).unwrap();
+    let proxy = Arc::new(proxy);
+    let fixture = Fixture::serving(proxy.clone()).await;
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    eventually("the report", async || live(&test, "files").await["server"]["toolCount"] == 1).await;
+    has_more.store(true, Ordering::SeqCst);
+    fake.send(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+    eventually("the new tool", async || live(&test, "files").await["server"]["toolCount"] == 2).await;
+    reporting.abort();
+    fixture.end().await;
 }

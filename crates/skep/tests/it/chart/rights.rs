@@ -105,6 +105,24 @@ fn the_console_may_read_and_nothing_else_by_an_account_of_its_own() {
     for binding in all.iter().filter(|object| object["roleRef"].is_object()) {
         assert_eq!((&binding["subjects"], &binding["roleRef"]["name"]), (&subjects, &json!("skep-console")));
     }
+    // Beside that, it gets tokens of its own account, and of no other.
+    let tokens: Vec<_> =
+        objects.iter().filter(|object| object["metadata"]["name"] == "skep-console-tokens").collect();
+    let rules = json!([{
+        "apiGroups": [""], "resources": ["serviceaccounts/token"], "resourceNames": ["skep-console"], "verbs": ["create"],
+    }]);
+    assert_eq!((&tokens[0]["kind"], &tokens[0]["rules"]), (&json!("Role"), &rules));
+    assert_eq!((&tokens[1]["kind"], &tokens[1]["subjects"]), (&json!("RoleBinding"), &subjects));
+    assert!(tokens.len() == 2 && tokens.iter().all(|one| one["metadata"]["namespace"] == "skep-system"));
+    let variable = |deployment: &Value| {
+        let env = deployment["spec"]["template"]["spec"]["containers"][0]["env"].as_array().cloned();
+        env.unwrap_or_default().into_iter().find(|one| one["name"] == "SKEP_CALLS_READER")
+    };
+    let readers: Vec<_> = objects.iter().filter_map(variable).map(|one| one["value"].clone()).collect();
+    assert_eq!(
+        readers, ["system:serviceaccount:skep-system:skep-console"; 2],
+        "of the console and of the operator"
+    );
     // Neither Deployment selects the pods of the other.
     let deployments: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").collect();
     let selected = |by: &Value, pods: &Value| {

@@ -17,6 +17,7 @@ use kube::{
 use serde_json::json;
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_config::{RunConfig, objects::PROXY_STATUS_MANAGER};
+use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::{Readiness, RuntimeError, place};
@@ -64,11 +65,13 @@ impl Reporter {
         Self { resource, name: config.name.clone(), cluster }
     }
 
-    /// Reports at once, after each restart of the server, and from time to time, until that is not permitted.
+    /// Reports at once, after each restart of the server, when it announces other tools, and from time to time, until that is not
+    /// permitted. The more often it announces them, the longer is the pause before it is believed.
     pub async fn run(&self, proxy: &Proxy, mut restarts: Option<Readiness>) {
         let pauses = ExponentialBuilder::default().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
         let pauses = pauses.without_max_times().with_jitter();
-        let mut retries = pauses.build();
+        let (mut retries, mut announcements) = (pauses.build(), pauses.build());
+        let mut tools = proxy.tool_changes();
         let mut finding = Finding::Initializing;
         loop {
             let report = self.report(&finding).await;
@@ -88,9 +91,14 @@ impl Reporter {
                 warn!(%error, "failed to report what the server offers");
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause) => if pause == AGAIN { announcements = pauses.build() },
                 () = restarted(restarts.as_mut()), if pause == AGAIN => {}
+                () = announced(tools.as_mut()), if pause == AGAIN => {
+                    tokio::time::sleep(announcements.next().unwrap_or(RETRY.1)).await;
+                }
             }
+            // What comes from here on is not in the lists that are read next.
+            tools.iter_mut().for_each(watch::Receiver::mark_unchanged);
             finding = inspected(proxy, &finding).await;
         }
     }
@@ -164,6 +172,17 @@ async fn restarted(readiness: Option<&mut Readiness>) {
         }
     }
     if !readiness.wait_until_serving().await {
+        std::future::pending().await
+    }
+}
+
+/// Waits until the server announces other tools.
+async fn announced(changes: Option<&mut watch::Receiver<u64>>) {
+    let changed = match changes {
+        Some(changes) => changes.changed().await.is_ok(),
+        None => false,
+    };
+    if !changed {
         std::future::pending().await
     }
 }
