@@ -12,7 +12,7 @@ mod parameters;
 mod result;
 mod run;
 
-pub use check::{Cause, WorkflowError, check, check_as_part};
+pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions};
 pub use compiled::Workflow;
 pub use host::{Answer, CallError, Event, Host, Question, StepStatus};
 pub use result::{failure, output};

@@ -3,6 +3,7 @@
 // A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod audit;
 mod backend;
 mod client;
 mod complaints;

@@ -55,22 +55,60 @@ async fn a_name_that_a_backend_has_removes_one_composite_tool() {
     assert_eq!(server.client().await.tools().await, ["a_ask", "combo"]);
 }
 
+/// A configuration with these policies, and more lines.
+fn judged(backend: &Scripted, policies: &[String], more: &str) -> String {
+    format!(
+        "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
+         incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
+         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+         backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\n{more}",
+        policies.join(", "),
+        backend.url(),
+    )
+}
+
+/// A policy that lets these call a tool.
+fn permit(principal: &str, tool: &str) -> String {
+    format!(r#"'permit({principal}, action == Action::"call_tool", resource == Tool::"{tool}");'"#)
+}
+
+#[tokio::test]
+async fn a_workflow_that_runs_as_itself_needs_policies_of_its_own_and_its_caller_only_one_for_the_tool() {
+    let combo = COMBO.replace("description: d", "description: d, runAs: workflow");
+    let more = format!("allowRunAsWorkflow: true\ncompositeTools: [{combo}]\n");
+    let (workflow, other) = (r#"principal == Workflow::"combo""#, r#"principal == Workflow::"other""#);
+    for (policies, is_allowed) in [
+        (vec![permit("principal is Client", "combo"), permit(workflow, "a_ask")], true),
+        (vec![permit("principal is Client", "combo"), permit(other, "a_ask")], false),
+        // What the caller may call by itself does not count.
+        (vec![permit("principal is Client", "combo"), permit("principal is Client", "a_ask")], false),
+        // The composite tool is called by the caller.
+        (vec![permit(workflow, "combo"), permit(workflow, "a_ask")], false),
+    ] {
+        let backend = Scripted::start(Speaks::Legacy).await;
+        let server = Server::of(&judged(&backend, &policies, &more), None, None).await;
+        let client = server.client().await;
+        let script = async {
+            if is_allowed {
+                backend.next("tools/call").await.result(done());
+            }
+        };
+        let (response, ()) = tokio::join!(client.call("combo"), script);
+        let is_denied = response.get("error").is_some() || text(&response).1;
+        assert_eq!(is_denied, !is_allowed, "{policies:?}: {response}");
+        if is_allowed {
+            let direct = client.call("a_ask").await;
+            assert!(direct.get("error").is_some(), "the caller itself may not: {direct}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_policy_applies_to_each_step_of_a_workflow() {
-    let policy = |tool: &str| {
-        format!(r#"'permit(principal, action == Action::"call_tool", resource == Tool::"{tool}");'"#)
-    };
-    for (policies, is_allowed) in [(vec!["combo"], false), (vec!["combo", "a_ask"], true)] {
+    for (tools, is_allowed) in [(vec!["combo"], false), (vec!["combo", "a_ask"], true)] {
         let backend = Scripted::start(Speaks::Legacy).await;
-        let policies: Vec<String> = policies.into_iter().map(policy).collect();
-        let config = format!(
-            "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
-             incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
-             aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
-             backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\ncompositeTools: [{COMBO}]\n",
-            policies.join(", "),
-            backend.url(),
-        );
+        let policies: Vec<String> = tools.into_iter().map(|tool| permit("principal", tool)).collect();
+        let config = judged(&backend, &policies, &format!("compositeTools: [{COMBO}]\n"));
         let server = Server::of(&config, None, None).await;
         let client = server.client().await;
         let script = async {
@@ -202,6 +240,12 @@ async fn an_invalid_workflow_is_refused_with_its_field() {
     assert_eq!(
         errors(&COMBO.replace("\"eu\"", "\"{{.params.x}}\"")),
         ["compositeTools[0].steps[0].arguments[region]: {{.params.x}}: the tool has no parameters"]
+    );
+    assert_eq!(
+        errors(&COMBO.replace("description: d", "description: d, runAs: workflow")),
+        [
+            "compositeTools[0].runAs: workflow is not allowed: set allowRunAsWorkflow in the configuration of the virtual server"
+        ]
     );
     let twice = format!("{COMBO}, {COMBO}");
     assert_eq!(errors(&twice), ["compositeTools[1].name: duplicate of \"combo\": rename one of them"]);

@@ -9,10 +9,15 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, message::Exchange};
+use skep_gateway::{
+    http::Body,
+    identity::Identity,
+    message::{Exchange, PartOf},
+};
 use skep_mcp::{Envelope, Era, Method, Rejection};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
 use super::{NeededInput, Sent, input_time::InputTime};
 use crate::{
@@ -25,10 +30,32 @@ use crate::{
         measured::Measured,
         relay::{Relay, Step},
         rpc,
-        workflow::Reports,
+        workflow::{Reports, Steps},
     },
     session::ClientSession,
 };
+
+/// Whose calls they are.
+#[derive(Clone)]
+pub(in crate::front) struct Part {
+    /// The call of which they are a part.
+    pub(in crate::front) of: PartOf,
+    /// The workflow that policies see instead of the caller.
+    pub(in crate::front) workflow: Option<Arc<Identity>>,
+}
+
+impl Part {
+    /// A part of the call of a composite tool, by the id of its entry in the audit log.
+    pub(in crate::front) fn of_composite(composite: &Composite, audit_id: Uuid) -> Self {
+        let of = PartOf { tool: (*composite.name).into(), audit_id };
+        Self { of, workflow: composite.runs_as.clone() }
+    }
+
+    /// A part of the call of another tool.
+    pub(in crate::front) fn of_tool(tool: &str, audit_id: Uuid) -> Self {
+        Self { of: PartOf { tool: tool.into(), audit_id }, workflow: None }
+    }
+}
 
 /// What makes the calls of one tool.
 pub(in crate::front) struct Calls {
@@ -78,20 +105,28 @@ impl Calls {
     /// Calls a tool, if the policies and limits of the client allow it, and returns its result as the tool sent it.
     pub(in crate::front) fn call<'a>(
         &'a self,
+        part: &'a Part,
         entry: &'a Entry,
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Result<Value, CallError>> {
         // A composite tool makes calls, too.
-        Box::pin(self.judged(entry, arguments))
+        Box::pin(self.judged(part, entry, arguments))
     }
 
-    async fn judged(&self, entry: &Entry, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    async fn judged(
+        &self,
+        part: &Part,
+        entry: &Entry,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, CallError> {
         let id = format!("call-{}", self.front.next_number());
         let exchange = self.exchange(entry, &id, &arguments);
         let mut exchange =
             exchange.map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
-        let chain = &self.front.chain;
-        let (response, outcome) = match chain.call(&mut exchange).await {
+        exchange.part_of = Some(part.of.clone());
+        exchange.workflow = part.workflow.clone();
+        let mut call = self.front.chain.observed_call(exchange);
+        let (response, outcome) = match self.front.chain.call(&mut call.exchange).await {
             Err(rejection) => {
                 let (head, body) = (*rejection).into_parts();
                 let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -100,8 +135,10 @@ impl Calls {
             }
             Ok(()) => {
                 let sent = match self.catalog.composite(&entry.key) {
-                    Some(composite) => Ok(self.run_composite(&id, composite, arguments).await),
-                    None => self.send(&exchange, entry).await,
+                    Some(composite) => {
+                        Ok(self.run_composite(&call.exchange, &id, composite, arguments).await)
+                    }
+                    None => self.send(&call.exchange, entry).await,
                 };
                 let body = match &sent {
                     Ok(body) => body.clone(),
@@ -114,13 +151,21 @@ impl Calls {
             }
         };
         // The entry is written when the response has been read.
-        chain.audited(&exchange, response).into_body().collect().await.ok();
+        call.respond(response).into_body().collect().await.ok();
         outcome
     }
 
     /// Runs the workflow of a composite tool, and returns the response as a message.
-    async fn run_composite(&self, id: &str, composite: &Composite, arguments: Map<String, Value>) -> Bytes {
-        let result = self.front.workflow_result(composite, arguments, self, Reports::Nothing).await;
+    async fn run_composite(
+        &self,
+        exchange: &Exchange,
+        id: &str,
+        composite: &Composite,
+        arguments: Map<String, Value>,
+    ) -> Bytes {
+        let part = Part::of_composite(composite, exchange.audit_id());
+        let steps = Steps { calls: self, part, reports: Reports::Nothing };
+        let result = self.front.workflow_result(composite, arguments, &steps).await;
         rpc::result_body(&json!(id).to_string(), &result).into()
     }
 

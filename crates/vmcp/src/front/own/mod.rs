@@ -22,7 +22,7 @@ use super::{
     rpc::{RpcError, UNKNOWN_STATE},
 };
 use crate::{catalog::Catalog, limits};
-pub(super) use calls::Calls;
+pub(super) use calls::{Calls, Part};
 pub(super) use response::OwnCall;
 
 /// What a tool sends to its client.

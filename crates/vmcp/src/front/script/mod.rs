@@ -15,7 +15,7 @@ use skep_script::{Script, ScriptError};
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, arguments},
+    own::{Calls, Part, arguments},
     rpc,
 };
 use crate::{
@@ -54,9 +54,10 @@ impl Front {
             return failed("too many of your scripts are running: wait until one has ended");
         };
         let tools = self.visible_tools(request, &catalog).await;
+        let part = Part::of_tool(EXECUTE_TOOL_SCRIPT, request.exchange.audit_id());
         let run = |calls: Calls| async move {
             let script = Script { source: &source, data, tools };
-            let host = ScriptHost::new(&calls);
+            let host = ScriptHost::new(&calls, part);
             let outcome = skep_script::run(script, &scripts.limits, admitted.pool(), &host).await;
             result(outcome.result, &outcome.logs)
         };

@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 use skep_mcp::{List, Raw};
 use skep_workflow::{Answer, CallError, Event, Host, Question};
 
-use crate::{catalog::Entry, front::own::Calls};
+use crate::{
+    catalog::Entry,
+    front::own::{Calls, Part},
+};
 
 /// What the client gets of a workflow while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +19,10 @@ pub(in crate::front) enum Reports {
 }
 
 /// What runs the steps.
-pub(super) struct Steps<'a> {
-    pub(super) calls: &'a Calls,
-    pub(super) reports: Reports,
+pub(in crate::front) struct Steps<'a> {
+    pub(in crate::front) calls: &'a Calls,
+    pub(in crate::front) part: Part,
+    pub(in crate::front) reports: Reports,
 }
 
 impl Steps<'_> {
@@ -31,7 +35,7 @@ impl Host for Steps<'_> {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
         let missing = || CallError { message: format!("no backend has the tool {tool:?}"), is_final: false };
         let entry = self.tool(tool).ok_or_else(missing)?;
-        self.calls.call(entry, arguments).await
+        self.calls.call(&self.part, entry, arguments).await
     }
 
     async fn elicit(&self, question: Question) -> Result<Answer, CallError> {

@@ -12,11 +12,10 @@ use skep_mcp::Method;
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, arguments},
+    own::{Calls, Part, arguments},
 };
 use crate::catalog::{Catalog, Composite};
-pub(super) use host::Reports;
-use host::Steps;
+pub(super) use host::{Reports, Steps};
 
 impl Front {
     /// The composite tool that a request calls, if it does.
@@ -33,8 +32,10 @@ impl Front {
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
         let (front, arguments) = (self.clone(), arguments(&request.envelope));
+        let part = Part::of_composite(&composite, request.exchange.audit_id());
         let run = |calls: Calls| async move {
-            front.workflow_result(&composite, arguments, &calls, Reports::Progress).await
+            let steps = Steps { calls: &calls, part, reports: Reports::Progress };
+            front.workflow_result(&composite, arguments, &steps).await
         };
         self.run_own(request, catalog, run).await
     }
@@ -44,11 +45,10 @@ impl Front {
         &self,
         composite: &Composite,
         arguments: Map<String, Value>,
-        calls: &Calls,
-        reports: Reports,
+        steps: &Steps<'_>,
     ) -> String {
         let started = Instant::now();
-        let outcome = skep_workflow::run(&composite.workflow, arguments, &Steps { calls, reports }).await;
+        let outcome = skep_workflow::run(&composite.workflow, arguments, steps).await;
         if let Some(telemetry) = self.chain.telemetry() {
             telemetry.record_workflow(&WorkflowRun {
                 workflow: &composite.name,
