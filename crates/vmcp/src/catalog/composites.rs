@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use skep_api::{
     tools::ToolAnnotations,
     vmcp::{CompositeTool, OutputProperty, RunAs},
@@ -18,6 +20,8 @@ use super::{Entry, Table, conflicts::Candidate};
 pub(crate) struct Composite {
     pub(crate) name: Box<str>,
     pub(crate) workflow: Workflow,
+    /// Which definition of it this is.
+    pub(crate) definition: String,
     /// Itself as policies see it, if its steps run as the workflow.
     pub(crate) runs_as: Option<Arc<Identity>>,
     /// The tool as clients see it, without annotations.
@@ -43,7 +47,9 @@ impl Composite {
         let annotations = tool.annotations.clone().unwrap_or_default();
         let runs_as = (tool.run_as == Some(RunAs::Workflow))
             .then(|| Arc::new(Identity { subject: tool.name.clone(), ..Identity::with_claims(Map::new()) }));
-        Ok(Self { name: tool.name.as_str().into(), workflow, runs_as, tool: seen, annotations })
+        let text = serde_json::to_vec(tool).unwrap_or_default();
+        let definition = format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(&text)));
+        Ok(Self { name: tool.name.as_str().into(), workflow, definition, runs_as, tool: seen, annotations })
     }
 
     /// The tool among these, or why it cannot be offered.

@@ -14,23 +14,24 @@ use skep_gateway::{
     identity::Identity,
     message::{Exchange, PartOf},
 };
-use skep_mcp::{Envelope, Era, Method, Rejection};
+use skep_mcp::{Envelope, Era, Method, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::{NeededInput, Sent, input_time::InputTime};
+use super::{NeededInput, Sent, input_time::InputTime, progress_token};
 use crate::{
     backend::{Backend, Caller, Link},
     catalog::{Catalog, Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
+        answer::tool_error,
         call::Route,
         hints::entry_hints,
         measured::Measured,
         relay::{Relay, Step},
         rpc,
-        workflow::{Reports, Steps},
+        workflow::{KeptRuns, Reports, Start, Steps},
     },
     session::ClientSession,
 };
@@ -55,6 +56,18 @@ impl Part {
     pub(in crate::front) fn of_tool(tool: &str, audit_id: Uuid) -> Self {
         Self { of: PartOf { tool: tool.into(), audit_id }, workflow: None }
     }
+}
+
+/// How a question is asked.
+pub(in crate::front) struct Asked<'a> {
+    /// The id of the request to an older client.
+    pub(in crate::front) id: String,
+    /// Whether the client has it already.
+    pub(in crate::front) is_known: bool,
+    /// By what any replica can go on with the call, if it is kept.
+    pub(in crate::front) state: Option<SessionId>,
+    /// Where another replica puts the answer that it receives.
+    pub(in crate::front) runs: Option<&'a KeptRuns>,
 }
 
 /// What makes the calls of one tool.
@@ -84,7 +97,7 @@ impl Calls {
     ) -> Result<Self, Rejection> {
         let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let meta = request.envelope.params().and_then(|params| params.get("_meta"));
-        let progress = meta.and_then(|meta| meta.get("progressToken")).map(|token| token.as_str().into());
+        let progress = progress_token(&request.envelope).map(Into::into);
         let meta: Map<String, Value> =
             meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok()).unwrap_or_default();
         let reserved = meta.into_iter().filter(|(name, _)| name.starts_with("io.modelcontextprotocol/"));
@@ -164,8 +177,9 @@ impl Calls {
         arguments: Map<String, Value>,
     ) -> Bytes {
         let part = Part::of_composite(composite, exchange.audit_id());
-        let steps = Steps { calls: self, part, reports: Reports::Nothing };
-        let result = self.front.workflow_result(composite, arguments, &steps).await;
+        // It is part of a run that cannot be kept.
+        let steps = Steps { calls: self, part, reports: Reports::Nothing, keeper: None };
+        let result = self.front.workflow_result(composite, Start::New(arguments), &steps).await;
         rpc::result_body(&json!(id).to_string(), &result).into()
     }
 
@@ -233,7 +247,7 @@ impl Calls {
                     return Ok(response);
                 }
                 Some(Step::NeedsInput(needed)) => {
-                    let input = self.ask(needed.json()).await?;
+                    let input = self.ask(needed.json(), None).await?;
                     let provided = relay.provide(&needed, &input).await;
                     provided.map_err(|error| failed(format!("backend {}: {error}", entry.backend)))?;
                 }
@@ -243,40 +257,61 @@ impl Calls {
     }
 
     /// Has a client of 2026-07-28 provide input. Returns the result, as JSON.
-    async fn ask(&self, request: &str) -> Result<String, CallError> {
+    async fn ask(&self, request: &str, state: Option<SessionId>) -> Result<String, CallError> {
         let _waiting = self.input_time.wait();
         let (reply, answer) = oneshot::channel();
-        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), reply })).await.ok();
+        let state = state.unwrap_or_else(SessionId::random);
+        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), state, reply })).await.ok();
         answer.await.map_err(|_| failed("the client did not provide input"))
     }
 
-    /// Has the user answer a question.
-    pub(in crate::front) async fn elicit(&self, question: Question) -> Result<Answer, CallError> {
-        if !self.session.can("elicitation") {
-            return Err(CallError { is_final: true, ..failed("the client does not support elicitation") });
+    /// Ends the call of the client with this error.
+    pub(in crate::front) async fn end(&self, reason: &str) {
+        self.sent.send(Sent::Result(tool_error(reason))).await.ok();
+    }
+
+    /// Whether the client can ask its user.
+    pub(in crate::front) fn check_elicitation(&self) -> Result<(), CallError> {
+        if self.session.can("elicitation") {
+            return Ok(());
         }
+        Err(CallError { is_final: true, ..failed("the client does not support elicitation") })
+    }
+
+    /// Has the user answer a question.
+    pub(in crate::front) async fn elicit(
+        &self,
+        question: Question,
+        asked: Asked<'_>,
+    ) -> Result<Answer, CallError> {
         let params = json!({
             "mode": "form", "message": question.message, "requestedSchema": question.schema,
         });
         let result: Value = if self.era == Era::Modern {
             let request = json!({"method": "elicitation/create", "params": params});
-            serde_json::from_str(&self.ask(&request.to_string()).await?).unwrap_or_default()
+            serde_json::from_str(&self.ask(&request.to_string(), asked.state).await?).unwrap_or_default()
         } else {
             let _waiting = self.input_time.wait();
-            let id = json!(format!("workflow-{}", self.front.next_number()));
+            let id = json!(asked.id);
             let mut reply = self.session.expect_reply(&id.to_string());
             let request =
                 json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
-            self.sent.send(Sent::Message(request.to_string().into())).await.ok();
-            let message = reply.message().await.ok_or_else(|| failed("the session has ended"))?;
+            if !asked.is_known {
+                self.sent.send(Sent::Question(request.to_string().into(), asked.state)).await.ok();
+            }
+            let elsewhere = async {
+                match asked.runs {
+                    Some(runs) => runs.answer(&asked.id).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let message = tokio::select! {
+                message = reply.message() => message.ok_or_else(|| failed("the session has ended"))?,
+                message = elsewhere => message,
+            };
             result_of(&message)?
         };
-        match result["action"].as_str() {
-            Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
-            Some("decline") => Ok(Answer::Decline),
-            Some("cancel") => Ok(Answer::Cancel),
-            _ => Err(failed("the client's response to the elicitation is malformed")),
-        }
+        answer_of(&result)
     }
 
     /// How long calls have waited for input of the user.
@@ -323,6 +358,16 @@ impl Drop for Running {
 
 fn failed(message: impl Into<String>) -> CallError {
     CallError { message: message.into(), is_final: false }
+}
+
+/// The answer in the result of an elicitation.
+pub(in crate::front) fn answer_of(result: &Value) -> Result<Answer, CallError> {
+    match result["action"].as_str() {
+        Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
+        Some("decline") => Ok(Answer::Decline),
+        Some("cancel") => Ok(Answer::Cancel),
+        _ => Err(failed("the client's response to the elicitation is malformed")),
+    }
 }
 
 /// The result of a response.

@@ -16,7 +16,7 @@ use super::{
     ClientRequest, Front,
     answer::tool_error,
     own::{Calls, Part, arguments},
-    rpc,
+    rpc::{self, RpcError, UNKNOWN_STATE},
 };
 use crate::{
     catalog::{Catalog, field},
@@ -44,6 +44,10 @@ impl Front {
         scripts: Arc<Scripts>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
+        // It would run a second time.
+        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
+            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
+        }
         let failed = |message: &str| self.tool_result(request, tool_error(message));
         let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
             Ok(wanted) => wanted,
@@ -61,7 +65,10 @@ impl Front {
             let outcome = skep_script::run(script, &scripts.limits, admitted.pool(), &host).await;
             result(outcome.result, &outcome.logs)
         };
-        self.run_own(request, catalog, run).await
+        match self.start_own(request, catalog, None, run) {
+            Ok(call) => call.respond().await,
+            Err(error) => error.response(request.id, request.era),
+        }
     }
 
     /// The names of all tools that the caller may call, but for that which runs scripts.
