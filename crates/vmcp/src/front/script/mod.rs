@@ -5,6 +5,7 @@ mod host;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
@@ -22,6 +23,8 @@ use crate::{
     catalog::{Catalog, field},
     scripts::{EXECUTE_TOOL_SCRIPT, Scripts},
 };
+use description::described_tool;
+pub(super) use description::runs_scripts;
 use host::ScriptHost;
 
 /// The arguments of the tool.
@@ -71,14 +74,27 @@ impl Front {
         }
     }
 
-    /// The names of all tools that the caller may call, but for that which runs scripts.
-    async fn visible_tools(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Vec<String> {
+    /// All tools that the caller may call, as the response to a request for their list.
+    async fn visible_list(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Bytes {
         let tools: Vec<&str> = catalog.table(List::Tools).iter().map(|entry| entry.json()).collect();
         let list = format!("{{\"{}\":[{}]}}", field(List::Tools), tools.join(","));
         let response = rpc::result(request.id, &list, request.era);
         let seen = self.chain.filter(request.exchange, response, &self.budget).await;
-        let Ok(body) = seen.into_body().collect().await else { return Vec::new() };
-        let body = body.to_bytes();
+        seen.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default()
+    }
+
+    /// The tool that runs scripts, with the description for this caller.
+    pub(super) async fn described_script(
+        &self,
+        request: &ClientRequest<'_>,
+        catalog: &Catalog,
+    ) -> Option<String> {
+        described_tool(&tools_in(&self.visible_list(request, catalog).await))
+    }
+
+    /// The names of all tools that the caller may call, but for that which runs scripts.
+    async fn visible_tools(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Vec<String> {
+        let body = self.visible_list(request, catalog).await;
         let names = tools_in(&body).into_iter().filter_map(|tool| tool.get("name")?.as_text());
         names.map(|name| name.into_owned()).filter(|name| name != EXECUTE_TOOL_SCRIPT).collect()
     }
