@@ -20,9 +20,9 @@ use crate::{
     usage::Usage,
 };
 
-/// How many servers and configurations of each kind there are at most.
-const SERVERS: u64 = 60;
-const CONFIGS: u64 = 6;
+/// How many servers and configurations of each kind there are at most: primes, so that each gets each kind of change.
+const SERVERS: u64 = 61;
+const CONFIGS: u64 = 7;
 /// The time between two changes.
 const PAUSE: Duration = Duration::from_millis(200);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ pub(crate) async fn run(plane: &mut ControlPlane, operator: &Operator, minutes: 
         let held = Held::now(&started).await?;
         println!("{minute:>6} {:>8} {:>8}  {held}", changes.sent, changes.rejected);
         if minute % RESTART == 0 {
-            plane.stop_api_server();
+            plane.kill_api_server();
             plane.start_api_server().await;
         }
     }
@@ -134,12 +134,12 @@ impl Changes {
         }
     }
 
-    /// One change. Multiples of primes give each object each kind of change, in an order that differs from object to object.
+    /// One change.
     async fn change(&self) -> kube::Result<()> {
         let number = self.sent;
-        let config = format!("config-{}", number * 7 % CONFIGS);
-        let server = format!("server-{}", number * 31 % SERVERS);
-        match number * 13 % 10 {
+        let config = format!("config-{}", number % CONFIGS);
+        let server = format!("server-{}", number % SERVERS);
+        match number % 10 {
             0 => {
                 let issuer = format!("https://issuer-{number}.example");
                 self.oidc.write(&config, json!({"type": "inline", "inline": {"issuer": issuer}})).await

@@ -6,6 +6,7 @@ use std::{
 };
 
 use skep_tool_search::{Hit, Index, Query, Semantic, StaticModel, Tool, ToolVectors};
+use tiktoken_rs::CoreBPE;
 
 use crate::data::{Set, Task};
 
@@ -26,7 +27,8 @@ pub(crate) struct Quality {
     recall: [f64; 3],
     gain: f64,
     time: Duration,
-    saved: f64,
+    /// The share of tokens that it saves, by bytes and by a tokenizer.
+    saved: [f64; 2],
 }
 
 impl<'a> Searcher<'a> {
@@ -47,20 +49,28 @@ impl<'a> Searcher<'a> {
         self.index.search(&query, semantic.as_ref(), RETURNED)
     }
 
-    pub(crate) fn quality(&self, set: &Set) -> Quality {
-        let sizes: Vec<usize> = set.tools.iter().map(|tool| tool.to_string().len()).collect();
-        let all = sizes.iter().sum::<usize>() / TOKEN;
+    pub(crate) fn quality(&self, set: &Set, tokenizer: &CoreBPE) -> Quality {
+        let texts: Vec<String> = set.tools.iter().map(ToString::to_string).collect();
+        let bytes: Vec<usize> = texts.iter().map(String::len).collect();
+        let tokens: Vec<usize> = texts.iter().map(|text| tokenizer.encode_ordinary(text).len()).collect();
         let mut sum = Quality::default();
         for task in &set.queries {
             let started = Instant::now();
             let hits = self.search(&task.text);
             sum.time += started.elapsed();
-            let returned = hits.iter().map(|hit| sizes[hit.tool]).sum::<usize>() / TOKEN;
-            sum.saved += 1.0 - returned as f64 / all.max(1) as f64;
+            sum.saved[0] += saved(&bytes, &hits, TOKEN);
+            sum.saved[1] += saved(&tokens, &hits, 1);
             sum.add(task, hits.iter().map(|hit| set.tools[hit.tool]["name"].as_str().unwrap_or_default()));
         }
         sum.mean(set.queries.len())
     }
+}
+
+/// The share that these hits save, of tools with these sizes, if so much is a token.
+fn saved(sizes: &[usize], hits: &[Hit], token: usize) -> f64 {
+    let all = sizes.iter().sum::<usize>() / token;
+    let returned = hits.iter().map(|hit| sizes[hit.tool]).sum::<usize>() / token;
+    1.0 - returned as f64 / all.max(1) as f64
 }
 
 impl Quality {
@@ -91,7 +101,7 @@ impl Quality {
             recall: self.recall.map(|sum| sum / divisor),
             gain: self.gain / divisor,
             time: self.time.div_f64(divisor),
-            saved: self.saved / divisor,
+            saved: self.saved.map(|sum| sum / divisor),
         }
     }
 }
@@ -99,7 +109,11 @@ impl Quality {
 impl fmt::Display for Quality {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [one, five, eight] = self.recall;
-        let (gain, micros, saved) = (self.gain, self.time.as_secs_f64() * 1e6, self.saved * 100.0);
-        write!(formatter, "{one:.3} | {five:.3} | {eight:.3} | {gain:.3} | {micros:.0} | {saved:.1} %")
+        let (gain, micros) = (self.gain, self.time.as_secs_f64() * 1e6);
+        let [bytes, tokens] = self.saved.map(|share| share * 100.0);
+        write!(
+            formatter,
+            "{one:.3} | {five:.3} | {eight:.3} | {gain:.3} | {micros:.0} | {bytes:.1} % | {tokens:.1} %"
+        )
     }
 }

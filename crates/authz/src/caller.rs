@@ -36,7 +36,7 @@ impl Caller {
         }
         let Cedar { group_claim_name, role_claim_name, multi_valued_claims, .. } = &compiled.options;
         let types = &compiled.types;
-        let caller = uid(&types.client, principal.subject);
+        let caller = types.principal(principal);
         let attributes = claims(principal.claims, multi_valued_claims);
         let groups = groups(principal.claims, group_claim_name, role_claim_name);
         let parents: Vec<_> = groups.into_iter().map(|group| uid(&types.group, group)).collect();

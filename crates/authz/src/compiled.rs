@@ -5,7 +5,7 @@ use miette::Diagnostic;
 use skep_config::run_config::Cedar;
 
 use crate::{
-    Action, Decision, Denial, Error, Feature,
+    Action, Decision, Denial, Error, Feature, Principal, PrincipalKind,
     attributes::Attributes,
     entities::{Entities, group_type, type_name, uid},
     place::short,
@@ -36,7 +36,7 @@ pub(crate) struct Compiled {
 }
 
 pub(crate) struct Types {
-    pub(crate) client: EntityTypeName,
+    principals: [EntityTypeName; 2],
     pub(crate) group: EntityTypeName,
     action: EntityTypeName,
     pub(crate) features: [EntityTypeName; 3],
@@ -44,13 +44,23 @@ pub(crate) struct Types {
 
 impl Types {
     fn new(group: EntityTypeName) -> Option<Self> {
+        let [client, workflow] = PrincipalKind::ALL.map(|kind| type_name(kind.entity_type()));
         let [tool, prompt, resource] = Feature::ALL.map(|feature| type_name(feature.entity_type()));
         Some(Self {
-            client: type_name("Client")?,
+            principals: [client?, workflow?],
             group,
             action: type_name("Action")?,
             features: [tool?, prompt?, resource?],
         })
+    }
+
+    pub(crate) fn principal(&self, principal: &Principal<'_>) -> EntityUid {
+        let [client, workflow] = &self.principals;
+        let type_ = match principal.kind {
+            PrincipalKind::Client => client,
+            PrincipalKind::Workflow => workflow,
+        };
+        uid(type_, principal.subject)
     }
 
     pub(crate) fn action(&self, action: Action) -> EntityUid {

@@ -5,6 +5,7 @@
 //! | | |
 //! | --- | --- |
 //! | principal | `Client::"<subject>"`, with each claim of the token as `claim_<name>`, in `THVGroup::"<g>"` for each group and role |
+//! | | `Workflow::"<name>"`, without claims, where a workflow of a virtual server runs as itself |
 //! | action | `Action::"call_tool"`, `"get_prompt"` or `"read_resource"`, with `operation` (its own name) |
 //! | resource | `Tool::"<name>"`, `Prompt::"<name>"` or `Resource::"<uri>"` in `MCP::"<server>"`, with `name`, `operation`, `feature`, the arguments, and `uri` of a resource or the hints of a tool |
 //! | context | the claims as `claim_<name>` and the arguments as `arg_<name>` |
@@ -70,7 +71,7 @@ pub use error::Error;
 pub use matcher::{EvaluationError, Matcher, MatcherError};
 pub use method::{Treatment, treatment};
 pub use pdp::{Pdp, PdpContext, PdpHttp};
-pub use request::{Action, Feature, Hints, Principal, Resource};
+pub use request::{Action, Feature, Hints, Principal, PrincipalKind, Resource};
 pub use skep_config::run_config::Cedar;
 pub use subject::Subject;
 pub use warnings::Warning;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Error, Principal, Resource};
+use crate::{Action, Error, Principal, PrincipalKind, Resource};
 
 /// The claims in a request, and the claims of a token that they come from: the first that exists.
 type Mapping = &'static [(&'static str, &'static [&'static str])];
@@ -98,6 +98,11 @@ impl Pdp {
     fn principal(&self, principal: &Principal<'_>) -> Value {
         let mpe = self.claim_mapping == "mpe";
         let mut claims = Map::new();
+        if principal.kind == PrincipalKind::Workflow {
+            // No token can have the second claim here: a caller is never taken for a workflow.
+            claims.insert("sub".into(), format!("workflow:{}", principal.subject).into());
+            claims.insert("workflow".into(), principal.subject.into());
+        }
         for (name, sources) in if mpe { MPE } else { STANDARD } {
             let claim = sources.iter().find_map(|source| principal.claims.get(*source));
             claims.extend(claim.map(|claim| ((*name).to_owned(), claim.clone())));
@@ -140,7 +145,8 @@ mod tests {
 
     fn request(settings: Value, claims: Value, action: Action, hints: Hints, arguments: Value) -> Value {
         let pdp: Pdp = serde_json::from_value(settings).unwrap();
-        let principal = Principal { subject: "alice", claims: claims.as_object().unwrap() };
+        let principal =
+            Principal { kind: PrincipalKind::Client, subject: "alice", claims: claims.as_object().unwrap() };
         let resource = Resource { hints, ..Resource::new("file:///a:b") };
         pdp.request("files", &principal, action, &resource, arguments.as_object())
     }
@@ -185,6 +191,18 @@ mod tests {
             }},
         });
         assert_eq!(request, expected);
+    }
+
+    #[test]
+    fn a_workflow_has_a_claim_that_no_caller_can_have() {
+        let pdp: Pdp = serde_json::from_value(json!({"claim_mapping": "standard"})).unwrap();
+        let claims = json!({"sub": "workflow:combo", "workflow": "combo"});
+        let claims = claims.as_object().unwrap();
+        let sent = |kind, subject| pdp.principal(&Principal { kind, subject, claims });
+        assert_eq!(sent(PrincipalKind::Client, "workflow:combo"), json!({"sub": "workflow:combo"}));
+        let none = Map::new();
+        let workflow = Principal { kind: PrincipalKind::Workflow, subject: "combo", claims: &none };
+        assert_eq!(pdp.principal(&workflow), json!({"sub": "workflow:combo", "workflow": "combo"}));
     }
 
     #[test]

@@ -2,13 +2,37 @@
 
 use serde_json::{Map, Value};
 
-/// The caller.
+/// Who acts.
 #[derive(Clone, Copy, Debug)]
 pub struct Principal<'a> {
-    /// The subject of the token. Without one, everything is denied.
+    /// What it is.
+    pub kind: PrincipalKind,
+    /// The subject of the token, or the name of the workflow. Without one, everything is denied.
     pub subject: &'a str,
     /// The claims of the token.
     pub claims: &'a Map<String, Value>,
+}
+
+/// What a principal is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrincipalKind {
+    /// The caller.
+    #[default]
+    Client,
+    /// A workflow of a virtual server that runs as itself. It has no claims.
+    Workflow,
+}
+
+impl PrincipalKind {
+    pub(crate) const ALL: [Self; 2] = [Self::Client, Self::Workflow];
+
+    /// The type of its entities.
+    pub(crate) const fn entity_type(self) -> &'static str {
+        match self {
+            Self::Client => "Client",
+            Self::Workflow => "Workflow",
+        }
+    }
 }
 
 /// A feature of an MCP server.

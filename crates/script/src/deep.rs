@@ -128,8 +128,8 @@ impl State {
             (Some(Object::List(one)), Some(Object::List(other))) => (one.items.len(), other.items.len()),
             (Some(Object::Tuple(one)), Some(Object::Tuple(other))) => (one.len(), other.len()),
             _ => {
-                let (one, other) = (self.type_of(one), self.type_of(other));
-                return Err(Fault::new(format!("a {one} and a {other} have no order")));
+                let (one, other) = (self.a_type(one), self.a_type(other));
+                return Err(Fault::new(format!("{one} and {other} have no order")));
             }
         };
         for index in 0..lengths.0.min(lengths.1) {
@@ -176,7 +176,7 @@ impl State {
                     }
                     Key::Tuple(parts.into())
                 }
-                _ => return Err(Fault::new(format!("a {} cannot be a key", self.type_of(value)))),
+                _ => return Err(Fault::new(format!("{} cannot be a key", self.a_type(value)))),
             },
         })
     }

@@ -27,7 +27,7 @@ impl State {
             Some(Object::List(_) | Object::Tuple(_) | Object::Range(_)) => {
                 self.length(of).unwrap_or_default()
             }
-            _ => return Err(Fault::new(format!("a {} has no index", self.type_of(of)))),
+            _ => return Err(Fault::new(format!("{} has no index", self.a_type(of)))),
         };
         let place = self.place(index, length)?;
         if let Some(text) = self.heap.as_text(of) {
@@ -71,7 +71,7 @@ impl State {
                 }
                 Ok(())
             }
-            _ => Err(Fault::new(format!("items of a {} cannot be assigned to", self.type_of(of)))),
+            _ => Err(Fault::new(format!("items of {} cannot be assigned to", self.a_type(of)))),
         }
     }
 
@@ -86,7 +86,7 @@ impl State {
             _ => None,
         };
         let Some(length) = length else {
-            return Err(Fault::new(format!("a {} cannot be sliced", self.type_of(of))));
+            return Err(Fault::new(format!("{} cannot be sliced", self.a_type(of))));
         };
         let [from, to, step] = parts;
         let step = match step {

@@ -22,7 +22,7 @@ impl State {
             (UnaryOp::Plus, _) => "+",
             (UnaryOp::Invert, _) => "~",
         };
-        Err(Fault::new(format!("{name} is not defined for a {}", self.type_of(operand))))
+        Err(Fault::new(format!("{name} is not defined for {}", self.a_type(operand))))
     }
 
     pub(crate) fn binary(&mut self, op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
@@ -49,12 +49,12 @@ impl State {
     }
 
     fn undefined(&self, op: BinaryOp, left: Value, right: Value) -> Fault {
-        let (left, right) = (self.type_of(left), self.type_of(right));
-        let hint = match (op, left, right) {
+        let hint = match (op, self.type_of(left), self.type_of(right)) {
             (BinaryOp::Add, "string", _) | (BinaryOp::Add, _, "string") => ": use str",
             _ => "",
         };
-        Fault::new(format!("{} is not defined for a {left} and a {right}{hint}", op.as_str()))
+        let (left, right) = (self.a_type(left), self.a_type(right));
+        Fault::new(format!("{} is not defined for {left} and {right}{hint}", op.as_str()))
     }
 
     fn objects(&mut self, op: BinaryOp, left: Value, right: Value) -> Checked<Value> {
@@ -176,7 +176,7 @@ impl State {
                 }
                 Ok(false)
             }
-            _ => Err(Fault::new(format!("in is not defined for a {}", self.type_of(all)))),
+            _ => Err(Fault::new(format!("in is not defined for {}", self.a_type(all)))),
         }
     }
 

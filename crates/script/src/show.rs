@@ -147,62 +147,48 @@ impl State {
                     self.heap.check(size)?;
                     serde_json::to_string(&*inner).map_err(|error| Fault::new(error.to_string()))?
                 }
-                Some(Object::Dict(_)) => return self.write_json_object(value, text, limit, depth),
-                Some(Object::List(_) | Object::Tuple(_) | Object::Set(_) | Object::Range(_)) => {
-                    return self.write_json_array(value, text, limit, depth);
-                }
+                Some(
+                    Object::Dict(_) | Object::List(_) | Object::Tuple(_) | Object::Set(_) | Object::Range(_),
+                ) => return self.write_json_items(value, text, limit, depth),
                 _ => {
-                    return Err(Fault::new(format!("a {} cannot be JSON: call it", self.type_of(value))));
+                    return Err(Fault::new(format!("{} cannot be JSON: call it", self.a_type(value))));
                 }
             },
         };
         self.add_json(text, &plain, limit)
     }
 
-    fn write_json_array(
+    /// An object for a dict, and an array for every other collection.
+    fn write_json_items(
         &mut self,
         value: Value,
         text: &mut String,
         limit: usize,
         depth: usize,
     ) -> Checked<()> {
-        self.add_json(text, "[", limit)?;
-        let mut index = 0;
-        while let Some(item) = self.item(value, index) {
+        let (open, close) = if self.heap.as_dict(value).is_some() { ("{", "}") } else { ("[", "]") };
+        self.add_json(text, open, limit)?;
+        for index in 0.. {
+            let entry = self.entry(value, index);
+            let Some(item) = entry.map(|(_, inner)| inner).or_else(|| self.item(value, index)) else { break };
             if index > 0 {
                 self.add_json(text, ",", limit)?;
+            }
+            if let Some((key, _)) = entry {
+                let key = self.json_key(key)?;
+                self.add_json(text, &key, limit)?;
+                self.add_json(text, ":", limit)?;
             }
             self.write_json(item, text, limit, depth)?;
-            index += 1;
         }
-        self.add_json(text, "]", limit)
+        self.add_json(text, close, limit)
     }
 
-    fn write_json_object(
-        &mut self,
-        value: Value,
-        text: &mut String,
-        limit: usize,
-        depth: usize,
-    ) -> Checked<()> {
-        self.add_json(text, "{", limit)?;
-        let mut index = 0;
-        while let Some((key, inner)) = self.entry(value, index) {
-            if index > 0 {
-                self.add_json(text, ",", limit)?;
-            }
-            let key = match key {
-                Value::Object(_) if self.heap.as_text(key).is_none() => {
-                    return Err(Fault::new(format!("a {} cannot be a key in JSON", self.type_of(key))));
-                }
-                key => self.shown(key)?,
-            };
-            self.add_json(text, &Json::from(key).to_string(), limit)?;
-            self.add_json(text, ":", limit)?;
-            self.write_json(inner, text, limit, depth)?;
-            index += 1;
+    fn json_key(&mut self, key: Value) -> Checked<String> {
+        if matches!(key, Value::Object(_)) && self.heap.as_text(key).is_none() {
+            return Err(Fault::new(format!("{} cannot be a key in JSON", self.a_type(key))));
         }
-        self.add_json(text, "}", limit)
+        Ok(Json::from(self.shown(key)?).to_string())
     }
 
     /// The value of a JSON document.

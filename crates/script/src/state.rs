@@ -81,6 +81,13 @@ impl State {
         }
     }
 
+    /// The type of a value with its article, for messages.
+    pub(crate) fn a_type(&self, value: Value) -> String {
+        let type_ = self.type_of(value);
+        let article = if type_.starts_with('i') { "an" } else { "a" };
+        format!("{article} {type_}")
+    }
+
     pub(crate) fn is_true(&self, value: Value) -> bool {
         match value {
             Value::Unbound | Value::None => false,
@@ -130,7 +137,7 @@ impl State {
             false if self.heap.as_text(of).is_some() => {
                 return Err(Fault::new("a string cannot be iterated over: use its elems() or split()"));
             }
-            false => return Err(Fault::new(format!("a {} cannot be iterated over", self.type_of(of)))),
+            false => return Err(Fault::new(format!("{} cannot be iterated over", self.a_type(of)))),
         };
         self.heap.check_values(length)?;
         self.meter.work(length)?;
@@ -139,13 +146,13 @@ impl State {
 
     pub(crate) fn text_of(&self, value: Value, what: &str) -> Checked<Arc<str>> {
         let text = self.heap.as_text(value).cloned();
-        text.ok_or_else(|| Fault::new(format!("{what} must be a string, not a {}", self.type_of(value))))
+        text.ok_or_else(|| Fault::new(format!("{what} must be a string, not {}", self.a_type(value))))
     }
 
     pub(crate) fn int_of(&self, value: Value, what: &str) -> Checked<i128> {
         match value {
             Value::Int(value) => Ok(value),
-            _ => Err(Fault::new(format!("{what} must be an int, not a {}", self.type_of(value)))),
+            _ => Err(Fault::new(format!("{what} must be an int, not {}", self.a_type(value)))),
         }
     }
 }

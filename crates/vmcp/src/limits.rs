@@ -51,6 +51,11 @@ pub(crate) const INPUT_ROUNDS: usize = 16;
 /// How many calls wait for input of clients of 2026-07-28, and how many of one caller: the oldest makes room.
 pub(crate) const PARKED_CALLS: usize = 1_000;
 pub(crate) const PARKED_CALLS_OF_ONE: Shares = Shares { caller: 50, address: 200 };
+/// How much of a workflow that waits for an answer is kept in Redis, in bytes, and how much longer than it may be answered.
+pub(crate) const KEPT_RUN: usize = 256 << 10;
+pub(crate) const KEPT_RUN_MARGIN: Duration = Duration::from_secs(60);
+/// The pause between looks at Redis for an answer that another replica has received.
+pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// How much memory all scripts may use, and those of one caller: the server's container has 512 MiB.
 pub(crate) const SCRIPT_MEMORY: usize = 128 << 20;
 pub(crate) const SCRIPT_MEMORY_OF_ONE: usize = 64 << 20;

@@ -1,6 +1,10 @@
 //! What a workflow needs of its surroundings.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
+
+use crate::Checkpoint;
 
 /// What runs the steps of a workflow.
 pub trait Host: Sync {
@@ -11,8 +15,23 @@ pub trait Host: Sync {
         arguments: Map<String, Value>,
     ) -> impl Future<Output = Result<Value, CallError>> + Send;
 
+    /// Whether runs that wait for an answer are kept, so that another process can go on with them. If so, a question has a
+    /// [`Checkpoint`], and is asked while no other step runs.
+    fn keeps_runs(&self) -> bool {
+        false
+    }
+
     /// Has the user answer a question.
-    fn elicit(&self, question: Question) -> impl Future<Output = Result<Answer, CallError>> + Send;
+    fn elicit(
+        &self,
+        question: Question,
+        checkpoint: Option<Checkpoint>,
+    ) -> impl Future<Output = Result<Answer, CallError>> + Send;
+
+    /// The user has not answered in time. Completes when it is certain that this process alone goes on.
+    fn withdraw(&self) -> impl Future<Output = ()> + Send {
+        std::future::ready(())
+    }
 
     /// The input schema of a tool, also of one that clients do not see.
     fn input_schema(&self, tool: &str) -> Option<Value>;
@@ -40,6 +59,8 @@ pub struct Question {
     pub message: String,
     /// The schema of the answer.
     pub schema: Value,
+    /// How long the user may take.
+    pub time: Duration,
 }
 
 /// What the user answers.

@@ -304,8 +304,8 @@ conditions! {
     CompositeToolRefsValidated ("ResolveReferences") {
         CompositeToolRefsValid met [VirtualMCPServer] "all composite tools can run, or there are none";
         CompositeToolRefNotFound unmet [VirtualMCPServer] "the definition does not exist" => "create it, or correct the name";
-        CompositeToolRefInvalid unmet [VirtualMCPServer] "the definition is invalid, or its tool has the name of another"
-            => "see its status; rename one";
+        CompositeToolRefInvalid unmet [VirtualMCPServer] "the definition is invalid, its tool has the name of another, or it needs what the server does not allow"
+            => "see its status and the message; rename one, or set `config.allowRunAsWorkflow`";
     }
 
     /// Whether the EmbeddingServer serves requests.

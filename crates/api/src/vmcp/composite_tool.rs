@@ -15,6 +15,7 @@ use crate::{Duration, RawObject, RawValue, enums::text_enum, number, strict, too
     Option<String> => #[serde(default, deserialize_with = "unset::non_zero")],
     Option<RawObject> => #[serde(default, deserialize_with = "unset::non_zero")],
     Option<Duration> => #[serde(default, deserialize_with = "unset::non_zero_duration")],
+    Option<RunAs> => #[serde(default, deserialize_with = "unset::non_zero")],
 )]
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -35,6 +36,21 @@ pub struct CompositeTool {
     /// Hints for clients about what the tool does. Those not set are derived from the tools that the steps call, and
     /// none may contradict them.
     pub annotations: Option<ToolAnnotations>,
+    /// As whom the steps call their tools, as policies see it. The virtual server must allow workflow, by
+    /// allowRunAsWorkflow. Rate limits, the audit log and credentials are always those of the caller.
+    #[schemars(extend("default" = RunAs::default()))]
+    pub run_as: Option<RunAs>,
+}
+
+text_enum! {
+    /// As whom the steps of a workflow call tools.
+    pub enum RunAs {
+        /// As the caller, who needs a policy for the tool of each step.
+        #[default]
+        Caller = "caller",
+        /// As the workflow, which policies name Workflow::"NAME". The caller needs a policy for the composite tool only.
+        Workflow = "workflow",
+    }
 }
 
 impl CompositeTool {

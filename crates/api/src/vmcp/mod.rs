@@ -68,6 +68,10 @@ pub struct Config {
     /// VirtualMCPCompositeToolDefinitions whose tools are offered as well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub composite_tool_refs: Vec<CompositeToolRef>,
+    /// Whether composite tools may have runAs: workflow, so that policies see the workflow instead of the caller. Before it is
+    /// true, a composite tool that needs it is a mistake.
+    #[serde(default, deserialize_with = "unset::non_zero")]
+    pub allow_run_as_workflow: Option<bool>,
     /// Timeouts, health checks and what happens when backends fail.
     pub operational: Option<Operational>,
     /// User-defined metadata. It has no effect.

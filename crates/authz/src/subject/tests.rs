@@ -10,7 +10,7 @@ use serde_json::json;
 use skep_config::run_config::Cedar;
 
 use super::*;
-use crate::{Authorizer, Hints, compiled::failure};
+use crate::{Authorizer, Hints, PrincipalKind, compiled::failure};
 
 /// Entities that scopes, conditions and documents name.
 const ENTITIES: [(&str, &str); 14] = [
@@ -172,7 +172,7 @@ proptest! {
         };
         let authorizer = Authorizer::new(&cedar, server).unwrap();
         let claims = json!({"groups": groups, "a": claim});
-        let subject = authorizer.subject(&Principal { subject, claims: claims.as_object().unwrap() });
+        let subject = authorizer.subject(&Principal { kind: PrincipalKind::Client, subject, claims: claims.as_object().unwrap() });
         // The second time, results are kept.
         for (action, id, read_only, arguments) in requests.iter().chain(&requests) {
             let (action, arguments) = (*action, arguments.as_ref());
@@ -207,7 +207,8 @@ fn a_policy_whose_scope_cannot_match_is_not_evaluated() {
         r#"[{"uid": {"type": "THVGroup", "id": "g0"}, "parents": [{"type": "THVGroup", "id": "g1"}]}]"#;
     let cedar = Cedar { policies, entities_json: entities_json.into(), ..Cedar::default() };
     let claims = json!({"groups": ["g0"]});
-    let principal = Principal { subject: "alice", claims: claims.as_object().unwrap() };
+    let principal =
+        Principal { kind: PrincipalKind::Client, subject: "alice", claims: claims.as_object().unwrap() };
     let subject = Authorizer::new(&cedar, "s").unwrap().subject(&principal);
     let places = |id: &str| {
         let resource = subject.compiled.types.resource(Action::CallTool, id);
@@ -228,7 +229,11 @@ fn what_a_caller_keeps_is_limited_whatever_it_requests() {
     ];
     let subject = Authorizer::new(&Cedar { policies, ..Cedar::default() }, "s").unwrap();
     let claims = json!({"a": "b"});
-    let subject = subject.subject(&Principal { subject: "alice", claims: claims.as_object().unwrap() });
+    let subject = subject.subject(&Principal {
+        kind: PrincipalKind::Client,
+        subject: "alice",
+        claims: claims.as_object().unwrap(),
+    });
     let arguments = json!({"n": true});
     for number in 0..2 * DECISIONS {
         let id = format!("t{number}");

@@ -1,7 +1,7 @@
 //! Decisions of realistic policies.
 
 use serde_json::json;
-use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
+use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, PrincipalKind, Resource};
 
 use crate::fixture::{EVERYTHING, Request, cedar, object};
 
@@ -194,7 +194,7 @@ fn repeated_decisions_for_a_subject_equal_single_ones() {
     ]);
     let authorizer = Authorizer::new(&policies, "web").unwrap();
     for claims in [json!({"groups": ["dev"]}), json!({})] {
-        let principal = Principal { subject: "alice", claims: object(&claims) };
+        let principal = Principal { kind: PrincipalKind::Client, subject: "alice", claims: object(&claims) };
         let subject = authorizer.subject(&principal);
         for name in ["search", "admin-reset", "fetch"] {
             for arguments in [None, Some(json!({"dry": true})), Some(json!({"dry": false}))] {
@@ -213,7 +213,8 @@ fn repeated_decisions_for_a_subject_equal_single_ones() {
 fn resources_of_a_server_without_a_name_have_no_parent() {
     let policies = Cedar { ..cedar([r#"permit(principal, action, resource in MCP::"");"#]) };
     let authorizer = Authorizer::new(&policies, "").unwrap();
-    let principal = Principal { subject: "alice", claims: &serde_json::Map::new() };
+    let principal =
+        Principal { kind: PrincipalKind::Client, subject: "alice", claims: &serde_json::Map::new() };
     let decision = authorizer.decide(&principal, Action::CallTool, &Resource::new("search"), None);
     assert_eq!(decision, Decision::Deny(Denial::NotPermitted));
 }
@@ -258,4 +259,17 @@ fn policies_reach_entities_by_parents_by_attributes_and_by_name() {
         let request = request.claims(json!({"groups": ["dev"], "team": "x"}));
         assert!(request.is_allowed(), "{condition}: {}", request.denial());
     }
+}
+
+#[test]
+fn a_workflow_is_a_principal_of_its_own_which_no_caller_can_be() {
+    let policy = r#"permit(principal == Workflow::"combo", action, resource);"#;
+    let authorizer = Authorizer::new(&cedar([policy]), "files").unwrap();
+    let decide = |kind, subject| {
+        let principal = Principal { kind, subject, claims: &serde_json::Map::new() };
+        authorizer.subject(&principal).decide(Action::CallTool, &Resource::new("a"), None)
+    };
+    assert_eq!(decide(PrincipalKind::Workflow, "combo"), Decision::Allow);
+    assert_eq!(decide(PrincipalKind::Client, "combo"), Decision::Deny(Denial::NotPermitted));
+    assert_eq!(decide(PrincipalKind::Workflow, "other"), Decision::Deny(Denial::NotPermitted));
 }

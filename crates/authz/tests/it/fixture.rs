@@ -1,7 +1,7 @@
 //! Policies, and requests for them to decide.
 
 use serde_json::{Map, Value, json};
-use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, Resource};
+use skep_authz::{Action, Authorizer, Cedar, Decision, Denial, Hints, Principal, PrincipalKind, Resource};
 
 pub(crate) const EVERYTHING: &str = "permit(principal, action, resource);";
 
@@ -57,7 +57,8 @@ impl Request {
 
     pub(crate) fn decision(&self) -> Decision {
         let authorizer = Authorizer::new(&self.cedar, "web").unwrap();
-        let principal = Principal { subject: self.subject, claims: object(&self.claims) };
+        let principal =
+            Principal { kind: PrincipalKind::Client, subject: self.subject, claims: object(&self.claims) };
         let resource = Resource { hints: self.hints, ..Resource::new(&self.id) };
         authorizer.decide(&principal, self.action, &resource, self.arguments.as_ref().map(object))
     }

@@ -3,7 +3,8 @@
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use serde_json::{Map, Value, json};
 use skep_authz::{
-    Action, Authorizer, Decision, Denial, Document, Hints, Principal, Resource, check, treatment,
+    Action, Authorizer, Decision, Denial, Document, Hints, Principal, PrincipalKind, Resource, check,
+    treatment,
 };
 
 use crate::fixture::cedar;
@@ -76,7 +77,7 @@ proptest! {
         id in name(),
         read_only in any::<Option<bool>>(),
     ) {
-        let principal = Principal { subject: &subject, claims: &claims };
+        let principal = Principal { kind: PrincipalKind::Client, subject: &subject, claims: &claims };
         let hints = Hints { read_only, ..Hints::default() };
         let resource = Resource { id: &id, hints };
         let decide = |policies: Vec<String>| {

@@ -13,6 +13,7 @@ use skep_mcp::{
     header::{MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_SESSION_ID, encoded_name},
 };
 use tracing::{Level, enabled};
+use uuid::Uuid;
 
 use super::{ParsedMessage, RequestMetrics, ToolHints};
 use crate::{
@@ -59,6 +60,21 @@ pub struct Exchange {
     pub signer: Option<Arc<dyn SignRequest>>,
     /// The hints of the tool that it calls, where the endpoint knows them.
     pub hints: Option<ToolHints>,
+    /// The id of its entry in the audit log, once it is needed.
+    audit_id: OnceLock<Uuid>,
+    /// The call that it is a part of, if a tool of the endpoint makes it.
+    pub part_of: Option<PartOf>,
+    /// The workflow that makes it, where policies see that instead of the caller.
+    pub workflow: Option<Arc<Identity>>,
+}
+
+/// A call of a tool that makes other calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartOf {
+    /// The tool.
+    pub tool: Arc<str>,
+    /// The id of its entry in the audit log.
+    pub audit_id: Uuid,
 }
 
 /// Signs requests for the server.
@@ -93,12 +109,20 @@ impl Exchange {
             rejected_by: None,
             signer: None,
             hints: None,
+            audit_id: OnceLock::new(),
+            part_of: None,
+            workflow: None,
         }
     }
 
     /// The id that a response must carry.
     pub fn id(&self) -> Option<Id<'_>> {
         self.message.as_ref().and_then(ParsedMessage::id)
+    }
+
+    /// The id of its entry in the audit log.
+    pub fn audit_id(&self) -> Uuid {
+        *self.audit_id.get_or_init(Uuid::new_v4)
     }
 
     /// Whether only the client ends its response: it listens for what the server sends by itself.
@@ -161,6 +185,9 @@ impl Exchange {
             rejected_by: None,
             signer: None,
             hints: None,
+            audit_id: OnceLock::new(),
+            part_of: None,
+            workflow: None,
         })
     }
 
@@ -193,6 +220,9 @@ impl Exchange {
             rejected_by: None,
             signer: self.signer.clone(),
             hints: None,
+            audit_id: OnceLock::new(),
+            part_of: None,
+            workflow: None,
         })
     }
 

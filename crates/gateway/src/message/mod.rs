@@ -6,7 +6,7 @@ mod metrics;
 mod parsed;
 mod read;
 
-pub use exchange::{Exchange, SignRequest};
+pub use exchange::{Exchange, PartOf, SignRequest};
 pub use filter::{Filters, MessageFilter, filter};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};
 pub use parsed::ParsedMessage;

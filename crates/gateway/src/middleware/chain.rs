@@ -180,15 +180,9 @@ impl Chain {
         }
     }
 
-    /// Records such a call in the audit log, when this response to it has been read.
-    pub fn audited(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
-        let status = response.status();
-        let audits = self
-            .middlewares
-            .iter()
-            .filter(|middleware| matches!(middleware.middleware, Middleware::Audit(_)));
-        let observers = audits.filter_map(|audit| audit.observer(exchange, status)).collect();
-        response.map(|body| body.observed(status, observers))
+    /// The middlewares that record such a call.
+    fn audits(&self) -> impl Iterator<Item = &Named> {
+        self.middlewares.iter().filter(|middleware| matches!(middleware.middleware, Middleware::Audit(_)))
     }
 
     /// The response of the server as the caller may see it: the innermost middleware filters first.
@@ -212,7 +206,12 @@ impl Chain {
 
     /// A request that the middlewares observe, however it ends.
     pub fn observed(&self, exchange: Exchange) -> InFlight<'_> {
-        InFlight { chain: self, exchange, has_response: false }
+        InFlight { chain: self, exchange, is_part: false, has_response: false }
+    }
+
+    /// A call that is made for a request: the audit log records it, however it ends.
+    pub fn observed_call(&self, exchange: Exchange) -> InFlight<'_> {
+        InFlight { chain: self, exchange, is_part: true, has_response: false }
     }
 
     /// The response, with the middlewares that observe how it ends.
@@ -221,6 +220,12 @@ impl Chain {
         let calls = self.calls.as_ref().and_then(|calls| calls.observer(exchange, status));
         let others = self.middlewares.iter().filter_map(|middleware| middleware.observer(exchange, status));
         let observers = calls.into_iter().chain(others).collect();
+        response.map(|body| body.observed(status, observers))
+    }
+
+    fn audit(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+        let status = response.status();
+        let observers = self.audits().filter_map(|audit| audit.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
     }
 }
@@ -241,6 +246,8 @@ pub struct InFlight<'a> {
     chain: &'a Chain,
     /// The request.
     pub exchange: Exchange,
+    /// Whether it is made for another request.
+    is_part: bool,
     has_response: bool,
 }
 
@@ -248,13 +255,22 @@ impl InFlight<'_> {
     /// The response, with the middlewares that observe how it ends.
     pub fn respond(mut self, response: Response<Body>) -> Response<Body> {
         self.has_response = true;
-        self.chain.observe(&self.exchange, response)
+        if self.is_part {
+            self.chain.audit(&self.exchange, response)
+        } else {
+            self.chain.observe(&self.exchange, response)
+        }
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        if !self.has_response {
+        if self.has_response {
+            return;
+        }
+        if self.is_part {
+            self.chain.audits().for_each(|audit| audit.abandoned(&self.exchange));
+        } else {
             self.chain.calls.iter().for_each(|calls| calls.abandoned(&self.exchange));
             self.chain.middlewares.iter().for_each(|middleware| middleware.abandoned(&self.exchange));
         }

@@ -6,7 +6,7 @@
 use std::{error::Error, iter, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
 use http_body_util::Full;
 use tokio::sync::Semaphore;
 
@@ -71,22 +71,48 @@ impl Service {
     }
 
     /// Posts JSON. The response is read to its end, within a limit.
-    pub async fn post(&self, headers: HeaderMap, body: Bytes) -> Result<(StatusCode, Bytes), ServiceError> {
+    pub async fn post(
+        &self,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
+        headers.insert(header::CONTENT_TYPE, JSON);
+        self.send(Method::POST, self.uri.clone(), headers, body).await
+    }
+
+    /// Gets JSON from another path of the service.
+    pub async fn get(
+        &self,
+        path: PathAndQuery,
+        headers: HeaderMap,
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
+        let mut parts = self.uri.clone().into_parts();
+        parts.path_and_query = Some(path);
+        let uri = Uri::from_parts(parts).map_err(|error| ServiceError::Unreachable(error.to_string()))?;
+        self.send(Method::GET, uri, headers, Bytes::new()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        uri: Uri,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
         let mut request = Request::new(Full::new(body));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.uri.clone();
+        *request.method_mut() = method;
+        *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         request.headers_mut().insert(header::ACCEPT, JSON);
-        request.headers_mut().insert(header::CONTENT_TYPE, JSON);
-        let posting = async {
+        let sending = async {
             let _place = self.places.acquire().await.map_err(|_| ServiceError::Slow)?;
             let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
             let status = response.status();
             let answer = body::read(response.into_body(), self.response).await;
             Ok((status, answer.map_err(|_| ServiceError::Body)?))
         };
-        tokio::time::timeout(self.time, posting).await.unwrap_or(Err(ServiceError::Slow))
+        tokio::time::timeout(self.time, sending).await.unwrap_or(Err(ServiceError::Slow))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Records of sessions in Redis, which expire when they are not used.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use ::redis::cmd;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
 /// Records by the ids of their sessions.
 pub struct Records {
-    redis: Redis,
+    redis: Arc<Redis>,
     prefix: String,
     /// How long an idle session lives, in milliseconds.
     life: u64,
@@ -35,10 +35,15 @@ impl Records {
             return Err(ConfigError::new(message));
         }
         Ok(Self {
-            redis: Redis::new(field, address, db)?,
+            redis: Arc::new(Redis::new(field, address, db)?),
             prefix: prefix.to_owned(),
-            life: u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE),
+            life: millis(life),
         })
+    }
+
+    /// Other records in the same database, under keys of their own.
+    pub fn within(&self, name: &str) -> Self {
+        Self { redis: self.redis.clone(), prefix: format!("{}{name}:", self.prefix), life: self.life }
     }
 
     /// Checks that they can be used.
@@ -61,6 +66,35 @@ impl Records {
         self.redis.query(cmd("SET").arg(self.key(id)).arg(record).arg("PX").arg(self.life)).await
     }
 
+    /// Adds a record that lives for this long, used or not.
+    pub async fn put_for(&self, id: &str, record: &[u8], life: Duration) -> Result<(), RedisUnavailable> {
+        self.redis.query(cmd("SET").arg(self.key(id)).arg(record).arg("PX").arg(millis(life))).await
+    }
+
+    /// The same, unless there is one. Returns whether there was none.
+    pub async fn put_new_for(
+        &self,
+        id: &str,
+        record: &[u8],
+        life: Duration,
+    ) -> Result<bool, RedisUnavailable> {
+        let mut command = cmd("SET");
+        command.arg(self.key(id)).arg(record).arg("NX").arg("PX").arg(millis(life));
+        let put: Option<String> = self.redis.query(&command).await?;
+        Ok(put.is_some())
+    }
+
+    /// A record, which does not count as a use.
+    pub async fn peek(&self, id: &str) -> Result<Option<Vec<u8>>, RedisUnavailable> {
+        self.redis.query(cmd("GET").arg(self.key(id))).await
+    }
+
+    /// Removes a record, and returns whether it was there. Of several that do this at once, one finds it.
+    pub async fn take(&self, id: &str) -> Result<bool, RedisUnavailable> {
+        let removed: u64 = self.redis.query(cmd("DEL").arg(self.key(id))).await?;
+        Ok(removed > 0)
+    }
+
     /// Changes a record, unless the session has ended meanwhile.
     pub async fn change(&self, id: &str, record: &[u8]) -> Result<(), RedisUnavailable> {
         let mut command = cmd("SET");
@@ -76,6 +110,10 @@ impl Records {
     pub(super) fn key(&self, id: &str) -> String {
         format!("{}{}", self.prefix, name(id))
     }
+}
+
+fn millis(life: Duration) -> u64 {
+    u64::try_from(life.as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_LIFE)
 }
 
 /// The form of an id in a key. ToolHive's store has UUIDs alone: another id becomes one, by its digest.

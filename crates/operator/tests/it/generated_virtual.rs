@@ -100,7 +100,7 @@ fn fields() -> Vec<(&'static str, BoxedStrategy<Value>)> {
 
 fn config() -> BoxedStrategy<Value> {
     let workflow = json!({
-        "name": "both", "description": "calls x", "timeout": "90s",
+        "name": "both", "description": "calls x", "timeout": "90s", "runAs": "workflow",
         "parameters": {"type": "object", "properties": {"q": {"type": "integer", "maximum": 1_000_000}}},
         "steps": [{"id": "a", "tool": "one.x", "arguments": {"q": "{{.params.q}}", "n": 0.5}, "timeout": "1m"}],
     });
@@ -110,7 +110,7 @@ fn config() -> BoxedStrategy<Value> {
             {"workload": "one", "toolConfigRef": {"name": "tools"}, "overrides": {"x": {"name": "<y>"}}},
         ]}}),
         json!({"aggregation": {"conflictResolution": "priority", "conflictResolutionConfig": {"priorityOrder": ["one"]}}}),
-        json!({"compositeTools": [workflow], "compositeToolRefs": [{"name": "shared"}]}),
+        json!({"allowRunAsWorkflow": true, "compositeTools": [workflow], "compositeToolRefs": [{"name": "shared"}]}),
         json!({"operational": {"logLevel": "debug", "timeouts": {"perWorkload": {"one": "90s"}}, "failureHandling": {"circuitBreaker": {"enabled": true, "timeout": "90s"}}}}),
         json!({"audit": {"enabled": true, "eventTypes": ["mcp_tool_call"]}, "metadata": {"a": "1", "b": "true"}}),
         json!({"optimizer": {"embeddingService": "http://embed.example", "hybridSearchSemanticRatio": "0.5"}}),

@@ -101,9 +101,8 @@ impl Form {
     }
 
     fn number(&self, state: &State, value: Value) -> Checked<String> {
-        let number = as_float(value).ok_or_else(|| {
-            Fault::new(format!("the value must be a number, not a {}", state.type_of(value)))
-        })?;
+        let number = as_float(value)
+            .ok_or_else(|| Fault::new(format!("the value must be a number, not {}", state.a_type(value))))?;
         let digits = self.digits.unwrap_or(6);
         Ok(match self.kind {
             Some('e' | 'E') => exponent(&format!("{number:.digits$e}")),

@@ -164,7 +164,7 @@ impl State {
             Builtin::Abs => match value {
                 Value::Int(value) => Ok(Value::Int(value.saturating_abs())),
                 Value::Float(value) => Ok(Value::Float(value.abs())),
-                _ => Err(Fault::new(format!("abs is not defined for a {}", self.type_of(value)))),
+                _ => Err(Fault::new(format!("abs is not defined for {}", self.a_type(value)))),
             },
             Builtin::All | Builtin::Any => {
                 let stops_at = builtin == Builtin::Any;
@@ -184,7 +184,7 @@ impl State {
                 self.meter.bytes(bytes)?;
                 let length = self.length(value);
                 let length =
-                    length.ok_or_else(|| Fault::new(format!("a {} has no length", self.type_of(value))))?;
+                    length.ok_or_else(|| Fault::new(format!("{} has no length", self.a_type(value))))?;
                 Ok(Value::Int(i128::try_from(length).unwrap_or(i128::MAX)))
             }
             Builtin::Repr => {

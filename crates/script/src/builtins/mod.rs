@@ -100,7 +100,7 @@ impl State {
                 (_, []) => String::new(),
                 (_, names) => format!(": it has {}", names.join(", ")),
             };
-            Fault::new(format!("a {} has no attribute {name}{hint}", self.type_of(of)))
+            Fault::new(format!("{} has no attribute {name}{hint}", self.a_type(of)))
         })
     }
 
@@ -140,7 +140,7 @@ impl State {
             Some(Object::List(_)) => lists::call(self, of, name, arguments),
             Some(Object::Dict(_)) => dicts::call(self, of, name, arguments),
             Some(Object::Set(_)) => sets::call(self, of, name, arguments),
-            _ => Err(Fault::new(format!("a {} has no method {name}", self.type_of(of)))),
+            _ => Err(Fault::new(format!("{} has no method {name}", self.a_type(of)))),
         }
     }
 }

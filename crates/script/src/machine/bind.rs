@@ -28,7 +28,7 @@ impl Thread {
             return Err(Fault::new(format!("calls are nested deeper than {limit}")));
         }
         let Some(Object::Function(called)) = state.heap.object(function) else {
-            return Err(Fault::new(format!("a {} cannot be called", state.type_of(function))));
+            return Err(Fault::new(format!("{} cannot be called", state.a_type(function))));
         };
         let code = called.code.clone();
         let captured: Arc<[Value]> = called.captured.as_ref().into();

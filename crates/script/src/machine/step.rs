@@ -286,7 +286,7 @@ impl Thread {
         }
         if let Some(entries) = entries {
             if state.heap.as_dict(entries).is_none() {
-                return Err(Fault::new(format!("** needs a dict, not a {}", state.type_of(entries))));
+                return Err(Fault::new(format!("** needs a dict, not {}", state.a_type(entries))));
             }
             let length = state.length(entries).unwrap_or_default();
             state.meter.work(length)?;
@@ -315,7 +315,7 @@ impl Thread {
                     let (of, name) = (*of, name.clone());
                     Outcome::Value(state.call_method(of, &name, &arguments)?)
                 }
-                _ => return Err(Fault::new(format!("a {} cannot be called", state.type_of(function)))),
+                _ => return Err(Fault::new(format!("{} cannot be called", state.a_type(function)))),
             },
         };
         match outcome {

@@ -18,7 +18,7 @@ async fn an_error_shows_the_line_and_the_cause() {
     );
     assert_eq!(
         failure("return sorted([1, 2],\n  key=lambda x: x.y)").await,
-        "line 2, column 18: a int has no attribute y\n      key=lambda x: x.y)\n                     ^\n\
+        "line 2, column 18: an int has no attribute y\n      key=lambda x: x.y)\n                     ^\n\
          called from line 1, column 14:\n    return sorted([1, 2],"
     );
 }
@@ -48,10 +48,10 @@ async fn mistakes_are_named_so_that_a_model_can_correct_them() {
         ("break", "break outside of a loop"),
         ("return \"a", "the string is never closed"),
         ("x = \"a\nreturn x", "the string is not closed in its line"),
-        ("return \"a\" + 1", "+ is not defined for a string and a int: use str"),
+        ("return \"a\" + 1", "+ is not defined for a string and an int: use str"),
         ("return [1][5]", "the index 5 is out of range: there are 1 items"),
         ("return {\"a\": 1}.a", "a dict has no attribute a: use [\"a\"]"),
-        ("return 1()", "a int cannot be called"),
+        ("return 1()", "an int cannot be called"),
         ("for x in \"abc\": pass", "a string cannot be iterated over: use its elems()"),
         ("a, b = [1]", "2 values are expected, and there are 1"),
         ("if False: x = 1\nreturn x", "x has no value yet"),

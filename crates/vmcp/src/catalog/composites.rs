@@ -2,11 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use skep_api::{
     tools::ToolAnnotations,
-    vmcp::{CompositeTool, OutputProperty},
+    vmcp::{CompositeTool, OutputProperty, RunAs},
 };
+use skep_gateway::identity::Identity;
 use skep_workflow::{Workflow, WorkflowError};
 use tracing::warn;
 
@@ -17,6 +20,10 @@ use super::{Entry, Table, conflicts::Candidate};
 pub(crate) struct Composite {
     pub(crate) name: Box<str>,
     pub(crate) workflow: Workflow,
+    /// Which definition of it this is.
+    pub(crate) definition: String,
+    /// Itself as policies see it, if its steps run as the workflow.
+    pub(crate) runs_as: Option<Arc<Identity>>,
     /// The tool as clients see it, without annotations.
     tool: Map<String, Value>,
     annotations: ToolAnnotations,
@@ -38,7 +45,11 @@ impl Composite {
             seen.insert("outputSchema".into(), schema);
         }
         let annotations = tool.annotations.clone().unwrap_or_default();
-        Ok(Self { name: tool.name.as_str().into(), workflow, tool: seen, annotations })
+        let runs_as = (tool.run_as == Some(RunAs::Workflow))
+            .then(|| Arc::new(Identity { subject: tool.name.clone(), ..Identity::with_claims(Map::new()) }));
+        let text = serde_json::to_vec(tool).unwrap_or_default();
+        let definition = format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(&text)));
+        Ok(Self { name: tool.name.as_str().into(), workflow, definition, runs_as, tool: seen, annotations })
     }
 
     /// The tool among these, or why it cannot be offered.

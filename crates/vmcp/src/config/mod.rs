@@ -17,7 +17,7 @@ use skep_gateway::{
     middleware::{CallLog, CallsPage},
     sessions::Records,
 };
-use skep_workflow::check_as_part;
+use skep_workflow::{check_as_part, check_permissions};
 use tokio::sync::watch;
 
 use crate::{
@@ -149,7 +149,8 @@ fn workflow_errors(config: &Config) -> Vec<FieldError> {
     let mut errors = Vec::new();
     for (index, tool) in config.composite_tools.iter().enumerate() {
         let field = FieldPath::from("compositeTools").index(index);
-        errors.extend(check_as_part(tool).into_iter().map(|error| error.within(field.clone())));
+        let mistakes = check_as_part(tool).into_iter().chain(check_permissions(tool, config));
+        errors.extend(mistakes.map(|error| error.within(field.clone())));
         if config.composite_tools[..index].iter().any(|other| other.name == tool.name) {
             let message = format!("duplicate of {:?}: rename one of them", tool.name);
             errors.push(FieldError::new(field.join("name"), message));

@@ -70,6 +70,7 @@ use crate::{
 };
 use guard::Guard;
 use relay::ParkedCalls;
+use workflow::KeptRuns;
 
 /// A virtual MCP server.
 pub struct VirtualServer(Arc<Front>);
@@ -89,6 +90,8 @@ pub(crate) struct Front {
     /// The sessions at backends of callers that have none here, since 2026-07-28.
     stateless: Arc<Memory<Known>>,
     parked: Arc<ParkedCalls>,
+    /// Workflows that wait for an answer, which any replica can go on with.
+    kept: Option<Arc<KeptRuns>>,
     presence: Presence,
     capabilities: AllCapabilities,
     ended: Ended,
@@ -232,6 +235,7 @@ impl Front {
             well_known,
             authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
+            kept: records.as_ref().map(KeptRuns::new).map(Arc::new),
             records,
             stateless: Arc::new(Memory::new(session_life)),
             parked: Arc::new(ParkedCalls::new()),

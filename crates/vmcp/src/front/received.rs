@@ -3,14 +3,18 @@
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{Response, StatusCode};
+use serde_json::json;
 use skep_gateway::{
     http::{Body, response},
     message::Exchange,
 };
-use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw};
+use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw, Rejection};
 
-use super::{Front, from_backend::parsed_request_id, subscribe::report};
+use super::{Front, from_backend::parsed_request_id, subscribe::report, workflow::QUESTION};
 use crate::{backend::Caller, session::ClientSession};
+
+/// The code of JSON-RPC for what is no valid request.
+const INVALID_REQUEST: i64 = -32600;
 
 impl Front {
     /// Processes a notification, or the response to a request of a backend.
@@ -22,7 +26,7 @@ impl Front {
         let caller = self.caller(exchange);
         match (envelope.message(), envelope.method()) {
             (Message::Response { id: Some(id), .. }, _) => {
-                self.return_response(&session, &caller, envelope, id).await;
+                return self.return_response(&session, &caller, envelope, id).await;
             }
             (_, Some(Method::Cancelled)) => self.cancel(&session, &caller, envelope).await,
             (_, Some(Method::RootsListChanged)) => {
@@ -46,18 +50,46 @@ impl Front {
         caller: &Caller,
         envelope: &Envelope<'_>,
         id: Id<'_>,
-    ) {
+    ) -> Response<Body> {
+        let accepted = response::empty(StatusCode::ACCEPTED);
         if session.reply(id.raw().as_str(), envelope.bytes()) {
-            return;
+            return accepted;
         }
-        let target = id.raw().as_text().and_then(|id| parsed_request_id(&id));
-        let Some((backend, original)) = target else { return };
+        let Some(id_text) = id.raw().as_text() else { return accepted };
+        if id_text.starts_with(QUESTION) {
+            return self.return_answer(session, &id_text, envelope).await.unwrap_or(accepted);
+        }
+        let Some((backend, original)) = parsed_request_id(&id_text) else { return accepted };
         let (Some(backend), Some(original)) = (self.views.backend(&backend), Raw::spelled(&original)) else {
-            return;
+            return accepted;
         };
         let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(original));
         if let (Some(link), Ok(body)) = (session.links.existing(&backend, caller).await, edits.bytes()) {
             report(&backend, backend.notify(&link, caller, body.into()).await);
+        }
+        accepted
+    }
+
+    /// Passes the answer to a question of a workflow on to the replica that waits for it. Returns the error if none does.
+    async fn return_answer(
+        &self,
+        session: &ClientSession,
+        question: &str,
+        envelope: &Envelope<'_>,
+    ) -> Option<Response<Body>> {
+        let is_passed_on = match &self.kept {
+            Some(runs) => runs.pass_on(session, question, envelope.bytes()).await,
+            None => Ok(false),
+        };
+        match is_passed_on {
+            Ok(true) => None,
+            Ok(false) => {
+                let message = "no workflow waits for this answer: it was answered, its time has passed, or the server \
+                               that asked has ended; call the tool again";
+                let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
+                Some(response::json(StatusCode::BAD_REQUEST, error.to_string()))
+            }
+            Err(_) => Some(response::error(&Rejection::Unavailable("session store"), None)),
         }
     }
 

@@ -21,6 +21,7 @@ use super::{
     ClientRequest, Front, Sender,
     answer::{tool_error, translated},
     rpc::{self, RpcError},
+    script::runs_scripts,
 };
 use crate::{
     catalog::{Catalog, Page, field},
@@ -138,6 +139,10 @@ impl Front {
             Some(reason) => Err(reason),
             None => self.found(search, request, &catalog, &wanted).await,
         };
+        let found = match found {
+            Ok(returned) => Ok(self.with_script(request, &catalog, returned).await),
+            failed => failed,
+        };
         match found {
             Ok(returned) => self.tool_result(request, self.result_of(&returned, started.elapsed())),
             Err(reason) => {
@@ -186,6 +191,23 @@ impl Front {
             self.add_permitted(request, page, search.max_results, &mut returned).await?;
         }
         Ok(returned)
+    }
+
+    /// The same, with the description for this caller of the tool that runs scripts.
+    async fn with_script(
+        &self,
+        request: &ClientRequest<'_>,
+        catalog: &Catalog,
+        mut returned: Returned,
+    ) -> Returned {
+        let is_script = |tool: &&mut String| Raw::spelled(tool).is_some_and(|tool| runs_scripts(&tool));
+        if self.scripts.is_some()
+            && let Some(tool) = returned.tools.iter_mut().find(is_script)
+            && let Some(described) = self.described_script(request, catalog).await
+        {
+            *tool = described;
+        }
+        returned
     }
 
     /// Adds those tools that the caller would be listed, by the same filters as those of lists.

@@ -56,11 +56,14 @@ enum Happened {
 
 impl Front {
     /// Opens the stream of a session.
-    pub(super) async fn listen(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
+    pub(super) async fn listen(self: &Arc<Self>, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let session = match self.session(exchange).await {
             Ok(session) => session,
             Err(error) => return Ok(error.response()),
         };
+        if let Some(resumed) = self.resume_stream(exchange, &session).await {
+            return Ok(resumed);
+        }
         let Some(queue) = session.outbox.open() else {
             return Ok(response::text(StatusCode::CONFLICT, "the session has a stream\n"));
         };

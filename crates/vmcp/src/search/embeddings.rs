@@ -44,6 +44,8 @@ struct State {
     vectors: HashMap<Key, ToolVectors>,
     /// How many numbers a vector has.
     width: usize,
+    /// The model that made them, if the service names it.
+    model: Option<String>,
     /// When the vector of a query may be made again.
     resume: Option<Instant>,
 }
@@ -109,6 +111,12 @@ impl Embeddings {
 
     /// Embeds the tools that have no vector, batch by batch. Returns whether all have one.
     async fn embed_missing(&self) -> bool {
+        if self.missing().is_empty() {
+            self.distribute();
+            return true;
+        }
+        let model = self.service.read_info().await;
+        self.use_model(model);
         let missing = self.missing();
         let mut rest = &missing[..];
         let mut size = self.service.batch();
@@ -126,11 +134,19 @@ impl Embeddings {
             self.keep(batch, vectors);
             rest = later;
         }
-        if !missing.is_empty() {
-            info!(tools = missing.len(), "tools embedded");
-        }
+        info!(tools = missing.len(), "tools embedded");
         self.distribute();
         true
+    }
+
+    /// Forgets the vectors of another model than this. One that is not known may be the same.
+    fn use_model(&self, model: Option<String>) {
+        let Some(model) = model else { return };
+        let mut state = self.state();
+        if state.model.as_ref().is_some_and(|known| *known != model) {
+            state.vectors.clear();
+        }
+        state.model = Some(model);
     }
 
     /// What has no vector, and is forgotten what no index has.

@@ -1,9 +1,12 @@
 //! Requests to an embedding service: Hugging Face's Text Embeddings Inference, or one with the API of OpenAI.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skep_api::vmcp::{EmbeddingProvider, Optimizer};
@@ -16,6 +19,8 @@ use crate::limits;
 const KEY: &str = "OPENAI_API_KEY";
 /// How many texts a request has. This is the default limit of Text Embeddings Inference.
 const BATCH: usize = 32;
+/// How many it has at most, whatever the service allows: a response is limited, too.
+const LARGEST_BATCH: usize = 256;
 
 /// An embedding service.
 pub(super) struct EmbeddingService {
@@ -24,6 +29,19 @@ pub(super) struct EmbeddingService {
     model: String,
     headers: HeaderMap,
     time: Duration,
+    /// Where a service of Text Embeddings Inference describes itself.
+    info: Option<PathAndQuery>,
+    /// How many texts a request may have.
+    batch: AtomicUsize,
+}
+
+/// What a service of Text Embeddings Inference has in its description.
+#[derive(Deserialize)]
+struct Info {
+    #[serde(default)]
+    model_id: String,
+    #[serde(default)]
+    max_client_batch_size: Option<usize>,
 }
 
 impl EmbeddingService {
@@ -36,6 +54,7 @@ impl EmbeddingService {
         let uri = address(&format!("{}/{path}", url.trim_end_matches('/')))?;
         let time = config.embedding_service_timeout.as_ref().and_then(|time| time.to_std().ok());
         let time = time.filter(|time| !time.is_zero()).unwrap_or(limits::EMBEDDING_TIME);
+        let info = (provider == EmbeddingProvider::Tei).then(|| info_path(&uri)).flatten();
         let service =
             Service::new(uri, time, &Trust::default())?.with_response_limit(limits::EMBEDDING_RESPONSE);
         Ok(Self {
@@ -44,6 +63,8 @@ impl EmbeddingService {
             model: config.embedding_model.clone().unwrap_or_default(),
             headers: headers(config, provider)?,
             time,
+            info,
+            batch: AtomicUsize::new(BATCH),
         })
     }
 
@@ -54,7 +75,17 @@ impl EmbeddingService {
 
     /// How many texts a request may have.
     pub(super) fn batch(&self) -> usize {
-        BATCH
+        self.batch.load(Ordering::Relaxed)
+    }
+
+    /// Reads how many texts a request may have, and returns the model of the service, if it describes itself.
+    pub(super) async fn read_info(&self) -> Option<String> {
+        let path = self.info.clone()?;
+        let (status, answer) = self.service.get(path, self.headers.clone()).await.ok()?;
+        let info: Info = serde_json::from_slice(&answer).ok().filter(|_| status == StatusCode::OK)?;
+        let batch = info.max_client_batch_size.filter(|batch| *batch > 0).unwrap_or(BATCH);
+        self.batch.store(batch.min(LARGEST_BATCH), Ordering::Relaxed);
+        Some(info.model_id)
     }
 
     /// The vector of each text, of length 1.
@@ -76,6 +107,11 @@ impl EmbeddingService {
         let vectors: Option<Vec<_>> = vectors.into_iter().map(normalized).collect();
         vectors.ok_or(ServiceError::Answer("a vector has no length"))
     }
+}
+
+/// The path of the description, beside that of the vectors.
+fn info_path(vectors: &Uri) -> Option<PathAndQuery> {
+    format!("{}info", vectors.path().strip_suffix("embed")?).parse().ok()
 }
 
 fn headers(config: &Optimizer, provider: EmbeddingProvider) -> Result<HeaderMap, String> {

@@ -3,6 +3,8 @@
 use std::{
     collections::HashSet,
     convert::Infallible,
+    fs::File,
+    io::Write,
     net::SocketAddr,
     sync::{
         Arc, Mutex, MutexGuard,
@@ -40,6 +42,8 @@ struct State {
     sessions: HashSet<String>,
     /// All requests, by their methods and sessions.
     received: Vec<(String, String)>,
+    /// The tools that were called.
+    called: Vec<String>,
     /// The headers of the last call.
     headers: HeaderMap,
     /// The methods of all requests, each with what authenticates it.
@@ -50,6 +54,20 @@ struct State {
     needs_credentials: bool,
     /// Its tools, on one page. Others have three, each on a page.
     tools: Option<Vec<Value>>,
+    /// Where it writes a line for each call that it runs.
+    log: Option<File>,
+    /// Whether calls never end.
+    hangs_in_calls: bool,
+}
+
+impl State {
+    /// Records a call, and returns whether it never ends.
+    fn runs_forever(&mut self) -> bool {
+        if let Some(log) = &mut self.log {
+            log.write_all(b"call\n").unwrap();
+        }
+        self.hangs_in_calls
+    }
 }
 
 pub(crate) struct Backend {
@@ -73,6 +91,17 @@ impl Backend {
 
     pub(crate) fn set_tools(&self, tools: Vec<Value>) {
         self.state().tools = Some(tools);
+    }
+
+    /// One that writes a line for each call that it runs, and may never end one.
+    pub(crate) async fn logging(log: File, hangs_in_calls: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let state = State { log: Some(log), hangs_in_calls, ..State::default() };
+        Self::on(listener, Arc::new(Mutex::new(state)))
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     fn on(listener: TcpListener, state: Arc<Mutex<State>>) -> Self {
@@ -117,6 +146,11 @@ impl Backend {
         of.map(|(_, session)| session.clone()).collect()
     }
 
+    /// The tools that were called, in their order.
+    pub(crate) fn called(&self) -> Vec<String> {
+        self.state().called.clone()
+    }
+
     /// A header of the last call.
     pub(crate) fn last_header(&self, name: &str) -> Option<String> {
         self.state().headers.get(name).map(|value| value.to_str().unwrap().to_owned())
@@ -140,7 +174,9 @@ impl Backend {
     }
 
     pub(crate) fn forget(&self) {
-        self.state().received.clear();
+        let mut state = self.state();
+        state.received.clear();
+        state.called.clear();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -175,6 +211,7 @@ async fn respond(
         state.authorizations.push((name.clone(), authorization));
         if name == "tools/call" {
             state.headers = headers;
+            state.called.push(message["params"]["name"].as_str().unwrap_or_default().to_owned());
         }
         state.mood
     };
@@ -184,6 +221,10 @@ async fn respond(
         Mood::Status(status) => return Ok(reply(status, String::new())),
         Mood::Garbage => return Ok(reply(200, "{\"not\": \"a message\"".into())),
         Mood::Good | Mood::EndlessPages => {}
+    }
+    let is_call = name == "tools/call" && state.lock().unwrap().sessions.contains(&session);
+    if is_call && state.lock().unwrap().runs_forever() {
+        std::future::pending::<()>().await;
     }
     let result = {
         let mut state = state.lock().unwrap();

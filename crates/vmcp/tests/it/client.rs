@@ -18,13 +18,16 @@ pub(crate) struct Client {
     modern: Option<Value>,
     /// The address that it has.
     from: [u8; 4],
+    /// The last event of a stream that it opens again.
+    last_event: Option<String>,
 }
 
 const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
 
 impl Client {
     pub(crate) async fn start(address: SocketAddr, capabilities: Value) -> Self {
-        let mut client = Self { address, session: String::new(), modern: None, from: LOCALHOST };
+        let mut client =
+            Self { address, session: String::new(), modern: None, from: LOCALHOST, last_event: None };
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
@@ -38,12 +41,18 @@ impl Client {
 
     /// A client that has no session.
     pub(crate) fn without_session(address: SocketAddr) -> Self {
-        Self { address, session: String::new(), modern: None, from: LOCALHOST }
+        Self { address, session: String::new(), modern: None, from: LOCALHOST, last_event: None }
     }
 
     /// A client of 2026-07-28 with these capabilities.
     pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
-        Self { address, session: String::new(), modern: Some(capabilities), from: LOCALHOST }
+        Self {
+            address,
+            session: String::new(),
+            modern: Some(capabilities),
+            from: LOCALHOST,
+            last_event: None,
+        }
     }
 
     /// The same client with another address of this machine.
@@ -53,7 +62,13 @@ impl Client {
 
     /// The same client at another replica.
     pub(crate) fn at(&self, address: SocketAddr) -> Self {
-        Self { address, session: self.session.clone(), modern: self.modern.clone(), from: self.from }
+        Self {
+            address,
+            session: self.session.clone(),
+            modern: self.modern.clone(),
+            from: self.from,
+            last_event: None,
+        }
     }
 
     /// A page of the server.
@@ -80,6 +95,9 @@ impl Client {
             .header("host", "localhost")
             .header("accept", accept)
             .header("content-type", "application/json");
+        if let Some(id) = &self.last_event {
+            request = request.header("last-event-id", id);
+        }
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }
@@ -122,6 +140,12 @@ impl Client {
         Events::new(self.send(Method::GET, None).await)
     }
 
+    /// The rest of a stream whose last event was this.
+    pub(crate) async fn listen_after(&self, event: &str) -> Events {
+        let client = Self { last_event: Some(event.to_owned()), ..self.at(self.address) };
+        Events::new(client.send(Method::GET, None).await)
+    }
+
     /// The response to a request, whatever comes before it.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Value {
         let response = self.post(method, params).await;
@@ -151,12 +175,14 @@ impl Client {
 pub(crate) struct Events {
     body: Incoming,
     text: String,
+    /// The id of the last event that had one.
+    pub(crate) last_id: Option<String>,
 }
 
 impl Events {
     fn new(response: Response<Incoming>) -> Self {
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Self { body: response.into_body(), text: String::new() }
+        Self { body: response.into_body(), text: String::new(), last_id: None }
     }
 
     /// The next message.
@@ -167,6 +193,8 @@ impl Events {
                     .lines()
                     .find_map(|line| line.strip_prefix("data: "))
                     .map(|data| serde_json::from_str(data).unwrap());
+                let id = event.lines().find_map(|line| line.strip_prefix("id: ")).map(str::to_owned);
+                self.last_id = id.or(self.last_id.take());
                 self.text = rest.to_owned();
                 match data {
                     Some(message) => return Some(message),

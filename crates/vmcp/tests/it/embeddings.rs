@@ -34,6 +34,10 @@ struct State {
     status: u16,
     /// It never responds.
     hangs: bool,
+    /// What it has in its description, if it has one.
+    info: Option<Value>,
+    /// The most texts that a request had.
+    largest: usize,
 }
 
 impl Service {
@@ -90,6 +94,15 @@ async fn respond(
         std::future::pending::<()>().await;
     }
     let mut state = state.lock().unwrap();
+    if head.uri.path().ends_with("/info") {
+        let mut response =
+            Response::new(Full::new(Bytes::from(state.info.clone().unwrap_or_default().to_string())));
+        if state.info.is_none() {
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+        }
+        return Ok(response);
+    }
+    state.largest = state.largest.max(texts.len());
     let answer = if head.uri.path().ends_with("/embed") {
         texts.iter().map(|text| vector(text)).collect::<Value>()
     } else {
@@ -220,4 +233,27 @@ async fn a_static_model_finds_what_no_word_does_without_any_service() {
     let server = Server::before(&[("a", &backend)], &optimizer).await;
     assert_eq!(found(&server.client().await, "letter").await, ["a_mail"]);
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[tokio::test]
+async fn a_tei_service_gets_as_many_texts_at_once_as_it_describes_and_all_again_when_its_model_changes() {
+    let service = Service::start().await;
+    service.state().info = Some(json!({"model_id": "one", "max_client_batch_size": 2}));
+    let names = ["send_mail", "a", "b", "c", "d"];
+    let backend = Backend::with_tools(names.map(tool).to_vec()).await;
+    let server = Server::before(&[("x", &backend)], &optimizer(&service, "")).await;
+    let client = server.client().await;
+    find_until(&client, "letter", &["x_send_mail"]).await;
+    let largest = service.state().largest;
+    assert_eq!((largest, service.has_received("send_mail")), (2, 1));
+    service.state().info = Some(json!({"model_id": "two", "max_client_batch_size": 2}));
+    let mut tools = names.map(tool).to_vec();
+    tools.push(tool("e"));
+    backend.set_tools(tools);
+    while service.has_received("send_mail") < 2 {
+        // A new session sees the new tool once the lists have been read again.
+        found(&server.client().await, "letter").await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(service.state().largest, 2);
 }

@@ -3,6 +3,7 @@
 // A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod audit;
 mod backend;
 mod client;
 mod complaints;
@@ -12,6 +13,7 @@ mod exchanged_tokens;
 mod faults;
 mod hints;
 mod input;
+mod killed;
 mod metrics;
 mod replicas;
 mod scripted;
@@ -19,12 +21,13 @@ mod scripts;
 mod search;
 mod sessions;
 mod upstream_tokens;
+mod waiting;
 mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
-use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot, task::JoinHandle};
 
 use backend::Backend;
 use client::Client;
@@ -89,6 +92,34 @@ impl Server {
     /// A client with a session.
     async fn client(&self) -> Client {
         Client::start(self.address, serde_json::json!({})).await
+    }
+}
+
+/// A virtual server that can be killed as a process can: with its runtime, all of its tasks and connections end at once.
+struct Replica {
+    address: SocketAddr,
+    runtime: Option<Runtime>,
+}
+
+impl Replica {
+    async fn before(backend: &Backend, more: &str) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (url, more) = (backend.url(), more.to_owned());
+        let started = runtime.spawn(async move { Server::with_urls(&[("a", url)], &more, None).await });
+        let server = started.await.unwrap();
+        let address = server.address;
+        // It is never stopped.
+        runtime.spawn(async move { server.served.await.map(|()| drop(server.stop)) });
+        Self { address, runtime: Some(runtime) }
+    }
+
+    fn kill(self) {}
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
 }
 

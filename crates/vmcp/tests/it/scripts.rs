@@ -357,3 +357,24 @@ proptest! {
         runtime.block_on(assert_just_these_can_be_used(&allowed, forbids));
     }
 }
+
+#[tokio::test]
+async fn a_search_finds_the_tool_that_runs_scripts_with_the_tools_of_the_caller_in_its_description() {
+    let backend = crate::backend::Backend::start().await;
+    let policy = r#"'permit(principal, action == Action::"call_tool", resource == Tool::"a_echo");'"#;
+    let config = format!(
+        "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
+         incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{policy}]}}}}\n\
+         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+         backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\noptimizer: {{}}\n{ENABLED}",
+        backend.url(),
+    );
+    let server = Server::of(&config, None, None).await;
+    let client = server.client().await;
+    let arguments = json!({"tool_description": "execute_tool_script"});
+    let found = client.request("tools/call", json!({"name": "find_tool", "arguments": arguments})).await;
+    let tool = &found["result"]["structuredContent"]["tools"][0];
+    assert_eq!(tool["name"], "execute_tool_script", "{found}");
+    let description = tool["description"].as_str().unwrap();
+    assert!(description.contains("- a_echo(") && !description.contains("a_whoami"), "{description}");
+}

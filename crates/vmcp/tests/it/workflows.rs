@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
+use proptest::{prelude::*, sample::subsequence};
 use serde_json::{Value, json};
 
 use crate::{
@@ -55,22 +56,60 @@ async fn a_name_that_a_backend_has_removes_one_composite_tool() {
     assert_eq!(server.client().await.tools().await, ["a_ask", "combo"]);
 }
 
+/// A configuration with these policies, and more lines.
+fn judged(backend: &Scripted, policies: &[String], more: &str) -> String {
+    format!(
+        "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
+         incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
+         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+         backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\n{more}",
+        policies.join(", "),
+        backend.url(),
+    )
+}
+
+/// A policy that lets these call a tool.
+fn permit(principal: &str, tool: &str) -> String {
+    format!(r#"'permit({principal}, action == Action::"call_tool", resource == Tool::"{tool}");'"#)
+}
+
+#[tokio::test]
+async fn a_workflow_that_runs_as_itself_needs_policies_of_its_own_and_its_caller_only_one_for_the_tool() {
+    let combo = COMBO.replace("description: d", "description: d, runAs: workflow");
+    let more = format!("allowRunAsWorkflow: true\ncompositeTools: [{combo}]\n");
+    let (workflow, other) = (r#"principal == Workflow::"combo""#, r#"principal == Workflow::"other""#);
+    for (policies, is_allowed) in [
+        (vec![permit("principal is Client", "combo"), permit(workflow, "a_ask")], true),
+        (vec![permit("principal is Client", "combo"), permit(other, "a_ask")], false),
+        // What the caller may call by itself does not count.
+        (vec![permit("principal is Client", "combo"), permit("principal is Client", "a_ask")], false),
+        // The composite tool is called by the caller.
+        (vec![permit(workflow, "combo"), permit(workflow, "a_ask")], false),
+    ] {
+        let backend = Scripted::start(Speaks::Legacy).await;
+        let server = Server::of(&judged(&backend, &policies, &more), None, None).await;
+        let client = server.client().await;
+        let script = async {
+            if is_allowed {
+                backend.next("tools/call").await.result(done());
+            }
+        };
+        let (response, ()) = tokio::join!(client.call("combo"), script);
+        let is_denied = response.get("error").is_some() || text(&response).1;
+        assert_eq!(is_denied, !is_allowed, "{policies:?}: {response}");
+        if is_allowed {
+            let direct = client.call("a_ask").await;
+            assert!(direct.get("error").is_some(), "the caller itself may not: {direct}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_policy_applies_to_each_step_of_a_workflow() {
-    let policy = |tool: &str| {
-        format!(r#"'permit(principal, action == Action::"call_tool", resource == Tool::"{tool}");'"#)
-    };
-    for (policies, is_allowed) in [(vec!["combo"], false), (vec!["combo", "a_ask"], true)] {
+    for (tools, is_allowed) in [(vec!["combo"], false), (vec!["combo", "a_ask"], true)] {
         let backend = Scripted::start(Speaks::Legacy).await;
-        let policies: Vec<String> = policies.into_iter().map(policy).collect();
-        let config = format!(
-            "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
-             incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
-             aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
-             backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\ncompositeTools: [{COMBO}]\n",
-            policies.join(", "),
-            backend.url(),
-        );
+        let policies: Vec<String> = tools.into_iter().map(|tool| permit("principal", tool)).collect();
+        let config = judged(&backend, &policies, &format!("compositeTools: [{COMBO}]\n"));
         let server = Server::of(&config, None, None).await;
         let client = server.client().await;
         let script = async {
@@ -203,6 +242,12 @@ async fn an_invalid_workflow_is_refused_with_its_field() {
         errors(&COMBO.replace("\"eu\"", "\"{{.params.x}}\"")),
         ["compositeTools[0].steps[0].arguments[region]: {{.params.x}}: the tool has no parameters"]
     );
+    assert_eq!(
+        errors(&COMBO.replace("description: d", "description: d, runAs: workflow")),
+        [
+            "compositeTools[0].runAs: workflow is not allowed: set allowRunAsWorkflow in the configuration of the virtual server"
+        ]
+    );
     let twice = format!("{COMBO}, {COMBO}");
     assert_eq!(errors(&twice), ["compositeTools[1].name: duplicate of \"combo\": rename one of them"]);
 }
@@ -254,5 +299,74 @@ async fn a_backend_that_fails_at_any_step_is_tried_as_often_as_the_retries_allow
             assert_eq!(calls, expected.collect::<Vec<_>>(), "{killed} {mood:?}");
             server.stop().await;
         }
+    }
+}
+
+const TOOLS: [&str; 3] = ["echo", "whoami", "last"];
+
+/// Each step calls another tool, and those that fail are ignored: what was called is what the caller may call.
+async fn assert_just_these_are_called(allowed: &[&str], may_call_it: bool) {
+    let backend = Backend::start().await;
+    let steps = TOOLS.map(|tool| format!("{{id: {tool}, tool: a_{tool}, onError: {{action: continue}}}}"));
+    let combo = format!("{{name: combo, description: d, steps: [{}]}}", steps.join(", "));
+    let own = may_call_it.then_some("combo").into_iter().map(str::to_owned);
+    let names = allowed.iter().map(|tool| format!("a_{tool}")).chain(own);
+    let mut policies: Vec<String> = names.map(|name| permit("principal", &name)).collect();
+    policies.push(permit("principal", "unknown"));
+    let config = format!(
+        "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
+         incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
+         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
+         backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\ncompositeTools: [{combo}]\n",
+        policies.join(", "),
+        backend.url(),
+    );
+    let server = Server::of(&config, None, None).await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.contains(&"combo".to_owned()), may_call_it);
+    let response = client.call("combo").await;
+    assert_eq!(response.get("error").is_some(), !may_call_it, "{response}");
+    let mut called = backend.called();
+    called.sort();
+    let mut expected: Vec<&str> = if may_call_it { allowed.to_vec() } else { Vec::new() };
+    expected.sort_unstable();
+    assert_eq!(called, expected);
+    server.stop().await;
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+
+    #[test]
+    fn a_workflow_calls_just_the_tools_that_its_caller_may(
+        allowed in subsequence(TOOLS.to_vec(), 0..=3),
+        may_call_it: bool,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(assert_just_these_are_called(&allowed, may_call_it));
+    }
+
+    #[test]
+    fn a_template_that_the_operator_accepts_is_one_that_the_server_runs(
+        template in r#"(\{\{|\}\}|[a-z .$|()0-9]|\.params\.p|\.steps\.s|if |end|range |with |else|json ){0,12}"#,
+    ) {
+        let tool = json!({
+            "name": "combo", "description": "d",
+            "parameters": {"type": "object", "properties": {"p": {"type": "string"}}},
+            "steps": [{"id": "s", "tool": "a_ask", "arguments": {"x": template}}],
+        });
+        // The operator's check, and the server's, of the file that the operator writes.
+        let typed: skep_api::vmcp::CompositeTool = serde_json::from_value(tool.clone()).unwrap();
+        let is_valid = skep_workflow::check_as_part(&typed).is_empty();
+        let config = json!({
+            "name": "t", "groupRef": "t", "incomingAuth": {"type": "anonymous"}, "outgoingAuth": {"source": "inline"},
+            "aggregation": {"conflictResolution": "prefix", "conflictResolutionConfig": {"prefixFormat": "{workload}_"}},
+            "backends": [{"name": "a", "url": "http://127.0.0.1:1/mcp", "transport": "streamable-http"}],
+            "compositeTools": [tool],
+        });
+        let config: skep_api::vmcp::Config = serde_json::from_value(config).unwrap();
+        let settings = skep_vmcp::Settings::parse(&config.render().unwrap());
+        prop_assert_eq!(settings.is_ok(), is_valid, "{:?}", settings.err());
+        prop_assert_eq!(skep_workflow::Workflow::new(&typed).is_ok(), is_valid);
     }
 }

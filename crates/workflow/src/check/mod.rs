@@ -12,7 +12,7 @@ mod steps;
 mod tests;
 mod uses;
 
-use skep_api::vmcp::CompositeTool;
+use skep_api::vmcp::{CompositeTool, Config, RunAs};
 use skep_config::FieldError;
 
 pub use error::{Cause, WorkflowError};
@@ -55,6 +55,14 @@ pub fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
 /// The same for an object of which the tool is one part.
 pub fn check_as_part(tool: &CompositeTool) -> Vec<FieldError> {
     check(tool).into_iter().map(|error| error.error).collect()
+}
+
+/// What the configuration of a virtual server does not let a composite tool have.
+pub fn check_permissions(tool: &CompositeTool, config: &Config) -> Option<FieldError> {
+    let is_allowed = tool.run_as != Some(RunAs::Workflow) || config.allow_run_as_workflow == Some(true);
+    let message =
+        "workflow is not allowed: set allowRunAsWorkflow in the configuration of the virtual server";
+    (!is_allowed).then(|| FieldError::new("runAs", message))
 }
 
 /// Clients send arguments as an object, so the schema must describe one.

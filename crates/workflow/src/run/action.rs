@@ -63,8 +63,20 @@ async fn elicit(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<En
         return Err(lasting("it is no elicitation"));
     };
     let message = data.render(message, None).map_err(|error| lasting(format!("message: {error}")))?;
-    let question = Question { step: step.id.clone(), message, schema: schema.clone() };
-    let answer = timeout(step.timeout, host.elicit(question)).await;
+    let answer = match data.take_answer(&step.id) {
+        Some(answer) => Ok(Ok(answer)),
+        None => {
+            let turn = if host.keeps_runs() { Some(data.turns.take(&step.id).await) } else { None };
+            let time = step.timeout.saturating_sub(data.waited(&step.id)).min(data.rest());
+            let question = Question { step: step.id.clone(), message, schema: schema.clone(), time };
+            let checkpoint = turn.is_some().then(|| data.checkpoint(&step.id));
+            let answer = timeout(time, host.elicit(question, checkpoint)).await;
+            if answer.is_err() {
+                host.withdraw().await;
+            }
+            answer
+        }
+    };
     let (action, then, reason) = match answer {
         Ok(Ok(Answer::Accept(content))) => {
             if content.to_string().len() > ANSWER {

@@ -1,18 +1,21 @@
 //! One run of a workflow.
 
 mod action;
+mod checkpoint;
 mod data;
 mod output;
 mod step;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use serde_json::{Map, Value};
 
-use crate::{Event, Host, StepStatus, Workflow, parameters};
+use crate::{Answer, Event, Host, StepStatus, Workflow, parameters};
+pub use checkpoint::Checkpoint;
 use data::Data;
 use step::{Ended, run_step};
 
@@ -57,39 +60,53 @@ async fn run_once(
 ) -> Result<Value, RunError> {
     let parameters =
         parameters::checked(arguments, workflow.parameters.as_ref()).map_err(RunError::Arguments)?;
-    let data = Data::new(parameters);
-    let steps = run_steps(workflow, &data, host);
-    let last = tokio::time::timeout(workflow.timeout, steps).await;
-    let last = last.map_err(|_| RunError::Timeout(workflow.timeout))??;
+    run_rest(workflow, &Data::new(parameters, workflow.timeout), host).await
+}
+
+/// Goes on with a run that waits for an answer, with that answer, or to wait for it again. It must be of the same workflow.
+pub fn resume<'a>(
+    workflow: &'a Workflow,
+    checkpoint: Checkpoint,
+    answer: Option<Answer>,
+    host: &'a impl Host,
+) -> BoxFuture<'a, Result<Value, RunError>> {
+    let data = Data::resumed(checkpoint, answer, workflow.timeout);
+    async move { run_rest(workflow, &data, host).await }.boxed()
+}
+
+async fn run_rest(workflow: &Workflow, data: &Data, host: &impl Host) -> Result<Value, RunError> {
+    let steps = run_steps(workflow, data, host);
+    tokio::time::timeout(data.rest(), steps).await.map_err(|_| RunError::Timeout(workflow.timeout))??;
     match &workflow.output {
         Some(output) => {
             data.complete();
-            output::output(output, &data).map_err(RunError::Output)
+            output::output(output, data).map_err(RunError::Output)
         }
-        None => Ok(last),
+        None => Ok(data.last()),
     }
 }
 
-/// Runs all steps, each as soon as those that it depends on have ended. Returns the output of the last one that completed.
-async fn run_steps(workflow: &Workflow, data: &Data, host: &impl Host) -> Result<Value, RunError> {
+/// Runs all steps that have not ended, each as soon as those that it depends on have.
+async fn run_steps(workflow: &Workflow, data: &Data, host: &impl Host) -> Result<(), RunError> {
     let steps = &workflow.steps;
-    let mut waiting: Vec<usize> = (0..steps.len()).collect();
-    let mut has_ended = vec![false; steps.len()];
-    let mut done = 0;
-    let mut last = Value::Object(Map::new());
+    let mut has_ended: Vec<bool> = steps.iter().map(|step| data.has_step(&step.id)).collect();
+    let mut waiting: Vec<usize> = (0..steps.len()).filter(|step| !has_ended[*step]).collect();
+    let mut done = steps.len() - waiting.len();
     let mut running = FuturesUnordered::new();
-    let mut skips = false;
     loop {
         let mut index = 0;
-        while index < waiting.len() && running.len() < PARALLEL_STEPS && !skips {
+        while index < waiting.len() && running.len() < PARALLEL_STEPS {
             let step = waiting[index];
-            if !steps[step].depends_on.iter().all(|before| has_ended[*before]) {
+            let is_ready = || steps[step].depends_on.iter().all(|before| has_ended[*before]);
+            if !data.may_start(&steps[step].id) || !is_ready() {
                 index += 1;
                 continue;
             }
             waiting.remove(index);
+            data.start(&steps[step].id);
             running.push(run_step(&steps[step], data, host).map(move |ended| (step, ended)).boxed());
         }
+        data.turns.set_running(running.len());
         let Some((step, ended)) = running.next().await else { break };
         done += 1;
         has_ended[step] = true;
@@ -101,10 +118,6 @@ async fn run_steps(workflow: &Workflow, data: &Data, host: &impl Host) -> Result
         })?;
         let error = ended.error.as_deref();
         host.record(Event::Ended { step: id, status: ended.status, error, done, of: steps.len() });
-        if ended.status == StepStatus::Completed {
-            last = ended.output.clone();
-        }
-        skips |= ended.skips_rest;
         data.put_step(id, &ended);
     }
     for step in waiting {
@@ -114,5 +127,5 @@ async fn run_steps(workflow: &Workflow, data: &Data, host: &impl Host) -> Result
         host.record(Event::Ended { step: &step.id, status, error: None, done, of: steps.len() });
         data.put_step(&step.id, &Ended::skipped(step));
     }
-    Ok(last)
+    Ok(())
 }

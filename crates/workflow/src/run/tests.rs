@@ -27,6 +27,8 @@ struct FakeHost {
     most_running: AtomicUsize,
     /// Lets calls of `gate` go on.
     gate: Semaphore,
+    /// The runs that wait, where they are kept.
+    kept: Option<Mutex<Vec<Checkpoint>>>,
 }
 
 impl FakeHost {
@@ -40,7 +42,18 @@ impl FakeHost {
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
             gate: Semaphore::new(0),
+            kept: None,
         }
+    }
+
+    fn keeping() -> Self {
+        Self { kept: Some(Mutex::default()), ..Self::new() }
+    }
+
+    /// The run that waits, as another process reads it.
+    fn kept(&self) -> Option<Checkpoint> {
+        let kept = self.kept.as_ref().and_then(|kept| kept.lock().unwrap().pop());
+        kept.map(|checkpoint| serde_json::from_str(&serde_json::to_string(&checkpoint).unwrap()).unwrap())
     }
 
     fn called(&self) -> Vec<String> {
@@ -95,7 +108,14 @@ impl Host for FakeHost {
         }
     }
 
-    async fn elicit(&self, question: Question) -> Result<Answer, CallError> {
+    fn keeps_runs(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    async fn elicit(&self, question: Question, checkpoint: Option<Checkpoint>) -> Result<Answer, CallError> {
+        if let (Some(kept), Some(checkpoint)) = (&self.kept, checkpoint) {
+            kept.lock().unwrap().push(checkpoint);
+        }
         self.calls.lock().unwrap().push((format!("elicit {}", question.message), question.schema));
         match &self.answer {
             Some(answer) => Ok(answer.clone()),
@@ -447,4 +467,86 @@ async fn a_workflow_whose_results_are_too_large_ends() {
     let steps = json!({"steps": [{"id": "loop", "type": "forEach", "collection": json!(items).to_string(), "step": inner}]});
     let error = run_with(&host, steps, json!({})).await.unwrap_err();
     assert!(error.ends_with("the results of all steps are too large"), "{error}");
+}
+
+/// Two questions beside each other, and steps before, beside and after them.
+fn with_questions() -> Value {
+    let ask = |id: &str, after: &[&str]| {
+        json!({
+            "id": id, "type": "elicitation", "message": id, "dependsOn": after,
+            "schema": {"type": "object", "properties": {"ok": {"type": "boolean"}}},
+        })
+    };
+    json!({
+        "parameters": {"type": "object", "properties": {"word": {"type": "string"}}},
+        "steps": [
+            {"id": "before", "tool": "echo", "arguments": {"w": "{{.params.word}}"}},
+            ask("first", &["before"]),
+            {"id": "beside", "tool": "slow"},
+            ask("second", &["before"]),
+            {"id": "last", "tool": "text", "dependsOn": ["first", "second", "beside"],
+             "arguments": {"w": "{{.steps.before.output.w}} {{.steps.first.output.content.ok}} {{.steps.beside.output.v}}"}},
+        ],
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_ends_at_each_of_its_questions_goes_on_elsewhere_and_runs_each_step_once() {
+    let workflow = workflow(with_questions());
+    let arguments = Map::from_iter([("word".to_owned(), json!("w"))]);
+    let accept = || Answer::Accept(json!({"ok": true}));
+    let mut called = Vec::new();
+    let mut all_arguments = Vec::new();
+    let mut waits: Option<Checkpoint> = None;
+    let result = loop {
+        let host = FakeHost::keeping();
+        let run = match waits.take() {
+            None => run(&workflow, arguments.clone(), &host),
+            Some(checkpoint) => resume(&workflow, checkpoint, Some(accept()), &host),
+        };
+        // It ends where it waits for an answer that does not come.
+        let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
+        let asked: Vec<String> = host.called();
+        assert!(
+            asked.iter().filter(|call| call.starts_with("elicit")).count() <= 1,
+            "one at a time: {asked:?}"
+        );
+        called.extend(asked);
+        all_arguments.extend(host.arguments());
+        match ended {
+            Ok(result) => break result,
+            Err(_) => waits = host.kept(),
+        }
+    };
+    assert_eq!(result, Ok(json!({"text": "a", "text_1": "b"})));
+    assert!(all_arguments.contains(&json!({"w": "w true slow"})), "{all_arguments:?}");
+    called.sort();
+    assert_eq!(called, ["echo", "elicit first", "elicit second", "slow", "text"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resumed_run_waits_for_its_own_question_first_and_for_the_rest_of_the_time() {
+    let mut definition = with_questions();
+    definition["steps"][1]["timeout"] = "40s".into();
+    definition["steps"][1]["onCancel"] = json!({"action": "skip_remaining"});
+    let workflow = workflow(definition);
+    let host = FakeHost::keeping();
+    let run = run(&workflow, Map::new(), &host);
+    tokio::time::timeout(Duration::from_secs(20), run).await.unwrap_err();
+    let mut kept = host.kept().unwrap();
+    assert_eq!(kept.step, "first");
+    // As if it had waited for 30 s.
+    kept.asked -= jiff::SignedDuration::from_secs(30);
+    let host = FakeHost::keeping();
+    let started = Instant::now();
+    let resumed = resume(&workflow, kept, None, &host);
+    tokio::time::timeout(Duration::from_secs(60), resumed).await.unwrap_err();
+    assert_eq!(host.called(), ["elicit first", "elicit second"], "its own is the first");
+    let kept = host.kept().unwrap();
+    assert_eq!((kept.step.as_str(), kept.skips_rest), ("second", true), "{:?}", started.elapsed());
+    // The rest is skipped, but for the question that waits.
+    let host = FakeHost::keeping();
+    let result = resume(&workflow, kept, Some(Answer::Accept(json!({}))), &host).await;
+    assert_eq!(result, Ok(json!({"action": "accept", "content": {}})));
+    assert_eq!(host.called(), [] as [&str; 0]);
 }

@@ -58,7 +58,7 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
     });
     let identity = exchange.identity.as_deref();
     let entry = json!({
-        "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": uuid::Uuid::new_v4().to_string(),
+        "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": exchange.audit_id().to_string(),
         "type": type_, "logged_at": now, "source": source, "subjects": subjects(identity), "target": target,
     });
     let mut entry = match entry {
@@ -68,6 +68,11 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
     let most = log.config.max_delegation_depth() as usize;
     let delegation = identity.and_then(|identity| identity.delegation.description(most));
     entry.extend(delegation.map(|delegation| ("delegation".to_owned(), delegation)));
+    let part_of = exchange.part_of.as_ref();
+    let part_of = part_of.map(|part| json!({"tool": &*part.tool, "audit_id": part.audit_id.to_string()}));
+    entry.extend(part_of.map(|part| ("part_of".to_owned(), part)));
+    let workflow = exchange.workflow.as_ref();
+    entry.extend(workflow.map(|workflow| ("authorized_as".to_owned(), workflow_text(&workflow.subject))));
     entry
 }
 
@@ -79,6 +84,11 @@ fn source(exchange: &Exchange, trusts_headers: bool) -> IpAddr {
     };
     let named = ["x-forwarded-for", "x-real-ip"].into_iter().find_map(forwarded);
     named.filter(|_| trusts_headers).unwrap_or_else(|| exchange.peer.ip())
+}
+
+/// A workflow, as policies name it.
+fn workflow_text(name: &str) -> Value {
+    format!("Workflow::{name:?}").into()
 }
 
 fn subjects(identity: Option<&Identity>) -> Value {

@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use skep_authz::{Authorizer, Subject};
+use skep_authz::{Authorizer, PrincipalKind, Subject};
 
 use super::principal;
 use crate::{identity::Identity, limits};
@@ -25,13 +25,18 @@ struct Caller {
 
 impl Callers {
     /// The caller with this identity.
-    pub(super) fn subject(&self, authorizer: &Authorizer, identity: &Arc<Identity>) -> Arc<Subject> {
+    pub(super) fn subject(
+        &self,
+        authorizer: &Authorizer,
+        kind: PrincipalKind,
+        identity: &Arc<Identity>,
+    ) -> Arc<Subject> {
         let address = Arc::as_ptr(identity).addr();
         if let Some(caller) = self.callers().get(&address) {
             return caller.subject.clone();
         }
         // Computed without the lock, which all requests need.
-        let subject = Arc::new(authorizer.subject(&principal(identity)));
+        let subject = Arc::new(authorizer.subject(&principal(kind, identity)));
         let now = Instant::now();
         let until = identity.validity().and_then(|validity| now.checked_add(validity));
         let caller = Caller { identity: Arc::downgrade(identity), until, subject: subject.clone() };
@@ -70,6 +75,7 @@ mod tests {
     use skep_config::run_config::Cedar;
 
     use super::*;
+    use PrincipalKind::Client;
 
     fn authorizer() -> Authorizer {
         let policies = vec!["permit(principal, action, resource);".to_owned()];
@@ -88,23 +94,23 @@ mod tests {
     fn a_caller_is_computed_once_for_a_token() {
         let (callers, authorizer) = (Callers::default(), authorizer());
         let [alice, bob] = ["alice", "bob"].map(|name| identity(json!({"sub": name})));
-        let first = callers.subject(&authorizer, &alice);
-        assert!(Arc::ptr_eq(&first, &callers.subject(&authorizer, &alice.clone())));
-        assert!(!Arc::ptr_eq(&first, &callers.subject(&authorizer, &bob)));
+        let first = callers.subject(&authorizer, Client, &alice);
+        assert!(Arc::ptr_eq(&first, &callers.subject(&authorizer, Client, &alice.clone())));
+        assert!(!Arc::ptr_eq(&first, &callers.subject(&authorizer, Client, &bob)));
         let same_claims = identity(json!({"sub": "alice"}));
-        assert!(!Arc::ptr_eq(&first, &callers.subject(&authorizer, &same_claims)), "another token");
+        assert!(!Arc::ptr_eq(&first, &callers.subject(&authorizer, Client, &same_claims)), "another token");
     }
 
     #[test]
     fn a_caller_is_dropped_with_its_token() {
         let (callers, authorizer) = (Callers::default(), authorizer());
         let alice = identity(json!({"sub": "alice"}));
-        let subject = Arc::downgrade(&callers.subject(&authorizer, &alice));
+        let subject = Arc::downgrade(&callers.subject(&authorizer, Client, &alice));
         let expired = identity(json!({"sub": "carol", "exp": 1}));
-        callers.subject(&authorizer, &expired);
+        callers.subject(&authorizer, Client, &expired);
         drop(alice);
         let bob = identity(json!({"sub": "bob"}));
-        callers.subject(&authorizer, &bob);
+        callers.subject(&authorizer, Client, &bob);
         assert!(subject.upgrade().is_none());
         assert_eq!(kept(&callers), 1, "neither the dropped nor the expired one");
     }
@@ -115,7 +121,7 @@ mod tests {
         let many: Vec<_> =
             (0..limits::CALLERS + 8).map(|id| identity(json!({"sub": id.to_string()}))).collect();
         for identity in &many {
-            callers.subject(&authorizer, identity);
+            callers.subject(&authorizer, Client, identity);
             assert!(kept(&callers) <= limits::CALLERS);
         }
         drop(many);
@@ -125,7 +131,7 @@ mod tests {
             })
             .collect();
         for identity in &large {
-            callers.subject(&authorizer, identity);
+            callers.subject(&authorizer, Client, identity);
             assert!(kept(&callers) <= 10);
         }
     }

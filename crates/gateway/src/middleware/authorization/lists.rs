@@ -8,7 +8,7 @@ use std::{
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use serde_json::Value;
-use skep_authz::{Action, Decision, Feature, Hints, Resource, Subject};
+use skep_authz::{Action, Decision, Feature, Hints, PrincipalKind, Resource, Subject};
 use skep_mcp::{Envelope, Item, List, Raw, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
@@ -24,6 +24,7 @@ const DECISIONS_IN_A_TURN: usize = 32;
 /// Removes from lists what the caller may not use.
 pub(super) struct Lists {
     policies: Arc<Policies>,
+    kind: PrincipalKind,
     identity: Option<Arc<Identity>>,
     /// What was decided about the items of the current message.
     verdicts: Mutex<Verdicts>,
@@ -61,9 +62,9 @@ impl MessageFilter for Lists {
         let decided = async move {
             let verdicts = match &self.policies.authority {
                 Authority::Cedar { authorizer, callers } => {
-                    evaluated(&callers.subject(authorizer, identity), requests).await
+                    evaluated(&callers.subject(authorizer, self.kind, identity), requests).await
                 }
-                Authority::Pdp(point) => verdicts(point, identity, requests).await,
+                Authority::Pdp(point) => verdicts(point, self.kind, identity, requests).await,
             };
             *self.verdicts() = verdicts;
         };
@@ -89,8 +90,8 @@ impl MessageFilter for Lists {
 }
 
 impl Lists {
-    pub(super) fn new(policies: Arc<Policies>, identity: Option<Arc<Identity>>) -> Self {
-        Self { policies, identity, verdicts: Mutex::default() }
+    pub(super) fn new(policies: Arc<Policies>, kind: PrincipalKind, identity: Option<Arc<Identity>>) -> Self {
+        Self { policies, kind, identity, verdicts: Mutex::default() }
     }
 
     fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
@@ -145,13 +146,18 @@ async fn evaluated(caller: &Subject, requests: Vec<Undecided>) -> Verdicts {
 }
 
 /// The items that a service allows, of those that it decides about in time.
-async fn verdicts(point: &DecisionPoint, identity: &Arc<Identity>, requests: Vec<Undecided>) -> Verdicts {
+async fn verdicts(
+    point: &DecisionPoint,
+    kind: PrincipalKind,
+    identity: &Arc<Identity>,
+    requests: Vec<Undecided>,
+) -> Verdicts {
     let count = requests.len();
     let deadline = tokio::time::Instant::now() + limits::DECISIONS_TIME;
     let requests = requests.into_iter().take(limits::DECISIONS);
     let answers = stream::iter(requests).map(|(item, target, hints)| async move {
         let request =
-            AuthorizationRequest { identity, action: item.0, target: &target, hints, arguments: None };
+            AuthorizationRequest { kind, identity, action: item.0, target: &target, hints, arguments: None };
         (item, point.allows(&request).await)
     });
     let mut answers = std::pin::pin!(answers.buffer_unordered(limits::DECISIONS_AT_ONCE));
@@ -213,7 +219,7 @@ mod tests {
         let authority = Authority::cedar(Authorizer::new(&cedar, "files").unwrap());
         let own_tools = own_tools.iter().map(|&tool| tool.to_owned()).collect();
         let policies = Policies { is_virtual: false, authority, own_tools, hints: Mutex::default() };
-        Lists::new(Arc::new(policies), Some(Arc::new(Identity::local())))
+        Lists::new(Arc::new(policies), PrincipalKind::Client, Some(Arc::new(Identity::local())))
     }
 
     #[tokio::test]

@@ -10,7 +10,9 @@ use std::{
 };
 
 use serde_json::{Map, Value};
-use skep_authz::{Action, Authorizer, Decision, Document, Hints, Principal, Resource, Treatment, treatment};
+use skep_authz::{
+    Action, Authorizer, Decision, Document, Hints, Principal, PrincipalKind, Resource, Treatment, treatment,
+};
 use skep_config::run_config;
 use skep_mcp::Rejection;
 use tracing::info;
@@ -55,6 +57,7 @@ enum Authority {
 
 /// A request as policies see it: principal, action, resource and arguments.
 struct AuthorizationRequest<'a> {
+    kind: PrincipalKind,
     identity: &'a Arc<Identity>,
     action: Action,
     target: &'a str,
@@ -93,7 +96,7 @@ impl Authorization {
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        if let Some(provider) = &self.provider {
+        if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
             exchange.principal = provider.principal(exchange.identity.as_ref()).await;
         }
         let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
@@ -134,6 +137,9 @@ impl Authorization {
 
     /// The caller as the policies see it. If the provider has no claims about it, none of them can permit anything.
     fn principal<'a>(&self, exchange: &'a Exchange) -> Option<&'a Arc<Identity>> {
+        if exchange.workflow.is_some() {
+            return exchange.workflow.as_ref();
+        }
         if self.provider.is_some() { exchange.principal.as_ref() } else { exchange.identity.as_ref() }
     }
 
@@ -160,7 +166,8 @@ impl Authorization {
         }
         let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
         let hints = exchange.hints.or_else(|| self.policies.listed_hints(target)).unwrap_or_default();
-        Ok(Some(AuthorizationRequest { identity, action, target, hints, arguments }))
+        let kind = kind(exchange);
+        Ok(Some(AuthorizationRequest { kind, identity, action, target, hints, arguments }))
     }
 
     /// The arguments that the policies may read. A caller can send very many.
@@ -177,7 +184,7 @@ impl Authorization {
 
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         let identity = self.principal(exchange).cloned();
-        Some(Box::new(Lists::new(self.policies.clone(), identity)))
+        Some(Box::new(Lists::new(self.policies.clone(), kind(exchange), identity)))
     }
 }
 
@@ -201,7 +208,7 @@ impl Policies {
 
 impl AuthorizationRequest<'_> {
     fn principal(&self) -> Principal<'_> {
-        principal(self.identity)
+        principal(self.kind, self.identity)
     }
 
     fn resource(&self) -> Resource<'_> {
@@ -213,11 +220,16 @@ impl AuthorizationRequest<'_> {
     }
 
     fn decision(&self, authorizer: &Authorizer, callers: &Callers) -> Decision {
-        let caller = callers.subject(authorizer, self.identity);
+        let caller = callers.subject(authorizer, self.kind, self.identity);
         caller.decide(self.action, &self.resource(), self.arguments())
     }
 }
 
-fn principal(identity: &Identity) -> Principal<'_> {
-    Principal { subject: &identity.subject, claims: &identity.claims }
+/// Who acts in a request.
+fn kind(exchange: &Exchange) -> PrincipalKind {
+    if exchange.workflow.is_some() { PrincipalKind::Workflow } else { PrincipalKind::Client }
+}
+
+fn principal(kind: PrincipalKind, identity: &Identity) -> Principal<'_> {
+    Principal { kind, subject: &identity.subject, claims: &identity.claims }
 }

@@ -24,6 +24,7 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
             errors.push(FieldError::new(field.clone(), "duplicate name: rename one of them"));
         }
         let workflow = skep_workflow::check_as_part(tool).into_iter();
+        let workflow = workflow.chain(skep_workflow::check_permissions(tool, &config));
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
     errors.extend(config_refs::header_forward::check_passthrough(&spec.passthrough_headers));

@@ -108,7 +108,10 @@ fn composite_tools(inputs: &Inputs, validation: &mut Validation) {
                     CompositeToolRefInvalid,
                 )
             }
-            Ok(_) => continue,
+            Ok(definition) => match skep_workflow::check_permissions(&definition.spec.tool, &config) {
+                Some(error) => (format!("{}: {error}", reference.name), CompositeToolRefInvalid),
+                None => continue,
+            },
         };
         let field = FieldPath::from("config.compositeToolRefs").index(index);
         validation.fail(Problem::new(FieldError::new(field, message)).reported_as(reason));

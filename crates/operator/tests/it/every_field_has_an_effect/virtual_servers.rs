@@ -141,12 +141,12 @@ fn workflow() -> Value {
         "count": {"type": "integer", "description": "How many.", "value": "{{.steps.shelter.output.count}}"},
     }});
     let parameters = json!({"place": {"type": "string"}, "stay": {"type": "boolean"}});
-    minimal(&json!({"config": {"compositeTools": [{
+    minimal(&json!({"config": {"allowRunAsWorkflow": true, "compositeTools": [{
         "name": "hike", "description": "Plans a hike.", "timeout": "10m",
         "parameters": {"type": "object", "properties": parameters},
         "steps": steps,
         "output": {"properties": {"place": place, "shelter": shelter}, "required": ["place"]},
-        "annotations": hints(),
+        "annotations": hints(), "runAs": "workflow",
     }]}}))
 }
 

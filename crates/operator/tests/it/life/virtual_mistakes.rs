@@ -45,6 +45,7 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         config(
             json!({"compositeTools": [{"name": "a", "description": "d", "steps": [{"id": "a", "tool": "-"}]}]}),
         ),
+        config(json!({"compositeTools": [with_fields(workflow("a"), json!({"runAs": "workflow"}))]})),
         config(json!({"passthroughHeaders": ["Host"]})),
         invalid(json!({"passthroughHeaders": ["Cookie"]})),
         // Unset fields of the other count as well.
@@ -150,6 +151,7 @@ pub(super) fn of_references() -> Vec<Row> {
             of(workflow("later")),
         ),
         composite("CompositeToolRefInvalid", "bad"),
+        composite("CompositeToolRefInvalid", "independent"),
         embedding("EmbeddingServerNotFound", "EmbeddingServerRefNotFound", "never"),
         embedding("EmbeddingServerNotReady", "EmbeddingServerNotReady", "starting").waits(),
         embedding("EmbeddingServerNotReady", "EmbeddingServerNotReady", "broken"),
@@ -215,6 +217,8 @@ pub(super) async fn create_bad_ones(fixture: &Fixture) {
     let mut bad = workflow("bad");
     bad["steps"][0]["dependsOn"] = json!(["never"]);
     fixture.create(CompositeTools::kind(), "bad", bad).await;
+    let independent = with_fields(workflow("independent"), json!({"runAs": "workflow"}));
+    fixture.create(CompositeTools::kind(), "independent", independent).await;
     fixture.create(EmbeddingServers::kind(), "starting", json!({})).await;
     let broken = json!({"podTemplateSpec": {"spec": {"containers": "many"}}});
     fixture.create(EmbeddingServers::kind(), "broken", broken).await;

@@ -9,26 +9,66 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, message::Exchange};
-use skep_mcp::{Envelope, Era, Method, Rejection};
+use skep_gateway::{
+    http::Body,
+    identity::Identity,
+    message::{Exchange, PartOf},
+};
+use skep_mcp::{Envelope, Era, Method, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
-use super::{NeededInput, Sent, input_time::InputTime};
+use super::{NeededInput, Sent, input_time::InputTime, progress_token};
 use crate::{
     backend::{Backend, Caller, Link},
     catalog::{Catalog, Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
+        answer::tool_error,
         call::Route,
         hints::entry_hints,
         measured::Measured,
         relay::{Relay, Step},
         rpc,
-        workflow::Reports,
+        workflow::{KeptRuns, Reports, Start, Steps},
     },
     session::ClientSession,
 };
+
+/// Whose calls they are.
+#[derive(Clone)]
+pub(in crate::front) struct Part {
+    /// The call of which they are a part.
+    pub(in crate::front) of: PartOf,
+    /// The workflow that policies see instead of the caller.
+    pub(in crate::front) workflow: Option<Arc<Identity>>,
+}
+
+impl Part {
+    /// A part of the call of a composite tool, by the id of its entry in the audit log.
+    pub(in crate::front) fn of_composite(composite: &Composite, audit_id: Uuid) -> Self {
+        let of = PartOf { tool: (*composite.name).into(), audit_id };
+        Self { of, workflow: composite.runs_as.clone() }
+    }
+
+    /// A part of the call of another tool.
+    pub(in crate::front) fn of_tool(tool: &str, audit_id: Uuid) -> Self {
+        Self { of: PartOf { tool: tool.into(), audit_id }, workflow: None }
+    }
+}
+
+/// How a question is asked.
+pub(in crate::front) struct Asked<'a> {
+    /// The id of the request to an older client.
+    pub(in crate::front) id: String,
+    /// Whether the client has it already.
+    pub(in crate::front) is_known: bool,
+    /// By what any replica can go on with the call, if it is kept.
+    pub(in crate::front) state: Option<SessionId>,
+    /// Where another replica puts the answer that it receives.
+    pub(in crate::front) runs: Option<&'a KeptRuns>,
+}
 
 /// What makes the calls of one tool.
 pub(in crate::front) struct Calls {
@@ -57,7 +97,7 @@ impl Calls {
     ) -> Result<Self, Rejection> {
         let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let meta = request.envelope.params().and_then(|params| params.get("_meta"));
-        let progress = meta.and_then(|meta| meta.get("progressToken")).map(|token| token.as_str().into());
+        let progress = progress_token(&request.envelope).map(Into::into);
         let meta: Map<String, Value> =
             meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok()).unwrap_or_default();
         let reserved = meta.into_iter().filter(|(name, _)| name.starts_with("io.modelcontextprotocol/"));
@@ -78,20 +118,28 @@ impl Calls {
     /// Calls a tool, if the policies and limits of the client allow it, and returns its result as the tool sent it.
     pub(in crate::front) fn call<'a>(
         &'a self,
+        part: &'a Part,
         entry: &'a Entry,
         arguments: Map<String, Value>,
     ) -> BoxFuture<'a, Result<Value, CallError>> {
         // A composite tool makes calls, too.
-        Box::pin(self.judged(entry, arguments))
+        Box::pin(self.judged(part, entry, arguments))
     }
 
-    async fn judged(&self, entry: &Entry, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    async fn judged(
+        &self,
+        part: &Part,
+        entry: &Entry,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, CallError> {
         let id = format!("call-{}", self.front.next_number());
         let exchange = self.exchange(entry, &id, &arguments);
         let mut exchange =
             exchange.map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
-        let chain = &self.front.chain;
-        let (response, outcome) = match chain.call(&mut exchange).await {
+        exchange.part_of = Some(part.of.clone());
+        exchange.workflow = part.workflow.clone();
+        let mut call = self.front.chain.observed_call(exchange);
+        let (response, outcome) = match self.front.chain.call(&mut call.exchange).await {
             Err(rejection) => {
                 let (head, body) = (*rejection).into_parts();
                 let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
@@ -100,8 +148,10 @@ impl Calls {
             }
             Ok(()) => {
                 let sent = match self.catalog.composite(&entry.key) {
-                    Some(composite) => Ok(self.run_composite(&id, composite, arguments).await),
-                    None => self.send(&exchange, entry).await,
+                    Some(composite) => {
+                        Ok(self.run_composite(&call.exchange, &id, composite, arguments).await)
+                    }
+                    None => self.send(&call.exchange, entry).await,
                 };
                 let body = match &sent {
                     Ok(body) => body.clone(),
@@ -114,13 +164,22 @@ impl Calls {
             }
         };
         // The entry is written when the response has been read.
-        chain.audited(&exchange, response).into_body().collect().await.ok();
+        call.respond(response).into_body().collect().await.ok();
         outcome
     }
 
     /// Runs the workflow of a composite tool, and returns the response as a message.
-    async fn run_composite(&self, id: &str, composite: &Composite, arguments: Map<String, Value>) -> Bytes {
-        let result = self.front.workflow_result(composite, arguments, self, Reports::Nothing).await;
+    async fn run_composite(
+        &self,
+        exchange: &Exchange,
+        id: &str,
+        composite: &Composite,
+        arguments: Map<String, Value>,
+    ) -> Bytes {
+        let part = Part::of_composite(composite, exchange.audit_id());
+        // It is part of a run that cannot be kept.
+        let steps = Steps { calls: self, part, reports: Reports::Nothing, keeper: None };
+        let result = self.front.workflow_result(composite, Start::New(arguments), &steps).await;
         rpc::result_body(&json!(id).to_string(), &result).into()
     }
 
@@ -188,7 +247,7 @@ impl Calls {
                     return Ok(response);
                 }
                 Some(Step::NeedsInput(needed)) => {
-                    let input = self.ask(needed.json()).await?;
+                    let input = self.ask(needed.json(), None).await?;
                     let provided = relay.provide(&needed, &input).await;
                     provided.map_err(|error| failed(format!("backend {}: {error}", entry.backend)))?;
                 }
@@ -198,40 +257,61 @@ impl Calls {
     }
 
     /// Has a client of 2026-07-28 provide input. Returns the result, as JSON.
-    async fn ask(&self, request: &str) -> Result<String, CallError> {
+    async fn ask(&self, request: &str, state: Option<SessionId>) -> Result<String, CallError> {
         let _waiting = self.input_time.wait();
         let (reply, answer) = oneshot::channel();
-        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), reply })).await.ok();
+        let state = state.unwrap_or_else(SessionId::random);
+        self.sent.send(Sent::NeedsInput(NeededInput { request: request.into(), state, reply })).await.ok();
         answer.await.map_err(|_| failed("the client did not provide input"))
     }
 
-    /// Has the user answer a question.
-    pub(in crate::front) async fn elicit(&self, question: Question) -> Result<Answer, CallError> {
-        if !self.session.can("elicitation") {
-            return Err(CallError { is_final: true, ..failed("the client does not support elicitation") });
+    /// Ends the call of the client with this error.
+    pub(in crate::front) async fn end(&self, reason: &str) {
+        self.sent.send(Sent::Result(tool_error(reason))).await.ok();
+    }
+
+    /// Whether the client can ask its user.
+    pub(in crate::front) fn check_elicitation(&self) -> Result<(), CallError> {
+        if self.session.can("elicitation") {
+            return Ok(());
         }
+        Err(CallError { is_final: true, ..failed("the client does not support elicitation") })
+    }
+
+    /// Has the user answer a question.
+    pub(in crate::front) async fn elicit(
+        &self,
+        question: Question,
+        asked: Asked<'_>,
+    ) -> Result<Answer, CallError> {
         let params = json!({
             "mode": "form", "message": question.message, "requestedSchema": question.schema,
         });
         let result: Value = if self.era == Era::Modern {
             let request = json!({"method": "elicitation/create", "params": params});
-            serde_json::from_str(&self.ask(&request.to_string()).await?).unwrap_or_default()
+            serde_json::from_str(&self.ask(&request.to_string(), asked.state).await?).unwrap_or_default()
         } else {
             let _waiting = self.input_time.wait();
-            let id = json!(format!("workflow-{}", self.front.next_number()));
+            let id = json!(asked.id);
             let mut reply = self.session.expect_reply(&id.to_string());
             let request =
                 json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
-            self.sent.send(Sent::Message(request.to_string().into())).await.ok();
-            let message = reply.message().await.ok_or_else(|| failed("the session has ended"))?;
+            if !asked.is_known {
+                self.sent.send(Sent::Question(request.to_string().into(), asked.state)).await.ok();
+            }
+            let elsewhere = async {
+                match asked.runs {
+                    Some(runs) => runs.answer(&asked.id).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let message = tokio::select! {
+                message = reply.message() => message.ok_or_else(|| failed("the session has ended"))?,
+                message = elsewhere => message,
+            };
             result_of(&message)?
         };
-        match result["action"].as_str() {
-            Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
-            Some("decline") => Ok(Answer::Decline),
-            Some("cancel") => Ok(Answer::Cancel),
-            _ => Err(failed("the client's response to the elicitation is malformed")),
-        }
+        answer_of(&result)
     }
 
     /// How long calls have waited for input of the user.
@@ -278,6 +358,16 @@ impl Drop for Running {
 
 fn failed(message: impl Into<String>) -> CallError {
     CallError { message: message.into(), is_final: false }
+}
+
+/// The answer in the result of an elicitation.
+pub(in crate::front) fn answer_of(result: &Value) -> Result<Answer, CallError> {
+    match result["action"].as_str() {
+        Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
+        Some("decline") => Ok(Answer::Decline),
+        Some("cancel") => Ok(Answer::Cancel),
+        _ => Err(failed("the client's response to the elicitation is malformed")),
+    }
 }
 
 /// The result of a response.

@@ -10,25 +10,22 @@ mod response;
 use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use http::Response;
 use serde_json::{Map, Value};
-use skep_gateway::{http::Body, middleware::CallOutcome};
-use skep_mcp::{Envelope, Method, Raw};
+use skep_gateway::middleware::CallOutcome;
+use skep_mcp::{Envelope, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{
-    AbortOnDrop, ClientRequest, Front,
-    answer::translated,
-    rpc::{RpcError, UNKNOWN_STATE},
-};
+use super::{AbortOnDrop, ClientRequest, Front, answer::translated, rpc::RpcError, workflow::Keeper};
 use crate::{catalog::Catalog, limits};
-pub(super) use calls::Calls;
+pub(super) use calls::{Asked, Calls, Part, answer_of};
 pub(super) use response::OwnCall;
 
 /// What a tool sends to its client.
 enum Sent {
     /// A notification or request, before the response.
     Message(Bytes),
+    /// A question for the user of an older client, and by what its stream can go on elsewhere, if it can.
+    Question(Bytes, Option<SessionId>),
     /// It needs input of a client of 2026-07-28.
     NeedsInput(NeededInput),
     /// The result, as JSON.
@@ -39,28 +36,27 @@ enum Sent {
 pub(super) struct NeededInput {
     /// The method and parameters of the request, as JSON.
     request: Box<str>,
+    /// What the client sends with it.
+    state: SessionId,
     /// Where the result goes, as JSON.
     reply: oneshot::Sender<String>,
 }
 
 impl Front {
-    /// Runs a tool that makes calls, and returns its result as JSON.
-    pub(super) async fn run_own<R>(
+    /// Starts a tool that makes calls, and returns its result as JSON. `keeper` keeps it while it waits.
+    pub(super) fn start_own<R>(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
         catalog: Arc<Catalog>,
+        keeper: Option<Arc<Keeper>>,
         run: impl FnOnce(Calls) -> R,
-    ) -> Response<Body>
+    ) -> Result<OwnCall, RpcError>
     where
         R: Future<Output = String> + Send + 'static,
     {
-        // It would run a second time.
-        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
-            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
-        }
         let (sender, sent) = mpsc::channel(limits::STREAM_QUEUE);
         let Ok(calls) = Calls::new(self.clone(), request, catalog, sender.clone()) else {
-            return RpcError::internal("the call could not be started").response(request.id, request.era);
+            return Err(RpcError::internal("the call could not be started"));
         };
         let caller = calls.caller.clone();
         let (server, era, running) = (self.name.clone(), request.era, run(calls));
@@ -74,13 +70,19 @@ impl Front {
             sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
         });
         let task = AbortOnDrop(task.abort_handle());
-        OwnCall::new(self, request, sent, caller, task).respond().await
+        Ok(OwnCall::new(self, request, sent, caller, keeper, task))
     }
 }
 
 /// Whether the result of a tool is an error.
 fn is_error(result: &str) -> bool {
     Raw::spelled(result).and_then(|result| result.get("isError")).is_some_and(|is| is.as_str() == "true")
+}
+
+/// What the client wants progress for, as it is spelled.
+pub(super) fn progress_token<'a>(envelope: &Envelope<'a>) -> Option<&'a str> {
+    let meta = envelope.params().and_then(|params| params.get("_meta"))?;
+    meta.get("progressToken").map(|token| token.as_str())
 }
 
 /// The arguments of a call.

@@ -20,6 +20,7 @@ use crate::{
         answer::tool_error,
         relay::{ParkedCalls, Waiting, given, needing},
         rpc::{self, RpcError},
+        workflow::Keeper,
     },
     session::{ClientSession, InFlight},
 };
@@ -37,6 +38,8 @@ pub(in crate::front) struct OwnCall {
     sent: mpsc::Receiver<Sent>,
     /// For whom it calls tools: a token may be renewed while the call waits.
     caller: Arc<Mutex<Caller>>,
+    /// What keeps it while it waits, so that another replica can go on with it.
+    keeper: Option<Arc<Keeper>>,
     _task: AbortOnDrop,
 }
 
@@ -46,6 +49,7 @@ impl OwnCall {
         request: &ClientRequest<'_>,
         sent: mpsc::Receiver<Sent>,
         caller: Arc<Mutex<Caller>>,
+        keeper: Option<Arc<Keeper>>,
         task: AbortOnDrop,
     ) -> Self {
         // No backend has the call itself.
@@ -60,6 +64,7 @@ impl OwnCall {
             in_flight,
             sent,
             caller,
+            keeper,
             _task: task,
         }
     }
@@ -68,34 +73,46 @@ impl OwnCall {
         let failed = |reason: &str| Sent::Result(tool_error(reason));
         tokio::select! {
             sent = self.sent.recv() => sent.unwrap_or_else(|| failed("the tool ended without a result")),
-            () = self.in_flight.cancelled() => failed("the client has cancelled the request"),
+            () = self.in_flight.cancelled() => {
+                self.keeper.iter().for_each(Keeper::forget);
+                failed("the client has cancelled the request")
+            }
         }
     }
 
     /// The response: in JSON if the tool sends nothing before its result, or else as a stream.
-    pub(super) async fn respond(mut self) -> Response<Body> {
+    pub(in crate::front) async fn respond(mut self) -> Response<Body> {
         let era = self.era;
         let first = match self.next().await {
             Sent::Result(result) => return rpc::result(&self.id, &result, era),
             Sent::NeedsInput(needed) => return rpc::reply(StatusCode::OK, self.park(needed), era),
-            Sent::Message(first) => first,
+            Sent::Message(first) => sse::encoded("message", &first),
+            Sent::Question(question, state) => question_event(&question, state),
         };
-        let first = stream::once(async move { Ok(sse::encoded("message", &first)) });
+        self.stream(Some(first))
+    }
+
+    /// The response as a stream, with this event first.
+    pub(in crate::front) fn stream(self, first: Option<Bytes>) -> Response<Body> {
         let rest = stream::unfold(Some(self), |call| async move {
             let mut call = call?;
-            let (message, call) = match call.next().await {
-                Sent::Message(message) => (message, Some(call)),
-                Sent::Result(result) => (rpc::result_body(&call.id, &result).into(), None),
-                Sent::NeedsInput(needed) => (call.park(needed), None),
+            let (event, call) = match call.next().await {
+                Sent::Message(message) => (sse::encoded("message", &message), Some(call)),
+                Sent::Question(question, state) => (question_event(&question, state), Some(call)),
+                Sent::Result(result) => {
+                    let message = rpc::result_body(&call.id, &result);
+                    (sse::encoded("message", message.as_bytes()), None)
+                }
+                Sent::NeedsInput(needed) => (sse::encoded("message", &call.park(needed)), None),
             };
-            Some((Ok(sse::encoded("message", &message)), call))
+            Some((Ok(event), call))
         });
-        events::response(Body::Made(first.chain(rest).boxed()))
+        events::response(Body::Made(stream::iter(first.map(Ok)).chain(rest).boxed()))
     }
 
     /// Keeps the call until the client sends its request again, with the input. Returns the response.
     fn park(self, needed: NeededInput) -> Bytes {
-        let state = SessionId::random();
+        let state = needed.state.clone();
         let result = needing(&needed.request, state.as_str(), &self.server);
         let (parked, id, peer, owner) = (self.parked.clone(), self.id.clone(), self.peer, self.session.owner);
         match parked.park(&state, Waiting::Own(Box::new(self), needed), owner, peer) {
@@ -123,5 +140,14 @@ impl OwnCall {
                 rpc::reply(StatusCode::OK, self.park(needed), era)
             }
         }
+    }
+}
+
+/// The event of a question. With an id, any replica can go on with the stream.
+fn question_event(question: &[u8], state: Option<SessionId>) -> Bytes {
+    let event = sse::encoded("message", question);
+    match state {
+        Some(state) => [b"id: ", state.as_str().as_bytes(), b"\n", &event].concat().into(),
+        None => event,
     }
 }

@@ -41,13 +41,21 @@ impl Front {
 /// A list of tools with the description, if it has the tool.
 fn described_list(body: &[u8]) -> Option<Vec<u8>> {
     let tools = tools_in(body);
-    let is_own =
-        |tool: &Raw<'_>| tool.get("name").and_then(Raw::as_text).as_deref() == Some(EXECUTE_TOOL_SCRIPT);
-    let own = tools.iter().find(|tool| is_own(tool))?;
-    let others = tools.iter().filter(|tool| !is_own(tool));
-    let changed = described(own.as_str(), &description(others));
+    let own = tools.iter().find(|tool| runs_scripts(tool))?;
     let text = std::str::from_utf8(body).ok()?;
-    Some(text.replacen(own.as_str(), &changed, 1).into_bytes())
+    Some(text.replacen(own.as_str(), &described_tool(&tools)?, 1).into_bytes())
+}
+
+/// The tool that runs scripts, with the description for all others of these, if it is one of them.
+pub(super) fn described_tool(tools: &[Raw<'_>]) -> Option<String> {
+    let own = tools.iter().find(|tool| runs_scripts(tool))?;
+    let others = tools.iter().filter(|tool| !runs_scripts(tool));
+    Some(described(own.as_str(), &description(others)).into())
+}
+
+/// Whether this is the tool that runs scripts.
+pub(in crate::front) fn runs_scripts(tool: &Raw<'_>) -> bool {
+    tool.get("name").and_then(Raw::as_text).as_deref() == Some(EXECUTE_TOOL_SCRIPT)
 }
 
 /// What a model should know about the tool, and about the tools that it can call with it.

@@ -9,18 +9,19 @@ use serde_json::{Map, Value};
 use skep_mcp::List;
 use skep_script::{CallError, Host};
 
-use crate::front::own::Calls;
+use crate::front::own::{Calls, Part};
 
 /// What makes the calls of a script.
 pub(super) struct ScriptHost<'a> {
     calls: &'a Calls,
+    part: Part,
     /// How many have ended.
     ended: AtomicUsize,
 }
 
 impl<'a> ScriptHost<'a> {
-    pub(super) fn new(calls: &'a Calls) -> Self {
-        Self { calls, ended: AtomicUsize::new(0) }
+    pub(super) fn new(calls: &'a Calls, part: Part) -> Self {
+        Self { calls, part, ended: AtomicUsize::new(0) }
     }
 }
 
@@ -29,7 +30,8 @@ impl Host for ScriptHost<'_> {
         let failed = |reason: &str| CallError(format!("tool {tool} failed: {reason}"));
         let entry = self.calls.catalog.table(List::Tools).get(tool);
         let entry = entry.ok_or_else(|| failed("it does not exist"))?;
-        let result = self.calls.call(entry, arguments).await.map_err(|error| failed(&error.message));
+        let result =
+            self.calls.call(&self.part, entry, arguments).await.map_err(|error| failed(&error.message));
         let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         self.calls.report_progress(ended, None, &format!("{tool} has ended"));
         let result = result?;

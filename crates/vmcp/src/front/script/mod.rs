@@ -5,6 +5,7 @@ mod host;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
@@ -15,13 +16,15 @@ use skep_script::{Script, ScriptError};
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, arguments},
-    rpc,
+    own::{Calls, Part, arguments},
+    rpc::{self, RpcError, UNKNOWN_STATE},
 };
 use crate::{
     catalog::{Catalog, field},
     scripts::{EXECUTE_TOOL_SCRIPT, Scripts},
 };
+use description::described_tool;
+pub(super) use description::runs_scripts;
 use host::ScriptHost;
 
 /// The arguments of the tool.
@@ -44,6 +47,10 @@ impl Front {
         scripts: Arc<Scripts>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
+        // It would run a second time.
+        if request.envelope.params().is_some_and(|params| params.get("requestState").is_some()) {
+            return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
+        }
         let failed = |message: &str| self.tool_result(request, tool_error(message));
         let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
             Ok(wanted) => wanted,
@@ -54,23 +61,40 @@ impl Front {
             return failed("too many of your scripts are running: wait until one has ended");
         };
         let tools = self.visible_tools(request, &catalog).await;
+        let part = Part::of_tool(EXECUTE_TOOL_SCRIPT, request.exchange.audit_id());
         let run = |calls: Calls| async move {
             let script = Script { source: &source, data, tools };
-            let host = ScriptHost::new(&calls);
+            let host = ScriptHost::new(&calls, part);
             let outcome = skep_script::run(script, &scripts.limits, admitted.pool(), &host).await;
             result(outcome.result, &outcome.logs)
         };
-        self.run_own(request, catalog, run).await
+        match self.start_own(request, catalog, None, run) {
+            Ok(call) => call.respond().await,
+            Err(error) => error.response(request.id, request.era),
+        }
     }
 
-    /// The names of all tools that the caller may call, but for that which runs scripts.
-    async fn visible_tools(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Vec<String> {
+    /// All tools that the caller may call, as the response to a request for their list.
+    async fn visible_list(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Bytes {
         let tools: Vec<&str> = catalog.table(List::Tools).iter().map(|entry| entry.json()).collect();
         let list = format!("{{\"{}\":[{}]}}", field(List::Tools), tools.join(","));
         let response = rpc::result(request.id, &list, request.era);
         let seen = self.chain.filter(request.exchange, response, &self.budget).await;
-        let Ok(body) = seen.into_body().collect().await else { return Vec::new() };
-        let body = body.to_bytes();
+        seen.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default()
+    }
+
+    /// The tool that runs scripts, with the description for this caller.
+    pub(super) async fn described_script(
+        &self,
+        request: &ClientRequest<'_>,
+        catalog: &Catalog,
+    ) -> Option<String> {
+        described_tool(&tools_in(&self.visible_list(request, catalog).await))
+    }
+
+    /// The names of all tools that the caller may call, but for that which runs scripts.
+    async fn visible_tools(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Vec<String> {
+        let body = self.visible_list(request, catalog).await;
         let names = tools_in(&body).into_iter().filter_map(|tool| tool.get("name")?.as_text());
         names.map(|name| name.into_owned()).filter(|name| name != EXECUTE_TOOL_SCRIPT).collect()
     }

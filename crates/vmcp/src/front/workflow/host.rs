@@ -1,10 +1,16 @@
 //! The steps of a workflow, as calls of the client that called the composite tool.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use skep_mcp::{List, Raw};
-use skep_workflow::{Answer, CallError, Event, Host, Question};
+use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 
-use crate::{catalog::Entry, front::own::Calls};
+use super::keeper::{Keeper, Lost, new_question};
+use crate::{
+    catalog::Entry,
+    front::own::{Asked, Calls, Part},
+};
 
 /// What the client gets of a workflow while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,14 +22,30 @@ pub(in crate::front) enum Reports {
 }
 
 /// What runs the steps.
-pub(super) struct Steps<'a> {
-    pub(super) calls: &'a Calls,
-    pub(super) reports: Reports,
+pub(in crate::front) struct Steps<'a> {
+    pub(in crate::front) calls: &'a Calls,
+    pub(in crate::front) part: Part,
+    pub(in crate::front) reports: Reports,
+    /// What keeps the run while it waits, where sessions are in Redis.
+    pub(in crate::front) keeper: Option<Arc<Keeper>>,
 }
 
 impl Steps<'_> {
     fn tool(&self, name: &str) -> Option<&Entry> {
         self.calls.catalog.table(List::Tools).step(name)
+    }
+
+    /// Goes on only if no other replica does: the call ends here otherwise.
+    async fn claim(&self, keeper: &Keeper) {
+        let reason = match keeper.claim().await {
+            Ok(()) => return,
+            Err(Lost::Taken) => {
+                "the question has been answered at another replica, which goes on with the workflow"
+            }
+            Err(Lost::Unavailable) => "the session store is unavailable: answer the question again, later",
+        };
+        self.calls.end(reason).await;
+        std::future::pending().await
     }
 }
 
@@ -31,11 +53,31 @@ impl Host for Steps<'_> {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
         let missing = || CallError { message: format!("no backend has the tool {tool:?}"), is_final: false };
         let entry = self.tool(tool).ok_or_else(missing)?;
-        self.calls.call(entry, arguments).await
+        self.calls.call(&self.part, entry, arguments).await
     }
 
-    async fn elicit(&self, question: Question) -> Result<Answer, CallError> {
-        self.calls.elicit(question).await
+    fn keeps_runs(&self) -> bool {
+        self.keeper.is_some()
+    }
+
+    async fn elicit(&self, question: Question, checkpoint: Option<Checkpoint>) -> Result<Answer, CallError> {
+        self.calls.check_elicitation()?;
+        let Some((keeper, checkpoint)) = self.keeper.as_ref().zip(checkpoint) else {
+            let asked = Asked { id: new_question(), is_known: false, state: None, runs: None };
+            return self.calls.elicit(question, asked).await;
+        };
+        let (id, is_known) = keeper.question(&question.step);
+        let state = keeper.keep(checkpoint, &id, question.time).await;
+        let runs = state.as_ref().map(|_| &*keeper.runs);
+        let answer = self.calls.elicit(question, Asked { id, is_known, state, runs }).await;
+        self.claim(keeper).await;
+        answer
+    }
+
+    async fn withdraw(&self) {
+        if let Some(keeper) = &self.keeper {
+            self.claim(keeper).await;
+        }
     }
 
     fn input_schema(&self, tool: &str) -> Option<Value> {

@@ -1,22 +1,52 @@
 //! Composite tools: a call that runs a workflow.
 
 mod host;
+mod keeper;
+mod kept;
+mod resume;
 
 use std::{sync::Arc, time::Instant};
 
 use http::Response;
 use serde_json::{Map, Value, json};
 use skep_gateway::{http::Body, middleware::WorkflowRun};
-use skep_mcp::Method;
+use skep_mcp::{Era, Method};
+use skep_workflow::{Answer, Checkpoint};
 
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, arguments},
+    own::{Calls, OwnCall, Part, arguments, progress_token},
+    rpc::RpcError,
 };
 use crate::catalog::{Catalog, Composite};
-pub(super) use host::Reports;
-use host::Steps;
+pub(super) use host::{Reports, Steps};
+pub(super) use keeper::{Keeper, QUESTION};
+use kept::KeptCall;
+pub(super) use kept::KeptRuns;
+
+/// A call of a composite tool that another replica has kept.
+struct Resumed {
+    call: KeptCall,
+    checkpoint: Box<Checkpoint>,
+    answer: Option<Answer>,
+}
+
+/// Where a run of a workflow starts.
+pub(super) enum Start {
+    /// With these arguments.
+    New(Map<String, Value>),
+    /// Where it waits for an answer, with that answer if there is one.
+    Waiting(Box<Checkpoint>, Option<Answer>),
+}
+
+/// A run of a workflow for a call of a client.
+struct Run {
+    composite: Arc<Composite>,
+    start: Start,
+    part: Part,
+    keeper: Option<Keeper>,
+}
 
 impl Front {
     /// The composite tool that a request calls, if it does.
@@ -32,23 +62,74 @@ impl Front {
         composite: Arc<Composite>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
-        let (front, arguments) = (self.clone(), arguments(&request.envelope));
-        let run = |calls: Calls| async move {
-            front.workflow_result(&composite, arguments, &calls, Reports::Progress).await
+        let resumed = match self.resumed(request, &composite).await {
+            Ok(resumed) => resumed,
+            Err(error) => return error.response(request.id, request.era),
         };
-        self.run_own(request, catalog, run).await
+        let run = self.new_run(request, composite, resumed);
+        match self.start_workflow(request, catalog, run) {
+            Ok(call) => call.respond().await,
+            Err(error) => error.response(request.id, request.era),
+        }
+    }
+
+    fn new_run(
+        &self,
+        request: &ClientRequest<'_>,
+        composite: Arc<Composite>,
+        resumed: Option<Resumed>,
+    ) -> Run {
+        let (kept, start) = match resumed {
+            None => (None, Start::New(arguments(&request.envelope))),
+            Some(Resumed { call, checkpoint, answer }) => (Some(call), Start::Waiting(checkpoint, answer)),
+        };
+        let audit_id = kept.as_ref().and_then(|call| call.audit_id.parse().ok());
+        let audit_id = audit_id.unwrap_or_else(|| request.exchange.audit_id());
+        let call = || KeptCall {
+            owner: request.session.owner.to_text(),
+            session: request.session.links.shared.as_deref().map(str::to_owned),
+            id: request.id.to_owned(),
+            progress: progress_token(&request.envelope).map(Into::into),
+            tool: composite.name.to_string(),
+            definition: composite.definition.clone(),
+            audit_id: audit_id.to_string(),
+        };
+        // A client of 2026-07-28 has sent another request.
+        let call = kept.filter(|_| request.era == Era::Legacy).unwrap_or_else(call);
+        let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era));
+        Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper }
+    }
+
+    fn start_workflow(
+        self: &Arc<Self>,
+        request: &ClientRequest<'_>,
+        catalog: Arc<Catalog>,
+        run: Run,
+    ) -> Result<OwnCall, RpcError> {
+        let Run { composite, start, part, keeper } = run;
+        let (front, keeper) = (self.clone(), keeper.map(Arc::new));
+        let kept = keeper.clone();
+        let run = |calls: Calls| async move {
+            let steps = Steps { calls: &calls, part, reports: Reports::Progress, keeper };
+            front.workflow_result(&composite, start, &steps).await
+        };
+        self.start_own(request, catalog, kept, run)
     }
 
     /// Runs a workflow, and returns the result of its tool as JSON.
     pub(super) async fn workflow_result(
         &self,
         composite: &Composite,
-        arguments: Map<String, Value>,
-        calls: &Calls,
-        reports: Reports,
+        start: Start,
+        steps: &Steps<'_>,
     ) -> String {
         let started = Instant::now();
-        let outcome = skep_workflow::run(&composite.workflow, arguments, &Steps { calls, reports }).await;
+        let outcome = match start {
+            Start::New(arguments) => skep_workflow::run(&composite.workflow, arguments, steps).await,
+            Start::Waiting(checkpoint, answer) => {
+                skep_workflow::resume(&composite.workflow, *checkpoint, answer, steps).await
+            }
+        };
         if let Some(telemetry) = self.chain.telemetry() {
             telemetry.record_workflow(&WorkflowRun {
                 workflow: &composite.name,

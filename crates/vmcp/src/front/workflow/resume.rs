@@ -1,0 +1,119 @@
+//! Goes on with a workflow that waited for an answer at another replica.
+//!
+//! A client of 2026-07-28 sends its call again, with the answer. An older one lost the stream of its call with the replica: it
+//! opens another with `Last-Event-ID`, and answers by a message of its own, before or after that.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Response;
+use skep_gateway::{
+    http::{Body, events},
+    message::Exchange,
+};
+use skep_mcp::{Era, Method, Raw, sse};
+use skep_workflow::Answer;
+
+use super::{
+    Resumed,
+    kept::{KeptCall, KeptRun},
+};
+use crate::{
+    catalog::Composite,
+    front::{
+        ClientRequest, Front, Sender,
+        own::answer_of,
+        relay::given,
+        rpc::{RpcError, UNKNOWN_STATE},
+    },
+    session::ClientSession,
+};
+
+/// The header of a client that opens a stream again.
+const LAST_EVENT_ID: &str = "last-event-id";
+const CHANGED: &str = "the tool has changed while the workflow waited: call it again";
+const UNAVAILABLE: &str = "the session store is unavailable: send the request again";
+
+impl Front {
+    /// The call that a call of a composite tool goes on with, if another replica has kept it.
+    pub(super) async fn resumed(
+        &self,
+        request: &ClientRequest<'_>,
+        composite: &Composite,
+    ) -> Result<Option<Resumed>, RpcError> {
+        let state = request.envelope.params().and_then(|params| params.get("requestState"));
+        let Some(state) = state else { return Ok(None) };
+        let unknown = || RpcError::invalid(UNKNOWN_STATE);
+        let (Some(runs), Some(state)) = (&self.kept, state.as_text()) else { return Err(unknown()) };
+        let unavailable = |_| RpcError::internal(UNAVAILABLE);
+        let run = runs.find(&state).await.map_err(unavailable)?;
+        let is_own = |run: &KeptRun| run.call.is_of(&request.session) && *run.call.tool == *composite.name;
+        let run = run.filter(is_own).ok_or_else(unknown)?;
+        if run.call.definition != composite.definition {
+            return Err(RpcError::invalid(CHANGED));
+        }
+        let answer = given(request.envelope.params()).and_then(answer);
+        let answer =
+            answer.ok_or_else(|| RpcError::invalid("params.inputResponses has no answer to the question"))?;
+        if !runs.take(&state).await.map_err(unavailable)? {
+            return Err(unknown());
+        }
+        Ok(Some(Resumed { call: run.call, checkpoint: Box::new(run.checkpoint), answer: Some(answer) }))
+    }
+
+    /// The rest of a stream that an older client lost with another replica, if its workflow can go on.
+    pub(in crate::front) async fn resume_stream(
+        self: &Arc<Self>,
+        exchange: &Exchange,
+        session: &Arc<ClientSession>,
+    ) -> Option<Response<Body>> {
+        let runs = self.kept.as_ref()?;
+        let state = exchange.headers.get(LAST_EVENT_ID)?.to_str().ok()?;
+        let KeptRun { call, question, checkpoint, .. } = runs.find(state).await.ok()??;
+        let question = question.filter(|_| call.is_of(session))?;
+        let caller = self.caller(exchange);
+        let catalog = self.views.catalog(session, &caller).await;
+        let composite = catalog.composite(&call.tool).cloned();
+        let Some(composite) = composite.filter(|composite| composite.definition == call.definition) else {
+            let error = RpcError::invalid(CHANGED).body(&call.id);
+            return Some(events::response(Body::Whole(sse::encoded("message", error.as_bytes()))));
+        };
+        let origin = exchange.call(&call.tool, request_of(&call)).ok()?;
+        let envelope = origin.message.as_ref()?.envelope().ok()?;
+        if !runs.take(state).await.ok()? {
+            return None;
+        }
+        let id = call.id.clone();
+        let request = ClientRequest {
+            exchange: &origin,
+            envelope,
+            method: Method::ToolsCall,
+            era: Era::Legacy,
+            id: &id,
+            session: session.clone(),
+            caller,
+            sender: Sender::Client,
+        };
+        let step = checkpoint.step.clone();
+        let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None };
+        let mut run = self.new_run(&request, composite, Some(resumed));
+        run.keeper = run.keeper.map(|keeper| keeper.having_asked(step, question));
+        Some(match self.start_workflow(&request, catalog, run) {
+            Ok(call) => call.stream(None),
+            Err(error) => error.response(&id, Era::Legacy),
+        })
+    }
+}
+
+fn answer(given: Raw<'_>) -> Option<Answer> {
+    answer_of(&serde_json::from_str(given.as_str()).ok()?).ok()
+}
+
+/// The call, as the client had sent it, without the arguments: these are part of what was kept.
+fn request_of(call: &KeptCall) -> Bytes {
+    let name = serde_json::Value::from(call.tool.as_str());
+    let meta = call.progress.as_ref();
+    let meta = meta.map(|token| format!(r#","_meta":{{"progressToken":{token}}}"#)).unwrap_or_default();
+    let id = &call.id;
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{name}{meta}}}}}"#).into()
+}

@@ -1,0 +1,202 @@
+//! Workflows that wait for an answer at replicas that share a real Redis.
+
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use skep_testkit::Redis;
+
+use crate::{
+    Replica,
+    backend::Backend,
+    client::{Client, Events, text},
+};
+
+/// A step, a question beside another step, and a step after both.
+const POLITE: &str = r#"{name: polite, description: d, steps: [
+  {id: before, tool: a_echo},
+  {id: beside, tool: a_whoami},
+  {id: q, type: elicitation, dependsOn: [before], message: "Which?", schema: {type: object, properties: {region: {type: string}}}},
+  {id: after, tool: a_last, dependsOn: [q, beside], arguments: {region: "{{.steps.q.output.content.region}}"}}]}"#;
+
+fn config(redis: &Redis, tool: &str) -> String {
+    format!(
+        "sessionStorage: {{provider: redis, address: \"{}\"}}\ncompositeTools: [{tool}]\n",
+        redis.address()
+    )
+}
+
+/// Two replicas before one backend.
+async fn replicas(redis: &Redis, backend: &Backend) -> [Replica; 2] {
+    let config = config(redis, POLITE);
+    let (first, second) = tokio::join!(Replica::before(backend, &config), Replica::before(backend, &config));
+    [first, second]
+}
+
+fn capable() -> Value {
+    json!({"elicitation": {}})
+}
+
+fn call() -> Value {
+    json!({"name": "polite", "arguments": {}})
+}
+
+fn accepted() -> Value {
+    json!({"action": "accept", "content": {"region": "eu"}})
+}
+
+/// The call of a client of 2026-07-28 with the answer.
+fn answered(needed: &Value) -> Value {
+    let state = &needed["result"]["requestState"];
+    assert!(state.is_string(), "{needed}");
+    json!({"name": "polite", "arguments": {}, "requestState": state, "inputResponses": {"1": accepted()}})
+}
+
+/// The question that an older client gets.
+async fn question(events: &mut Events) -> Value {
+    let question = events.next().await.unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    question
+}
+
+fn response(question: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": question["id"], "result": accepted()})
+}
+
+/// All three steps have run, each once.
+fn assert_each_step_ran_once(backend: &Backend) {
+    let mut called = backend.called();
+    called.sort();
+    assert_eq!(called, ["echo", "last", "whoami"]);
+}
+
+#[tokio::test]
+async fn a_workflow_goes_on_at_another_replica_when_its_own_is_killed() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::modern(first.address, capable());
+    let needed = client.request("tools/call", call()).await;
+    assert_eq!(needed["result"]["inputRequests"]["1"]["params"]["message"], "Which?", "{needed}");
+    first.kill();
+    let client = client.at(second.address);
+    let stranger =
+        json!({"name": "polite", "arguments": {}, "requestState": needed["result"]["requestState"]});
+    let unanswered = client.request("tools/call", stranger).await;
+    assert_eq!(unanswered["error"]["code"], -32602, "without an answer, it waits: {unanswered}");
+    let response = client.request("tools/call", answered(&needed)).await;
+    assert!(response["result"]["content"].is_array() && !text(&response).1, "{response}");
+    assert_each_step_ran_once(&backend);
+    let again = client.request("tools/call", answered(&needed)).await;
+    assert_eq!(again["error"]["code"], -32602, "it does not run twice: {again}");
+    assert_each_step_ran_once(&backend);
+}
+
+#[tokio::test]
+async fn of_two_answers_at_two_replicas_one_goes_on() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    for _ in 0..10 {
+        backend.forget();
+        let client = Client::modern(first.address, capable());
+        let needed = client.request("tools/call", call()).await;
+        let other = client.at(second.address);
+        let (one, two) = tokio::join!(
+            client.request("tools/call", answered(&needed)),
+            other.request("tools/call", answered(&needed)),
+        );
+        let goes_on = |response: &Value| response["result"]["content"].is_array() && !text(response).1;
+        assert!(goes_on(&one) != goes_on(&two), "one of them: {one} {two}");
+        assert_each_step_ran_once(&backend);
+    }
+}
+
+#[tokio::test]
+async fn an_older_client_opens_its_stream_again_at_another_replica_and_gets_the_result_there() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [second, third] = replicas(&redis, &backend).await;
+    for answers_first in [true, false] {
+        backend.forget();
+        let lost = Replica::before(&backend, &config(&redis, POLITE)).await;
+        let client = Client::start(lost.address, capable()).await;
+        let mut events = client.open("tools/call", call()).await;
+        let question = question(&mut events).await;
+        let event = events.last_id.clone().expect("a stream that can be opened again has ids");
+        lost.kill();
+        assert!(events.next().await.is_none(), "its stream has ended");
+        // The answer comes to one replica, and the stream is opened at another.
+        let (here, there) = (client.at(second.address), client.at(third.address));
+        let answer = response(&question);
+        if answers_first {
+            assert_eq!(here.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+        }
+        let mut rest = there.listen_after(&event).await;
+        if !answers_first {
+            assert_eq!(here.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+        }
+        let result = rest.next().await.unwrap();
+        assert_eq!(result["id"], 1, "the response to its call: {result}");
+        assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
+        assert!(rest.next().await.is_none());
+        assert_each_step_ran_once(&backend);
+        let late = here.send(Method::POST, Some(&answer)).await;
+        assert_eq!(late.status(), StatusCode::BAD_REQUEST);
+        let body = late.into_body().collect().await.unwrap().to_bytes();
+        let error: Value = serde_json::from_slice(&body).unwrap();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("no workflow waits") && message.contains("call the tool again"),
+            "{message}"
+        );
+        assert_each_step_ran_once(&backend);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_to_another_replica_reaches_the_one_that_waits() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::start(first.address, capable()).await;
+    let mut events = client.open("tools/call", call()).await;
+    let answer = response(&question(&mut events).await);
+    let stranger = Client::start(second.address, capable()).await;
+    let foreign = stranger.send(Method::POST, Some(&answer)).await;
+    assert_eq!(foreign.status(), StatusCode::BAD_REQUEST, "it is the question of another session");
+    let other = client.at(second.address);
+    assert_eq!(other.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+    let result = events.next().await.unwrap();
+    assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
+    assert_each_step_ran_once(&backend);
+}
+
+#[tokio::test]
+async fn a_workflow_whose_definition_has_changed_or_whose_time_has_passed_does_not_go_on() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let start = |tool: String| {
+        let config = config(&redis, &tool);
+        let backend = &backend;
+        async move { Replica::before(backend, &config).await }
+    };
+    let first = start(POLITE.to_owned()).await;
+    let changed = start(POLITE.replace("description: d", "description: e")).await;
+    let client = Client::modern(first.address, capable());
+    let needed = client.request("tools/call", call()).await;
+    let response = client.at(changed.address).request("tools/call", answered(&needed)).await;
+    let message = response["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.starts_with("the tool has changed"), "{response}");
+    let brief = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 10ms")).await;
+    let same = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 10ms")).await;
+    let client = Client::modern(brief.address, capable());
+    let needed = client.request("tools/call", call()).await;
+    if needed["result"]["requestState"].is_string() {
+        let late = answered(&needed);
+        // The replica that waits has withdrawn the question by itself.
+        let response = client.request("tools/call", late.clone()).await;
+        assert_eq!(
+            text(&response).0,
+            "Workflow execution failed: step \"q\" failed: the user did not answer in time",
+            "{response}"
+        );
+        let response = client.at(same.address).request("tools/call", late).await;
+        assert_eq!(response["error"]["code"], -32602, "{response}");
+    }
+    assert!(!backend.called().contains(&"last".to_owned()), "no step followed");
+}
