@@ -86,6 +86,11 @@ impl Client {
         .await
     }
 
+    /// Logs a user in, unless one has.
+    pub(crate) async fn log_in_once(&mut self, user: &str) -> Result<()> {
+        if self.refresh_token.is_empty() { self.log_in(user).await } else { Ok(()) }
+    }
+
     pub(crate) async fn refresh(&mut self) -> Result<()> {
         let token = self.refresh_token.clone();
         self.request_tokens(&[("grant_type", "refresh_token"), ("refresh_token", &token)]).await

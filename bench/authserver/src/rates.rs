@@ -37,6 +37,10 @@ pub(crate) async fn print(
         let mut clients = register(&started, connections).await.with_context(|| contender.name.clone())?;
         let mut cells = vec![contender.name.clone()];
         for work in [Work::LogIn, Work::Refresh] {
+            // What is refreshed is there, also where a round was too short for every client.
+            for client in clients.iter_mut().flatten().filter(|_| work == Work::Refresh) {
+                client.log_in_once("user").await.with_context(|| contender.name.clone())?;
+            }
             let mut rounds = Vec::new();
             for _ in 0..turns {
                 let before = started.running.cpu()?;
