@@ -85,7 +85,7 @@ impl Front {
             Ok(true) => None,
             Ok(false) => {
                 let message = "no workflow waits for this answer: it was answered, its time has passed, or the server \
-                               that asked has ended; call the tool again";
+                               of the question has ended; call the tool again";
                 let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
                 Some(response::json(StatusCode::BAD_REQUEST, error.to_string()))
             }

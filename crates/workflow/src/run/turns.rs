@@ -1,7 +1,7 @@
 //! Who may ask the user.
 //!
 //! Where runs are kept, a question is asked while no other step runs, and one at a time: what is kept then is all there is, and
-//! whoever goes on from there runs no step a second time.
+//! a process that goes on from there runs no step a second time.
 
 use tokio::sync::watch;
 
