@@ -95,10 +95,15 @@ struct QuestionArgs {
 
 /// What the caller wants.
 #[derive(clap::Args)]
-#[group(required = true, multiple = true, conflicts_with = "why_pods")]
+#[group(multiple = true, conflicts_with = "why_pods")]
 struct RequestArgs {
     /// A tool to call.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["prompt", "resource"])]
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["prompt", "resource"],
+        required_unless_present_any = ["prompt", "resource", "why_pods"]
+    )]
     tool: Option<String>,
 
     /// A prompt to get.
