@@ -16,7 +16,7 @@ pub trait Host: Sync {
     ) -> impl Future<Output = Result<Value, CallError>> + Send;
 
     /// Whether runs that wait for an answer are kept, so that another process can go on with them. If so, a question has a
-    /// [`Checkpoint`], and is asked while no other step runs.
+    /// [`Checkpoint`], and is sent while no other step runs.
     fn keeps_runs(&self) -> bool {
         false
     }

@@ -17,7 +17,7 @@ pub fn config_kinds() -> impl Iterator<Item = &'static str> {
     for_each_kind!(names).into_iter().filter(|name| name.ends_with("Config"))
 }
 
-/// The kinds whose objects can have a reason of this condition. `AnyConfig` stands for those that no other reason with the
+/// The kinds whose objects can have a reason of this condition. `AnyConfig` means those that no other reason with the
 /// same status names.
 pub fn kinds_of_reason(condition: &ConditionType, entry: &ReasonEntry) -> Vec<&'static str> {
     let is_named = |kind: &str| {

@@ -10,7 +10,7 @@ pub struct Checkpoint {
     /// The step that waits.
     pub step: String,
     /// Since when.
-    pub(crate) asked: Timestamp,
+    pub(crate) sent: Timestamp,
     /// The steps that have started and not ended: this one, and others that have a question.
     pub(crate) started: Vec<String>,
     /// Parameters and results, as templates see them.

@@ -79,16 +79,16 @@ impl Data {
 
     /// The data of a run that goes on.
     pub(super) fn resumed(checkpoint: Checkpoint, answer: Option<Answer>, time: Duration) -> Self {
-        let Checkpoint { step, asked, started, data, last, skips_rest, room } = checkpoint;
+        let Checkpoint { step, sent, started, data, last, skips_rest, room } = checkpoint;
         let began = data["workflow"]["start_time"].as_str().and_then(|time| time.parse().ok());
         let first = answer.is_none().then(|| step.clone());
-        let waited = Some((step, asked));
+        let waited = Some((step, sent));
         let state = State { resumed: started, last, skips_rest, waited, answer, ..State::default() };
         Self {
             value: Mutex::new(data),
             state: Mutex::new(state),
             room: AtomicUsize::new(room.min(RESULTS)),
-            started: Instant::now().checked_sub(since(began.unwrap_or(asked))).unwrap_or_else(Instant::now),
+            started: Instant::now().checked_sub(since(began.unwrap_or(sent))).unwrap_or_else(Instant::now),
             time,
             turns: Turns::new(first),
         }
@@ -97,10 +97,10 @@ impl Data {
     /// Where the run is, while this step waits for an answer.
     pub(super) fn checkpoint(&self, step: &str) -> Checkpoint {
         let state = self.state();
-        let asked = state.waited.as_ref().filter(|(waited, _)| waited == step).map(|(_, asked)| *asked);
+        let sent = state.waited.as_ref().filter(|(waited, _)| waited == step).map(|(_, sent)| *sent);
         Checkpoint {
             step: step.to_owned(),
-            asked: asked.unwrap_or_else(Timestamp::now),
+            sent: sent.unwrap_or_else(Timestamp::now),
             started: state.started.clone(),
             data: self.value().clone(),
             last: state.last.clone(),
@@ -129,7 +129,7 @@ impl Data {
     pub(super) fn waited(&self, step: &str) -> Duration {
         let state = self.state();
         let waited = state.waited.as_ref().filter(|(waited, _)| waited == step);
-        waited.map(|(_, asked)| since(*asked)).unwrap_or_default()
+        waited.map(|(_, sent)| since(*sent)).unwrap_or_default()
     }
 
     /// Whether a step may start, as far as others do not prevent it.

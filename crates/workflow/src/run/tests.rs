@@ -506,12 +506,12 @@ async fn a_run_that_ends_at_each_of_its_questions_goes_on_elsewhere_and_runs_eac
         };
         // It ends where it waits for an answer that does not come.
         let ended = tokio::time::timeout(Duration::from_secs(60), run).await;
-        let asked: Vec<String> = host.called();
+        let called_again: Vec<String> = host.called();
         assert!(
-            asked.iter().filter(|call| call.starts_with("elicit")).count() <= 1,
-            "one at a time: {asked:?}"
+            called_again.iter().filter(|call| call.starts_with("elicit")).count() <= 1,
+            "one at a time: {called_again:?}"
         );
-        called.extend(asked);
+        called.extend(called_again);
         all_arguments.extend(host.arguments());
         match ended {
             Ok(result) => break result,
@@ -536,7 +536,7 @@ async fn a_resumed_run_waits_for_its_own_question_first_and_for_the_rest_of_the_
     let mut kept = host.kept().unwrap();
     assert_eq!(kept.step, "first");
     // As if it had waited for 30 s.
-    kept.asked -= jiff::SignedDuration::from_secs(30);
+    kept.sent -= jiff::SignedDuration::from_secs(30);
     let host = FakeHost::keeping();
     let started = Instant::now();
     let resumed = resume(&workflow, kept, None, &host);

@@ -1,6 +1,6 @@
 //! Who may ask the user.
 //!
-//! Where runs are kept, a question is asked while no other step runs, and one at a time: what is kept then is all there is, and
+//! Where runs are kept, a question is sent while no other step runs, and one at a time: what is kept then is all there is, and
 //! a process that goes on from there runs no step a second time.
 
 use tokio::sync::watch;

@@ -58,8 +58,8 @@ impl Part {
     }
 }
 
-/// How a question is asked.
-pub(in crate::front) struct Asked<'a> {
+/// How the user is sent an elicitation.
+pub(in crate::front) struct Elicitation<'a> {
     /// The id of the request to an older client.
     pub(in crate::front) id: String,
     /// Whether the client has it already.
@@ -282,26 +282,27 @@ impl Calls {
     pub(in crate::front) async fn elicit(
         &self,
         question: Question,
-        asked: Asked<'_>,
+        elicitation: Elicitation<'_>,
     ) -> Result<Answer, CallError> {
         let params = json!({
             "mode": "form", "message": question.message, "requestedSchema": question.schema,
         });
         let result: Value = if self.era == Era::Modern {
             let request = json!({"method": "elicitation/create", "params": params});
-            serde_json::from_str(&self.ask(&request.to_string(), asked.state).await?).unwrap_or_default()
+            serde_json::from_str(&self.ask(&request.to_string(), elicitation.state).await?)
+                .unwrap_or_default()
         } else {
             let _waiting = self.input_time.wait();
-            let id = json!(asked.id);
+            let id = json!(elicitation.id);
             let mut reply = self.session.expect_reply(&id.to_string());
             let request =
                 json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
-            if !asked.is_known {
-                self.sent.send(Sent::Question(request.to_string().into(), asked.state)).await.ok();
+            if !elicitation.is_known {
+                self.sent.send(Sent::Question(request.to_string().into(), elicitation.state)).await.ok();
             }
             let elsewhere = async {
-                match asked.runs {
-                    Some(runs) => runs.answer(&asked.id).await,
+                match elicitation.runs {
+                    Some(runs) => runs.answer(&elicitation.id).await,
                     None => std::future::pending().await,
                 }
             };

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{AbortOnDrop, ClientRequest, Front, answer::translated, rpc::RpcError, workflow::Keeper};
 use crate::{catalog::Catalog, limits};
-pub(super) use calls::{Asked, Calls, Part, answer_of};
+pub(super) use calls::{Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
 
 /// What a tool sends to its client.

@@ -9,7 +9,7 @@ use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 use super::keeper::{Keeper, Lost, new_question};
 use crate::{
     catalog::Entry,
-    front::own::{Asked, Calls, Part},
+    front::own::{Calls, Elicitation, Part},
 };
 
 /// What the client gets of a workflow while it runs.
@@ -63,13 +63,13 @@ impl Host for Steps<'_> {
     async fn elicit(&self, question: Question, checkpoint: Option<Checkpoint>) -> Result<Answer, CallError> {
         self.calls.check_elicitation()?;
         let Some((keeper, checkpoint)) = self.keeper.as_ref().zip(checkpoint) else {
-            let asked = Asked { id: new_question(), is_known: false, state: None, runs: None };
-            return self.calls.elicit(question, asked).await;
+            let elicitation = Elicitation { id: new_question(), is_known: false, state: None, runs: None };
+            return self.calls.elicit(question, elicitation).await;
         };
         let (id, is_known) = keeper.question(&question.step);
         let state = keeper.keep(checkpoint, &id, question.time).await;
         let runs = state.as_ref().map(|_| &*keeper.runs);
-        let answer = self.calls.elicit(question, Asked { id, is_known, state, runs }).await;
+        let answer = self.calls.elicit(question, Elicitation { id, is_known, state, runs }).await;
         self.claim(keeper).await;
         answer
     }

@@ -24,7 +24,7 @@ struct State {
     /// Where it is kept now.
     kept: Option<Kept>,
     /// The step whose question an older client has got from another replica, and the id of that.
-    asked: Option<(String, String)>,
+    sent: Option<(String, String)>,
 }
 
 #[derive(Clone)]
@@ -47,14 +47,14 @@ impl Keeper {
     }
 
     /// The same for a run whose question the client has.
-    pub(super) fn having_asked(self, step: String, question: String) -> Self {
-        self.state().asked = Some((step, question));
+    pub(super) fn with_question(self, step: String, question: String) -> Self {
+        self.state().sent = Some((step, question));
         self
     }
 
     /// The id of the question of a step, and whether the client has it.
     pub(super) fn question(&self, step: &str) -> (String, bool) {
-        match self.state().asked.take_if(|(asked, _)| asked == step) {
+        match self.state().sent.take_if(|(sent, _)| sent == step) {
             Some((_, question)) => (question, true),
             None => (new_question(), false),
         }

@@ -118,8 +118,10 @@ impl KeptRuns {
         question: &str,
         answer: &[u8],
     ) -> Result<bool, RedisUnavailable> {
-        let asked = self.questions.peek(question).await?;
-        if asked.as_deref() != session.links.shared.as_deref().map(str::as_bytes) || asked.is_none() {
+        let session_of_question = self.questions.peek(question).await?;
+        if session_of_question.as_deref() != session.links.shared.as_deref().map(str::as_bytes)
+            || session_of_question.is_none()
+        {
             return Ok(false);
         }
         self.answers.put_new_for(question, answer, limits::INPUT_TIME).await

@@ -97,7 +97,7 @@ impl Front {
         let step = checkpoint.step.clone();
         let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None };
         let mut run = self.new_run(&request, composite, Some(resumed));
-        run.keeper = run.keeper.map(|keeper| keeper.having_asked(step, question));
+        run.keeper = run.keeper.map(|keeper| keeper.with_question(step, question));
         Some(match self.start_workflow(&request, catalog, run) {
             Ok(call) => call.stream(None),
             Err(error) => error.response(&id, Era::Legacy),
