@@ -1,33 +1,34 @@
-//! A bounded map whose entries expire.
+//! A bounded map whose entries expire. A full one costs no more than another: strangers can fill it.
 
-use std::collections::HashMap;
-
-/// How many entries are added before expired ones are removed.
-const SWEEP: usize = 256;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
 
 /// Entries with the time at which they expire, in seconds since 1970.
 pub(super) struct Expiring<V> {
-    entries: HashMap<String, (V, u64)>,
+    entries: HashMap<Arc<str>, (V, u64)>,
+    /// Their keys, by that time.
+    order: BTreeSet<(u64, Arc<str>)>,
     most: usize,
-    added: usize,
 }
 
 impl<V> Expiring<V> {
     pub(super) fn new(most: usize) -> Self {
-        Self { entries: HashMap::new(), most, added: 0 }
+        Self { entries: HashMap::new(), order: BTreeSet::new(), most }
     }
 
     /// Adds or replaces an entry. `false`: there is no room.
     pub(super) fn put(&mut self, key: &str, value: V, until: u64, now: u64) -> bool {
-        self.added += 1;
-        if self.added >= SWEEP || self.entries.len() >= self.most {
-            self.added = 0;
-            self.entries.retain(|_, (_, until)| *until > now);
-        }
-        if self.entries.len() >= self.most && !self.entries.contains_key(key) {
+        while self.remove_first(|first| first <= now) {}
+        if self.is_full() && !self.entries.contains_key(key) {
             return false;
         }
-        self.entries.insert(key.to_owned(), (value, until));
+        let key: Arc<str> = key.into();
+        if let Some((_, before)) = self.entries.insert(key.clone(), (value, until)) {
+            self.order.remove(&(before, key.clone()));
+        }
+        self.order.insert((until, key));
         true
     }
 
@@ -38,20 +39,31 @@ impl<V> Expiring<V> {
     /// Sets when an entry expires.
     pub(super) fn extend(&mut self, key: &str, until: u64) {
         if let Some((_, known)) = self.entries.get_mut(key) {
-            *known = until;
+            let before = std::mem::replace(known, until);
+            if let Some((_, key)) = self.order.take(&(before, key.into())) {
+                self.order.insert((until, key));
+            }
         }
     }
 
     /// Removes the entry that expires first, if that is before the time.
     pub(super) fn evict(&mut self, before: u64) {
-        let first = self.entries.iter().min_by_key(|(_, (_, until))| *until);
-        if let Some(key) = first.filter(|(_, (_, until))| *until < before).map(|(key, _)| key.clone()) {
-            self.entries.remove(&key);
-        }
+        self.remove_first(|first| first < before);
     }
 
     pub(super) fn is_full(&self) -> bool {
         self.entries.len() >= self.most
+    }
+
+    /// Removes the entry that expires first, if this holds for that time. Returns whether it does.
+    fn remove_first(&mut self, is_due: impl Fn(u64) -> bool) -> bool {
+        match self.order.first() {
+            Some((until, _)) if is_due(*until) => {
+                let first = self.order.pop_first();
+                first.is_some_and(|(_, key)| self.entries.remove(&key).is_some())
+            }
+            _ => false,
+        }
     }
 }
 
@@ -66,5 +78,18 @@ mod tests {
         assert_eq!((map.get("a", 9), map.get("a", 10)), (Some(&1), None));
         assert!(map.put("c", 3, 30, 10));
         assert_eq!(map.get("c", 10), Some(&3));
+    }
+
+    #[test]
+    fn a_replaced_or_extended_entry_is_as_old_as_its_last_time() {
+        let mut map = Expiring::new(2);
+        assert!(map.put("a", 1, 10, 0) && map.put("b", 2, 20, 0) && map.put("a", 3, 40, 0));
+        map.extend("b", 30);
+        map.evict(30);
+        assert_eq!((map.get("a", 0), map.get("b", 0)), (Some(&3), Some(&2)), "neither is due");
+        map.evict(31);
+        assert_eq!((map.get("a", 0), map.get("b", 0)), (Some(&3), None), "the first to expire");
+        assert!(map.put("c", 4, 50, 40));
+        assert_eq!((map.entries.len(), map.order.len()), (1, 1), "what expired takes no room");
     }
 }
