@@ -101,12 +101,8 @@ async fn each_revision_is_explained_by_what_changed_and_who_wrote_it() {
     let generation = "toolhive.stacklok.dev/mcpserver-generation";
     let checksum = "toolhive.stacklok.dev/runconfig-checksum";
     let first = template(&json!({generation: "1", checksum: "a"}), "p:1", "secret-1");
-    let deployment: Deployment = serde_json::from_value(json!({
-        "metadata": {"name": "fetch"},
-        "spec": {"selector": {"matchLabels": {"app": "fetch"}}, "template": first},
-    }))
-    .unwrap();
-    test.create_object(&deployment).await;
+    let spec = json!({"selector": {"matchLabels": {"app": "fetch"}}, "template": first});
+    apply::<Deployment>(&test, "skep-mcpserver", "fetch", spec).await;
     let deployment = test.api::<Deployment>().get("fetch").await.unwrap();
     revision(&test, &deployment, 1, first).await;
     // A user changes the spec.
