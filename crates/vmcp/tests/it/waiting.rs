@@ -1,5 +1,7 @@
 //! Workflows that wait for an answer at replicas that share a real Redis.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
@@ -182,12 +184,14 @@ async fn a_workflow_whose_definition_has_changed_or_whose_time_has_passed_does_n
     let response = client.at(changed.address).request("tools/call", answered(&needed)).await;
     let message = response["error"]["message"].as_str().unwrap_or_default();
     assert!(message.starts_with("the tool has changed"), "{response}");
-    let brief = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 10ms")).await;
-    let same = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 10ms")).await;
+    let brief = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 100ms")).await;
+    let same = start(POLITE.replace("message: \"Which?\"", "message: \"Which?\", timeout: 100ms")).await;
     let client = Client::modern(brief.address, capable());
     let needed = client.request("tools/call", call()).await;
     if needed["result"]["requestState"].is_string() {
         let late = answered(&needed);
+        // Its time passes.
+        tokio::time::sleep(Duration::from_millis(150)).await;
         // The replica that waits has withdrawn the question by itself.
         let response = client.request("tools/call", late.clone()).await;
         assert_eq!(
