@@ -38,7 +38,7 @@ pub struct CompositeTool {
     pub annotations: Option<ToolAnnotations>,
     /// As whom the steps call their tools, as policies see it. The virtual server must allow workflow, by
     /// allowRunAsWorkflow. Rate limits, the audit log and credentials are always those of the caller.
-    #[schemars(extend("default" = RunAs::default()))]
+    // Without a default in the schema, which would become part of every stored composite tool and replace pods.
     pub run_as: Option<RunAs>,
 }
 
