@@ -42,6 +42,8 @@ pub(crate) const MESSAGE: usize = 8 << 20;
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 /// How many pods are read, of all servers together.
 pub(crate) const READERS: usize = 2_000;
+/// How many of these are of one object. A server has a few replicas.
+pub(crate) const READERS_OF_OBJECT: usize = 32;
 /// How many tokens for them are requested at once.
 pub(crate) const TOKEN_REQUESTS: usize = 8;
 /// How long such a token is valid: the shortest time that the API server grants.

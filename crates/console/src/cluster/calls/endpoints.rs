@@ -17,7 +17,7 @@ use skep_config::labels;
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::{Key, mcp::service_name, objects::Object};
+use crate::{Key, limits, mcp::service_name, objects::Object};
 
 /// The label with the name of the Service.
 const SERVICE: &str = "kubernetes.io/service-name";
@@ -110,7 +110,7 @@ fn is_of_a_pod(ip: &IpAddr) -> bool {
     !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_link_local)
 }
 
-/// The pods of these objects, by the Services in their addresses.
+/// The pods of these objects, by the Services in their addresses. Users can write slices, so no object has more than its share.
 pub(super) fn of_objects(objects: &[Arc<Object>], slices: &Slices) -> BTreeSet<Endpoint> {
     let mut of_service: BTreeMap<(&str, &str), Vec<SocketAddr>> = BTreeMap::new();
     for ((namespace, _), slice) in &slices.0 {
@@ -124,7 +124,7 @@ pub(super) fn of_objects(objects: &[Arc<Object>], slices: &Slices) -> BTreeSet<E
             uri.as_ref().and_then(http::Uri::host).and_then(|host| service_name(host, &key.namespace));
         let addresses = service.and_then(|service| of_service.get(&(key.namespace.as_str(), service)));
         let endpoint = |address: &SocketAddr| Endpoint { key: key.clone(), address: *address };
-        addresses.into_iter().flatten().map(endpoint).collect::<Vec<_>>()
+        addresses.into_iter().flatten().take(limits::READERS_OF_OBJECT).map(endpoint).collect::<Vec<_>>()
     });
     endpoints.collect()
 }
@@ -189,5 +189,16 @@ mod tests {
             assert!(!is_of_a_pod(&address.parse().unwrap()), "{address}");
         }
         assert!(is_of_a_pod(&"fd00::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn one_who_writes_a_slice_with_thousands_of_addresses_takes_no_place_of_others() {
+        let hostile: Vec<String> =
+            (0..5_000).map(|number| format!("10.1.{}.{}", number / 250, number % 250 + 1)).collect();
+        let hostile: Vec<&str> = hostile.iter().map(String::as_str).collect();
+        let slices = slices(json!([slice("n", "mcp-a-proxy", &hostile)]));
+        let endpoints = of_objects(&objects("http://mcp-a-proxy.n.svc:8080/mcp"), &slices);
+        assert_eq!(endpoints.len(), limits::READERS_OF_OBJECT);
+        assert!(endpoints.len() * 10 < limits::READERS, "others have places");
     }
 }
