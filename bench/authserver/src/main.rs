@@ -4,19 +4,18 @@
 //! Limits hold for each address and each client. So there are many of both: each client is at an address of its own within
 //! 127.0.0.0/8.
 
-mod contender;
 mod flow;
 mod memory;
 mod peer;
 mod provider;
 mod rates;
+mod started;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
-
-use contender::Contender;
+use skep_bench_harness::{Program, ended};
 
 /// Measure an authorization server.
 ///
@@ -50,7 +49,7 @@ struct Args {
     skep: String,
     /// Another program to measure, as NAME=COMMAND. May be given more than once.
     #[arg(long)]
-    other: Vec<String>,
+    other: Vec<Program>,
     /// Be the identity provider: used by the program itself.
     #[arg(long, hide = true)]
     serve: bool,
@@ -58,29 +57,19 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Args::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(Args::parse()).await)
 }
 
 async fn run(args: Args) -> Result<()> {
     if args.serve {
         return provider::serve().await;
     }
-    let mut contenders = vec![Contender { name: "skep".into(), command: args.skep.clone() }];
-    for other in &args.other {
-        let (name, command) = other.split_once('=').context("write --other NAME=COMMAND")?;
-        contenders.push(Contender { name: name.into(), command: command.into() });
-    }
+    let programs = Program::skep_and(&args.other, &args.skep);
     println!("Logins and refreshes in a second, {} at once\n", args.connections);
-    rates::print(&contenders, args.connections, args.turns, Duration::from_secs(args.seconds)).await?;
+    rates::print(&programs, args.connections, args.turns, Duration::from_secs(args.seconds)).await?;
     println!(
         "\nMemory in MB: {} clients register, then {} logins begin and never end\n",
         args.clients, args.logins
     );
-    memory::print(&contenders, args.clients, args.logins, Duration::from_secs(args.rest)).await
+    memory::print(&programs, args.clients, args.logins, Duration::from_secs(args.rest)).await
 }

@@ -3,13 +3,10 @@
 use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
+use skep_bench_harness::{Program, print_row};
 use tokio::task::JoinSet;
 
-use crate::{
-    contender::{Contender, print_row},
-    flow::Client,
-    peer::Peer,
-};
+use crate::{flow::Client, peer::Peer, started::Started};
 
 const CONNECTIONS: usize = 16;
 /// What one address registers, and the logins that it begins, so that its own limit is not what is measured.
@@ -17,20 +14,15 @@ const OF_AN_ADDRESS: usize = 5;
 /// Addresses before these are those of the other tables.
 const FIRST: usize = 10_000;
 
-pub(crate) async fn print(
-    contenders: &[Contender],
-    clients: usize,
-    logins: usize,
-    rest: Duration,
-) -> Result<()> {
+pub(crate) async fn print(programs: &[Program], clients: usize, logins: usize, rest: Duration) -> Result<()> {
     print_row(&["", "idle", "clients", "accepted", "logins", "accepted", "later"].map(Into::into));
-    for contender in contenders {
-        let started = contender.start().await?;
+    for program in programs {
+        let started = Started::new(program).await?;
         let address = started.running.address;
-        let mut cells = vec![contender.name.clone(), started.megabytes()?];
-        let registered = register(address, clients).await.with_context(|| contender.name.clone())?;
+        let mut cells = vec![program.name.clone(), started.megabytes()?];
+        let registered = register(address, clients).await.with_context(|| program.name.clone())?;
         cells.extend([started.megabytes()?, registered.len().to_string()]);
-        let begun = begin(address, logins, registered).await.with_context(|| contender.name.clone())?;
+        let begun = begin(address, logins, registered).await.with_context(|| program.name.clone())?;
         cells.extend([started.megabytes()?, begun.to_string()]);
         if !rest.is_zero() {
             tokio::time::sleep(rest).await;

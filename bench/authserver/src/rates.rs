@@ -3,14 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use skep_bench_harness::Measured;
+use skep_bench_harness::{Measured, Program, print_row};
 use tokio::task::JoinSet;
 
-use crate::{
-    contender::{Contender, Started, print_row},
-    flow::Client,
-    peer::Peer,
-};
+use crate::{flow::Client, peer::Peer, started::Started};
 
 /// The clients of each connection, which take turns, so that the limits for one client are not what is measured.
 const CLIENTS: usize = 16;
@@ -23,7 +19,7 @@ enum Work {
 }
 
 pub(crate) async fn print(
-    contenders: &[Contender],
+    programs: &[Program],
     connections: usize,
     turns: u32,
     time: Duration,
@@ -32,21 +28,21 @@ pub(crate) async fn print(
         &["", "logins/s", "p50 ms", "p99 ms", "CPU ms", "refreshes/s", "p50 ms", "p99 ms", "CPU ms"]
             .map(Into::into),
     );
-    for contender in contenders {
-        let started = contender.start().await?;
-        let mut clients = register(&started, connections).await.with_context(|| contender.name.clone())?;
-        let mut cells = vec![contender.name.clone()];
+    for program in programs {
+        let started = Started::new(program).await?;
+        let mut clients = register(&started, connections).await.with_context(|| program.name.clone())?;
+        let mut cells = vec![program.name.clone()];
         for work in [Work::LogIn, Work::Refresh] {
             // What is refreshed is there, also where a round was too short for every client.
             for client in clients.iter_mut().flatten().filter(|_| work == Work::Refresh) {
-                client.log_in_once("user").await.with_context(|| contender.name.clone())?;
+                client.log_in_once("user").await.with_context(|| program.name.clone())?;
             }
             let mut rounds = Vec::new();
             for _ in 0..turns {
                 let before = started.running.cpu()?;
                 let measured;
                 (clients, measured) =
-                    round(clients, work, time).await.with_context(|| contender.name.clone())?;
+                    round(clients, work, time).await.with_context(|| program.name.clone())?;
                 let used = started.running.cpu()?.saturating_sub(before);
                 rounds.push((measured, used));
             }

@@ -15,15 +15,14 @@ use tokio::{
     process::{Child, Command},
 };
 
+use crate::usage::{self, Usage};
+
 /// A program that runs, until this is dropped.
 pub struct Running {
     child: Child,
     /// Where it listens.
     pub address: SocketAddr,
 }
-
-/// Processor time is counted in hundredths of a second.
-const TICK: f64 = 0.01;
 
 impl Running {
     /// This program itself, with these arguments. The first line of its output is its address.
@@ -62,23 +61,12 @@ impl Running {
 
     /// The memory that it has with the processes that it started, in bytes.
     pub fn rss(&self) -> Result<u64> {
-        self.memory("VmRSS:")
+        Ok(self.usages()?.iter().map(|usage| usage.memory).sum())
     }
 
     /// The part of its memory that is not a part of files: what it allocated.
     pub fn allocated(&self) -> Result<u64> {
-        self.memory("RssAnon:")
-    }
-
-    fn memory(&self, name: &str) -> Result<u64> {
-        let mut sum = 0;
-        for pid in self.processes()? {
-            let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let line = line.with_context(|| format!("/proc has no {name}"))?;
-            sum += line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024;
-        }
-        Ok(sum)
+        Ok(self.usages()?.iter().map(|usage| usage.allocated).sum())
     }
 
     /// How many files and connections it has open, with the processes that it started.
@@ -89,29 +77,19 @@ impl Running {
 
     /// The processor time that it has used, with the processes that it started.
     pub fn cpu(&self) -> Result<Duration> {
-        let mut ticks = 0.0;
-        for pid in self.processes()? {
-            let fields = stat(pid)?;
-            let (user, system) = (fields.get(11).context("no utime")?, fields.get(12).context("no stime")?);
-            ticks += user.parse::<f64>()? + system.parse::<f64>()?;
-        }
-        Ok(Duration::from_secs_f64(ticks * TICK))
+        Ok(self.usages()?.iter().map(|usage| usage.cpu).sum())
+    }
+
+    fn usages(&self) -> Result<Vec<Usage>> {
+        self.processes()?.into_iter().map(Usage::of).collect()
     }
 
     /// It and those that it started: its group, which is named after it.
     fn processes(&self) -> Result<Vec<u32>> {
-        let group = self.child.id().context("it has ended")?.to_string();
+        let group = self.child.id().context("it has ended")?;
         let all = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        let of_group = |pid: &u32| stat(*pid).is_ok_and(|fields| fields.get(2) == Some(&group));
-        Ok(all.filter(of_group).collect())
+        Ok(all.filter(|pid| usage::group(*pid) == Some(group)).collect())
     }
-}
-
-/// The fields of /proc/PID/stat from the state on.
-fn stat(pid: u32) -> Result<Vec<String>> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    // The name before it may hold anything, and ends with the last parenthesis.
-    Ok(stat.rsplit(')').next().unwrap_or_default().split_whitespace().map(Into::into).collect())
 }
 
 impl Drop for Running {

@@ -5,13 +5,13 @@ mod operator;
 mod report;
 mod servers;
 mod soak;
-mod usage;
 mod writes;
 
 use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use skep_bench_harness::{busy, ended};
 use skep_testkit::ControlPlane;
 
 use operator::Operator;
@@ -51,19 +51,13 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Args::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(Args::parse()).await)
 }
 
 async fn run(args: Args) -> Result<()> {
     ensure!(args.skep.is_file(), "{} does not exist: run `make build`", args.skep.display());
     let servers = usize::try_from(args.servers)?;
-    let busy = usage::busy(Duration::from_secs(2)).await?;
+    let busy = busy(Duration::from_secs(2)).await?;
     print_progress("Starting a control plane");
     let mut plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
     if let Some(minutes) = args.soak {

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use skep_bench_harness::Usage;
 use skep_testkit::{ControlPlane, Namespace, User, audit::Request, process::Process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -15,7 +16,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{patience, print_progress, servers, usage::Usage};
+use crate::{patience, print_progress, servers};
 
 /// How long nothing changes while writes are counted.
 pub(crate) const STEADY: Duration = Duration::from_secs(30);

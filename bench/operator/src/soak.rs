@@ -11,13 +11,13 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPToolConfig};
+use skep_bench_harness::Usage;
 use skep_testkit::ControlPlane;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::{
     operator::{Operator, Started},
     print_progress,
-    usage::Usage,
 };
 
 /// How many servers and configurations of each kind there are at most: primes, so that each gets each kind of change.

@@ -4,7 +4,7 @@ use std::{fs, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use skep_bench_harness::{Running, free_port};
+use skep_bench_harness::{Program, Running, free_port};
 use skep_testkit::IdentityProvider;
 
 /// How many policies and entities the checks have.
@@ -13,9 +13,7 @@ const ENTITIES: usize = 1_000;
 
 /// A proxy to measure.
 pub(crate) struct Contender {
-    pub(crate) name: String,
-    /// Its command line, with placeholders.
-    command: String,
+    pub(crate) program: Program,
     settings: Settings,
     /// What its callers authenticate with.
     pub(crate) authorization: Option<String>,
@@ -26,21 +24,26 @@ pub(crate) struct Contender {
 enum Settings {
     /// A RunConfig with these middlewares.
     RunConfig(Value),
+    /// The same, with the server as a remote one.
+    Remote(Value),
     Nginx,
 }
 
 impl Contender {
     /// A proxy with what the operator writes for a server with nothing special.
     pub(crate) fn plain(name: &str, command: &str) -> Self {
-        let chain = ["bodylimit", "auth", "mcp-parser", "recovery"]
-            .map(|type_| json!({"type": type_, "parameters": null}));
+        let settings = Settings::RunConfig(plain_chain());
         Self {
-            name: name.into(),
-            command: command.into(),
-            settings: Settings::RunConfig(json!(chain)),
+            program: Program { name: name.into(), command: command.into() },
+            settings,
             authorization: None,
             watchers: 0,
         }
+    }
+
+    /// The same in front of a remote server: its connections are those of hyper-util's pool.
+    pub(crate) fn remote(name: &str, command: &str) -> Self {
+        Self { settings: Settings::Remote(plain_chain()), ..Self::plain(name, command) }
     }
 
     /// The same with tokens, policies and a tool filter.
@@ -58,8 +61,7 @@ impl Contender {
             {"type": "recovery", "parameters": null},
         ]);
         Self {
-            name: name.into(),
-            command: command.into(),
+            program: Program { name: name.into(), command: command.into() },
             settings: Settings::RunConfig(chain),
             authorization: Some(format!("Bearer {token}")),
             watchers: 0,
@@ -77,36 +79,47 @@ impl Contender {
     /// nginx as a bare reverse proxy.
     pub(crate) fn nginx() -> Self {
         let command = "nginx -e stderr -c {config}".into();
-        Self { name: "nginx".into(), command, settings: Settings::Nginx, authorization: None, watchers: 0 }
+        let program = Program { name: "nginx".into(), command };
+        Self { program, settings: Settings::Nginx, authorization: None, watchers: 0 }
     }
 
     /// Starts it in front of this server. Returns its configuration file as well, whose folder is to be removed.
     pub(crate) async fn start(&self, server: SocketAddr) -> Result<(Running, PathBuf)> {
-        let Self { name, command, .. } = self;
         let port = free_port()?;
         let config = self.config_file(server, port)?;
         let (file, target) = (config.display().to_string(), server.port().to_string());
         let replacements = [("config", &*file), ("target", &target), ("port", &port.to_string())];
-        let running = Running::start(command, &replacements, port).await;
-        Ok((running.with_context(|| format!("{name}: {command}"))?, config))
+        Ok((self.program.start(&replacements, port).await?, config))
     }
 
     /// Writes its settings, in front of this server and on this port.
     fn config_file(&self, server: SocketAddr, port: u16) -> Result<PathBuf> {
         let folder = std::env::temp_dir().join(format!("skep-bench-{port}"));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let text = match &self.settings {
-            Settings::RunConfig(chain) => json!({
+        let run_config = |chain: &Value| {
+            json!({
                 "schema_version": "v0.1.0", "name": "bench", "transport": "streamable-http", "host": "127.0.0.1",
                 "port": port, "target_host": "127.0.0.1", "target_port": server.port(), "middleware_configs": chain,
             })
-            .to_string(),
+        };
+        let text = match &self.settings {
+            Settings::RunConfig(chain) => run_config(chain).to_string(),
+            Settings::Remote(chain) => {
+                let mut config = run_config(chain);
+                config["remote_url"] = format!("http://{server}/mcp").into();
+                config.to_string()
+            }
             Settings::Nginx => nginx(&folder.display().to_string(), server, port),
         };
         let path = folder.join("config");
         fs::write(&path, text)?;
         Ok(path)
     }
+}
+
+fn plain_chain() -> Value {
+    let types = ["bodylimit", "auth", "mcp-parser", "recovery"];
+    json!(types.map(|type_| json!({"type": type_, "parameters": null})))
 }
 
 /// Policies of which one permits the call, and entities of which few concern it.

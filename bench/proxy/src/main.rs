@@ -13,7 +13,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use skep_bench_harness::Running;
+use skep_bench_harness::{Program, Running, ended};
 use skep_testkit::IdentityProvider;
 
 use contender::Contender;
@@ -46,10 +46,13 @@ struct Args {
     skep: String,
     /// Another proxy to measure, as NAME=COMMAND. May be given more than once.
     #[arg(long)]
-    other: Vec<String>,
+    other: Vec<Program>,
     /// Measure nginx as well, which must be installed.
     #[arg(long)]
     nginx: bool,
+    /// Measure as well a proxy that has the server as a remote one, with connections of another pool.
+    #[arg(long)]
+    remote: bool,
     /// Instead, send mixed load for so many minutes, and print once a minute what skep holds.
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..=600))]
     soak: Option<u64>,
@@ -70,17 +73,11 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let ended = match (&args.proxy, &args.issuer) {
+    let result = match (&args.proxy, &args.issuer) {
         (Some(config), Some(issuer)) => run_proxy(config, issuer),
         _ => runtime().and_then(|runtime| runtime.block_on(run(args))),
     };
-    match ended {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(result)
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime> {
@@ -95,17 +92,14 @@ async fn run(args: Args) -> Result<()> {
         return soak::run(&args.skep, minutes).await;
     }
     let provider = IdentityProvider::start().await;
-    let others = args.other.iter().map(|other| other.split_once('=').context("write --other NAME=COMMAND"));
     let mut contenders =
         vec![Contender::plain("skep", &args.skep), Contender::checked("checked", &args.skep, &provider)];
     contenders.extend(args.nginx.then(Contender::nginx));
+    contenders.extend(args.remote.then(|| Contender::remote("remote", &args.skep)));
     if let Some(watchers) = args.watchers {
         contenders.extend([Contender::recording(0, &provider)?, Contender::recording(watchers, &provider)?]);
     }
-    for other in others {
-        let (name, command) = other?;
-        contenders.push(Contender::plain(name, command));
-    }
+    contenders.extend(args.other.iter().map(|other| Contender::plain(&other.name, &other.command)));
     println!(
         "{} connections, ten times as many under overload; memory after {} sessions; checked: tokens, 100 policies with \
          1,000 entities, and a tool filter",
@@ -142,7 +136,7 @@ async fn measured(
     load.warm_up().run(server.address).await?;
     let mut proxies = Vec::new();
     for contender in contenders {
-        let Contender { name, authorization, .. } = contender;
+        let Contender { program: Program { name, .. }, authorization, .. } = contender;
         let (running, config) = contender.start(server.address).await?;
         let idle = running.rss()?;
         let load = Load { authorization: authorization.as_deref().map(Arc::from), ..load.clone() };

@@ -4,12 +4,9 @@ use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use skep_bench_harness::{Client, Measured, load};
+use skep_bench_harness::{Client, Measured, Program, load, print_row};
 
-use crate::{
-    SETUPS,
-    contender::{Contender, print_row},
-};
+use crate::{SETUPS, setup::Virtual};
 
 /// The call of a tool.
 pub(crate) fn call(name: &str) -> Bytes {
@@ -21,7 +18,7 @@ pub(crate) fn call(name: &str) -> Bytes {
 
 /// Measures in turns, so that all have the same conditions, and prints the turns whose ratios are in the middle.
 pub(crate) async fn print(
-    contenders: &[Contender],
+    contenders: &[Program],
     connections: usize,
     turns: u32,
     time: Duration,
@@ -32,7 +29,7 @@ pub(crate) async fn print(
         let backend = backends.addresses[0];
         let mut programs = Vec::new();
         for contender in contenders {
-            let program = contender.start(&backends).await?;
+            let program = Virtual::start(contender, &backends).await?;
             let address = program.running.address;
             run(address, connections, Duration::from_secs(1), "b0_ask_0")
                 .await

@@ -5,16 +5,17 @@
 
 mod backends;
 mod calls;
-mod contender;
 mod memory;
+mod setup;
 mod starts;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Parser;
+use skep_bench_harness::{Program, ended};
 
-use contender::{Contender, Setup};
+use setup::Setup;
 
 /// Measure the virtual server.
 ///
@@ -44,7 +45,7 @@ struct Args {
     skep: String,
     /// Another program to measure, as NAME=COMMAND. May be given more than once.
     #[arg(long)]
-    other: Vec<String>,
+    other: Vec<Program>,
     /// Be this many backends: used by the program itself.
     #[arg(long, hide = true)]
     serve: Option<usize>,
@@ -55,31 +56,21 @@ struct Args {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(Args::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    ended(run(Args::parse()).await)
 }
 
 async fn run(args: Args) -> Result<()> {
     if let Some(count) = args.serve {
         return backends::serve(count, args.slow).await;
     }
-    let mut contenders = vec![Contender { name: "skep".into(), command: args.skep.clone() }];
-    for other in &args.other {
-        let (name, command) = other.split_once('=').context("write --other NAME=COMMAND")?;
-        contenders.push(Contender { name: name.into(), command: command.into() });
-    }
+    let programs = Program::skep_and(&args.other, &args.skep);
     println!("Calls, by {} connections in sessions of their own\n", args.connections);
     let time = Duration::from_secs(args.seconds);
-    calls::print(&contenders, args.connections, args.turns, time).await?;
+    calls::print(&programs, args.connections, args.turns, time).await?;
     println!("\nStarting: the medians of {} sessions\n", starts::SESSIONS);
-    starts::print(&contenders).await?;
+    starts::print(&programs).await?;
     println!("\nMemory in MB, with {} sessions that are never ended\n", args.sessions);
-    memory::print(&contenders, args.sessions, Duration::from_secs(args.rest)).await?;
+    memory::print(&programs, args.sessions, Duration::from_secs(args.rest)).await?;
     Ok(())
 }
 

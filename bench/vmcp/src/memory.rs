@@ -3,25 +3,21 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use skep_bench_harness::Client;
+use skep_bench_harness::{Client, Program, print_row};
 use tokio::task::JoinSet;
 
-use crate::{
-    SETUPS,
-    calls::call,
-    contender::{Contender, print_row},
-};
+use crate::{SETUPS, calls::call, setup::Virtual};
 
 /// How many calls there are before memory is measured again.
 const CALLS: usize = 20_000;
 const CONNECTIONS: usize = 16;
 
-pub(crate) async fn print(contenders: &[Contender], sessions: usize, rest: Duration) -> Result<()> {
+pub(crate) async fn print(contenders: &[Program], sessions: usize, rest: Duration) -> Result<()> {
     print_row(&["", "idle", "20,000 calls", "sessions", "later"].map(Into::into));
     for setup in SETUPS.into_iter().filter(|setup| !setup.slow) {
         for contender in contenders {
             let backends = setup.start().await?;
-            let program = contender.start(&backends).await?;
+            let program = Virtual::start(contender, &backends).await?;
             let megabytes = || anyhow::Ok(format!("{:.1}", program.running.rss()? as f64 / 1e6));
             // It reads the lists of its backends by itself.
             tokio::time::sleep(Duration::from_secs(2)).await;

@@ -4,12 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use skep_bench_harness::Client;
+use skep_bench_harness::{Client, Program, print_row};
 
-use crate::{
-    SETUPS,
-    contender::{Contender, print_row},
-};
+use crate::{SETUPS, setup::Virtual};
 
 /// How many sessions are started.
 pub(crate) const SESSIONS: usize = 21;
@@ -18,12 +15,12 @@ const AGAIN: usize = 10;
 
 const LIST: Bytes = Bytes::from_static(br#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}"#);
 
-pub(crate) async fn print(contenders: &[Contender]) -> Result<()> {
+pub(crate) async fn print(contenders: &[Program]) -> Result<()> {
     print_row(&["", "initialize", "first list", "list again", "bytes"].map(Into::into));
     for setup in SETUPS {
         for contender in contenders {
             let backends = setup.start().await?;
-            let program = contender.start(&backends).await?;
+            let program = Virtual::start(contender, &backends).await?;
             let client = Client::new(program.running.address, None);
             let started = started(&client).await.with_context(|| contender.name.clone())?;
             let millis = |time: Duration| format!("{:.2} ms", time.as_secs_f64() * 1e3);

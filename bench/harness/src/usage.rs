@@ -6,22 +6,23 @@ use anyhow::{Context, Result};
 
 /// What a process has used until now.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// Bytes of memory that it holds.
-    pub(crate) memory: u64,
+    pub memory: u64,
     /// Those of them that are not parts of files: what it allocated.
-    pub(crate) allocated: u64,
+    pub allocated: u64,
     /// The most bytes of memory that it has held.
-    pub(crate) most_memory: u64,
+    pub most_memory: u64,
     /// Processor time, its own and the kernel's for it.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
 }
 
 impl Usage {
     /// The usage of a process.
-    pub(crate) fn of(pid: u32) -> Result<Self> {
+    pub fn of(pid: u32) -> Result<Self> {
         let read = |file: &str| {
-            fs::read_to_string(format!("/proc/{pid}/{file}")).context("the operator has ended by itself")
+            fs::read_to_string(format!("/proc/{pid}/{file}"))
+                .with_context(|| format!("process {pid} has ended by itself"))
         };
         let (status, stat) = (read("status")?, read("stat")?);
         let kibibytes = |name: &str| {
@@ -40,15 +41,24 @@ impl Usage {
     }
 }
 
-/// The fields utime and stime, which are the 14th and 15th. The second is the name, which may hold anything.
+/// The group of a process that runs.
+pub(crate) fn group(pid: u32) -> Option<u32> {
+    number(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 5)?.try_into().ok()
+}
+
+/// The fields utime and stime.
 fn cpu(stat: &str) -> Option<Duration> {
-    let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
-    let ticks = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    let ticks = number(stat, 14)? + number(stat, 15)?;
     Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second()))
 }
 
+/// A field of /proc/PID/stat, by its number in the manual. The second is the name, which may hold anything.
+fn number(stat: &str, field: usize) -> Option<u64> {
+    stat.rsplit(") ").next()?.split(' ').nth(field.checked_sub(3)?)?.parse().ok()
+}
+
 /// How busy the processors are over this long, in percent.
-pub(crate) async fn busy(over: Duration) -> Result<u64> {
+pub async fn busy(over: Duration) -> Result<u64> {
     let (idle_before, all_before) = machine()?;
     tokio::time::sleep(over).await;
     let (idle, all) = machine()?;

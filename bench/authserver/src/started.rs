@@ -1,17 +1,10 @@
-//! What is measured: programs with an identity provider behind them.
+//! Programs with an identity provider behind them.
 
 use std::{fs, net::SocketAddr, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::json;
-use skep_bench_harness::{Running, free_port};
-
-/// A program to measure.
-pub(crate) struct Contender {
-    pub(crate) name: String,
-    /// Its command line, with placeholders.
-    pub(crate) command: String,
-}
+use skep_bench_harness::{Program, Running, free_port};
 
 /// A program that runs, until this is dropped.
 pub(crate) struct Started {
@@ -20,8 +13,9 @@ pub(crate) struct Started {
     folder: PathBuf,
 }
 
-impl Contender {
-    pub(crate) async fn start(&self) -> Result<Started> {
+impl Started {
+    /// Starts a program with an identity provider of its own.
+    pub(crate) async fn new(program: &Program) -> Result<Self> {
         let (provider, _) = Running::own(&["--serve"]).await?;
         let port = free_port()?;
         let folder = std::env::temp_dir().join(format!("skep-bench-authserver-{port}"));
@@ -32,13 +26,10 @@ impl Contender {
         fs::write(&config, endpoint(&origin, provider.address).to_string())?;
         fs::write(folder.join("authserver-config.yaml"), server(&origin, provider.address).to_string())?;
         let replacements = [("config", &*config.display().to_string()), ("port", &port.to_string())];
-        let running = Running::start(&self.command, &replacements, port).await;
-        let running = running.with_context(|| format!("{}: {}", self.name, self.command))?;
-        Ok(Started { running, _provider: provider, folder })
+        let running = program.start(&replacements, port).await?;
+        Ok(Self { running, _provider: provider, folder })
     }
-}
 
-impl Started {
     pub(crate) fn megabytes(&self) -> Result<String> {
         Ok(format!("{:.1}", self.running.rss()? as f64 / 1e6))
     }
@@ -77,11 +68,4 @@ fn server(origin: &str, provider: SocketAddr) -> serde_json::Value {
             "identity_from_token": {"subject_path": "who"},
         }}],
     })
-}
-
-/// One line of a table.
-pub(crate) fn print_row(cells: &[String]) {
-    let (first, rest) = cells.split_first().map_or(("", cells), |(first, rest)| (first.as_str(), rest));
-    let rest: String = rest.iter().map(|cell| format!("{cell:>16}")).collect();
-    println!("{first:<20}{rest}");
 }

@@ -1,16 +1,9 @@
-//! What is measured: programs in front of backends.
+//! Programs in front of backends.
 
 use std::{fmt::Write, fs, net::SocketAddr, path::PathBuf};
 
-use anyhow::{Context, Result};
-use skep_bench_harness::{Running, free_port};
-
-/// A program to measure.
-pub(crate) struct Contender {
-    pub(crate) name: String,
-    /// Its command line, with placeholders.
-    pub(crate) command: String,
-}
+use anyhow::Result;
+use skep_bench_harness::{Program, Running, free_port};
 
 /// How many backends there are.
 #[derive(Clone, Copy)]
@@ -44,16 +37,15 @@ pub(crate) struct Virtual {
     config: PathBuf,
 }
 
-impl Contender {
-    /// Starts the program in front of these backends.
-    pub(crate) async fn start(&self, backends: &Backends) -> Result<Virtual> {
+impl Virtual {
+    /// Starts a program in front of these backends.
+    pub(crate) async fn start(program: &Program, backends: &Backends) -> Result<Self> {
         let port = free_port()?;
         let config = std::env::temp_dir().join(format!("skep-bench-vmcp-{port}.yaml"));
         fs::write(&config, configuration(&backends.addresses)?)?;
         let replacements = [("config", &*config.display().to_string()), ("port", &port.to_string())];
-        let running = Running::start(&self.command, &replacements, port).await;
-        let running = running.with_context(|| format!("{}: {}", self.name, self.command))?;
-        Ok(Virtual { running, config })
+        let running = program.start(&replacements, port).await?;
+        Ok(Self { running, config })
     }
 }
 
@@ -72,11 +64,4 @@ fn configuration(backends: &[SocketAddr]) -> Result<String> {
         writeln!(text, "  - {{name: b{index}, url: 'http://{address}/mcp', transport: streamable-http}}")?;
     }
     Ok(text)
-}
-
-/// One line of a table.
-pub(crate) fn print_row(cells: &[String]) {
-    let (first, rest) = cells.split_first().map_or(("", cells), |(first, rest)| (first.as_str(), rest));
-    let rest: String = rest.iter().map(|cell| format!("{cell:>12}")).collect();
-    println!("{first:<28}{rest}");
 }
