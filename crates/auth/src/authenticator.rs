@@ -75,6 +75,14 @@ impl Authenticator {
         Self { expected, own: Some(own), keys: None, verified: Cache::new(), introspection: None }
     }
 
+    /// Whether the keys that tokens are verified with are there. They are fetched, if not. The error is why that fails.
+    pub async fn check(&self) -> Result<(), String> {
+        match &self.keys {
+            Some(keys) => keys.check().await,
+            None => Ok(()),
+        }
+    }
+
     /// The identity of a request's caller.
     pub async fn identity(&self, headers: &HeaderMap) -> Result<Arc<Identity>, AuthenticationError> {
         let token = bearer(headers)?;

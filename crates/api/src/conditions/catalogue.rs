@@ -48,6 +48,15 @@ conditions! {
             => "nothing: calls with credentials work";
     }
 
+    /// Whether callers can be authenticated: their proxy has keys of the issuer. It reports it where callers need tokens.
+    /// `Ready` needs it. An issuer that is unavailable later changes nothing, as long as its keys are valid.
+    IssuerAvailable ("Inspect") {
+        KeysFetched met [MCPServer, MCPRemoteProxy] "the proxy has fetched the keys of the issuer";
+        IssuerUnavailable unmet [MCPServer, MCPRemoteProxy]
+            "the keys of the issuer cannot be fetched, so no caller can be authenticated"
+            => "see the message; check the issuer of the MCPOIDCConfig, and whether the pod can reach it";
+    }
+
     /// Whether a change of the pods waits. The operator does not replace pods that another operator created, unless that is
     /// allowed (`SKEP_TAKEOVER_ROLLOUTS`).
     RolloutPending ("Reconcile") {

@@ -47,10 +47,15 @@ struct State {
     set: Option<(Arc<KeySet>, Instant)>,
     /// When the last fetch started.
     started: Option<Instant>,
-    /// When the last fetch failed, if it did.
-    failed: Option<Instant>,
+    /// The failure of the last fetch, if it failed.
+    failed: Option<Failure>,
     /// The ids that the issuer did not have, and when.
     missing: HashMap<String, Instant>,
+}
+
+struct Failure {
+    at: Instant,
+    cause: String,
 }
 
 impl Keys {
@@ -77,6 +82,25 @@ impl Keys {
         self.0.outcome(id)
     }
 
+    /// Fetches the keys, unless there are some already. The error is why there are none.
+    pub(crate) async fn check(&self) -> Result<(), String> {
+        let came = Instant::now();
+        if self.0.has_keys() {
+            return Ok(());
+        }
+        let turn = self.0.turn.clone().lock_owned().await;
+        if self.0.has_keys() || self.0.fetched_since(came) {
+            drop(turn);
+        } else {
+            tokio::spawn(self.0.clone().fetch(turn)).await.ok();
+        }
+        let state = self.0.state();
+        match &state.failed {
+            Some(failure) if self.0.usable(&state).is_none() => Err(failure.cause.clone()),
+            _ => Ok(()),
+        }
+    }
+
     /// The result, if it is known without a fetch.
     fn known(&self, id: &str) -> Option<Result<Arc<KeySet>, AuthenticationError>> {
         let pace = &self.0.pace;
@@ -94,7 +118,7 @@ impl Keys {
                 return Some(Err(UNKNOWN));
             }
         }
-        let failed = state.failed.is_some_and(|failed| failed.elapsed() < pace.pause);
+        let failed = state.failed.as_ref().is_some_and(|failure| failure.at.elapsed() < pace.pause);
         failed.then_some(Err(AuthenticationError::Unavailable))
     }
 
@@ -115,7 +139,11 @@ impl Shared {
     fn fetched_since(&self, came: Instant) -> bool {
         let state = self.state();
         state.started.is_some_and(|started| started >= came)
-            || state.failed.is_some_and(|failed| failed >= came)
+            || state.failed.as_ref().is_some_and(|failure| failure.at >= came)
+    }
+
+    fn has_keys(&self) -> bool {
+        self.usable(&self.state()).is_some()
     }
 
     fn knows(&self, id: &str) -> bool {
@@ -148,11 +176,12 @@ impl Shared {
             }
             Ok(Err(error)) => {
                 warn!(%error, "failed to fetch the issuer's keys");
-                state.failed = Some(Instant::now());
+                state.failed = Some(Failure { at: Instant::now(), cause: error.to_string() });
             }
             Err(_) => {
                 warn!("timeout fetching the issuer's keys");
-                state.failed = Some(Instant::now());
+                state.failed =
+                    Some(Failure { at: Instant::now(), cause: "the issuer did not respond in time".into() });
             }
         }
         drop(state);

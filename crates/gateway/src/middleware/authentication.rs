@@ -70,6 +70,14 @@ impl Authentication {
         Ok(Self::Tokens { authenticator: Box::new(authenticator), resource, own: None })
     }
 
+    /// Whether the issuer's keys are there, if callers have tokens of another process. The error is why they are not.
+    pub(super) async fn check_issuer(&self) -> Option<Result<(), String>> {
+        match self {
+            Self::Tokens { authenticator, own: None, .. } => Some(authenticator.check().await),
+            Self::Local(_) | Self::Tokens { .. } => None,
+        }
+    }
+
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         exchange.identity = Some(match self {
             Self::Local(identity) => identity.clone(),

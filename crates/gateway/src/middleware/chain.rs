@@ -128,6 +128,16 @@ impl Chain {
         Ok(())
     }
 
+    /// Whether the keys are there that the tokens of callers are verified with. `None` if callers have no tokens, or those of
+    /// this process. The error is why no caller can be authenticated.
+    pub async fn check_issuer(&self) -> Option<Result<(), String>> {
+        let authentication = self.middlewares.iter().find_map(|middleware| match &middleware.middleware {
+            Middleware::Authentication(authentication) => Some(authentication),
+            _ => None,
+        });
+        authentication?.check_issuer().await
+    }
+
     /// Writes and sends what the middlewares have recorded, within a limit.
     pub async fn flush(&self) {
         for middleware in &self.middlewares {

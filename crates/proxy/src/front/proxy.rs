@@ -175,6 +175,11 @@ impl Proxy {
         self.chain.check().await
     }
 
+    /// Whether the keys of the issuer are there, if callers need tokens of one. The error is why no caller can be authenticated.
+    pub(crate) async fn check_issuer(&self) -> Option<Result<(), String>> {
+        self.chain.check_issuer().await
+    }
+
     /// Makes every client use another connection for its next request, and so another proxy.
     pub fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, not_initialized, running_message},
+    proxy_workload::{NotReady, PodsState, hash, not_serving, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -46,7 +46,7 @@ fn state(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyPhase, Ready, Str
     }
     let status = inputs.object.status.as_ref();
     let reported = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
-    match (inputs.proxy.pods_state(), not_initialized(reported)) {
+    match (inputs.proxy.pods_state(), not_serving(reported)) {
         (PodsState::Running, None) => {
             let message = running_message("Remote proxy is running", &inputs.proxy.pods, "proxy");
             (IsReady, Ready::DeploymentReady, message)

@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, not_initialized, not_ready, running_message},
+    proxy_workload::{NotReady, PodsState, hash, not_ready, not_serving, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -59,7 +59,7 @@ fn phase_of_pods(inputs: &Inputs) -> (MCPServerPhase, String) {
         }
         // A proxy that waits long for its server reports ready, because a restart of the proxy would not help.
         (PodsState::Running, Some(server)) => phase_of(server),
-        (PodsState::Running, None) => match not_initialized(reported) {
+        (PodsState::Running, None) => match not_serving(reported) {
             Some(why) => phase_of(why),
             None => {
                 (MCPServerPhase::Ready, running_message("MCP server is running", &inputs.proxy.pods, "proxy"))

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_config::RunConfig;
 use skep_proxy::{Proxy, runtime::kubernetes::Reporter};
-use skep_testkit::{Namespace, User, fixtures::TestServer};
+use skep_testkit::{IdentityProvider, Namespace, User, fixtures::TestServer};
 
 use crate::{
     fixture::{Fixture, ReceivedRequest, Server, eventually, result, status},
@@ -114,6 +114,33 @@ async fn a_server_that_is_no_mcp_server_or_wants_credentials_is_reported_as_such
         eventually(reason, async || live(&test, "files").await["conditions"][0]["reason"] == reason).await;
         reporting.abort();
     }
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_unavailable_is_reported_until_its_keys_can_be_fetched() {
+    let test = skep_testkit::namespace().await;
+    let user = reporting(&test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    let server = Server::start(script).await;
+    let provider = IdentityProvider::start().await;
+    provider.down();
+    let mut config = config(&server, "files");
+    let auth = json!([{"type": "auth", "parameters": {"oidc_config": provider.oidc(json!({}))}}]);
+    config.middleware_configs = serde_json::from_value(auth).unwrap();
+    let proxy = Proxy::new(&config).unwrap();
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    let issuer = async || {
+        let status = live(&test, "files").await;
+        let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == "IssuerAvailable").unwrap_or_default()
+    };
+    eventually("the failure", async || issuer().await["status"] == "False").await;
+    let message = issuer().await["message"].as_str().unwrap().to_owned();
+    assert!(message.starts_with("no caller can be authenticated: http://127.0.0.1"), "{message}");
+    provider.up();
+    eventually("the keys", async || issuer().await["status"] == "True").await;
+    reporting.abort();
 }
 
 #[tokio::test]

@@ -72,20 +72,20 @@ impl Reporter {
         let pauses = pauses.without_max_times().with_jitter();
         let (mut retries, mut announcements) = (pauses.build(), pauses.build());
         let mut tools = proxy.tool_changes();
-        let mut finding = Finding::Initializing;
+        let (mut finding, mut issuer) = (Finding::Initializing, None);
         loop {
-            let report = self.report(&finding).await;
+            let report = self.report(&finding, issuer.as_ref()).await;
             let pause = match (&report, &finding) {
                 (Err(error), _) if is_final(error) => {
                     info!(%error, "what the server offers is not reported in its status");
                     return;
                 }
                 (Ok(()), Finding::Initializing) => Duration::ZERO,
-                (Ok(()), Finding::Described(_)) => {
+                (Ok(()), Finding::Described(_)) if !matches!(issuer, Some(Err(_))) => {
                     retries = pauses.build();
                     AGAIN
                 }
-                (Ok(()), Finding::Failed(_)) | (Err(_), _) => retries.next().unwrap_or(RETRY.1),
+                (Ok(()) | Err(_), _) => retries.next().unwrap_or(RETRY.1),
             };
             if let Err(error) = report {
                 warn!(%error, "failed to report what the server offers");
@@ -99,16 +99,21 @@ impl Reporter {
             }
             // What comes from here on is not in the lists that are read next.
             tools.iter_mut().for_each(watch::Receiver::mark_unchanged);
-            finding = inspected(proxy, &finding).await;
+            (finding, issuer) = tokio::join!(inspected(proxy, &finding), proxy.check_issuer());
         }
     }
 
     /// Applies the status, if the object has another one.
-    async fn report(&self, finding: &Finding) -> Result<(), RuntimeError> {
+    async fn report(
+        &self,
+        finding: &Finding,
+        issuer: Option<&Result<(), String>>,
+    ) -> Result<(), RuntimeError> {
         let api = self.api().await?;
         let failed = |verb| move |source| RuntimeError::Request { verb, object: self.object(), source };
         let live = api.get(&self.name).await.map_err(failed("get"))?;
-        let Some(mut status) = status::changed(&live.data["status"], finding, Timestamp::now()) else {
+        let Some(mut status) = status::changed(&live.data["status"], finding, issuer, Timestamp::now())
+        else {
             return Ok(());
         };
         match self.apply(&api, &status).await {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use skep_api::{
-    conditions::{MCPInitialized, Reason},
+    conditions::{IssuerAvailable, MCPInitialized, Reason},
     server_report::ServerReport,
 };
 
@@ -26,29 +26,49 @@ impl From<Result<ServerReport, InspectError>> for Finding {
 }
 
 /// The fields, if they are not what the live status has.
-pub(super) fn changed(live: &Value, finding: &Finding, now: Timestamp) -> Option<Value> {
+pub(super) fn changed(
+    live: &Value,
+    finding: &Finding,
+    issuer: Option<&Result<(), String>>,
+    now: Timestamp,
+) -> Option<Value> {
     let conditions = live["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let written = conditions.iter().find(|condition| condition["type"] == MCPInitialized::TYPE);
-    if matches!(finding, Finding::Initializing) && written.is_some() {
+    let written = |type_: &str| conditions.iter().find(|condition| condition["type"] == type_);
+    let [initialized, issuer_available] = [MCPInitialized::TYPE, IssuerAvailable::TYPE].map(written);
+    if matches!(finding, Finding::Initializing) && initialized.is_some() {
         // Another proxy knows more. Its finding holds until there is another one.
         return None;
     }
-    let condition = condition(finding, written, now);
+    let (reason, message) = initialization(finding);
+    let mut desired = vec![condition(reason.into(), message, initialized, now)];
+    desired.extend(issuer.map(|issuer| {
+        let (reason, message) = availability(issuer);
+        condition(reason.into(), message, issuer_available, now)
+    }));
     let server = match finding {
         Finding::Described(report) => json!(report),
         // What it offered before is still the best that is known.
         Finding::Initializing | Finding::Failed(_) => live["server"].clone(),
     };
-    let is_same = written == Some(&condition) && live["server"] == server;
+    let is_same = initialized.into_iter().chain(issuer_available).eq(&desired) && live["server"] == server;
     let server = (!server.is_null()).then_some(server);
     (!is_same).then(|| match server {
-        Some(server) => json!({"conditions": [condition], "server": server}),
-        None => json!({"conditions": [condition]}),
+        Some(server) => json!({"conditions": desired, "server": server}),
+        None => json!({"conditions": desired}),
     })
 }
 
-fn condition(finding: &Finding, written: Option<&Value>, now: Timestamp) -> Value {
-    let (reason, message) = match finding {
+fn availability(issuer: &Result<(), String>) -> (IssuerAvailable, String) {
+    match issuer {
+        Ok(()) => (IssuerAvailable::KeysFetched, "callers can be authenticated".into()),
+        Err(cause) => {
+            (IssuerAvailable::IssuerUnavailable, format!("no caller can be authenticated: {cause}"))
+        }
+    }
+}
+
+fn initialization(finding: &Finding) -> (MCPInitialized, String) {
+    match finding {
         Finding::Initializing => (MCPInitialized::Initializing, "the server has not responded yet".into()),
         Finding::Described(_) => (MCPInitialized::Initialized, "the server responds as an MCP server".into()),
         Finding::Failed(error @ InspectError::Unreachable(_)) => {
@@ -59,8 +79,10 @@ fn condition(finding: &Finding, written: Option<&Value>, now: Timestamp) -> Valu
             MCPInitialized::CredentialRequired,
             format!("the server was not queried for what it offers: {error}"),
         ),
-    };
-    let reason = Reason::from(reason);
+    }
+}
+
+fn condition(reason: Reason, message: String, written: Option<&Value>, now: Timestamp) -> Value {
     let status = if reason.met { "True" } else { "False" };
     // The time is that of the change from another status.
     let since =
@@ -85,24 +107,39 @@ mod tests {
     fn nothing_is_written_that_the_status_has() {
         let report = ServerReport { tool_count: Some(2), ..ServerReport::default() };
         let described = Finding::Described(report.clone());
-        let first = changed(&Value::Null, &Finding::Initializing, at(1)).unwrap();
+        let first = changed(&Value::Null, &Finding::Initializing, None, at(1)).unwrap();
         assert_eq!(first["conditions"][0]["reason"], "Initializing");
-        assert_eq!(changed(&first, &Finding::Initializing, at(2)), None);
-        let second = changed(&first, &described, at(3)).unwrap();
+        assert_eq!(changed(&first, &Finding::Initializing, None, at(2)), None);
+        let second = changed(&first, &described, None, at(3)).unwrap();
         assert_eq!(
             (&second["conditions"][0]["status"], &second["server"]["toolCount"]),
             (&json!("True"), &json!(2))
         );
-        assert_eq!(changed(&second, &described, at(4)), None);
+        assert_eq!(changed(&second, &described, None, at(4)), None);
         // A new proxy does not forget what an older one has found.
-        assert_eq!(changed(&second, &Finding::Initializing, at(5)), None);
+        assert_eq!(changed(&second, &Finding::Initializing, None, at(5)), None);
         let failed = Finding::Failed(InspectError::Unreachable("it has ended".into()));
-        let third = changed(&second, &failed, at(6)).unwrap();
+        let third = changed(&second, &failed, None, at(6)).unwrap();
         assert_eq!(
             (&third["conditions"][0]["reason"], &third["server"]["toolCount"]),
             (&json!("NoResponse"), &json!(2))
         );
         assert_eq!(third["conditions"][0]["lastTransitionTime"], "1970-01-01T00:00:06Z");
-        assert_eq!(changed(&third, &failed, at(7)), None);
+        assert_eq!(changed(&third, &failed, None, at(7)), None);
+    }
+
+    #[test]
+    fn an_issuer_that_is_unavailable_is_reported_until_it_is_available_or_not_used() {
+        let described = Finding::Described(ServerReport::default());
+        let unavailable = Err("https://issuer cannot be reached".to_owned());
+        let first = changed(&Value::Null, &described, Some(&unavailable), at(1)).unwrap();
+        let condition = &first["conditions"][1];
+        assert_eq!((&condition["type"], &condition["status"]), (&json!("IssuerAvailable"), &json!("False")));
+        assert_eq!(condition["message"], "no caller can be authenticated: https://issuer cannot be reached");
+        assert_eq!(changed(&first, &described, Some(&unavailable), at(2)), None);
+        let second = changed(&first, &described, Some(&Ok(())), at(3)).unwrap();
+        assert_eq!(second["conditions"][1]["status"], "True");
+        let third = changed(&second, &described, None, at(4)).unwrap();
+        assert_eq!(third["conditions"].as_array().unwrap().len(), 1);
     }
 }
