@@ -16,14 +16,30 @@ pub(crate) struct Helm<'a> {
 }
 
 impl Helm<'_> {
-    /// Installs a chart under its own name, or changes what is installed, and waits until its pods are ready.
+    /// Installs a chart of this repository under its own name, or changes what is installed, and waits until its pods are ready.
     pub(crate) fn upgrade(&self, chart: &str, values: &[&str]) -> Result<()> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts").join(chart);
-        let folder = folder.to_str().context("the path of the charts is no text")?;
+        self.install(chart, &folder, SYSTEM, values)
+    }
+
+    /// The same with any chart, in any namespace. A value that starts with `--` is a flag.
+    pub(crate) fn install(
+        &self,
+        release: &str,
+        chart: &Path,
+        namespace: &str,
+        values: &[&str],
+    ) -> Result<()> {
+        let chart = chart.to_str().context("the path of the chart is no text")?;
         let mut args =
-            vec!["upgrade", "--install", chart, folder, "--namespace", SYSTEM, "--create-namespace"];
+            vec!["upgrade", "--install", release, chart, "--namespace", namespace, "--create-namespace"];
         args.extend(["--wait", "--timeout", "180s"]);
-        args.extend(values.iter().flat_map(|value| ["--set", value]));
+        for value in values {
+            match value.starts_with("--") {
+                true => args.push(value),
+                false => args.extend(["--set", value]),
+            }
+        }
         self.run(&args)
     }
 

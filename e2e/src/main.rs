@@ -8,6 +8,7 @@ mod cases;
 mod helm;
 mod kubectl;
 mod manifests;
+mod migration;
 mod node;
 mod outside;
 mod pki;
@@ -49,6 +50,9 @@ struct Args {
     /// The program redis-server: hack/redis.
     #[arg(long)]
     redis: PathBuf,
+    /// The sources of ToolHive, whose charts are installed first: make migration.
+    #[arg(long, conflicts_with = "shell", conflicts_with = "only")]
+    toolhive: Option<PathBuf>,
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,
@@ -66,6 +70,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.inside {
         Some(folder) if args.shell => shell::run(&args, folder),
+        Some(folder) if args.toolhive.is_some() => migration::run(&args, folder),
         Some(folder) => cases::run(&args, folder),
         None => outside::run(&args),
     };

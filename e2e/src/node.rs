@@ -245,7 +245,8 @@ SystemdCgroup = false
         self.spawn("containerd", &["--config".as_ref(), file.as_os_str()])
     }
 
-    fn import(&self, image: &str) -> Result<()> {
+    /// Imports an image that hack/image has built.
+    pub(crate) fn import(&self, image: &str) -> Result<()> {
         let archive = self.args.images.join(format!("{image}.tar"));
         ensure!(archive.is_file(), "{} is missing: create it with hack/image {image}", archive.display());
         until("containerd", || {

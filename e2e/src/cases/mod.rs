@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
 }
 
 /// Prints how a case ended, and returns whether it passed.
-fn print_result(name: &str, begin: Instant, result: &Result<()>) -> bool {
+pub(crate) fn print_result(name: &str, begin: Instant, result: &Result<()>) -> bool {
     let seconds = begin.elapsed().as_secs_f64();
     match result {
         Ok(()) => println!("ok      {seconds:5.1} s  {name}"),
@@ -199,7 +199,7 @@ fn server_ready(cluster: &Cluster<'_>, name: &str) -> Result<Value> {
 }
 
 /// The URL of a server. A stdio server is offered with its `proxyMode`, which is streamable HTTP.
-fn url(name: &str, transport: &str) -> String {
+pub(crate) fn url(name: &str, transport: &str) -> String {
     let path = if transport == "sse" { "sse" } else { "mcp" };
     format!("http://mcp-{name}-proxy.{USERS}.svc.cluster.local:8080/{path}")
 }
