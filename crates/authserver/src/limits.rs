@@ -24,6 +24,9 @@ pub(crate) const CLIENT_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How much longer than its access token the row of an upstream lives.
 pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How long the token of an upstream is valid at most, in seconds, whatever the upstream reports. That is ten years.
+pub(crate) const UPSTREAM_TOKEN_LIFE: u64 = 10 * 365 * 24 * 3600;
+
 /// The clients that the memory store has. Beyond that, those that were not used for an hour make room.
 pub(crate) const CLIENTS: usize = 10_000;
 /// How long a client is kept if another one needs the room.
