@@ -102,13 +102,14 @@ node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$
 .PHONY: for-node
 for-node:
 	$(progress) 'Checking the prerequisites of a node'
-	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/programs --dex >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
 	$(progress) 'Building skep and the cases'
 	cargo build -p skep -p skep-e2e $(locked)
 	$(progress) 'Building the images'
 	@hack/image skep $(built)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
+	@hack/image dex >/dev/null
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)
