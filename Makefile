@@ -111,13 +111,14 @@ migration: for-node ## Migrate from ToolHive's operator and proxies to skep's an
 .PHONY: for-node
 for-node:
 	$(progress) 'Checking the prerequisites of a node'
-	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/programs --dex >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
 	$(progress) 'Building skep and the cases'
 	cargo build $(as_tested) --bin skep --bin skep-e2e
 	$(progress) 'Building the images'
 	@hack/image skep $(built)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
+	@hack/image dex >/dev/null
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)

@@ -7,6 +7,8 @@
 //          it gets a response
 //   tools  lists the tools
 //   load   calls until its standard input ends, with a session for each call and with one session for all calls
+//   login  registers, logs Ann in and calls the echo tool; prints that; when its standard input ends, its access token is not accepted any
+//          more: it refreshes, and calls again
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const [sdk, options] = process.argv.slice(2);
@@ -26,17 +28,17 @@ async function step(name, work) {
   }
 }
 
-async function connected() {
+async function connected(authProvider) {
   const client = new Client({ name: 'skep-e2e', version: '1' });
   const Transport = transport === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const connection = new Transport(new URL(url), { requestInit: { headers } });
+  const connection = new Transport(new URL(url), { requestInit: { headers }, authProvider });
   await step('initialize', () => client.connect(connection));
   return client;
 }
 
-async function withClient(work) {
-  const client = await connected();
+async function withClient(work, authProvider) {
+  const client = await connected(authProvider);
   try {
     return await work(client);
   } finally {
@@ -93,10 +95,51 @@ async function load() {
   return report;
 }
 
+// The client of OAuth is the SDK's own. Its user has a browser.
+async function login() {
+  const { logIn } = await import('../crates/skep/tests/it/run/judges/browser.mjs');
+  const redirectUrl = 'http://127.0.0.1:7777/cb';
+  const saved = { registrations: 0, logins: 0 };
+  const authProvider = {
+    redirectUrl,
+    clientMetadata: {
+      client_name: 'skep-e2e', redirect_uris: [redirectUrl], token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'], scope: 'openid offline_access',
+    },
+    clientInformation: () => saved.client,
+    saveClientInformation: (client) => { saved.client = client; saved.registrations += 1; },
+    tokens: () => saved.tokens,
+    saveTokens: (tokens) => { saved.tokens = tokens; },
+    codeVerifier: () => saved.verifier,
+    saveCodeVerifier: (verifier) => { saved.verifier = verifier; },
+    redirectToAuthorization: async (address) => {
+      saved.back = await step('login', () => logIn(address, redirectUrl));
+      saved.logins += 1;
+    },
+  };
+  const subject = () => JSON.parse(Buffer.from(saved.tokens.access_token.split('.')[1], 'base64url')).sub;
+  const ended = new Promise((resolve) => process.stdin.on('end', resolve).resume());
+
+  await connected(authProvider).catch((error) => { if (!saved.back) throw error; });
+  const first = new StreamableHTTPClientTransport(new URL(url), { authProvider });
+  await step('token', () => first.finishAuth(saved.back.searchParams.get('code')));
+  await withClient(echoed, authProvider);
+  const before = { subject: subject(), refreshToken: saved.tokens.refresh_token };
+  console.log('logged in');
+  await ended;
+  saved.tokens = { ...saved.tokens, access_token: 'expired' };
+  await withClient(echoed, authProvider);
+  return {
+    registrations: saved.registrations, logins: saved.logins,
+    isSameUser: subject() === before.subject, isRotated: saved.tokens.refresh_token !== before.refreshToken,
+  };
+}
+
 const acts = {
   echo: () => withClient(echoed),
   tools: () => withClient(async (client) => ({ tools: (await client.listTools()).tools.map((tool) => tool.name) })),
   load,
+  login,
 };
 
 if (patient) console.log('waiting');

@@ -88,6 +88,18 @@ impl Caller<'_> {
         self.start(&json!({"act": "load", "url": url, "tool": tool}))
     }
 
+    /// Registers a client, logs a user in, and calls a tool. It goes on when it is ended.
+    pub(crate) fn log_in(&self, url: &str) -> Result<Calling> {
+        let mut calling = self.start(&json!({"act": "login", "url": url}))?;
+        let mut line = String::new();
+        calling.stdout.read_line(&mut line)?;
+        if line.trim() == "logged in" {
+            return Ok(calling);
+        }
+        calling.output()?;
+        bail!("the client printed {line:?}")
+    }
+
     fn start(&self, act: &Value) -> Result<Calling> {
         let mut client = Command::new("nsenter")
             .args(&self.from)
@@ -118,7 +130,7 @@ impl Calling {
     }
 
     /// Its final report. Its input is closed now.
-    fn output(mut self) -> Result<Value> {
+    pub(crate) fn output(mut self) -> Result<Value> {
         drop(self.client.stdin.take());
         let mut report = String::new();
         self.stdout.read_to_string(&mut report)?;

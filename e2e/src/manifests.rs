@@ -84,6 +84,72 @@ pub(crate) fn service_accounts(name: &str) -> Value {
     })
 }
 
+/// dex, an identity provider, whose tokens are valid for seconds, with one client and one user, Ann.
+pub(crate) fn dex(issuer: &str, redirect_uri: &str) -> Vec<Value> {
+    // A hash of the password `any`.
+    let hash = "$2b$10$abcdefghijklmnopqrstuuT1PPBw0YhHakFQ4r5M75JM1AR6OFCXi";
+    let config = json!({
+        "issuer": issuer, "storage": {"type": "memory"}, "web": {"http": "0.0.0.0:5556"},
+        "oauth2": {"skipApprovalScreen": true}, "expiry": {"idTokens": "5s"}, "enablePasswordDB": true,
+        "staticPasswords": [{"email": "ann", "hash": hash, "username": "Ann", "userID": "1"}],
+        "staticClients": [{"id": "us", "name": "skep", "public": true, "redirectURIs": [redirect_uri]}],
+    });
+    let container = json!({
+        "name": "dex", "image": "localhost/dex:e2e", "args": ["serve", "/config/dex.yaml"],
+        "ports": [{"containerPort": 5556}], "volumeMounts": [{"name": "config", "mountPath": "/config"}],
+        "readinessProbe": {"tcpSocket": {"port": 5556}, "periodSeconds": 1},
+    });
+    let pod = json!({
+        "containers": [container], "volumes": [{"name": "config", "configMap": {"name": "dex"}}],
+        "terminationGracePeriodSeconds": 0,
+    });
+    let ports = json!({"selector": {"app": "dex"}, "ports": [{"port": 5556}]});
+    vec![
+        labelled("ConfigMap", "dex", json!({"data": {"dex.yaml": config.to_string()}})),
+        labelled("Pod", "dex", json!({"spec": pod})),
+        labelled("Service", "dex", json!({"spec": ports})),
+    ]
+}
+
+/// A Secret that belongs to dex.
+pub(crate) fn secret(name: &str, data: &Value) -> Value {
+    labelled("Secret", name, json!({"stringData": data}))
+}
+
+/// An object of the core API with the label of dex.
+fn labelled(kind: &str, name: &str, mut object: Value) -> Value {
+    object["apiVersion"] = "v1".into();
+    object["kind"] = kind.into();
+    object["metadata"] = json!({"name": name, "namespace": USERS, "labels": {"app": "dex"}});
+    object
+}
+
+/// A server whose users log in: its proxy is an authorization server as well, which stores its data in Redis.
+pub(crate) fn server_with_login(name: &str, origin: &str, dex: &str, redis: &str) -> Vec<Value> {
+    let mut server = server(name, "streamable-http");
+    let resource = format!("{origin}/mcp");
+    server["spec"]["authServerRef"] = json!({"kind": "MCPExternalAuthConfig", "name": name});
+    server["spec"]["oidcConfigRef"] = json!({"name": name, "audience": resource, "resourceUrl": resource});
+    let own_tokens = json!({"type": "inline", "inline": {"issuer": origin, "insecureAllowHTTP": true}});
+    let key = |key: &str| json!({"name": "login", "key": key});
+    let upstream = json!({
+        "authorizationEndpoint": format!("{dex}/auth"), "tokenEndpoint": format!("{dex}/token"),
+        "userInfo": {"endpointUrl": format!("{dex}/userinfo")}, "clientId": "us",
+        "redirectUri": format!("{origin}/oauth/callback"), "scopes": ["openid", "profile", "offline_access"],
+        "insecureAllowHTTP": true, "allowPrivateIPs": true,
+    });
+    let storage = json!({"type": "redis", "redis": {
+        "addr": redis, "encryptionKeySecretRef": key("encryption"),
+        "aclUserConfig": {"usernameSecretRef": key("user"), "passwordSecretRef": key("password")},
+    }});
+    let login = json!({"type": "embeddedAuthServer", "embeddedAuthServer": {
+        "issuer": origin, "insecureAllowHTTP": true, "storage": storage,
+        "signingKeySecretRefs": [key("signing")], "hmacSecretRefs": [key("hmac")],
+        "upstreamProviders": [{"name": "dex", "type": "oauth2", "oauth2Config": upstream}],
+    }});
+    vec![server, object("MCPOIDCConfig", name, &own_tokens), object("MCPExternalAuthConfig", name, &login)]
+}
+
 /// An autoscaler of a proxy. Nothing here measures load, so it sets the minimum.
 pub(crate) fn autoscaler(name: &str, least: i32) -> Value {
     json!({

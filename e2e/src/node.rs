@@ -27,7 +27,7 @@ const SERVICES: &str = "10.252.0.0/24";
 /// The first of them is the API server's.
 const API_SERVICE: &str = "10.252.0.1";
 /// What its pods are made of.
-const IMAGES: [&str; 3] = ["pause", "skep", "server-everything"];
+const IMAGES: [&str; 4] = ["pause", "skep", "server-everything", "dex"];
 const SOCKET: &str = "/run/containerd/containerd.sock";
 
 /// A running node.
@@ -256,14 +256,17 @@ SystemdCgroup = false
         self.ctr(&["images".as_ref(), "import".as_ref(), archive.as_os_str()])
     }
 
-    /// Runs a command of containerd that Kubernetes does not have.
-    /// Starts Redis, and returns its address.
+    /// Starts Redis, unless it runs, and returns its address.
     pub(crate) fn redis(&self) -> Result<String> {
-        let args = ["--bind", NODE, "--protected-mode", "no", "--save", ""];
-        self.spawn_program("redis-server", &self.args.redis, &args)?;
+        let name = "redis-server";
+        if !self.running.borrow().iter().any(|(running, _)| running == name) {
+            let args = ["--bind", NODE, "--protected-mode", "no", "--save", ""];
+            self.spawn_program(name, &self.args.redis, &args)?;
+        }
         Ok(format!("{NODE}:6379"))
     }
 
+    /// Runs a command of containerd that Kubernetes does not have.
     pub(crate) fn ctr<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<()> {
         let to = ["--address", SOCKET, "--namespace", "k8s.io"].into_iter().map(OsStr::new);
         tool(self.args.node_programs.join("ctr"), to.chain(args.iter().map(AsRef::as_ref)))

@@ -6,7 +6,7 @@ use form_urlencoded::Serializer;
 use http::{Response, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, expect};
+use crate::peer::{Peer, described, expect};
 
 const REDIRECT: &str = "http://127.0.0.1:7777/cb";
 /// The example of RFC 7636, appendix B.
@@ -64,8 +64,8 @@ impl Client {
             let form = approval(&response)?;
             response = self.peer.post("/oauth/consent", &cookies, FORM, form).await?;
         }
-        expect(&response, StatusCode::FOUND)?;
-        Ok((cookies, parameter(&response, "state")?))
+        let state = parameter(&response, "state").with_context(|| described(&response))?;
+        Ok((cookies, state))
     }
 
     /// A whole login of a user.
@@ -73,8 +73,7 @@ impl Client {
         let (cookies, state) = self.begin().await?;
         let back = Serializer::new(String::new()).extend_pairs([("code", user), ("state", &*state)]).finish();
         let response = self.peer.get(&format!("/oauth/callback?{back}"), &cookies).await?;
-        expect(&response, StatusCode::SEE_OTHER)?;
-        let code = parameter(&response, "code")?;
+        let code = parameter(&response, "code").with_context(|| described(&response))?;
         let resource = format!("http://{}/mcp", self.peer.server);
         self.request_tokens(&[
             ("grant_type", "authorization_code"),

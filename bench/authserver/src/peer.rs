@@ -60,5 +60,10 @@ pub(crate) fn expect(response: &Response<Bytes>, status: StatusCode) -> Result<(
     if response.status() == status {
         return Ok(());
     }
-    bail!("{}: {}", response.status(), String::from_utf8_lossy(response.body()))
+    bail!("{}", described(response))
+}
+
+/// A response, for an error.
+pub(crate) fn described(response: &Response<Bytes>) -> String {
+    format!("{}: {}", response.status(), String::from_utf8_lossy(response.body()))
 }

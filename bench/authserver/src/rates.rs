@@ -10,6 +10,8 @@ use crate::{flow::Client, peer::Peer, started::Started};
 
 /// The clients of each connection, which take turns, so that the limits for one client are not what is measured.
 const CLIENTS: usize = 16;
+/// How long they have to register. A server that registers few of them, whoever they are, has fewer, but one for each connection.
+const REGISTRATION: Duration = Duration::from_secs(30);
 
 /// What a client does again and again.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub(crate) async fn print(
     time: Duration,
 ) -> Result<()> {
     print_row(
-        &["", "logins/s", "p50 ms", "p99 ms", "CPU ms", "refreshes/s", "p50 ms", "p99 ms", "CPU ms"]
+        &["", "logins/s", "p50 ms", "p99 ms", "CPU ms", "refreshes/s", "p50 ms", "p99 ms", "CPU ms", "clients"]
             .map(Into::into),
     );
     for program in programs {
@@ -53,6 +55,7 @@ pub(crate) async fn print(
             cells.extend([milliseconds(measured.at(0.5)), milliseconds(measured.at(0.99))]);
             cells.push(milliseconds(used.div_f64(measured.count().max(1) as f64)));
         }
+        cells.push(clients.iter().map(Vec::len).sum::<usize>().to_string());
         print_row(&cells);
     }
     Ok(())
@@ -60,20 +63,20 @@ pub(crate) async fn print(
 
 /// The clients of each connection.
 async fn register(started: &Started, connections: usize) -> Result<Vec<Vec<Client>>> {
-    let mut all = Vec::new();
-    for connection in 0..connections {
-        let mut clients = Vec::new();
-        for client in 0..CLIENTS {
-            let mut peer = Peer::connect(started.running.address, connection * CLIENTS + client).await?;
+    let mut all: Vec<Vec<Client>> = (0..connections).map(|_| Vec::new()).collect();
+    let begin = Instant::now();
+    for number in 0..CLIENTS {
+        for (connection, clients) in all.iter_mut().enumerate() {
+            let mut peer = Peer::connect(started.running.address, connection * CLIENTS + number).await?;
             let id = loop {
                 match Client::register(&mut peer).await? {
-                    Some(id) => break id,
-                    None => tokio::time::sleep(Duration::from_secs(1)).await,
+                    Some(id) => break Some(id),
+                    None if number > 0 && begin.elapsed() > REGISTRATION => break None,
+                    None => tokio::time::sleep(Duration::from_millis(200)).await,
                 }
             };
-            clients.push(Client::new(peer, id));
+            clients.extend(id.map(|id| Client::new(peer, id)));
         }
-        all.push(clients);
     }
     Ok(all)
 }

@@ -14,6 +14,8 @@ pub(crate) const URI: usize = 2048;
 pub(crate) const NAME: usize = 256;
 /// The redirect URIs of a client.
 pub(crate) const REDIRECT_URIS: usize = 10;
+/// How long they are together, so that the rows of clients are small.
+pub(crate) const REDIRECT_URIS_SIZE: usize = 4 << 10;
 
 /// How long a login may take.
 pub(crate) const PENDING_LIFE: Duration = Duration::from_secs(600);
@@ -24,6 +26,9 @@ pub(crate) const CLIENT_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How much longer than its access token the row of an upstream lives.
 pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// How long the token of an upstream is valid at most, in seconds, whatever the upstream reports. That is ten years.
+pub(crate) const UPSTREAM_TOKEN_LIFE: u64 = 10 * 365 * 24 * 3600;
+
 /// The clients that the memory store has. Beyond that, those that were not used for an hour make room.
 pub(crate) const CLIENTS: usize = 10_000;
 /// How long a client is kept if another one needs the room.
@@ -33,8 +38,12 @@ pub(crate) const LOGINS: usize = 64 << 20;
 pub(crate) const LOGINS_OF_AN_ADDRESS: usize = 16 << 20;
 /// The same in Redis, as their number.
 pub(crate) const LOGINS_IN_REDIS: usize = 10_000;
+/// The clients in Redis.
+pub(crate) const CLIENTS_IN_REDIS: usize = 20_000;
 /// The codes, tokens and sessions of each sort that the memory store has.
 pub(crate) const ROWS: usize = 50_000;
+/// The sessions of a user that have tokens of an upstream. Of one more, the oldest loses its tokens.
+pub(crate) const SESSIONS_OF_A_USER: usize = 100;
 
 /// The largest document of a client.
 pub(crate) const DOCUMENT: usize = 10 << 10;
@@ -58,6 +67,8 @@ pub(crate) const ACTORS_SIZE: usize = 8 << 10;
 
 /// The addresses and clients whose requests are counted, for each limit.
 pub(crate) const COUNTED: usize = 20_000;
+/// How often those are looked for that need not be counted any more, in seconds.
+pub(crate) const COUNTED_PAUSE: f64 = 0.1;
 /// The approvals that a browser remembers.
 pub(crate) const APPROVALS: usize = 24;
 /// How long a browser remembers them.
@@ -79,9 +90,17 @@ pub(crate) const REGISTER: Rate = Rate { per_second: 1.0, burst: 5.0 };
 pub(crate) const LOGIN_OF_PEER: Rate = Rate { per_second: 100.0, burst: 500.0 };
 /// Logins for one client.
 pub(crate) const LOGIN_OF_CLIENT: Rate = Rate { per_second: 50.0, burst: 300.0 };
+/// The half of them at one address: one does not use up what others have of a client whose id is known to all.
+pub(crate) const LOGIN_OF_CLIENT_AND_PEER: Rate = Rate { per_second: 25.0, burst: 150.0 };
 /// Token requests by one address.
 pub(crate) const TOKEN_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };
 /// Token requests of one client.
 pub(crate) const TOKEN_OF_CLIENT: Rate = Rate { per_second: 100.0, burst: 600.0 };
+/// The half of them at one address.
+pub(crate) const TOKEN_OF_CLIENT_AND_PEER: Rate = Rate { per_second: 50.0, burst: 300.0 };
+/// Documents that are fetched because of requests of one address, and from one host: neither can be made to flood another.
+pub(crate) const DOCUMENTS: Rate = Rate { per_second: 20.0, burst: 100.0 };
+/// How many of them are fetched at once because of requests of one address: half of what is fetched at once at all.
+pub(crate) const DOCUMENTS_AT_ONCE: usize = skep_auth::limits::FETCHES / 2;
 /// Metadata and keys for one address.
 pub(crate) const METADATA_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };

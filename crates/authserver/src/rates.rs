@@ -13,35 +13,46 @@ use crate::{clock::Clock, limits, limits::Rate};
 /// Counts requests by a key: each has a bucket that fills with time.
 pub(crate) struct Buckets {
     rate: Rate,
+    levels: Mutex<Levels>,
+}
+
+#[derive(Default)]
+struct Levels {
     /// What is left for a key, and at what time that was.
-    levels: Mutex<HashMap<String, (f64, f64)>>,
+    entries: HashMap<String, (f64, f64)>,
+    /// When the full buckets were removed.
+    swept: f64,
 }
 
 impl Buckets {
-    fn new(rate: Rate) -> Self {
+    pub(crate) fn new(rate: Rate) -> Self {
         Self { rate, levels: Mutex::default() }
     }
 
+    fn level(&self, (level, at): (f64, f64), now: f64) -> f64 {
+        (level + (now - at).max(0.0) * self.rate.per_second).min(self.rate.burst)
+    }
+
     /// Counts a request. `false`: there are too many.
-    fn admits(&self, key: &str, clock: &Clock) -> bool {
+    pub(crate) fn admits(&self, key: &str, clock: &Clock) -> bool {
         let now = clock.precise().as_secs_f64();
-        let Rate { per_second, burst } = self.rate;
-        let level = |(level, at): (f64, f64)| (level + (now - at).max(0.0) * per_second).min(burst);
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        if levels.len() >= limits::COUNTED && !levels.contains_key(key) {
-            levels.retain(|_, entry| level(*entry) < burst);
-            // A crowd of strangers must not grow the map: newcomers wait until others have been quiet.
-            if levels.len() >= limits::COUNTED {
+        if levels.entries.len() >= limits::COUNTED && !levels.entries.contains_key(key) {
+            // Not with each request: a crowd of strangers would make every one of them expensive.
+            if now - levels.swept >= limits::COUNTED_PAUSE {
+                levels.swept = now;
+                levels.entries.retain(|_, entry| self.level(*entry, now) < self.rate.burst);
+            }
+            // Nor does a crowd grow the map: newcomers wait until others have been quiet.
+            if levels.entries.len() >= limits::COUNTED {
                 return false;
             }
         }
-        let entry = levels.entry(key.to_owned()).or_insert((burst, now));
-        let left = level(*entry) - 1.0;
-        *entry = (left.max(0.0), now);
-        if left < 0.0 {
-            *entry = (left + 1.0, now);
-        }
-        left >= 0.0
+        let entry = levels.entries.entry(key.to_owned()).or_insert((self.rate.burst, now));
+        let level = self.level(*entry, now);
+        let is_admitted = level >= 1.0;
+        *entry = (if is_admitted { level - 1.0 } else { level }, now);
+        is_admitted
     }
 }
 
@@ -50,8 +61,10 @@ pub(crate) struct Rates {
     register: Buckets,
     login_of_peer: Buckets,
     login_of_client: Buckets,
+    login_of_both: Buckets,
     token_of_peer: Buckets,
     token_of_client: Buckets,
+    token_of_both: Buckets,
     metadata_of_peer: Buckets,
 }
 
@@ -70,8 +83,10 @@ impl Default for Rates {
             register: Buckets::new(limits::REGISTER),
             login_of_peer: Buckets::new(limits::LOGIN_OF_PEER),
             login_of_client: Buckets::new(limits::LOGIN_OF_CLIENT),
+            login_of_both: Buckets::new(limits::LOGIN_OF_CLIENT_AND_PEER),
             token_of_peer: Buckets::new(limits::TOKEN_OF_PEER),
             token_of_client: Buckets::new(limits::TOKEN_OF_CLIENT),
+            token_of_both: Buckets::new(limits::TOKEN_OF_CLIENT_AND_PEER),
             metadata_of_peer: Buckets::new(limits::METADATA_OF_PEER),
         }
     }
@@ -86,17 +101,23 @@ impl Rates {
             Purpose::Token => &self.token_of_peer,
             Purpose::Metadata => &self.metadata_of_peer,
         };
-        buckets.admits(&counted_address(peer).to_string(), clock)
+        buckets.admits(&counted(peer), clock)
     }
 
-    /// Counts a request of a client that exists.
-    pub(crate) fn admits_client(&self, purpose: Purpose, client: &str, clock: &Clock) -> bool {
-        match purpose {
-            Purpose::Login => self.login_of_client.admits(client, clock),
-            Purpose::Token => self.token_of_client.admits(client, clock),
-            Purpose::Register | Purpose::Metadata => true,
-        }
+    /// Counts a request of a client that exists, at an address.
+    pub(crate) fn admits_client(&self, purpose: Purpose, client: &str, peer: IpAddr, clock: &Clock) -> bool {
+        let (of_both, of_client) = match purpose {
+            Purpose::Login => (&self.login_of_both, &self.login_of_client),
+            Purpose::Token => (&self.token_of_both, &self.token_of_client),
+            Purpose::Register | Purpose::Metadata => return true,
+        };
+        // What an address has too many of does not count for the client.
+        of_both.admits(&format!("{} {client}", counted(peer)), clock) && of_client.admits(client, clock)
     }
+}
+
+fn counted(peer: IpAddr) -> String {
+    counted_address(peer).to_string()
 }
 
 #[cfg(test)]
@@ -116,5 +137,24 @@ mod tests {
         assert!(admits("10.0.0.1"));
         let admitted = (0..30).filter(|number| admits(&format!("2001:db8::{number}"))).count();
         assert!((5..=6).contains(&admitted), "{admitted}");
+    }
+
+    #[test]
+    fn a_crowd_is_looked_through_now_and_then_and_not_with_each_request() {
+        let (buckets, clock) = (Buckets::new(Rate { per_second: 0.5, burst: 1.0 }), Clock::default());
+        for number in 0..limits::COUNTED {
+            assert!(buckets.admits(&number.to_string(), &clock));
+        }
+        let swept = || buckets.levels.lock().unwrap().swept;
+        assert!(!buckets.admits("new", &clock));
+        let (mut last, mut looks, begin) = (swept(), 1.0, clock.precise());
+        for number in 0..100 {
+            assert!(!buckets.admits(&format!("new-{number}"), &clock));
+            looks += f64::from(u8::from(std::mem::replace(&mut last, swept()) != last));
+        }
+        let time = (clock.precise() - begin).as_secs_f64();
+        assert!(looks <= 2.0 + time / limits::COUNTED_PAUSE, "{looks} times in {time} s");
+        clock.advance(Duration::from_secs(3));
+        assert!(buckets.admits("new", &clock), "those that were quiet are still counted");
     }
 }

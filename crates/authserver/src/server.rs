@@ -35,7 +35,7 @@ impl AuthServer {
         let clock = Clock::default();
         let store: Result<Arc<dyn Store>, _> = storage(config).and_then(|settings| match settings {
             StorageSettings::Memory => Ok(Arc::new(MemoryStore::new(clock.clone())) as _),
-            StorageSettings::Redis(settings) => RedisStore::new(*settings)
+            StorageSettings::Redis(settings) => RedisStore::new(*settings, clock.clone())
                 .map(|store| Arc::new(store) as _)
                 .map_err(|error| vec![FieldError::new("storage.redis_config.addr", error)]),
         });

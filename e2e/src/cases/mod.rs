@@ -3,6 +3,7 @@
 mod deletion;
 mod guarded;
 mod installed;
+mod login;
 mod recovery;
 mod rollout;
 mod run;
@@ -47,7 +48,7 @@ impl Cluster<'_> {
 }
 
 /// What cases create.
-const KINDS: &str = "virtualmcpservers,mcpservers,mcpremoteproxies,mcpserverentries,mcpgroups,mcpoidcconfigs";
+const KINDS: &str = "virtualmcpservers,mcpservers,mcpremoteproxies,mcpserverentries,mcpgroups,mcpoidcconfigs,mcpexternalauthconfigs";
 
 type Case = fn(&Cluster<'_>) -> Result<()>;
 
@@ -56,10 +57,11 @@ macro_rules! cases {
 }
 
 /// In this order. The last removes what the others need.
-const CASES: [(&str, Case); 22] = cases! { Case;
+const CASES: [(&str, Case); 23] = cases! { Case;
     transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds,
         a_server_that_does_not_speak_mcp_is_not_ready;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
+    login: users_log_in_and_stay_logged_in_when_the_proxy_is_replaced;
     recovery: a_killed_proxy_is_replaced, the_proxy_attaches_to_a_recreated_stdio_server,
         the_proxy_attaches_to_a_restarted_stdio_server, a_drained_node_loses_nothing;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;

@@ -3,6 +3,8 @@
 mod address;
 mod connect;
 mod error;
+#[cfg(test)]
+mod rebinding;
 mod tls;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -16,7 +18,7 @@ use skep_egress::{Client, Egress, Idle, Proxies};
 use tokio::sync::Semaphore;
 
 use crate::{SetupError, limits};
-use connect::Guarded;
+use connect::{Guard, Guarded};
 pub use error::FetchError;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
@@ -37,7 +39,9 @@ pub struct Reach {
 pub struct Fetcher {
     client: Client<Guarded>,
     proxies: Arc<Proxies>,
-    reach: Reach,
+    guard: Guard,
+    /// Whether a request may be unencrypted.
+    plain: bool,
     places: Semaphore,
 }
 
@@ -45,14 +49,19 @@ impl Fetcher {
     /// A client that trusts the certificate authorities of that file, or those of the system.
     pub fn new(reach: Reach, authorities: Option<&Path>) -> Result<Self, SetupError> {
         let proxies = Proxies::from_env().map_err(|error| SetupError::new(error.to_string()))?;
-        Self::through(reach, authorities, proxies)
+        Self::guarded(Guard::new(reach), reach.plain, authorities, proxies)
     }
 
-    fn through(reach: Reach, authorities: Option<&Path>, proxies: Proxies) -> Result<Self, SetupError> {
+    fn guarded(
+        guard: Guard,
+        plain: bool,
+        authorities: Option<&Path>,
+        proxies: Proxies,
+    ) -> Result<Self, SetupError> {
         let proxies = Arc::new(proxies);
-        let egress = Egress::new(Guarded::new(reach), proxies.clone()).map_err(tls::failed)?;
+        let egress = Egress::new(Guarded::new(guard.clone()), proxies.clone()).map_err(tls::failed)?;
         let client = Client::with(tls::config(authorities)?, egress, IDLE);
-        Ok(Self { client, proxies, reach, places: Semaphore::new(limits::FETCHES) })
+        Ok(Self { client, proxies, guard, plain, places: Semaphore::new(limits::FETCHES) })
     }
 
     /// The address in a field of the configuration.
@@ -136,7 +145,7 @@ impl Fetcher {
             *request.uri_mut() = uri.clone();
             *request.headers_mut() = parts.headers.clone();
             if self.proxies.of(&uri).is_some() {
-                let permitted = connect::check_for_proxy(self.reach, &uri).await;
+                let permitted = self.guard.check_for_proxy(&uri).await;
                 permitted.map_err(|error| FetchError::Unreachable(origin(&uri), error.to_string()))?;
             }
             let response =
@@ -157,7 +166,7 @@ impl Fetcher {
         if uri.host().is_none_or(str::is_empty) || !(secure || plain) {
             return Err(FetchError::NoAddress);
         }
-        if plain && !self.reach.plain {
+        if plain && !self.plain {
             return Err(FetchError::Plain(origin(uri)));
         }
         Ok(())
@@ -202,7 +211,7 @@ mod tests {
         let proxies = || Proxies::new(|name| (name == "HTTPS_PROXY").then(|| address.clone())).unwrap();
         let fetched = async |private: bool, host: &str| {
             let reach = Reach { private, plain: false };
-            let fetcher = Fetcher::through(reach, None, proxies()).unwrap();
+            let fetcher = Fetcher::guarded(Guard::new(reach), false, None, proxies()).unwrap();
             let request = Request::get(format!("https://{host}/keys")).body(Bytes::new()).unwrap();
             fetcher.bytes(request, 1024, Duration::from_secs(10)).await.unwrap_err().to_string()
         };

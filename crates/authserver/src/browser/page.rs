@@ -111,7 +111,7 @@ pub(super) fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             // Characters that change the direction of a text could make one address look like another.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {}
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {}
             character if character.is_control() => escaped.push(' '),
             character => escaped.push(character),
         }
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_client_cannot_put_markup_on_the_page() {
-        let evil = "\"><script>alert(1)</script>\u{202e}";
+        let evil = "\"><script>alert(1)</script>\u{202e}\u{200f}\u{61c}";
         let question = Question {
             client_name: evil,
             client_id: evil,
@@ -138,7 +138,12 @@ mod tests {
         };
         let response = page(&question);
         let text = String::from_utf8(response.body().to_vec()).unwrap();
-        assert!(!text.contains("<script") && !text.contains("<img") && !text.contains('\u{202e}'), "{text}");
+        assert!(
+            !text.contains("<script")
+                && !text.contains("<img")
+                && !text.contains(['\u{202e}', '\u{200f}', '\u{61c}']),
+            "{text}"
+        );
         assert!(text.contains("evil.example") && text.contains("Next, you log in at"));
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(

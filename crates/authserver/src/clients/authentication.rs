@@ -1,5 +1,7 @@
 //! Authentication of clients at the token endpoint (RFC 6749, section 2.3).
 
+use std::net::IpAddr;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
 use serde_json::{Map, Value};
@@ -32,12 +34,13 @@ impl AuthServer {
         &self,
         headers: &HeaderMap,
         form: &Parameters,
+        peer: IpAddr,
     ) -> Result<Client, OAuthError> {
         let presented = presented(headers, form)?;
         let is_basic = headers.contains_key(header::AUTHORIZATION);
         let refused = || OAuthError { is_challenged: is_basic, ..OAuthError::client() };
-        let client = self.client(&presented.id).await?.ok_or_else(refused)?;
-        if !self.rates.admits_client(Purpose::Token, &client.id, &self.clock) {
+        let client = self.client(&presented.id, peer).await?.ok_or_else(refused)?;
+        if !self.rates.admits_client(Purpose::Token, &client.id, peer, &self.clock) {
             return Err(OAuthError::unavailable());
         }
         let is_authentic = match (&client.keys, presented.method) {

@@ -2,13 +2,14 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
-use skep_auth::{Fetcher, Reach};
+use skep_auth::{Fetcher, Reach, counted_address};
 use tracing::info;
 
 use super::Metadata;
@@ -16,7 +17,8 @@ use crate::{
     clock::Clock,
     config::{DocumentSettings, Settings},
     limits,
-    rules::is_document_url,
+    rates::Buckets,
+    rules::{Uri, is_document_url},
     store::{Client, Method},
 };
 
@@ -25,6 +27,32 @@ pub(crate) struct Documents {
     fetcher: Fetcher,
     settings: DocumentSettings,
     known: Mutex<HashMap<String, (Client, u64)>>,
+    of_peer: Buckets,
+    of_host: Buckets,
+    /// How many are being fetched because of requests of an address.
+    fetching: Mutex<HashMap<IpAddr, usize>>,
+}
+
+/// Too many documents are fetched already.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooManyFetches;
+
+/// A document that is being fetched because of a request of an address.
+struct Fetching<'a> {
+    documents: &'a Documents,
+    peer: IpAddr,
+}
+
+impl Drop for Fetching<'_> {
+    fn drop(&mut self) {
+        let mut fetching = self.documents.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = fetching.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                fetching.remove(&self.peer);
+            }
+        }
+    }
 }
 
 impl Documents {
@@ -33,26 +61,56 @@ impl Documents {
     pub(crate) fn new(settings: DocumentSettings, is_local: bool) -> Result<Self, String> {
         let reach = Reach { private: is_local, plain: is_local };
         let fetcher = Fetcher::new(reach, None).map_err(|error| error.to_string())?;
-        Ok(Self { fetcher, settings, known: Mutex::default() })
+        Ok(Self {
+            fetcher,
+            settings,
+            known: Mutex::default(),
+            of_peer: Buckets::new(limits::DOCUMENTS),
+            of_host: Buckets::new(limits::DOCUMENTS),
+            fetching: Mutex::default(),
+        })
     }
 
-    /// The client with this address.
-    pub(crate) async fn client(&self, id: &str, settings: &Settings, clock: &Clock) -> Option<Client> {
+    /// The client with this address, for a request of another one.
+    pub(super) async fn client(
+        &self,
+        id: &str,
+        peer: IpAddr,
+        settings: &Settings,
+        clock: &Clock,
+    ) -> Result<Option<Client>, TooManyFetches> {
         if let Some((client, until)) = self.known().get(id)
             && clock.now() < *until
         {
-            return Some(client.clone());
+            return Ok(Some(client.clone()));
         }
+        let _fetching = self.begin(id, counted_address(peer), clock)?;
         match self.fetched(id, settings).await {
             Ok((client, life)) => {
                 self.remember(&client, clock.now() + life.as_secs(), clock.now());
-                Some(client)
+                Ok(Some(client))
             }
             Err(reason) => {
                 info!(reason, "the document of a client is not accepted");
-                None
+                Ok(None)
             }
         }
+    }
+
+    /// Strangers name the documents: neither do they make this server flood another one, nor does one of them, with slow documents,
+    /// keep others from being fetched.
+    fn begin(&self, id: &str, peer: IpAddr, clock: &Clock) -> Result<Fetching<'_>, TooManyFetches> {
+        let host = Uri::parse(id).map(|uri| uri.host.to_ascii_lowercase()).unwrap_or_default();
+        if !self.of_peer.admits(&peer.to_string(), clock) || !self.of_host.admits(&host, clock) {
+            return Err(TooManyFetches);
+        }
+        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = fetching.entry(peer).or_default();
+        if *count >= limits::DOCUMENTS_AT_ONCE {
+            return Err(TooManyFetches);
+        }
+        *count += 1;
+        Ok(Fetching { documents: self, peer })
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Client, u64)>> {

@@ -56,7 +56,12 @@ impl Metadata {
         if self.redirect_uris.len() > limits::REDIRECT_URIS {
             return Err(WrongUri(format!("there may be {} redirect_uris at most", limits::REDIRECT_URIS)));
         }
+        let size: usize = self.redirect_uris.iter().map(String::len).sum();
         match self.redirect_uris.iter().find_map(|uri| registration_error(uri)) {
+            _ if size > limits::REDIRECT_URIS_SIZE => {
+                let most = limits::REDIRECT_URIS_SIZE;
+                Err(WrongUri(format!("the redirect_uris are too long (together at most {most} characters)")))
+            }
             Some(error) => Err(WrongUri(error.into())),
             None => Ok(()),
         }
@@ -88,7 +93,9 @@ impl Metadata {
         if !self.grant_types.iter().any(|grant| grant == GRANTS[0]) {
             return Err(Wrong("grant_types must have authorization_code".into()));
         }
-        Ok(self.grant_types.clone())
+        // Each once, however often it is there.
+        let is_requested = |grant: &&str| self.grant_types.iter().any(|requested| requested == grant);
+        Ok(GRANTS.into_iter().filter(is_requested).map(str::to_owned).collect())
     }
 
     pub(crate) fn check_response_types(&self) -> Result<(), MetadataError> {

@@ -4,6 +4,8 @@ mod authentication;
 mod documents;
 mod metadata;
 
+use std::net::IpAddr;
+
 use crate::{
     AuthServer,
     error::OAuthError,
@@ -12,11 +14,12 @@ use crate::{
     store::{Client, Method},
 };
 pub(crate) use documents::Documents;
+use documents::TooManyFetches;
 pub(crate) use metadata::{Metadata, MetadataError};
 
 impl AuthServer {
-    /// The client with this id.
-    pub(crate) async fn client(&self, id: &str) -> Result<Option<Client>, OAuthError> {
+    /// The client with this id, for a request of an address.
+    pub(crate) async fn client(&self, id: &str, peer: IpAddr) -> Result<Option<Client>, OAuthError> {
         if let Some(delegate) = self.settings.delegates.iter().find(|delegate| delegate.id == id) {
             return Ok(Some(Client {
                 id: delegate.id.clone(),
@@ -36,7 +39,8 @@ impl AuthServer {
         }
         match &self.documents {
             Some(documents) if is_document_url(id, self.settings.is_local()) => {
-                Ok(documents.client(id, &self.settings, &self.clock).await)
+                let client = documents.client(id, peer, &self.settings, &self.clock).await;
+                client.map_err(|TooManyFetches| OAuthError::unavailable())
             }
             _ => Ok(self.store.client(id).await?),
         }

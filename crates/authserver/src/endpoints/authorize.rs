@@ -1,5 +1,7 @@
 //! The authorization endpoint: what a client requests, and whether the user must approve it.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use http::{Response, StatusCode};
@@ -33,7 +35,7 @@ pub(super) enum Refusal {
 
 impl AuthServer {
     pub(super) async fn authorize(&self, query: &str, browser: &Browser) -> Response<Bytes> {
-        let Requested { client, mut pending } = match self.requested(query).await {
+        let Requested { client, mut pending } = match self.requested(query, browser.address).await {
             Ok(requested) => requested,
             Err(refusal) => return self.refuse(refusal),
         };
@@ -85,7 +87,7 @@ impl AuthServer {
     }
 
     /// Checks a request (RFC 6749, section 4.1.1, and OAuth 2.1, section 4.1.1).
-    pub(super) async fn requested(&self, query: &str) -> Result<Requested, Refusal> {
+    pub(super) async fn requested(&self, query: &str, peer: IpAddr) -> Result<Requested, Refusal> {
         let parameters = Parameters::parse(query.as_bytes());
         if let Some(name) = parameters.duplicate() {
             return Err(Refusal::Shown(OAuthError::request(format!(
@@ -93,9 +95,9 @@ impl AuthServer {
             ))));
         }
         let id = parameters.get("client_id").ok_or_else(|| Refusal::Shown(OAuthError::client()))?;
-        let client = self.client(id).await.map_err(Refusal::Shown)?;
+        let client = self.client(id, peer).await.map_err(Refusal::Shown)?;
         let client = client.ok_or_else(|| Refusal::Shown(OAuthError::client()))?;
-        if !self.rates.admits_client(Purpose::Login, &client.id, &self.clock) {
+        if !self.rates.admits_client(Purpose::Login, &client.id, peer, &self.clock) {
             return Err(Refusal::Shown(OAuthError::unavailable()));
         }
         let given = parameters.get("redirect_uri");

@@ -57,7 +57,7 @@ impl AuthServer {
 
     /// The request is checked again: the client may have changed since the page was shown.
     async fn decide_before_login(&self, query: &str, is_allowed: bool, browser: &Browser) -> Response<Bytes> {
-        match self.requested(query).await {
+        match self.requested(query, browser.address).await {
             Err(refusal) => self.refuse(refusal),
             Ok(Requested { pending, .. }) if is_allowed => self.begin(pending, browser).await,
             Ok(Requested { pending, .. }) => self.deny(pending),

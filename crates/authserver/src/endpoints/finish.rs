@@ -30,7 +30,8 @@ impl AuthServer {
     }
 
     async fn ask(&self, pending: Pending, browser: &Browser) -> Result<Response<Bytes>, OAuthError> {
-        let client = self.client(&pending.client_id).await?.ok_or_else(OAuthError::client)?;
+        let client =
+            self.client(&pending.client_id, browser.address).await?.ok_or_else(OAuthError::client)?;
         let flow = browser.state(&self.settings.opaque)?;
         let pending =
             Pending { internal_state: flow.clone(), upstream_provider_name: String::new(), ..pending };

@@ -5,7 +5,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::Arrived;
-use crate::{AuthServer, error::OAuthError, keys::REFRESH, response, store::Client};
+use crate::{AuthServer, error::OAuthError, keys::REFRESH, limits, response, store::Client};
 
 impl AuthServer {
     pub(super) async fn revoke(&self, request: &Arrived<'_>) -> Response<Bytes> {
@@ -20,7 +20,7 @@ impl AuthServer {
         if form.duplicate().is_some() {
             return Err(OAuthError::request("a parameter is there twice"));
         }
-        let client = self.authenticated(request.headers, &form).await?;
+        let client = self.authenticated(request.headers, &form, request.peer).await?;
         let token = form.get("token").ok_or_else(|| OAuthError::request("token is missing"))?;
         match self.session_of(&client, token).await? {
             Some(session) => self.end_session(&session).await,
@@ -31,8 +31,8 @@ impl AuthServer {
 
     /// The session of a token that was issued to this client.
     async fn session_of(&self, client: &Client, token: &str) -> Result<Option<String>, OAuthError> {
-        if let Some(signature) = self.settings.opaque.signature(REFRESH, token) {
-            let grant = self.store.refresh(signature).await?;
+        if let Some((family, _)) = self.settings.opaque.member(REFRESH, token) {
+            let grant = self.store.refresh(&family).await?;
             return Ok(grant.filter(|grant| grant.client_id == client.id).map(|grant| grant.session.id));
         }
         let claims = self.settings.keys.verified(token);
@@ -41,9 +41,9 @@ impl AuthServer {
         Ok(claims.and_then(|claims| claims.get("tsid").and_then(Value::as_str).map(str::to_owned)))
     }
 
-    /// Ends a session, for as long as any of its tokens could still be valid.
+    /// Ends a session, for as long as an access token of it could still be valid, or its code be used.
     pub(crate) async fn end_session(&self, session: &str) -> Result<(), OAuthError> {
-        let life = self.settings.refresh_life.max(self.settings.access_life) + self.settings.access_life;
+        let life = self.settings.access_life + self.settings.code_life + limits::SPENT_LIFE;
         Ok(self.store.end_session(session, life).await?)
     }
 }

@@ -29,11 +29,11 @@ impl AuthServer {
         let grant = self.grant_type(&form)?;
         if grant == GrantType::JwtBearer {
             if form.get("client_id").is_some() {
-                self.authenticated(request.headers, &form).await?;
+                self.authenticated(request.headers, &form, request.peer).await?;
             }
             return self.exchange_assertion(&form).await;
         }
-        let client = self.authenticated(request.headers, &form).await?;
+        let client = self.authenticated(request.headers, &form, request.peer).await?;
         if !client.may_use(grant) {
             return Err(OAuthError::new("unauthorized_client", "the client may not use this grant type"));
         }

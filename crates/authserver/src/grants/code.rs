@@ -49,7 +49,8 @@ impl AuthServer {
         if !is_offline(&grant.granted_scopes) || !client.may_use(GrantType::Refresh) {
             return Ok(None);
         }
-        let (issued, life) = (self.settings.opaque.issue(REFRESH)?, self.settings.refresh_life);
+        let issued = self.settings.opaque.issue_for(REFRESH, &grant.session.id)?;
+        let life = self.settings.refresh_life;
         let grant = Grant { expires_at: self.clock.now() + life.as_secs(), proof: None, ..grant.clone() };
         match self.store.put_refresh(&issued.signature, &grant, life).await? {
             true => Ok(Some(issued.token)),

@@ -24,8 +24,8 @@ impl AuthServer {
         let unknown = || OAuthError::grant("the refresh token is not valid");
         let token =
             form.get("refresh_token").ok_or_else(|| OAuthError::request("refresh_token is missing"))?;
-        let signature = self.settings.opaque.signature(REFRESH, token).ok_or_else(unknown)?;
-        let grant = self.store.refresh(signature).await?.ok_or_else(unknown)?;
+        let (family, signature) = self.settings.opaque.member(REFRESH, token).ok_or_else(unknown)?;
+        let grant = self.store.refresh(&family).await?.ok_or_else(unknown)?;
         if grant.client_id != client.id {
             return Err(OAuthError::grant("the refresh token was issued to another client"));
         }
@@ -41,7 +41,8 @@ impl AuthServer {
             return Err(OAuthError::scope(other.map(String::as_str).unwrap_or_default()));
         }
         let audience = target(&resources(form, &self.settings.audiences)?, &grant.granted_audience)?;
-        let (issued, life) = (self.settings.opaque.issue(REFRESH)?, self.settings.refresh_life);
+        let issued = self.settings.opaque.issue_for(REFRESH, &grant.session.id)?;
+        let life = self.settings.refresh_life;
         // A narrower scope is for this access token only: the next refresh may have all again.
         let next = Grant { expires_at: now + life.as_secs(), ..grant.clone() };
         let millis = u64::try_from(self.clock.precise().as_millis()).unwrap_or(u64::MAX);

@@ -5,7 +5,7 @@ mod signing;
 
 use serde_json::{Map, Value, json};
 
-pub(crate) use opaque::{CODE, OpaqueTokens, REFRESH};
+pub(crate) use opaque::{CODE, OpaqueTokens, REFRESH, family};
 pub(crate) use signing::SigningKey;
 
 use crate::random::base64;

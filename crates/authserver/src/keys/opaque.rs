@@ -2,7 +2,7 @@
 //! stored, so that a copy of the store has no token that works.
 
 use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha512_256;
+use sha2::{Digest, Sha256, Sha512_256};
 
 use crate::random::{NoRandomness, base64, bytes, is_same};
 
@@ -13,6 +13,9 @@ pub(crate) const REFRESH: &str = "ory_rt_";
 
 /// The secrets of opaque tokens. The first one makes new tokens, all of them are accepted.
 pub(crate) struct OpaqueTokens(Vec<[u8; 32]>);
+
+/// The length of the part of a token that names what it belongs to. The rest is random, and so is no less than 128 bits.
+const FAMILY: usize = 16;
 
 /// A new token.
 pub(crate) struct Opaque {
@@ -40,20 +43,52 @@ impl OpaqueTokens {
 
     /// A new token.
     pub(crate) fn issue(&self, prefix: &str) -> Result<Opaque, NoRandomness> {
-        let value = bytes::<32>()?;
-        let signature = mac(self.current(), &value).ok_or(NoRandomness)?;
-        Ok(Opaque { token: format!("{prefix}{}.{signature}", base64(&value)), signature })
+        self.signed(prefix, &bytes::<32>()?)
+    }
+
+    /// A new token of a session, which names the family of its tokens. So it is known whose a token was that was replaced, without
+    /// a memory of each.
+    pub(crate) fn issue_for(&self, prefix: &str, session: &str) -> Result<Opaque, NoRandomness> {
+        let mut value = bytes::<32>()?;
+        value[..FAMILY].copy_from_slice(&family_bytes(session));
+        self.signed(prefix, &value)
+    }
+
+    fn signed(&self, prefix: &str, value: &[u8]) -> Result<Opaque, NoRandomness> {
+        let signature = mac(self.current(), value).ok_or(NoRandomness)?;
+        Ok(Opaque { token: format!("{prefix}{}.{signature}", base64(value)), signature })
     }
 
     /// The signature of a token, if one of the secrets made it.
     pub(crate) fn signature<'a>(&self, prefix: &str, token: &'a str) -> Option<&'a str> {
+        self.verified(prefix, token).map(|(_, signature)| signature)
+    }
+
+    /// The family and the signature of a token of a session, if one of the secrets made it.
+    pub(crate) fn member<'a>(&self, prefix: &str, token: &'a str) -> Option<(String, &'a str)> {
+        let (value, signature) = self.verified(prefix, token)?;
+        Some((base64(value.first_chunk::<FAMILY>()?), signature))
+    }
+
+    fn verified<'a>(&self, prefix: &str, token: &'a str) -> Option<(Vec<u8>, &'a str)> {
         use base64::Engine;
         let (value, signature) = token.strip_prefix(prefix)?.split_once('.')?;
         let value = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(value).ok()?;
         self.all()
             .any(|secret| mac(secret, &value).is_some_and(|mac| is_same(&mac, signature)))
-            .then_some(signature)
+            .then_some((value, signature))
     }
+}
+
+/// The name of the family of a session's tokens.
+pub(crate) fn family(session: &str) -> String {
+    base64(&family_bytes(session))
+}
+
+fn family_bytes(session: &str) -> [u8; FAMILY] {
+    let mut family = [0; FAMILY];
+    family.copy_from_slice(&Sha256::digest(session)[..FAMILY]);
+    family
 }
 
 fn mac(secret: &[u8], value: &[u8]) -> Option<String> {
@@ -76,5 +111,20 @@ mod tests {
         for wrong in ["", "ory_rt_", "ory_rt_.", "ory_rt_a.b", &issued.token[..issued.token.len() - 1]] {
             assert_eq!(tokens(&[1]).signature(REFRESH, wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn tokens_of_a_session_differ_and_have_its_family() {
+        let tokens = OpaqueTokens::new(vec![[1; 32]]);
+        let of = |session: &str| tokens.issue_for(REFRESH, session).unwrap();
+        let (one, two, other) = (of("one"), of("one"), of("other"));
+        let member = |token: &str| tokens.member(REFRESH, token).map(|(family, _)| family);
+        assert_ne!(one.token, two.token);
+        assert_eq!(member(&one.token), Some(family("one")));
+        assert_eq!(member(&two.token), Some(family("one")));
+        assert_ne!(member(&other.token), member(&one.token));
+        // The family of another cannot be put into a token.
+        let (value, signature) = (&other.token[..other.token.len() - one.signature.len()], one.signature);
+        assert_eq!(member(&format!("{value}{signature}")), None);
     }
 }

@@ -24,12 +24,31 @@ impl<V> Expiring<V> {
         if self.is_full() && !self.entries.contains_key(key) {
             return false;
         }
+        self.insert(key, value, until);
+        true
+    }
+
+    /// Adds or replaces an entry. If there is no room, the one that expires first makes some.
+    pub(super) fn put_evicting(&mut self, key: &str, value: V, until: u64, now: u64) {
+        while self.remove_first(|first| first <= now) {}
+        if self.is_full() && !self.entries.contains_key(key) {
+            self.remove_first(|_| true);
+        }
+        self.insert(key, value, until);
+    }
+
+    fn insert(&mut self, key: &str, value: V, until: u64) {
         let key: Arc<str> = key.into();
         if let Some((_, before)) = self.entries.insert(key.clone(), (value, until)) {
             self.order.remove(&(before, key.clone()));
         }
         self.order.insert((until, key));
-        true
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        if let Some((key, (_, until))) = self.entries.remove_entry(key) {
+            self.order.remove(&(until, key));
+        }
     }
 
     pub(super) fn get(&self, key: &str, now: u64) -> Option<&V> {
@@ -78,6 +97,18 @@ mod tests {
         assert_eq!((map.get("a", 9), map.get("a", 10)), (Some(&1), None));
         assert!(map.put("c", 3, 30, 10));
         assert_eq!(map.get("c", 10), Some(&3));
+    }
+
+    #[test]
+    fn where_there_is_no_room_the_entry_that_expires_first_makes_some() {
+        let mut map = Expiring::new(2);
+        for (key, until) in [("a", 20), ("b", 10), ("c", 30), ("c", 40)] {
+            map.put_evicting(key, until, until, 0);
+        }
+        assert_eq!((map.get("a", 0), map.get("b", 0), map.get("c", 0)), (Some(&20), None, Some(&40)));
+        map.remove("a");
+        map.remove("a");
+        assert_eq!((map.entries.len(), map.order.len()), (1, 1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Logins that wait, of which no address has more than its share: a stranger can begin as many as it likes.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     net::IpAddr,
     sync::Arc,
 };
@@ -19,6 +19,8 @@ const ROW: usize = 600;
 pub(super) struct Logins {
     rows: HashMap<Arc<str>, Row>,
     holders: HashMap<IpAddr, Holder>,
+    /// The addresses, by the memory that their logins take: a full store costs no more than another.
+    largest: BTreeSet<(usize, IpAddr)>,
     size: usize,
     added: usize,
 }
@@ -55,14 +57,15 @@ impl Logins {
             self.remove_oldest(address);
         }
         while self.size + size > limits::LOGINS {
-            let most = self.holders.iter().max_by_key(|(_, holder)| holder.size);
-            let Some(address) = most.map(|(address, _)| *address) else { break };
+            let Some(&(_, address)) = self.largest.last() else { break };
             self.remove_oldest(address);
         }
         let state: Arc<str> = state.into();
         let holder = self.holders.entry(address).or_default();
         holder.states.push_back(state.clone());
+        self.largest.remove(&(holder.size, address));
         holder.size += size;
+        self.largest.insert((holder.size, address));
         self.size += size;
         self.rows.insert(state, Row { pending: Box::new(pending), until, address, size });
     }
@@ -77,9 +80,12 @@ impl Logins {
     fn release(&mut self, row: &Row) {
         self.size -= row.size;
         if let Some(holder) = self.holders.get_mut(&row.address) {
+            self.largest.remove(&(holder.size, row.address));
             holder.size -= row.size;
             if holder.size == 0 {
                 self.holders.remove(&row.address);
+            } else {
+                self.largest.insert((holder.size, row.address));
             }
         }
     }
@@ -91,7 +97,9 @@ impl Logins {
                 return;
             }
         }
-        self.holders.remove(&address);
+        if let Some(holder) = self.holders.remove(&address) {
+            self.largest.remove(&(holder.size, address));
+        }
     }
 
     fn sweep(&mut self, now: u64) {
@@ -165,6 +173,21 @@ mod tests {
         assert!(logins.take("quiet", 0).is_some() && logins.take("other", 0).is_some());
     }
 
+    /// Many addresses with one login each: whichever makes room is found at once, and none is counted that has none left.
+    #[test]
+    fn the_address_with_most_logins_is_known_without_a_look_at_all_of_them() {
+        let mut logins = Logins::default();
+        let at = |number: u32| IpAddr::from(number.to_be_bytes());
+        let addresses = 2 * u32::try_from(limits::LOGINS / (ROW + 4096)).unwrap();
+        for number in 0..addresses {
+            logins.put(&number.to_string(), pending(&"x".repeat(4096)), at(number), (0, LIFE));
+            assert_eq!(logins.largest.len(), logins.holders.len());
+        }
+        assert!(logins.size <= limits::LOGINS, "{}", logins.size);
+        let held = logins.largest.iter().map(|(size, _)| size).sum::<usize>();
+        assert_eq!(held, logins.size);
+    }
+
     #[test]
     fn logins_that_are_over_take_no_memory() {
         let mut logins = Logins::default();
@@ -178,5 +201,6 @@ mod tests {
         assert!(logins.take("9999", 10_000).is_none());
         logins.sweep(20_000);
         assert!(logins.rows.is_empty() && logins.holders.is_empty() && logins.size == 0);
+        assert!(logins.largest.is_empty());
     }
 }

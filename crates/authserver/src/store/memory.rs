@@ -1,6 +1,7 @@
 //! The store of a single process, which forgets all when it ends.
 
 use std::{
+    collections::VecDeque,
     net::IpAddr,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,7 +13,7 @@ use super::{
     Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
     expiring::Expiring, logins::Logins,
 };
-use crate::{clock::Clock, limits};
+use crate::{clock::Clock, keys::family, limits};
 
 /// The store.
 pub(crate) struct MemoryStore {
@@ -24,15 +25,24 @@ struct Rows {
     clients: Expiring<Client>,
     pending: Logins,
     codes: Expiring<Grant>,
-    refresh: Expiring<Grant>,
-    /// Spent codes, replaced refresh tokens with the time of that, and used assertions.
-    spent: Expiring<u64>,
+    refresh: Expiring<Family>,
+    /// Spent codes, and used assertions.
+    spent: Expiring<()>,
     ended: Expiring<()>,
     users: Expiring<String>,
     upstreams: Expiring<Upstream>,
-    /// The session of the newest row of a user at a provider.
-    latest: Expiring<String>,
+    /// The sessions of a user at a provider, by their rows, the newest last.
+    sessions: Expiring<VecDeque<String>>,
     registrations: Expiring<Registration>,
+}
+
+/// The refresh tokens of a session.
+struct Family {
+    grant: Grant,
+    /// The signature of the valid one.
+    current: String,
+    /// That of the one before, and when it was replaced.
+    previous: Option<(String, u64)>,
 }
 
 impl Default for Rows {
@@ -46,7 +56,7 @@ impl Default for Rows {
             ended: Expiring::new(limits::ROWS),
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
-            latest: Expiring::new(limits::ROWS),
+            sessions: Expiring::new(limits::ROWS),
             registrations: Expiring::new(limits::ROWS),
         }
     }
@@ -114,7 +124,8 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         // A late use is still known to be of a code that existed.
         let until = now + life.as_secs() + limits::SPENT_LIFE.as_secs();
-        stored(rows.codes.put(signature, grant.clone(), until, now))
+        rows.codes.put_evicting(signature, grant.clone(), until, now);
+        Ok(())
     }
 
     async fn code(&self, signature: &str) -> Result<Option<Grant>> {
@@ -127,7 +138,7 @@ impl Store for MemoryStore {
         if rows.spent.get(signature, now).is_some() {
             return Ok(Taken::Spent);
         }
-        stored(rows.spent.put(signature, now, now + limits::SPENT_LIFE.as_secs(), now))?;
+        stored(rows.spent.put(signature, (), now + limits::SPENT_LIFE.as_secs(), now))?;
         Ok(Taken::First)
     }
 
@@ -136,12 +147,14 @@ impl Store for MemoryStore {
         if rows.ended.get(&grant.session.id, now).is_some() {
             return Ok(false);
         }
-        stored(rows.refresh.put(signature, grant.clone(), now + life.as_secs(), now)).map(|()| true)
+        let row = Family { grant: grant.clone(), current: signature.to_owned(), previous: None };
+        rows.refresh.put_evicting(&family(&grant.session.id), row, now + life.as_secs(), now);
+        Ok(true)
     }
 
-    async fn refresh(&self, signature: &str) -> Result<Option<Grant>> {
+    async fn refresh(&self, family: &str) -> Result<Option<Grant>> {
         let (rows, now) = self.rows();
-        Ok(rows.refresh.get(signature, now).cloned())
+        Ok(rows.refresh.get(family, now).map(|row| row.grant.clone()))
     }
 
     async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, at: u64) -> Result<Rotation> {
@@ -149,16 +162,23 @@ impl Store for MemoryStore {
         if rows.ended.get(&grant.session.id, now).is_some() {
             return Ok(Rotation::Ended);
         }
-        if let Some(at) = rows.spent.get(old, now) {
-            return Ok(Rotation::Lost(*at));
+        let family = family(&grant.session.id);
+        let Some(row) = rows.refresh.get(&family, now) else { return Ok(Rotation::Ended) };
+        if row.current != old {
+            let replaced = row.previous.as_ref().filter(|(signature, _)| signature == old);
+            return Ok(Rotation::Lost(replaced.map_or(0, |(_, at)| *at)));
         }
-        stored(rows.refresh.put(new, grant.clone(), now + life.as_secs(), now))?;
-        stored(rows.spent.put(old, at, now + life.as_secs(), now)).map(|()| Rotation::Done)
+        let (current, previous) = (new.to_owned(), Some((old.to_owned(), at)));
+        let row = Family { grant: grant.clone(), current, previous };
+        rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
+        Ok(Rotation::Done)
     }
 
     async fn end_session(&self, session: &str, life: Duration) -> Result<()> {
         let (mut rows, now) = self.rows();
-        stored(rows.ended.put(session, (), now + life.as_secs(), now))
+        stored(rows.ended.put(session, (), now + life.as_secs(), now))?;
+        rows.refresh.remove(&family(session));
+        Ok(())
     }
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
@@ -171,7 +191,7 @@ impl Store for MemoryStore {
         if rows.spent.get(key, now).is_some() {
             return Ok(false);
         }
-        stored(rows.spent.put(key, now, now + life.as_secs() + 1, now)).map(|()| true)
+        stored(rows.spent.put(key, (), now + life.as_secs() + 1, now)).map(|()| true)
     }
 
     async fn user(&self, provider: &str, subject: &str, new: &str, now: u64) -> Result<String> {
@@ -186,8 +206,18 @@ impl Store for MemoryStore {
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {
         let (mut rows, now) = self.rows();
         let (key, until) = (pair(session, &row.provider_id), now + life.as_secs());
-        stored(rows.upstreams.put(&key, row.clone(), until, now))?;
-        stored(rows.latest.put(&pair(&row.user_id, &row.provider_id), session.to_owned(), until, now))
+        let user = pair(&row.user_id, &row.provider_id);
+        let mut sessions = rows.sessions.get(&user, now).cloned().unwrap_or_default();
+        sessions.retain(|known| known != session);
+        sessions.push_back(session.to_owned());
+        // One user does not take the room of others.
+        while sessions.len() > limits::SESSIONS_OF_A_USER {
+            let oldest = sessions.pop_front().unwrap_or_default();
+            rows.upstreams.remove(&pair(&oldest, &row.provider_id));
+        }
+        rows.upstreams.put_evicting(&key, row.clone(), until, now);
+        rows.sessions.put_evicting(&user, sessions, until, now);
+        Ok(())
     }
 
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
@@ -197,7 +227,7 @@ impl Store for MemoryStore {
 
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {
         let (rows, now) = self.rows();
-        let session = rows.latest.get(&pair(user, provider), now);
+        let session = rows.sessions.get(&pair(user, provider), now).and_then(VecDeque::back);
         Ok(session.and_then(|session| rows.upstreams.get(&pair(session, provider), now)).cloned())
     }
 

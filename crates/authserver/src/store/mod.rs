@@ -41,9 +41,9 @@ pub(crate) enum Taken {
 pub(crate) enum Rotation {
     /// The new token replaced it.
     Done,
-    /// Another request replaced it, at this time, in milliseconds since 1970.
+    /// Another request replaced it, at this time, in milliseconds since 1970. Zero: more than one has done so since.
     Lost(u64),
-    /// Its session has ended.
+    /// Its session has ended, or has no refresh token any more.
     Ended,
 }
 
@@ -71,13 +71,13 @@ pub(crate) trait Store: Send + Sync {
 
     /// Stores the first refresh token of a session. `false`: the session has ended.
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool>;
-    /// The grant of a refresh token, also of a replaced one.
-    async fn refresh(&self, signature: &str) -> Result<Option<Grant>>;
-    /// Replaces a refresh token by another one.
+    /// The grant of a family of refresh tokens. There is one row for all of them, however often they are replaced.
+    async fn refresh(&self, family: &str) -> Result<Option<Grant>>;
+    /// Replaces the refresh token of a session by another one.
     async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, now: u64)
     -> Result<Rotation>;
 
-    /// Ends a session: none of its tokens is accepted from then on.
+    /// Ends a session: it has no refresh token any more, and none of its tokens is accepted for this long.
     async fn end_session(&self, session: &str, life: Duration) -> Result<()>;
     async fn is_ended(&self, session: &str) -> Result<bool>;
 

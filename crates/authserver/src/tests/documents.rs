@@ -1,11 +1,16 @@
 //! Clients with a document.
 
+use std::net::IpAddr;
+
+use bytes::Bytes;
 use futures::FutureExt;
-use http::StatusCode;
+use http::{Request, StatusCode};
+use http_body_util::Full;
 use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::world::{REDIRECT, Visitor, World, authorize_path};
+use crate::limits;
 
 /// GHSA-pr64-jmmf-jp54: a stranger names an address, and the server connects to it.
 #[tokio::test]
@@ -59,4 +64,51 @@ async fn a_document_of_another_client_is_refused() {
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{document}");
     }
     assert!(world.provider.requests("/d.json").is_empty(), "a redirect was followed");
+}
+
+/// A stranger names documents of another site, to have this server flood it.
+#[tokio::test]
+async fn a_host_gets_few_requests_for_documents_however_many_addresses_name_them() {
+    let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let (mut refused, begin) = (0, std::time::Instant::now());
+    for number in 0..400 {
+        let id = format!("{}/none-{number}.json", world.provider.issuer);
+        let request = Request::get(authorize_path(&id, &[])).body(Full::<Bytes>::default()).unwrap();
+        let response = world.server.respond(request, IpAddr::from([198, 18, 1, (number % 250) as u8])).await;
+        refused += usize::from(response.status() == StatusCode::SERVICE_UNAVAILABLE);
+    }
+    let most = limits::DOCUMENTS.burst + (1.0 + begin.elapsed().as_secs_f64()) * limits::DOCUMENTS.per_second;
+    let sent = 400 - refused;
+    assert!(sent >= 100 && sent as f64 <= most, "{sent} of {most}");
+}
+
+/// One address names documents that never come. Others are fetched meanwhile.
+#[tokio::test]
+async fn an_address_that_names_slow_documents_keeps_no_other_from_its_own() {
+    let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let tarpit = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = tarpit.local_addr().unwrap().port();
+    let open = |id: &str, last: u8| {
+        let request = Request::get(authorize_path(id, &[])).body(Full::<Bytes>::default()).unwrap();
+        world.server.respond(request, IpAddr::from([198, 18, 2, last]))
+    };
+    let slow: Vec<_> = (0..skep_auth::limits::FETCHES)
+        .map(|number| open(&format!("http://127.0.0.1:{port}/{number}.json"), 1))
+        .collect();
+    let (slow, accepted) = (futures::future::join_all(slow), async {
+        let mut streams = Vec::new();
+        while streams.len() < limits::DOCUMENTS_AT_ONCE {
+            streams.push(tarpit.accept().await.unwrap());
+        }
+        let id = format!("{}/c.json", world.provider.issuer);
+        world.provider.answer("/c.json", json!({"client_id": id, "redirect_uris": [REDIRECT]}));
+        let other = open(&id, 2).await.status();
+        drop(streams);
+        drop(tarpit);
+        other
+    });
+    let (statuses, other) = futures::future::join(slow, accepted).await;
+    assert_eq!(other, StatusCode::OK);
+    let refused = statuses.iter().filter(|response| response.status() == StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.count(), skep_auth::limits::FETCHES - limits::DOCUMENTS_AT_ONCE);
 }

@@ -69,3 +69,25 @@ async fn one_client_is_limited_at_whatever_addresses_and_others_are_served() {
     let answer = status(&world, Method::POST, "/oauth/token", &token(&other), peer).await;
     assert_eq!(answer, StatusCode::BAD_REQUEST);
 }
+
+/// The id of a client with a document is known to everyone, so one stranger could use up its requests.
+#[tokio::test]
+async fn one_address_does_not_keep_the_users_of_a_client_elsewhere_from_logging_in() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let token = format!("grant_type=refresh_token&client_id={client}&refresh_token=x");
+    let (flooding, other) = (address(1), address(2));
+    let login = authorize_path(&client, &[]);
+    let mut refused = 0;
+    for _ in 0..FLOOD {
+        let statuses = [
+            status(&world, Method::GET, &login, "", flooding).await,
+            status(&world, Method::POST, "/oauth/token", &token, flooding).await,
+        ];
+        refused += statuses.iter().filter(|status| **status == StatusCode::SERVICE_UNAVAILABLE).count();
+    }
+    assert!(refused > 0);
+    assert_eq!(status(&world, Method::GET, &login, "", other).await, StatusCode::OK);
+    let answer = status(&world, Method::POST, "/oauth/token", &token, other).await;
+    assert_eq!(answer, StatusCode::BAD_REQUEST);
+}

@@ -1,6 +1,6 @@
 //! Refresh tokens and revocation.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use futures::future::join_all;
 use http::StatusCode;
@@ -41,10 +41,24 @@ async fn a_refresh_token_that_comes_back_ends_its_session() {
 }
 
 #[tokio::test]
+async fn a_refresh_token_that_comes_back_after_many_others_ends_its_session() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let first = world.tokens(&client).await;
+    let mut last = first.clone();
+    for _ in 0..5 {
+        last = world.refresh(&client, text(&last, "refresh_token"), &[]).await.1;
+    }
+    assert_eq!(world.refresh(&client, text(&first, "refresh_token"), &[]).await.1["error"], "invalid_grant");
+    assert_eq!(world.refresh(&client, text(&last, "refresh_token"), &[]).await.1["error"], "invalid_grant");
+    assert_eq!(world.server.claims(text(&last, "access_token")).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_refresh_that_was_on_its_way_when_another_one_won_ends_nothing() {
     let world = World::new().await;
     let id = world.client().await;
-    let client = world.server.client(&id).await.unwrap().unwrap();
+    let client = world.server.client(&id, IpAddr::from([127, 0, 0, 1])).await.unwrap().unwrap();
     let first = world.tokens(&id).await;
     let form = format!("refresh_token={}", text(&first, "refresh_token"));
     let form = Parameters::parse(form.as_bytes());

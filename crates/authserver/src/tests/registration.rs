@@ -31,6 +31,19 @@ async fn a_body_that_readers_could_understand_differently_is_refused() {
     }
 }
 
+/// What is stored of a client is small, whatever its request has room for.
+#[tokio::test]
+async fn a_client_cannot_make_its_row_large() {
+    let world = World::new().await;
+    let grants = vec!["authorization_code"; 2000];
+    let (status, body) = world.register(json!({"redirect_uris": [REDIRECT], "grant_types": grants})).await;
+    assert_eq!((status, &body["grant_types"]), (StatusCode::CREATED, &json!(["authorization_code"])));
+    let long = |number: usize| format!("https://client.example/{number}{}", "a".repeat(1900));
+    let uris: Vec<String> = (0..3).map(long).collect();
+    let (status, body) = world.register(json!({"redirect_uris": uris})).await;
+    assert_eq!((status, &body["error"]), (StatusCode::BAD_REQUEST, &json!("invalid_redirect_uri")));
+}
+
 #[tokio::test]
 async fn one_address_registers_few_clients_at_once() {
     let world = World::new().await;

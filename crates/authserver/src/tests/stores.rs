@@ -9,8 +9,12 @@ use skep_testkit::Redis;
 use crate::{
     clock::Clock,
     config::{RedisPlace, RedisSettings, RedisTls},
+    keys::family,
     limits,
-    store::{Grant, MemoryStore, Pending, RedisStore, Rotation, Session, Store, Taken, Upstream, User},
+    store::{
+        Client, Grant, MemoryStore, Method, Pending, RedisStore, Rotation, Session, Store, StoreError, Taken,
+        Upstream, User,
+    },
 };
 
 /// The password of every Redis.
@@ -88,7 +92,17 @@ pub(super) fn store_as(
     tls: Option<RedisTls>,
     key: Option<[u8; 32]>,
 ) -> Arc<dyn Store> {
-    let settings = RedisSettings {
+    Arc::new(RedisStore::new(settings(user, password, place, tls, key), Clock::default()).unwrap())
+}
+
+fn settings(
+    user: Option<&str>,
+    password: &str,
+    place: RedisPlace,
+    tls: Option<RedisTls>,
+    key: Option<[u8; 32]>,
+) -> RedisSettings {
+    RedisSettings {
         place,
         tls,
         user: user.map(Into::into),
@@ -97,8 +111,7 @@ pub(super) fn store_as(
         connect_time: Duration::from_secs(5),
         response_time: Duration::from_secs(5),
         key,
-    };
-    Arc::new(RedisStore::new(settings).unwrap())
+    }
 }
 
 pub(super) async fn check_promises(store: Arc<dyn Store>) {
@@ -121,14 +134,20 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     let winner = rotations.iter().position(|rotation| *rotation == Rotation::Done).unwrap() as u64;
     let lost = rotations.iter().filter(|rotation| **rotation == Rotation::Lost(1000 + winner)).count();
     assert_eq!(lost, 15, "{rotations:?}");
-    assert!(store.refresh(&format!("new-{winner}")).await.unwrap().is_some());
+    assert!(store.refresh(&family("s")).await.unwrap().is_some());
+    // One that was replaced before the last one is of the same session.
+    let next = format!("new-{winner}");
+    assert_eq!(store.rotate(&next, "third", &session, LIFE, 1500).await, Ok(Rotation::Done));
+    assert_eq!(store.rotate(&next, "x", &session, LIFE, 1600).await, Ok(Rotation::Lost(1500)));
+    assert_eq!(store.rotate("old", "x", &session, LIFE, 1600).await, Ok(Rotation::Lost(0)));
+    assert_eq!(store.rotate("old", "x", &grant("none"), LIFE, 1600).await, Ok(Rotation::Ended));
     // Nothing is issued for a session that has ended.
     store.end_session("s", LIFE).await.unwrap();
     assert_eq!(store.is_ended("s").await, Ok(true));
     assert_eq!(store.is_ended("t").await, Ok(false));
-    let next = format!("new-{winner}");
-    assert_eq!(store.rotate(&next, "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));
+    assert_eq!(store.rotate("third", "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));
     assert_eq!(store.put_refresh("other", &session, LIFE).await, Ok(false));
+    assert!(store.refresh(&family("s")).await.unwrap().is_none(), "it can still be refreshed");
     // A subject of a provider is one user, also for requests at the same time.
     let users = join_all(["u1", "u2", "u3"].map(|new| store.user("corp", "ann", new, 1))).await;
     assert!(users.windows(2).all(|pair| pair[0] == pair[1]), "{users:?}");
@@ -140,6 +159,119 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     assert_eq!(token(store.upstream("one", "corp").await.unwrap()).as_deref(), Some("first"));
     assert_eq!(token(store.latest_upstream("ann", "corp").await.unwrap()).as_deref(), Some("second"));
     assert_eq!(token(store.upstream("one", "other").await.unwrap()), None);
+    // A user with many sessions loses the oldest of them, and others lose none.
+    let of_bob = Upstream { user_id: "bob".into(), ..row("of-bob") };
+    store.put_upstream("three", &of_bob, LIFE).await.unwrap();
+    for number in 1..limits::SESSIONS_OF_A_USER {
+        store.put_upstream(&format!("more-{number}"), &row("more"), LIFE).await.unwrap();
+        store.put_upstream("two", &row("again"), LIFE).await.unwrap();
+    }
+    for (session, expected) in [("one", None), ("two", Some("again")), ("three", Some("of-bob"))] {
+        let found = token(store.upstream(session, "corp").await.unwrap());
+        assert_eq!(found.as_deref(), expected, "{session}");
+    }
+}
+
+fn client(id: usize) -> Client {
+    Client {
+        id: id.to_string(),
+        name: String::new(),
+        redirect_uris: Vec::new(),
+        grant_types: Vec::new(),
+        response_types: Vec::new(),
+        scopes: Vec::new(),
+        audience: Vec::new(),
+        public: true,
+        dcr_issued: true,
+        token_endpoint_auth_method: Method::None,
+        secret_hash: String::new(),
+        any_secret_method: false,
+        keys: None,
+    }
+}
+
+/// Strangers register clients from as many addresses as they have.
+async fn check_clients(store: Arc<dyn Store>, clock: &Clock, most: usize) {
+    let put = async |ids: std::ops::Range<usize>| {
+        let all = ids.map(|id| {
+            let store = store.clone();
+            async move { store.put_client(&client(id)).await }
+        });
+        join_all(all).await
+    };
+    assert!(put(0..most).await.into_iter().all(|put| put.is_ok()));
+    assert_eq!(put(most..most + 1).await, [Err(StoreError::Full)], "a new one takes the place of another");
+    clock.advance(limits::CLIENT_GRACE + Duration::from_secs(1));
+    store.renew_client("0").await.unwrap();
+    assert_eq!(put(most..most + 1).await, [Ok(())]);
+    let mut found = Vec::new();
+    for id in 0..=most {
+        found.extend(store.client(&id.to_string()).await.unwrap().map(|client| client.id));
+    }
+    assert_eq!(found.len(), most);
+    assert!(found.contains(&"0".into()), "one that is used has made room");
+}
+
+#[tokio::test]
+async fn the_clients_in_memory_are_bounded_and_those_in_use_stay() {
+    let clock = Clock::default();
+    check_clients(Arc::new(MemoryStore::new(clock.clone())), &clock, limits::CLIENTS).await;
+}
+
+#[tokio::test]
+async fn the_clients_in_redis_are_bounded_and_those_in_use_stay() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let clock = Clock::default();
+    let settings = settings(None, PASSWORD, RedisPlace::Address(redis.address()), None, None);
+    let store = Arc::new(RedisStore::new(settings, clock.clone()).unwrap());
+    check_clients(store, &clock, limits::CLIENTS_IN_REDIS).await;
+}
+
+/// A client that refreshes without end takes no room of others.
+#[tokio::test]
+async fn the_tokens_of_a_session_are_one_row_in_memory_however_often_they_are_replaced() {
+    let store = MemoryStore::new(Clock::default());
+    store.put_refresh("of-bob", &grant("bob"), LIFE).await.unwrap();
+    store.put_refresh("0", &grant("s"), LIFE).await.unwrap();
+    for number in 0..limits::ROWS + 1 {
+        let (old, new) = (number.to_string(), (number + 1).to_string());
+        assert_eq!(store.rotate(&old, &new, &grant("s"), 2 * LIFE, 1).await, Ok(Rotation::Done), "{number}");
+    }
+    assert_eq!(store.rotate("of-bob", "next", &grant("bob"), LIFE, 1).await, Ok(Rotation::Done));
+    assert_eq!(store.rotate("0", "x", &grant("s"), LIFE, 1).await, Ok(Rotation::Lost(0)), "it is forgotten");
+}
+
+#[tokio::test]
+async fn the_tokens_of_a_session_are_one_row_in_redis_however_often_they_are_replaced() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let store = redis_store(&redis, None).await;
+    let client = redis::Client::open(format!("redis://:{PASSWORD}@{}/", redis.address())).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    store.put_refresh("0", &grant("s"), LIFE).await.unwrap();
+    for number in 0..100 {
+        let (old, new) = (number.to_string(), (number + 1).to_string());
+        assert_eq!(store.rotate(&old, &new, &grant("s"), LIFE, 1).await, Ok(Rotation::Done));
+    }
+    assert_eq!(redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 1);
+}
+
+/// Users of a provider that does not name them are new with each login.
+#[tokio::test]
+async fn more_logins_than_the_memory_store_has_room_for_end_the_oldest_session() {
+    let store = MemoryStore::new(Clock::default());
+    for number in 0..=limits::ROWS {
+        let (session, life) = (number.to_string(), LIFE + Duration::from_secs(number as u64));
+        let row = Upstream { user_id: session.clone(), ..row("t") };
+        store.put_upstream(&session, &row, life).await.unwrap();
+        store.put_refresh(&session, &grant(&session), life).await.unwrap();
+        store.put_code(&session, &grant(&session), life).await.unwrap();
+    }
+    for (number, is_there) in [(0, false), (1, true), (limits::ROWS, true)] {
+        let session = number.to_string();
+        assert_eq!(store.upstream(&session, "corp").await.unwrap().is_some(), is_there, "{number}");
+        assert_eq!(store.refresh(&family(&session)).await.unwrap().is_some(), is_there, "{number}");
+        assert_eq!(store.code(&session).await.unwrap().is_some(), is_there, "{number}");
+    }
 }
 
 #[tokio::test]

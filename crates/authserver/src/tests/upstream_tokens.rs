@@ -37,6 +37,46 @@ async fn an_expired_token_is_refreshed_once_for_all_who_wait() {
     assert_eq!(world.provider.requests("/token").last().unwrap().form["refresh_token"], "rt-of-ann");
 }
 
+/// RFC 6749, section 5.1: the lifetime is zero, so the token is not used. It is not one that never expires.
+#[tokio::test]
+async fn a_token_with_a_lifetime_of_zero_is_refreshed_before_each_use() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    world.server.clock.advance(Duration::from_secs(3601));
+    let before = world.provider.requests("/token").len();
+    for number in 1..=2 {
+        let token = format!("short-{number}");
+        let response = json!({"access_token": token, "token_type": "Bearer", "expires_in": 0});
+        world.provider.answer("/token", response);
+        assert_eq!(tokens.access_token(&session, "corp").await, Ok(token));
+        assert_eq!(world.provider.requests("/token").len(), before + number);
+    }
+    let row = world.server.store.upstream(&session, "corp").await.unwrap().unwrap();
+    assert!((1..=world.server.clock.now()).contains(&row.expires_at), "{}", row.expires_at);
+    // Without a refresh token it is of no use.
+    let row = crate::store::Upstream { refresh_token: String::new(), ..row };
+    world.server.store.put_upstream(&session, &row, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    let connections = tokens.connections(&session).await.unwrap();
+    assert!(connections[0].connected && connections[0].expired, "{connections:?}");
+}
+
+#[tokio::test]
+async fn a_token_with_a_lifetime_of_zero_is_refreshed_once_for_all_who_wait() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let before = world.provider.requests("/token").len();
+    world.server.clock.advance(Duration::from_secs(3601));
+    world
+        .provider
+        .answer("/token", json!({"access_token": "short", "token_type": "Bearer", "expires_in": 0}));
+    let tokens = world.server.upstream_tokens();
+    let results = join_all((0..8).map(|_| tokens.access_token(&session, "corp"))).await;
+    assert!(results.iter().all(|result| result.as_deref() == Ok("short")), "{results:?}");
+    assert_eq!(world.provider.requests("/token").len(), before + 1);
+}
+
 #[tokio::test]
 async fn a_refresh_that_returns_another_user_is_refused() {
     let world = World::new().await;

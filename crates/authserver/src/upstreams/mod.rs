@@ -46,6 +46,8 @@ pub(crate) struct Upstream {
     pub(crate) name: String,
     settings: UpstreamSettings,
     fetcher: Fetcher,
+    /// Logins have connections of their own: strangers begin as many as they like, and these do not delay the refreshes of users.
+    for_logins: Fetcher,
     connected: OnceCell<Connected>,
 }
 
@@ -57,8 +59,14 @@ struct Connected {
 
 impl Upstream {
     pub(crate) fn new(settings: UpstreamSettings) -> Result<Self, String> {
-        let fetcher = Fetcher::new(settings.reach, None).map_err(|error| error.to_string())?;
-        Ok(Self { name: settings.name.clone(), settings, fetcher, connected: OnceCell::new() })
+        let fetcher = || Fetcher::new(settings.reach, None).map_err(|error| error.to_string());
+        Ok(Self {
+            name: settings.name.clone(),
+            fetcher: fetcher()?,
+            for_logins: fetcher()?,
+            settings,
+            connected: OnceCell::new(),
+        })
     }
 
     /// Discovers the endpoints, and registers this server where it is no client yet.
@@ -133,21 +141,20 @@ impl Upstream {
             ("redirect_uri", &self.settings.redirect_uri),
             ("code_verifier", verifier),
         ]);
-        let tokens = self.request_tokens(form).await?;
+        let tokens = self.request_tokens(&self.for_logins, form).await?;
         match &self.settings.kind {
             Kind::Oidc { subject_claim, .. } => {
                 let claims = self.id_token(&tokens, Some(nonce), subject_claim, now).await?;
                 Ok(Login::of_claims(tokens, claims.0, &claims.1))
             }
-            Kind::Oauth2 { identity, .. } => identity::login(&self.fetcher, tokens, identity).await,
+            Kind::Oauth2 { identity, .. } => identity::login(&self.for_logins, tokens, identity).await,
         }
     }
 
     /// Exchanges a refresh token (RFC 6749, section 6). The user must stay the same.
     async fn refresh(&self, token: &str, subject: &str, now: u64) -> Result<TokenResponse, UpstreamError> {
-        let tokens = self
-            .request_tokens(BTreeMap::from([("grant_type", "refresh_token"), ("refresh_token", token)]))
-            .await?;
+        let form = BTreeMap::from([("grant_type", "refresh_token"), ("refresh_token", token)]);
+        let tokens = self.request_tokens(&self.fetcher, form).await?;
         if let Kind::Oidc { subject_claim, .. } = &self.settings.kind
             && !tokens.id_token.is_empty()
         {
@@ -176,13 +183,17 @@ impl Upstream {
         }
     }
 
-    async fn request_tokens(&self, form: BTreeMap<&str, &str>) -> Result<TokenResponse, UpstreamError> {
+    async fn request_tokens(
+        &self,
+        fetcher: &Fetcher,
+        form: BTreeMap<&str, &str>,
+    ) -> Result<TokenResponse, UpstreamError> {
         let Connected { endpoints, client, .. } = self.connected()?;
         let mapping = match &self.settings.kind {
             Kind::Oauth2 { mapping, .. } => mapping.as_deref(),
             Kind::Oidc { .. } => None,
         };
-        let body = client.post(&self.fetcher, &endpoints.token, form).await?;
+        let body = client.post(fetcher, &endpoints.token, form).await?;
         TokenResponse::parse(body, mapping)
     }
 

@@ -7,14 +7,14 @@ use super::{
     UpstreamError,
     path::{text_at, value_at},
 };
-use crate::rules::scopes;
+use crate::{limits, rules::scopes};
 
 /// The tokens in a response.
 pub(crate) struct TokenResponse {
     pub(crate) access_token: String,
     pub(crate) refresh_token: String,
     pub(crate) id_token: String,
-    /// How long the access token is valid, in seconds, if the upstream says so.
+    /// How long the access token is valid, in seconds, if the upstream reports that. Zero: it has expired already.
     pub(crate) expires_in: Option<u64>,
     /// What was granted. Empty: what was requested (RFC 6749, section 5.1).
     pub(crate) scopes: Vec<String>,
@@ -48,13 +48,7 @@ impl TokenResponse {
         }
         let access_token =
             text_at(&body, access).ok_or(UpstreamError::Response("its response has no access token"))?;
-        let expires_in = value_at(&body, expires).and_then(|value| match value {
-            Value::Number(number) => {
-                number.as_f64().filter(|seconds| *seconds > 0.0).map(|seconds| seconds as u64)
-            }
-            Value::String(text) => text.parse().ok(),
-            _ => None,
-        });
+        let expires_in = value_at(&body, expires).and_then(|value| lifetime(&value));
         Ok(Self {
             access_token,
             refresh_token: text_at(&body, refresh).unwrap_or_default(),
@@ -63,5 +57,55 @@ impl TokenResponse {
             scopes: scopes(&text_at(&body, scope).unwrap_or_default()),
             body,
         })
+    }
+}
+
+/// A lifetime in seconds (RFC 6749, section 5.1). Zero is a lifetime as well: such a token is refreshed before each use.
+fn lifetime(value: &Value) -> Option<u64> {
+    let seconds = match value {
+        Value::Number(number) => number.as_f64(),
+        // Some providers write numbers as texts.
+        Value::String(text) => text.trim().parse::<f64>().ok(),
+        _ => None,
+    };
+    // A negative number becomes zero.
+    seconds
+        .filter(|seconds| !seconds.is_nan())
+        .map(|seconds| (seconds as u64).min(limits::UPSTREAM_TOKEN_LIFE))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_lifetime_of_zero_is_one_and_a_missing_one_is_none() {
+        let lifetime = |value: Value| {
+            let mut body = json!({"access_token": "a", "token_type": "bearer"});
+            if !value.is_null() {
+                body["expires_in"] = value;
+            }
+            let Value::Object(body) = body else { unreachable!() };
+            TokenResponse::parse(body, None).ok().unwrap().expires_in
+        };
+        for (value, expected) in [
+            (Value::Null, None),
+            (json!(3600), Some(3600)),
+            (json!("3600"), Some(3600)),
+            (json!(59.9), Some(59)),
+            (json!(0), Some(0)),
+            (json!("0"), Some(0)),
+            (json!(-1), Some(0)),
+            (json!("-1"), Some(0)),
+            (json!(u64::MAX), Some(limits::UPSTREAM_TOKEN_LIFE)),
+            (json!(1e300), Some(limits::UPSTREAM_TOKEN_LIFE)),
+            (json!("NaN"), None),
+            (json!("soon"), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(lifetime(value.clone()), expected, "{value}");
+        }
     }
 }

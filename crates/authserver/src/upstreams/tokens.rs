@@ -101,7 +101,7 @@ impl UpstreamTokens {
         if is_valid(&row, self.0.clock.now()) {
             return Ok(row.access_token);
         }
-        Ok(self.refreshed(session, provider, is_valid).await?.access_token)
+        Ok(self.refreshed(session, &row, is_valid).await?.access_token)
     }
 
     /// The ID token of a session at an upstream.
@@ -116,7 +116,7 @@ impl UpstreamTokens {
         if has_valid_id_token(&row, self.0.clock.now()) {
             return Ok(row.id_token);
         }
-        let row = self.refreshed(session, provider, has_valid_id_token).await?;
+        let row = self.refreshed(session, &row, has_valid_id_token).await?;
         // An upstream need not issue another one (OpenID Connect Core 1.0, section 12.2).
         let is_new = has_valid_id_token(&row, self.0.clock.now());
         is_new.then_some(row.id_token).ok_or(UpstreamTokenError::Expired)
@@ -126,11 +126,13 @@ impl UpstreamTokens {
     async fn refreshed(
         &self,
         session: &str,
-        provider: &str,
+        seen: &store::Upstream,
         is_current: IsCurrent,
     ) -> Result<store::Upstream, UpstreamTokenError> {
-        let (shared, session, provider) = (self.0.clone(), session.to_owned(), provider.to_owned());
-        let refreshing = tokio::spawn(async move { shared.refresh(&session, &provider, is_current).await });
+        let (shared, session) = (self.0.clone(), session.to_owned());
+        let (provider, seen) = (seen.provider_id.clone(), seen.access_token.clone());
+        let refreshing =
+            tokio::spawn(async move { shared.refresh(&session, &provider, &seen, is_current).await });
         refreshing.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
     }
 }
@@ -232,10 +234,13 @@ impl Shared {
         turn
     }
 
+    /// Refreshes the tokens, unless that has happened since this request has seen the access token: what another request
+    /// has got meanwhile is new, however short its life is.
     async fn refresh(
         &self,
         session: &str,
         provider: &str,
+        seen: &str,
         is_current: IsCurrent,
     ) -> Result<store::Upstream, UpstreamTokenError> {
         let turn = self.turn(session, provider);
@@ -245,7 +250,7 @@ impl Shared {
         if row.access_token.is_empty() {
             return Err(UpstreamTokenError::NotConnected);
         }
-        if is_current(&row, now) {
+        if is_current(&row, now) || row.access_token != seen {
             return Ok(row);
         }
         let upstream = self.upstreams.iter().find(|upstream| upstream.name == provider);
@@ -270,7 +275,7 @@ impl Shared {
         }
     }
 
-    /// Another replica may have refreshed the row meanwhile, and so have used up the refresh token.
+    /// Another replica may have refreshed the row meanwhile, and so have used up the refresh token, or have disconnected it.
     async fn after_failure(
         &self,
         session: &str,
@@ -279,12 +284,15 @@ impl Shared {
         is_current: IsCurrent,
     ) -> Result<store::Upstream, UpstreamTokenError> {
         let provider = &*row.provider_id;
-        let current = self.store.upstream(session, provider).await?;
-        if let Some(current) = current
-            && current.refresh_token != row.refresh_token
-            && is_current(&current, self.clock.now())
-        {
-            return Ok(current);
+        if let Some(current) = self.store.upstream(session, provider).await? {
+            let is_newer = current.access_token != row.access_token;
+            let is_renewed =
+                current.refresh_token != row.refresh_token && is_current(&current, self.clock.now());
+            match () {
+                () if current.access_token.is_empty() => return Err(UpstreamTokenError::NotConnected),
+                () if is_newer || is_renewed => return Ok(current),
+                () => {}
+            }
         }
         warn!(provider, %error, "failed to refresh the token of an upstream");
         match error {

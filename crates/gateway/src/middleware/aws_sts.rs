@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, uri::PathAndQuery};
 use skep_auth::{aws::Credentials, bearer};
-use skep_config::run_config::AwsStsParameters;
+use skep_config::run_config::{AwsStsParameters, Oidc};
 use skep_mcp::Rejection;
 use tracing::info;
 
-use super::{ChainContext, provider::Provider};
+use super::{ChainContext, provider_token::ProviderToken};
 use crate::{
-    ConfigError, ProviderTokenError,
+    ConfigError,
     aws::{RoleSigner, SigningError},
     http::{Body, ErrorResponse, response},
-    identity::Identity,
     message::{Exchange, SignRequest},
     outbound::Target,
 };
@@ -27,7 +26,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 /// Signs requests.
 pub(crate) struct AwsSts {
     /// Whose token is exchanged, if not the one that the caller or an earlier middleware sends.
-    provider: Option<Provider>,
+    provider: Option<ProviderToken>,
     place: Arc<Place>,
 }
 
@@ -44,8 +43,10 @@ struct Signing {
 }
 
 impl AwsSts {
+    /// `oidc` is how callers are authenticated.
     pub(super) fn new(
         parameters: &AwsStsParameters,
+        oidc: Option<&Oidc>,
         context: &ChainContext<'_>,
     ) -> Result<Self, ConfigError> {
         let wrong = |error: &dyn std::fmt::Display| ConfigError::new(format!("awssts: {error}"));
@@ -54,8 +55,11 @@ impl AwsSts {
         if parameters.target_url != context.remote_url || context.remote_url.is_empty() {
             return Err(wrong(&"target_url: it must be remote_url: only what is sent there is signed"));
         }
-        let (field, provider) = ("awssts: subject_provider_name", &config.subject_provider_name);
-        let provider = (!provider.is_empty()).then(|| Provider::new(field, provider, context)).transpose()?;
+        let (field, name) = ("awssts: subject_provider_name", &config.subject_provider_name);
+        let provider = match name.is_empty() {
+            true => None,
+            false => Some(ProviderToken::new(field, name, oidc, context)?),
+        };
         let target = Target::remote(&parameters.target_url, context.transport);
         let target = target.map_err(|error| wrong(&error))?;
         Ok(Self { provider, place: Arc::new(Place { signer, target }) })
@@ -63,30 +67,21 @@ impl AwsSts {
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let reject = |error| Box::new(rejected(error));
-        let signing = self.signing(exchange.identity.as_deref(), &exchange.headers).await.map_err(reject)?;
+        let identity = exchange.identity.clone().ok_or_else(|| reject(SigningError::NoToken))?;
+        let token = match &self.provider {
+            Some(provider) => provider.of(&identity, exchange).await?,
+            None => {
+                let token = bearer(&exchange.headers).map_err(|_| reject(SigningError::NoToken))?;
+                token.to_owned()
+            }
+        };
+        let credentials = self.place.signer.credentials(&identity, &token).await.map_err(reject)?;
+        let signing = Signing { credentials, place: self.place.clone() };
         exchange.authorization = exchange.headers.get(header::AUTHORIZATION).cloned();
         let requested = (&exchange.method, &exchange.path);
         signing.sign(requested, &mut exchange.headers, &exchange.body).map_err(reject)?;
         exchange.signer = Some(Arc::new(signing));
         Ok(())
-    }
-
-    /// The signing of requests of this caller.
-    async fn signing(
-        &self,
-        identity: Option<&Identity>,
-        headers: &HeaderMap,
-    ) -> Result<Signing, SigningError> {
-        let identity = identity.ok_or(SigningError::NoToken)?;
-        let token = match &self.provider {
-            Some(provider) => provider.token(identity).await.map_err(|error| match error {
-                ProviderTokenError::Unavailable => SigningError::Unavailable,
-                _ => SigningError::NoToken,
-            })?,
-            None => bearer(headers).map_err(|_| SigningError::NoToken)?.to_owned(),
-        };
-        let credentials = self.place.signer.credentials(identity, &token).await?;
-        Ok(Signing { credentials, place: self.place.clone() })
     }
 }
 

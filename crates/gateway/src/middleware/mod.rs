@@ -11,6 +11,7 @@ mod header_forward;
 mod mutating_webhooks;
 mod origin;
 mod provider;
+mod provider_token;
 mod rate_limit;
 mod strip_auth;
 mod telemetry;
@@ -100,7 +101,7 @@ impl Middleware {
             Config::ValidatingWebhook(parameters) => {
                 Self::ValidatingWebhooks(ValidatingWebhooks::new(parameters)?)
             }
-            Config::AwsSts(parameters) => Self::AwsSts(Box::new(AwsSts::new(parameters, context)?)),
+            Config::AwsSts(parameters) => Self::AwsSts(Box::new(AwsSts::new(parameters, oidc, context)?)),
             Config::UpstreamSwap(parameters) => {
                 Self::UpstreamSwap(Box::new(UpstreamSwap::new(&parameters.config, oidc, context)?))
             }

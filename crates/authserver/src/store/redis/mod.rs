@@ -15,7 +15,7 @@ use tracing::warn;
 use super::{
     Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream, sealed::Seal,
 };
-use crate::{config::RedisSettings, limits};
+use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
 
 /// The store.
@@ -23,13 +23,14 @@ pub(crate) struct RedisStore {
     connection: Connection,
     prefix: String,
     seal: Seal,
+    clock: Clock,
 }
 
 impl RedisStore {
-    pub(crate) fn new(settings: RedisSettings) -> std::result::Result<Self, String> {
+    pub(crate) fn new(settings: RedisSettings, clock: Clock) -> std::result::Result<Self, String> {
         let seal = Seal::new(settings.key.as_ref())?;
         let prefix = settings.prefix.clone();
-        Ok(Self { connection: Connection::new(&settings)?, prefix, seal })
+        Ok(Self { connection: Connection::new(&settings)?, prefix, seal, clock })
     }
 
     fn key(&self, parts: &[&str]) -> String {
@@ -59,6 +60,16 @@ impl RedisStore {
 
     fn provider_key(&self, provider: &str, subject: &str) -> String {
         self.key(&["provider", &provider.len().to_string(), provider, subject])
+    }
+
+    fn client_keys(&self, id: &str) -> [String; 2] {
+        [self.key(&["client", id]), self.key(&["clients"])]
+    }
+
+    /// The keys of the refresh tokens of a session, and of its end.
+    fn session_keys(&self, grant: &Grant) -> [String; 2] {
+        let session = &*grant.session.id;
+        [self.key(&["refresh", &family(session)]), self.ended_key(session)]
     }
 
     fn ended_key(&self, session: &str) -> String {
@@ -105,7 +116,11 @@ impl Store for RedisStore {
     }
 
     async fn put_client(&self, client: &Client) -> Result<()> {
-        self.put(&self.key(&["client", &client.id]), client, Some(limits::CLIENT_LIFE)).await
+        let command = scripts::put_client(&self.client_keys(&client.id), &text(client)?, self.clock.now());
+        match self.query::<i64>(&command).await? {
+            1 => Ok(()),
+            _ => Err(StoreError::Full),
+        }
     }
 
     async fn client(&self, id: &str) -> Result<Option<Client>> {
@@ -113,7 +128,7 @@ impl Store for RedisStore {
     }
 
     async fn renew_client(&self, id: &str) -> Result<()> {
-        self.query(cmd("EXPIRE").arg(self.key(&["client", id])).arg(limits::CLIENT_LIFE.as_secs())).await
+        self.query(&scripts::renew_client(&self.client_keys(id), self.clock.now())).await
     }
 
     async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()> {
@@ -140,13 +155,14 @@ impl Store for RedisStore {
     }
 
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
-        let keys = [self.key(&["refresh", signature]), self.ended_key(&grant.session.id)];
-        let command = scripts::put_unless_ended(&keys, &text(grant)?, life);
+        let command = scripts::put_refresh(&self.session_keys(grant), &text(grant)?, life, signature);
         Ok(self.query::<i64>(&command).await? == 1)
     }
 
-    async fn refresh(&self, signature: &str) -> Result<Option<Grant>> {
-        self.get(&self.key(&["refresh", signature])).await
+    async fn refresh(&self, family: &str) -> Result<Option<Grant>> {
+        let key = self.key(&["refresh", family]);
+        let text: Option<String> = self.query(cmd("HGET").arg(key).arg("grant")).await?;
+        Ok(text.and_then(|text| parsed(&text)))
     }
 
     async fn rotate(
@@ -157,9 +173,7 @@ impl Store for RedisStore {
         life: Duration,
         now: u64,
     ) -> Result<Rotation> {
-        let keys =
-            [self.key(&["invalidated", old]), self.key(&["refresh", new]), self.ended_key(&grant.session.id)];
-        let command = scripts::rotate(&keys, &text(grant)?, life, now);
+        let command = scripts::rotate(&self.session_keys(grant), &text(grant)?, life, now, (old, new));
         Ok(match self.query::<i64>(&command).await? {
             scripts::DONE => Rotation::Done,
             scripts::ENDED => Rotation::Ended,
@@ -168,7 +182,8 @@ impl Store for RedisStore {
     }
 
     async fn end_session(&self, session: &str, life: Duration) -> Result<()> {
-        self.query(cmd("SET").arg(self.ended_key(session)).arg("1").arg("EX").arg(life.as_secs())).await
+        let keys = [self.ended_key(session), self.key(&["refresh", &family(session)])];
+        self.query(&scripts::end_session(&keys, life)).await
     }
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
@@ -201,9 +216,10 @@ impl Store for RedisStore {
 
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {
         let key = self.key(&["upstream", session, &row.provider_id]);
-        self.put(&key, &self.sealed(&key, row)?, Some(life)).await?;
         let latest = self.key(&["user", "upstream", &row.user_id, &row.provider_id]);
-        self.put(&latest, &session, Some(life)).await
+        let all = self.key(&["user", "sessions", &row.user_id, &row.provider_id]);
+        let sealed = text(&self.sealed(&key, row)?)?;
+        self.query(&scripts::put_upstream(&[key, latest, all], &sealed, &text(&session)?, life)).await
     }
 
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {

@@ -12,18 +12,28 @@ pub(super) const DONE: i64 = -1;
 /// What it returns if the session has ended.
 pub(super) const ENDED: i64 = -2;
 
-const PUT_UNLESS_ENDED: &str = "
+const PUT_REFRESH: &str = "
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[3])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1";
 
 const ROTATE: &str = "
-if redis.call('EXISTS', KEYS[3]) == 1 then return -2 end
-local at = redis.call('GET', KEYS[1])
-if at then return tonumber(at) end
-redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[2])
-redis.call('SET', KEYS[2], ARGV[1], 'EX', ARGV[2])
+if redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
+local row = redis.call('HMGET', KEYS[1], 'current', 'previous', 'at')
+if not row[1] then return -2 end
+if row[1] ~= ARGV[4] then
+  if row[2] == ARGV[4] then return tonumber(row[3]) end
+  return 0
+end
+redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[5], 'previous', ARGV[4], 'at', ARGV[3])
+redis.call('EXPIRE', KEYS[1], ARGV[2])
 return -1";
+
+const END_SESSION: &str = "
+redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
+redis.call('DEL', KEYS[2])
+return 1";
 
 /// The keys of the logins of an address are in a list, the newest first. Logins that are over stay in it: an old one that
 /// is still there began before all of these.
@@ -38,27 +48,101 @@ return 1";
 
 /// Stores a login in the list of its address, where the oldest ends if there are too many.
 pub(super) fn put_login(keys: &[String; 2], row: &str, life: Duration) -> Cmd {
-    let mut command = cmd("EVAL");
+    let mut command = script(PUT_LOGIN, keys);
+    command.arg(row).arg(life.as_secs()).arg(limits::LOGINS_IN_REDIS);
     command
-        .arg(PUT_LOGIN)
-        .arg(keys.len())
-        .arg(keys)
+}
+
+/// The tokens of upstreams of a user are in a list, the newest first. Rows that have expired stay in it, as those of logins do.
+const PUT_UPSTREAM: &str = "
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('LPUSH', KEYS[3], KEYS[1])
+  while redis.call('LLEN', KEYS[3]) > tonumber(ARGV[4]) do
+    redis.call('DEL', redis.call('RPOP', KEYS[3]))
+  end
+end
+redis.call('EXPIRE', KEYS[3], ARGV[3])
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+return 1";
+
+/// Clients are in a set, ordered by when they were used. If there are too many, the first makes room, unless it is new.
+const PUT_CLIENT: &str = "
+local now = tonumber(ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[2]))
+if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then
+  local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  if tonumber(first[2]) > now - tonumber(ARGV[5]) then return 0 end
+  redis.call('ZREM', KEYS[2], first[1])
+  redis.call('DEL', first[1])
+end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+redis.call('ZADD', KEYS[2], now, KEYS[1])
+redis.call('EXPIRE', KEYS[2], ARGV[2])
+return 1";
+
+const RENEW_CLIENT: &str = "
+if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 1 then
+  redis.call('ZADD', KEYS[2], ARGV[2], KEYS[1])
+  redis.call('EXPIRE', KEYS[2], ARGV[1])
+end
+return 1";
+
+fn script(text: &str, keys: &[String]) -> Cmd {
+    let mut command = cmd("EVAL");
+    command.arg(text).arg(keys.len()).arg(keys);
+    command
+}
+
+/// Stores the first refresh token of a session, by its signature, unless the session has ended.
+pub(super) fn put_refresh(keys: &[String; 2], row: &str, life: Duration, signature: &str) -> Cmd {
+    let mut command = script(PUT_REFRESH, keys);
+    command.arg(row).arg(life.as_secs()).arg(signature);
+    command
+}
+
+/// Replaces the refresh token of a session. Only the first request does so; others get the time of that.
+pub(super) fn rotate(
+    keys: &[String; 2],
+    row: &str,
+    life: Duration,
+    now: u64,
+    (old, new): (&str, &str),
+) -> Cmd {
+    let mut command = script(ROTATE, keys);
+    command.arg(row).arg(life.as_secs()).arg(now).arg(old).arg(new);
+    command
+}
+
+/// Ends a session.
+pub(super) fn end_session(keys: &[String; 2], life: Duration) -> Cmd {
+    let mut command = script(END_SESSION, keys);
+    command.arg(life.as_secs());
+    command
+}
+
+/// Stores the tokens of a session at an upstream, and that they are the newest of the user.
+pub(super) fn put_upstream(keys: &[String; 3], row: &str, latest: &str, life: Duration) -> Cmd {
+    let mut command = script(PUT_UPSTREAM, keys);
+    command.arg(row).arg(latest).arg(life.as_secs().max(1)).arg(limits::SESSIONS_OF_A_USER);
+    command
+}
+
+/// Stores a client.
+pub(super) fn put_client(keys: &[String; 2], row: &str, now: u64) -> Cmd {
+    let mut command = script(PUT_CLIENT, keys);
+    command
         .arg(row)
-        .arg(life.as_secs())
-        .arg(limits::LOGINS_IN_REDIS);
+        .arg(limits::CLIENT_LIFE.as_secs())
+        .arg(now)
+        .arg(limits::CLIENTS_IN_REDIS)
+        .arg(limits::CLIENT_GRACE.as_secs());
     command
 }
 
-/// Stores a row, unless the session has ended.
-pub(super) fn put_unless_ended(keys: &[String; 2], row: &str, life: Duration) -> Cmd {
-    let mut command = cmd("EVAL");
-    command.arg(PUT_UNLESS_ENDED).arg(keys.len()).arg(keys).arg(row).arg(life.as_secs());
-    command
-}
-
-/// Marks a token as replaced, and stores the next one. Only the first request does so; others get the time of that.
-pub(super) fn rotate(keys: &[String; 3], row: &str, life: Duration, now: u64) -> Cmd {
-    let mut command = cmd("EVAL");
-    command.arg(ROTATE).arg(keys.len()).arg(keys).arg(row).arg(life.as_secs()).arg(now);
+/// Lets a client live on.
+pub(super) fn renew_client(keys: &[String; 2], now: u64) -> Cmd {
+    let mut command = script(RENEW_CLIENT, keys);
+    command.arg(limits::CLIENT_LIFE.as_secs()).arg(now);
     command
 }
