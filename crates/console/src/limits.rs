@@ -40,6 +40,10 @@ pub(crate) const MCP_REQUESTS: usize = 32;
 pub(crate) const MESSAGE: usize = 8 << 20;
 /// How long the body of a request may take to arrive.
 pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
+/// How long the API server may take to name the pods of a server.
+pub(crate) const ENDPOINT_TIME: Duration = Duration::from_secs(5);
+/// How many EndpointSlices of a Service are considered.
+pub(crate) const SLICES: u32 = 16;
 /// How many pods are read, of all servers together.
 pub(crate) const READERS: usize = 2_000;
 /// How many of these are of one object. A server has a few replicas.

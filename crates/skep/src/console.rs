@@ -69,8 +69,9 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
             calls.clone(),
         ));
     }
-    tokio::spawn(follow(client, namespaces, objects.clone()));
-    let console = Arc::new(Console::new(objects, calls, access)?.with_links(links()?));
+    tokio::spawn(follow(client.clone(), namespaces, objects.clone()));
+    let console = Console::new(objects, calls, access)?.with_services(client).with_links(links()?);
+    let console = Arc::new(console);
     info!(address = %listener.local_addr()?, "serving");
     Ok(serve(listener, console, Workers::default(), shutdown).await?)
 }

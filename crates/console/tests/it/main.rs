@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod try_it;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -39,7 +40,8 @@ async fn console_with(test: &Namespace, calls: Arc<CallLogs>) -> (SocketAddr, Ar
     let objects = Arc::new(Objects::default());
     tokio::spawn(follow(user.client(), Vec::new(), objects.clone()));
     let access = Access::Cluster(Box::new(ClusterAccess::new(&user.config())));
-    let console = Arc::new(Console::new(objects.clone(), calls, access).unwrap());
+    let console = Console::new(objects.clone(), calls, access).unwrap().with_services(user.client());
+    let console = Arc::new(console);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, console, Workers::default(), std::future::pending()));
