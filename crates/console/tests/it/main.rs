@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod login;
 mod try_it;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -122,12 +123,16 @@ impl Page {
     }
 
     async fn send(&self, method: Method, path: &str, body: &str) -> Response<Incoming> {
+        self.request(method, &format!("/api/{path}"), body).await
+    }
+
+    async fn request(&self, method: Method, uri: &str, body: &str) -> Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let mut request = Request::new(Full::new(Bytes::copy_from_slice(body.as_bytes())));
         *request.method_mut() = method;
-        *request.uri_mut() = format!("/api/{path}").parse().unwrap();
+        *request.uri_mut() = uri.parse().unwrap();
         *request.headers_mut() = self.headers.clone();
         sender.send_request(request).await.unwrap()
     }

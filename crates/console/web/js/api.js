@@ -31,11 +31,13 @@ export class ApiError extends Error {
    * @param {string} message
    * @param {string} mode of a console that wants a sign-in: local, cluster, or empty
    */
-  constructor(status, message, mode) {
+   * @param {string} provider the host where users can log in, if there is one
+  constructor(status, message, mode, provider) {
     super(message);
     this.status = status;
     this.mode = mode;
   }
+    this.provider = provider;
 }
 
 /**
@@ -52,7 +54,8 @@ async function request(path, init) {
 /** @param {Response} response */
 export async function failure(response) {
   const body = await response.json().catch(() => ({}));
-  return new ApiError(response.status, body.error || `the console responded with ${response.status}`, body.mode || "");
+  const message = body.error || `the console responded with ${response.status}`;
+  return new ApiError(response.status, message, body.mode || "", body.provider || "");
 }
 
 /** @returns {Promise<Session>} */
@@ -67,6 +70,10 @@ export const signIn = (token) =>
   });
 
 export const signOut = () => request("/api/session", { method: "DELETE", headers: MARK });
+/** Begins a login at the provider.
+ * @returns {Promise<string>} where it goes on */
+export const logIn = async () => (await request("/api/login", { method: "POST", headers: MARK })).location;
+
 
 /** @returns {Promise<Summary[]>} */
 export const objects = async () => (await request("/api/objects")).objects;

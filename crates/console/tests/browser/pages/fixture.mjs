@@ -11,7 +11,7 @@ after(() => browser.close());
 
 /**
  * @param {string} promise
- * @param {{rows?: number, mode?: "local" | "cluster", width?: number, at?: string}} options
+ * @param {{rows?: number, mode?: "local" | "cluster", provider?: string, width?: number, at?: string}} options
  * @param {(fixture: {page: any, console: any, problems: string[]}) => Promise<void>} run
  */
 export function browserTest(promise, { at = "#/", ...options }, run) {
