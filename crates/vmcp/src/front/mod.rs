@@ -69,6 +69,7 @@ use crate::{
     views::Views,
 };
 use guard::Guard;
+pub(crate) use hints::entry_hints;
 use relay::ParkedCalls;
 use workflow::KeptRuns;
 
