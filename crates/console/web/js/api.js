@@ -11,7 +11,8 @@ import { authorization } from "./token.js";
  * @typedef {{type: string, status: string, reason: string, message: string, lastTransitionTime: string}} Condition
  * @typedef {{field: string, value: unknown, origin: string, from: string}} Setting
  * @typedef {{time: string, type: string, reason: string, message: string, object: string, count: number}} Happening
- * @typedef {{name: string, phase: string, message: string, url: string, tools: number | null}} Backend
+ * @typedef {{name: string, phase: string, message: string, url: string, tools: number | null,
+ *   offers: {name: string, originalName: string}[] | null, hidden: string[]}} Backend
  * @typedef {{name: string, title: string, readOnly: boolean | null, destructive: boolean | null, digest: string}} Reported
  * @typedef {Ref & {id: number, time: string, method: string, target: string, caller: string, status: number | null,
  *   error: number | null, failed: boolean, ms: number, decidedBy: string}} Call
@@ -30,14 +31,14 @@ export class ApiError extends Error {
    * @param {number} status
    * @param {string} message
    * @param {string} mode of a console that wants a sign-in: local, cluster, or empty
-   */
    * @param {string} provider the host where users can log in, if there is one
+   */
   constructor(status, message, mode, provider) {
     super(message);
     this.status = status;
     this.mode = mode;
-  }
     this.provider = provider;
+  }
 }
 
 /**
@@ -69,11 +70,11 @@ export const signIn = (token) =>
     body: JSON.stringify({ token }),
   });
 
-export const signOut = () => request("/api/session", { method: "DELETE", headers: MARK });
 /** Begins a login at the provider.
  * @returns {Promise<string>} where it goes on */
 export const logIn = async () => (await request("/api/login", { method: "POST", headers: MARK })).location;
 
+export const signOut = () => request("/api/session", { method: "DELETE", headers: MARK });
 
 /** @returns {Promise<Summary[]>} */
 export const objects = async () => (await request("/api/objects")).objects;
