@@ -95,14 +95,14 @@ node: for-node ## Start a node with the operator in it, and a shell with kubectl
 	@$(node) --shell
 
 node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
-	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
+	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --sdk "$$(hack/npm sdk)" --browser "$$(hack/npm browser)" --chromium "$$(hack/packages --chromium)" $(if $(SCREENSHOTS),--screenshots $(abspath $(SCREENSHOTS))) --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
 	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e)
 
 # Prerequisites of the two targets above.
 .PHONY: for-node
 for-node:
 	$(progress) 'Checking the prerequisites of a node'
-	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
+	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/npm browser >/dev/null && hack/packages --chromium >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
 	$(progress) 'Building skep and the cases'
 	cargo build -p skep -p skep-e2e $(locked)
 	$(progress) 'Building the images'
