@@ -96,8 +96,10 @@ node: for-node ## Start a node with the operator in it, and a shell with kubectl
 	@$(node) --shell
 
 node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
-	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --sdk "$$(hack/npm sdk)" --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
-	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e)
+	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --chromium "$$(hack/packages --chromium)" \
+	--sdk "$$(hack/npm sdk)" --browser "$$(hack/npm browser)" --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
+	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) \
+	$(if $(SCREENSHOTS),--screenshots $(abspath $(SCREENSHOTS)))
 
 .PHONY: migration
 migration: for-node ## Migrate from ToolHive's operator and proxies to skep's and back on a real node (as root; builds ToolHive once)
@@ -111,7 +113,8 @@ migration: for-node ## Migrate from ToolHive's operator and proxies to skep's an
 .PHONY: for-node
 for-node:
 	$(progress) 'Checking the prerequisites of a node'
-	@hack/programs --all >/dev/null && hack/programs --node >/dev/null && hack/programs --dex >/dev/null && hack/packages >/dev/null && hack/packages --podman >/dev/null && hack/npm sdk >/dev/null && hack/helm >/dev/null && hack/redis >/dev/null
+	@for part in 'programs --all' 'programs --node' 'programs --dex' packages 'packages --podman' 'packages --chromium' \
+		'npm sdk' 'npm browser' helm redis; do hack/$$part >/dev/null; done
 	$(progress) 'Building skep and the cases'
 	cargo build $(as_tested) --bin skep --bin skep-e2e
 	$(progress) 'Building the images'

@@ -41,6 +41,15 @@ struct Args {
     /// The folder of the SDK of MCP for JavaScript: hack/npm sdk.
     #[arg(long)]
     sdk: PathBuf,
+    /// The folder of the packages that drive a browser: hack/npm browser.
+    #[arg(long)]
+    browser: PathBuf,
+    /// The folder of Chromium: hack/packages --chromium.
+    #[arg(long)]
+    chromium: PathBuf,
+    /// Where screenshots of the console are written, if they are wanted.
+    #[arg(long)]
+    screenshots: Option<PathBuf>,
     /// The folder of image archives: hack/image.
     #[arg(long)]
     images: PathBuf,

@@ -4,7 +4,8 @@
 //! with the keys of its issuer, which [`Keys`](keys::Keys) fetches and caches; any other token is opaque, and is
 //! introspected at its issuer ([`introspection`]). The challenge for an unauthenticated caller, and the metadata that names
 //! the issuer (RFC 9728), are in [`ProtectedResource`]. An [`Exchanger`] exchanges the caller's token for another one
-//! (RFC 8693), and so do [`OnBehalfOf`] and [`CrossAppAccess`]; [`aws`] exchanges it for credentials of AWS.
+//! (RFC 8693), and so do [`OnBehalfOf`] and [`CrossAppAccess`]; [`aws`] exchanges it for credentials of AWS. At a
+//! [`LoginProvider`], users log in with their browser.
 //!
 //! All requests go through one client ([`fetch`]), which checks the addresses that it connects to, so that
 //! neither a document of the issuer nor a change of DNS leads it into the private network.
@@ -23,11 +24,13 @@ mod exchange;
 mod fetch;
 mod fetched;
 mod form;
+mod id_token;
 mod identity;
 mod introspection;
 mod jwt;
 mod keys;
 pub mod limits;
+mod login;
 mod mac;
 mod on_behalf_of;
 mod own;
@@ -43,8 +46,10 @@ pub use delegation::{Actor, Delegation};
 pub use error::{AuthenticationError, SetupError};
 pub use exchange::{ExchangeError, Exchanger};
 pub use fetch::{FetchError, Fetcher, Reach, redirect};
+pub use id_token::{ExpectedIdToken, IdTokenError, id_token_subject};
 pub use identity::Identity;
 pub use keys::Pace;
+pub use login::{LoginError, LoginProvider, LoginSecrets, LoginSettings};
 pub use mac::hmac_hex;
 pub use on_behalf_of::{OnBehalfOf, OnBehalfOfConfig};
 pub use own::OwnTokens;

@@ -45,3 +45,7 @@ pub const ACTORS: usize = 10;
 /// How far the clock of an issuer may be ahead: a token that becomes valid within this time is accepted. There is no
 /// such leeway at its expiry.
 pub const EARLY: Duration = Duration::from_secs(5);
+/// How far the clock of a provider where users log in may differ.
+pub const SKEW: Duration = Duration::from_secs(60);
+/// The largest response of a token endpoint to a login.
+pub const LOGIN: usize = 256 << 10;

@@ -21,10 +21,11 @@ mod objects;
 mod responses;
 mod service;
 
-pub use access::{Access, ClusterAccess, LocalAccess};
+pub use access::{Access, ClusterAccess, LocalAccess, Login};
 pub use calls::CallLogs;
 pub use cluster::{Account, follow, follow_calls, rules};
 pub use console::Console;
 pub use links::Links;
 pub use objects::{Key, Objects};
+pub use skep_auth::LoginSettings;
 pub use skep_gateway::{Workers, http::serve, middleware::CallLog};

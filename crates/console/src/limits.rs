@@ -24,6 +24,10 @@ pub(crate) const SESSIONS: usize = 256;
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(60 * 60);
 /// How many tokens are verified at once.
 pub(crate) const SIGN_INS: usize = 8;
+/// How long a login at a provider may take.
+pub(crate) const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
+/// The longest query with which a provider sends a browser back.
+pub(crate) const CALLBACK: usize = 8 << 10;
 /// The largest body of a sign-in.
 pub(crate) const SIGN_IN: usize = 32 << 10;
 /// The longest token.
@@ -36,6 +40,10 @@ pub(crate) const RIGHTS_TIME: Duration = Duration::from_secs(30);
 pub(crate) const RIGHTS: usize = 10_000;
 /// How many requests to MCP servers are in flight at once.
 pub(crate) const MCP_REQUESTS: usize = 32;
+/// How long the API server may take to name the pods of a server.
+pub(crate) const ENDPOINT_TIME: Duration = Duration::from_secs(5);
+/// How many EndpointSlices of a Service are considered.
+pub(crate) const SLICES: u32 = 16;
 /// The largest message to an MCP server.
 pub(crate) const MESSAGE: usize = 8 << 20;
 /// How long the body of a request may take to arrive.

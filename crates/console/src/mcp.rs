@@ -17,11 +17,16 @@ use crate::{
     Console, Key,
     access::Viewer,
     limits,
+    objects::Object,
     responses::{error, not_found},
 };
 
 /// The access token for the server: `Authorization` is that of the console.
 const SERVER_AUTHORIZATION: HeaderName = HeaderName::from_static("x-skep-authorization");
+/// The path of an endpoint of streamable HTTP.
+const PATH: &str = "/mcp";
+const NO_ADDRESS: &str =
+    "the server has no address for clients of streamable HTTP, or no pod behind its own Service";
 /// What a client of MCP sends.
 const REQUEST: [HeaderName; 7] = [
     header::ACCEPT,
@@ -53,9 +58,6 @@ pub(crate) async fn forward(
     if !viewer.may_see(&object.key).await {
         return not_found();
     }
-    let Some(uri) = address(viewer, &object.key, &object.summary.url) else {
-        return error(StatusCode::CONFLICT, "the server has no address for clients of streamable HTTP");
-    };
     let (head, body) = request.into_parts();
     if !matches!(head.method, Method::GET | Method::POST | Method::DELETE) {
         return error(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET, POST or DELETE");
@@ -70,14 +72,15 @@ pub(crate) async fn forward(
         }
         Ok(Err(_)) | Err(_) => return error(StatusCode::BAD_REQUEST, "the message did not arrive"),
     };
-    let sent = console.client.send(uri, |uri| {
-        let mut request = Request::new(Full::new(body.clone()));
-        *request.method_mut() = head.method.clone();
-        *request.headers_mut() = request_headers(&head.headers);
-        *request.uri_mut() = uri;
-        request
-    });
-    match sent.await {
+    let Some(uri) = address(console, viewer, &object).await else {
+        return error(StatusCode::CONFLICT, NO_ADDRESS);
+    };
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = head.method;
+    *request.headers_mut() = request_headers(&head.headers);
+    *request.uri_mut() = uri;
+    // A redirect would lead to where the server wants.
+    match console.client.send_once(request).await {
         Ok(response) => {
             let (head, body) = response.into_parts();
             let mut response = Response::new(Body::Made(held(body, place)));
@@ -101,25 +104,20 @@ fn held(body: UpstreamBody, place: OwnedSemaphorePermit) -> BoxStream<'static, R
     pieces.boxed()
 }
 
-/// The address for clients, if it is one of streamable HTTP. A status could name any: so it must be on this machine or, in a
-/// cluster, that of a Service in the namespace of the object.
-fn address(viewer: &Viewer, key: &Key, url: &str) -> Option<Uri> {
-    let uri: Uri = url.parse().ok()?;
-    let host = uri.host()?;
-    let is_own = match viewer {
-        Viewer::Local => host == "127.0.0.1",
-        Viewer::User(_) => service_name(host, &key.namespace).is_some(),
-    };
-    (is_own && uri.scheme_str() == Some("http") && uri.path() == "/mcp").then_some(uri)
-}
-
-/// The Service of the namespace that has this host name, if it is one.
-pub(crate) fn service_name<'a>(host: &'a str, namespace: &str) -> Option<&'a str> {
-    let mut labels = host.split('.');
-    let name = labels.next().filter(|name| !name.is_empty())?;
-    let is_one = labels.next() == Some(namespace)
-        && ["svc", "svc.cluster.local"].contains(&labels.collect::<Vec<_>>().join(".").as_str());
-    is_one.then_some(name)
+/// Where requests for this object go, if it has an endpoint of streamable HTTP. A status could name any address: so it must be
+/// on this machine or, in a cluster, that of a Service of the object, behind which a pod is connected to.
+async fn address(console: &Console, viewer: &Viewer, object: &Object) -> Option<Uri> {
+    let uri: Uri = object.summary.url.parse().ok()?;
+    if uri.scheme_str() != Some("http") || uri.path() != PATH {
+        return None;
+    }
+    match viewer {
+        Viewer::Local => (uri.host()? == "127.0.0.1").then_some(uri),
+        Viewer::User(_) => {
+            let pod = console.services.as_ref()?.pod(object, &uri).await?;
+            format!("http://{pod}{PATH}").parse().ok()
+        }
+    }
 }
 
 fn request_headers(headers: &HeaderMap) -> HeaderMap {
@@ -137,33 +135,28 @@ fn selected(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn requests_go_to_servers_of_this_machine_only() {
-        let local = |url: &str| address(&Viewer::Local, &Key::new("MCPServer", "n", "a"), url);
-        assert!(local("http://127.0.0.1:4001/mcp").is_some());
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Access, LocalAccess, Objects};
+
+    #[tokio::test]
+    async fn requests_go_to_servers_of_this_machine_only() {
+        let objects = Arc::new(Objects::default());
+        let access = Access::Local(LocalAccess::new(1).unwrap());
+        let console = Console::new(objects.clone(), Arc::default(), access).unwrap();
+        let local = async |url: &str| {
+            objects.apply(json!({"kind": "MCPServer", "metadata": {"name": "a"}, "status": {"url": url}}));
+            let object = objects.find(&Key::new("MCPServer", "", "a")).unwrap();
+            address(&console, &Viewer::Local, &object).await
+        };
+        assert!(local("http://127.0.0.1:4001/mcp").await.is_some());
         for url in
             ["http://169.254.169.254/mcp", "https://127.0.0.1/mcp", "http://127.0.0.1:4001/sse", "", "/mcp"]
         {
-            assert!(local(url).is_none(), "{url}");
-        }
-    }
-
-    #[test]
-    fn in_a_cluster_requests_go_to_services_of_the_namespace_only() {
-        assert_eq!(service_name("mcp-a-proxy.n.svc.cluster.local", "n"), Some("mcp-a-proxy"));
-        assert_eq!(service_name("mcp-a-proxy.n.svc", "n"), Some("mcp-a-proxy"));
-        for host in [
-            "mcp-a-proxy.m.svc",
-            "evil.example",
-            "n.svc",
-            ".n.svc",
-            "a.n.svc.evil.example",
-            "10.0.0.1",
-            "a.n",
-        ] {
-            assert_eq!(service_name(host, "n"), None, "{host}");
+            assert!(local(url).await.is_none(), "{url}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::{future::Future, net::SocketAddr};
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
+use serde_json::json;
 use skep_gateway::{
     body,
     http::{Body, Service, response},
@@ -12,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{
     Console,
-    access::Rejected,
+    access::{CALLBACK, Rejected},
     api, assets, limits, mcp,
     responses::{error, not_found},
 };
@@ -25,13 +26,17 @@ impl Console {
         if request.uri().path() == HEALTH {
             return response::text(StatusCode::OK, "ok\n");
         }
+        if request.uri().path() == CALLBACK && request.method() == Method::GET {
+            let query = request.uri().query().unwrap_or_default();
+            return self.access.finish_login(request.headers(), query).await.unwrap_or_else(not_found);
+        }
         let Some(path) = request.uri().path().strip_prefix("/api/").map(str::to_owned) else {
             return match self.access.check_host(request.headers()) {
                 Ok(()) => assets::file(request.uri().path(), request.headers()).unwrap_or_else(not_found),
-                Err(rejected) => rejection(rejected),
+                Err(rejected) => self.rejection(rejected),
             };
         };
-        let mut response = self.api(&path, request).await.unwrap_or_else(rejection);
+        let mut response = self.api(&path, request).await.unwrap_or_else(|rejected| self.rejection(rejected));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
@@ -40,6 +45,9 @@ impl Console {
         self.access.check_origin(request.method(), request.headers())?;
         if path == "session" && request.method() != Method::GET {
             return Ok(self.change_session(request).await);
+        }
+        if path == "login" && request.method() == Method::POST {
+            return Ok(self.access.begin_login().await.unwrap_or_else(not_found));
         }
         let viewer = self.access.viewer(request.headers()).await?;
         Ok(match path.strip_prefix("mcp/") {
@@ -61,15 +69,18 @@ impl Console {
         };
         changed.unwrap_or_else(|| error(StatusCode::BAD_REQUEST, "this console has no such sign-in"))
     }
-}
 
-fn rejection(rejected: Rejected) -> Response<Body> {
-    match rejected {
-        Rejected::Foreign => {
-            error(StatusCode::FORBIDDEN, "only the page of this console may send this request")
-        }
-        Rejected::Unauthenticated => {
-            error(StatusCode::UNAUTHORIZED, "sign in first; the address that skep run prints does that")
+    fn rejection(&self, rejected: Rejected) -> Response<Body> {
+        match rejected {
+            Rejected::Foreign => {
+                error(StatusCode::FORBIDDEN, "only the page of this console may send this request")
+            }
+            // The page offers what this console has.
+            Rejected::Unauthenticated => {
+                let (mode, provider) = (self.access.mode(), self.access.provider());
+                let body = json!({"error": "sign in first", "mode": mode, "provider": provider});
+                response::json(StatusCode::UNAUTHORIZED, body.to_string())
+            }
         }
     }
 }

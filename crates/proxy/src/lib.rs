@@ -21,14 +21,14 @@ pub mod runtime;
 mod stdio;
 mod upstream;
 
-pub use explain::{Caller, explain_request, listed_tools};
+pub use explain::{explain_request, listed_tools};
 pub use front::{Configured, Proxy};
 pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
     AuthorizationServer, ConfigError, ProviderTokenError, RequestContext, Workers,
     http::serve,
-    middleware::{CallLog, CallsPage, Explanation, Outcome},
+    middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
     request_context,
 };
 pub use stdio::{REQUEST_TIMEOUT, request_time};

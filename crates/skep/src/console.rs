@@ -1,13 +1,13 @@
 //! `skep console`: the servers of a cluster in the browser.
 
-use std::{env, net::SocketAddr, sync::Arc};
+use std::{env, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
 use kube::{Client, Config};
 use skep_config::env::CALLS_READER;
 use skep_console::{
-    Access, Account, CallLogs, ClusterAccess, Console, Links, LocalAccess, Objects, Workers, follow,
-    follow_calls, serve,
+    Access, Account, CallLogs, ClusterAccess, Console, Links, LocalAccess, Login, LoginSettings, Objects,
+    Workers, follow, follow_calls, serve,
 };
 use tokio::net::TcpListener;
 use tracing::info;
@@ -20,7 +20,8 @@ use crate::{
 /// Show the servers of a cluster in the browser.
 ///
 /// On your machine, it shows what your kubeconfig lets you see, on 127.0.0.1, at an address with a token that it prints. In a pod,
-/// each user signs in with their own Kubernetes token, and sees what the API server lets them get. skep run has its own console.
+/// each user signs in with their own Kubernetes token, or logs in at an OpenID provider that the API server trusts, and sees what the
+/// API server lets them get. skep run has its own console.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  skep console\n  skep console --namespaces team-a --port 9000")]
 pub(crate) struct Args {
@@ -31,7 +32,43 @@ pub(crate) struct Args {
     /// The port to listen on. Default: a free one, or 8080 in a pod.
     #[arg(long)]
     port: Option<u16>,
+
+    #[command(flatten)]
+    login: LoginArgs,
 }
+
+/// Where users log in.
+#[derive(clap::Args)]
+struct LoginArgs {
+    /// In a pod: the issuer of an OpenID provider where users log in. The API server must accept its ID tokens.
+    #[arg(long, value_name = "URL", requires_all = ["oidc_client_id", "public_url"])]
+    oidc_issuer: Option<String>,
+
+    /// The client id of the console at the provider. Its secret, if it has one, is in SKEP_CONSOLE_OIDC_CLIENT_SECRET.
+    #[arg(long, value_name = "ID", requires = "oidc_issuer")]
+    oidc_client_id: Option<String>,
+
+    /// The scopes to request, separated by commas.
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        value_delimiter = ',',
+        default_value = "openid,email",
+        requires = "oidc_issuer"
+    )]
+    oidc_scopes: Vec<String>,
+
+    /// A file with the certificate authorities of the provider. Default: those of the system.
+    #[arg(long, value_name = "FILE", requires = "oidc_issuer")]
+    oidc_ca_file: Option<PathBuf>,
+
+    /// The address at which browsers reach the console. The provider sends them back to its path /login/callback.
+    #[arg(long, value_name = "URL", requires = "oidc_issuer")]
+    public_url: Option<String>,
+}
+
+/// The variable with the secret of the console at the provider.
+const CLIENT_SECRET: &str = "SKEP_CONSOLE_OIDC_CLIENT_SECRET";
 
 /// The variable with links to dashboards, logs and traces, as a JSON list of {title, url}.
 const LINKS: &str = "SKEP_CONSOLE_LINKS";
@@ -49,8 +86,14 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
     let shutdown = shutdown_signal()?;
     let (listener, access) = if env::var_os(IN_A_POD).is_some() {
         let address = SocketAddr::from(([0, 0, 0, 0], args.port.unwrap_or(PORT)));
-        (listen(address).await?, Access::Cluster(Box::new(ClusterAccess::new(&config))))
+        let access = ClusterAccess::new(&config);
+        let access = match login(args.login)? {
+            Some(login) => access.with_login(login),
+            None => access,
+        };
+        (listen(address).await?, Access::Cluster(Box::new(access)))
     } else {
+        ensure!(args.login.oidc_issuer.is_none(), "--oidc-issuer is for a console in a pod");
         let listener = listen(SocketAddr::from(([127, 0, 0, 1], args.port.unwrap_or(0)))).await?;
         let address = listener.local_addr()?;
         let access = LocalAccess::new(address.port()).context("the system has no random numbers")?;
@@ -69,10 +112,27 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
             calls.clone(),
         ));
     }
-    tokio::spawn(follow(client, namespaces, objects.clone()));
-    let console = Arc::new(Console::new(objects, calls, access)?.with_links(links()?));
+    tokio::spawn(follow(client.clone(), namespaces, objects.clone()));
+    let console = Console::new(objects, calls, access)?.with_services(client).with_links(links()?);
+    let console = Arc::new(console);
     info!(address = %listener.local_addr()?, "serving");
     Ok(serve(listener, console, Workers::default(), shutdown).await?)
+}
+
+/// Logins at the provider of the command line.
+fn login(args: LoginArgs) -> anyhow::Result<Option<Login>> {
+    let Some(issuer) = args.oidc_issuer else { return Ok(None) };
+    let settings = LoginSettings {
+        issuer,
+        client_id: args.oidc_client_id.unwrap_or_default(),
+        client_secret: env::var(CLIENT_SECRET).unwrap_or_default(),
+        scopes: args.oidc_scopes,
+        authorities: args.oidc_ca_file,
+        ..LoginSettings::default()
+    };
+    Login::new(settings, &args.public_url.unwrap_or_default())
+        .map(Some)
+        .map_err(|error| anyhow!("--oidc-issuer: {error}"))
 }
 
 /// The ServiceAccount of the console, if proxies let it read their calls.

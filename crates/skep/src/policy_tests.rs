@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use skep_proxy::{Caller, Outcome, explain_request, listed_tools};
+use skep_proxy::{Caller, Outcome};
 
 use crate::{
-    explain::{Subject, subjects},
+    explain::{Subject, Tools, subjects},
     output::print,
 };
 
@@ -63,8 +63,8 @@ struct Test {
     resource: Option<String>,
     #[serde(default)]
     arguments: Map<String, Value>,
-    /// The tools of the server, of which some are listed.
-    tools: Option<Vec<String>>,
+    /// The tools of the server, of which some are listed. Those of a virtual server are by backend.
+    tools: Option<Tools>,
     expect: Expectation,
 }
 
@@ -123,7 +123,7 @@ impl Test {
         let caller = self.caller.clone().map_or(Caller::Anonymous, Caller::Claims);
         match (&self.tools, &self.expect) {
             (Some(tools), Expectation::Listed(expected)) => {
-                let mut listed = listed_tools(&subject.config, &caller, tools).await?;
+                let mut listed = subject.listed(&caller, tools).await?;
                 let mut expected = expected.clone();
                 listed.sort();
                 expected.sort();
@@ -131,8 +131,8 @@ impl Test {
             }
             (None, Expectation::Decision(expected)) => {
                 let (method, params) = self.request()?;
-                let steps = explain_request(&subject.config, &caller, method, &params).await?;
-                let rejection = steps.iter().find_map(|step| match &step.outcome {
+                let explained = subject.explain(&caller, method, &params).await?;
+                let rejection = explained.steps.iter().find_map(|step| match &step.outcome {
                     Outcome::Rejected { status, message } => {
                         let details = step.details.join("; ");
                         Some(format!("{} rejects it with {status}: {message} ({details})", step.middleware))

@@ -37,6 +37,8 @@ pub struct ControlPlane {
     controller_manager: Option<Process>,
     api_server: Option<Process>,
     etcd: Option<Process>,
+    /// Further flags of the API server.
+    flags: Vec<String>,
     ports: Ports,
     api_link: Link,
     etcd_link: Link,
@@ -59,8 +61,21 @@ impl ControlPlane {
         Self::try_start().await.unwrap_or_else(|error| panic!("cannot start a control plane: {error:#}"))
     }
 
+    /// The same with further flags of the API server.
+    ///
+    /// # Panics
+    /// If the programs are missing or do not start.
+    pub async fn start_with(flags: &[String]) -> Self {
+        let started = Self::try_start_with(flags).await;
+        started.unwrap_or_else(|error| panic!("cannot start a control plane: {error:#}"))
+    }
+
     /// The same for programs that report errors themselves.
     pub async fn try_start() -> Result<Self> {
+        Self::try_start_with(&[]).await
+    }
+
+    async fn try_start_with(flags: &[String]) -> Result<Self> {
         let scratch = Scratch::new()?;
         let ports = free_ports()?;
         let authority = Authority::create(scratch.path())?;
@@ -77,6 +92,7 @@ impl ControlPlane {
             controller_manager: None,
             api_server: None,
             etcd: None,
+            flags: flags.to_vec(),
             ports,
             api_link,
             etcd_link,
@@ -235,6 +251,7 @@ impl ControlPlane {
             "--audit-log-maxsize=1000000".into(),
         ];
         let program = programs::path_of("kube-apiserver")?;
+        let args = args.into_iter().chain(self.flags.iter().cloned());
         self.api_server = Some(Process::start(&program, args, self.folder())?);
         self.until_ready().await
     }

@@ -14,7 +14,7 @@
 //! the API server starts its own [`ControlPlane`]. The kubelet is a fake, [`kubelet`]; everything
 //! else is real.
 //!
-//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process. Proxies share state in a
+//! Callers get their tokens from an [`IdentityProvider`], on loopback in the test process, or log in at a [`Dex`]. Proxies share state in a
 //! [`Redis`] of the test, and reach other hosts through a [`Tinyproxy`].
 //!
 //! Every process ends with the test process, however that ends: see [`process`].
@@ -24,6 +24,7 @@
 
 pub mod audit;
 mod control_plane;
+mod dex;
 mod fake_sts;
 pub mod fixtures;
 mod handle;
@@ -43,6 +44,7 @@ mod user;
 mod wait;
 
 pub use control_plane::ControlPlane;
+pub use dex::Dex;
 pub use fake_sts::FakeSts;
 pub use handle::Handle;
 pub use identity_provider::{IdentityProvider, Signing};

@@ -25,11 +25,11 @@ mod session;
 mod views;
 
 pub use cluster::Cluster;
-pub use config::{Listen, Settings};
+pub use config::{Destination, Explained, Listen, Offer, Settings};
 pub use discovery::backends_of_group;
 pub use front::VirtualServer;
 pub use skep_gateway::{
     AuthorizationServer, ConfigError, ProviderTokenError, Workers,
     http::serve,
-    middleware::{CallLog, CallsPage},
+    middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
 };

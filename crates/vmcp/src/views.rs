@@ -207,13 +207,19 @@ impl Views {
         let backends = self.backends();
         let is_listed = |backend: &Arc<Backend>| !self.is_for_each(backend) && backend.offered().is_some();
         let are_all_listed = backends.values().all(is_listed);
-        let members = backends
-            .values()
-            .filter_map(|backend| Some(Member { backend: backend.name.clone(), lists: backend.offered()? }));
-        let catalog = self.shared(&members.collect::<Vec<_>>());
+        let catalog = self.common();
         let is_certain =
             |left_out: &&LeftOut| are_all_listed || !matches!(left_out.reason, NotOffered::NoTool(_));
         Some(catalog.left_out.iter().filter(is_certain).cloned().collect())
+    }
+
+    /// What all backends offer the virtual server itself. Single callers may see something else.
+    pub(crate) fn common(&self) -> Arc<Catalog> {
+        let backends = self.backends();
+        let members = backends
+            .values()
+            .filter_map(|backend| Some(Member { backend: backend.name.clone(), lists: backend.offered()? }));
+        self.shared(&members.collect::<Vec<_>>())
     }
 
     /// Backends with what they offer this client.

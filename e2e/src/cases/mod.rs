@@ -1,5 +1,6 @@
 //! The promises to users, one function each.
 
+mod browsed;
 mod deletion;
 mod guarded;
 mod installed;
@@ -34,8 +35,17 @@ struct Cluster<'a> {
     caller: Caller<'a>,
     node: &'a Node<'a>,
     helm: Helm<'a>,
+    browser: Browser<'a>,
     /// The objects of the namespace for users before anything was installed.
     before: Vec<String>,
+}
+
+/// A browser, and what drives it.
+struct Browser<'a> {
+    modules: &'a Path,
+    chromium: &'a Path,
+    /// Where screenshots are written, if they are wanted.
+    screenshots: Option<&'a Path>,
 }
 
 impl Cluster<'_> {
@@ -68,6 +78,7 @@ const CASES: [(&str, Case); 23] = cases! { Case;
     scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
     virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load;
     seen: the_plugin_of_kubectl_shows_and_calls_a_server, the_console_shows_servers_to_those_who_may_get_them;
+    browsed: a_browser_shows_servers_as_they_are;
     deletion: a_deleted_server_leaves_nothing;
     installed: an_operator_upgrade_interrupts_nothing, an_uninstall_leaves_nothing;
 };
@@ -141,6 +152,11 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
         caller: caller(args, Vec::new()),
         node: &node,
         helm: Helm { program: &args.helm, kubeconfig: &kubectl.kubeconfig },
+        browser: Browser {
+            modules: &args.browser,
+            chromium: &args.chromium,
+            screenshots: args.screenshots.as_deref(),
+        },
         before: Vec::new(),
     };
     cluster.before = everything(&cluster)?;

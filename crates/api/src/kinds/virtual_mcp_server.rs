@@ -315,4 +315,25 @@ pub struct DiscoveredBackend {
     /// When circuitBreakerState last changed.
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
     pub circuit_last_changed: Option<Time>,
+    /// The number of its tools that clients see.
+    pub tool_count: Option<i32>,
+    /// Its tools that clients see, by their names there. At most 200 are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::atomic)]
+    pub tools: Vec<OfferedTool>,
+    /// Its tools that clients do not see, because another tool has the name. At most 200 are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(transform = list::atomic)]
+    pub hidden_tools: Vec<String>,
+}
+
+/// A tool of a backend, as clients see it.
+#[skip_serializing_none]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OfferedTool {
+    /// The name that clients use. Long names are truncated.
+    pub name: String,
+    /// The name at the backend, if it is another one.
+    pub original_name: Option<String>,
 }

@@ -5,7 +5,6 @@ mod client_assertion;
 mod delegation;
 mod document_url;
 mod grant_type;
-mod id_token;
 mod parameters;
 mod pkce;
 mod redirect_uri;
@@ -18,7 +17,6 @@ pub(crate) use client_assertion::client_assertion;
 pub(crate) use delegation::{actor_chain, is_id_token, may_act};
 pub(crate) use document_url::is_document_url;
 pub(crate) use grant_type::GrantType;
-pub(crate) use id_token::{Expected, id_token_subject};
 pub(crate) use parameters::Parameters;
 pub(crate) use pkce::{challenge_of, is_challenge, is_verified};
 pub(crate) use redirect_uri::{

@@ -11,12 +11,12 @@ mod tokens;
 use std::collections::BTreeMap;
 
 use form_urlencoded::Serializer;
-use skep_auth::{Fetcher, IssuerKeys};
+use skep_auth::{ExpectedIdToken, Fetcher, IssuerKeys, id_token_subject};
 use tokio::sync::OnceCell;
 
 use crate::{
     config::{Kind, UpstreamSettings},
-    rules::{Expected, challenge_of, id_token_subject},
+    rules::challenge_of,
     store::Store,
 };
 use client::UpstreamClient;
@@ -213,7 +213,7 @@ impl Upstream {
         let signed =
             keys.verify(&tokens.id_token).await.map_err(|error| UpstreamError::IdToken(error.to_string()))?;
         let issuer = endpoints.issuer.as_deref().unwrap_or_default();
-        let expected = Expected { issuer, client_id: &client.id, nonce, subject_claim, now };
+        let expected = ExpectedIdToken { issuer, client_id: &client.id, nonce, subject_claim, now };
         let subject = id_token_subject(&signed.claims, &expected)
             .map_err(|error| UpstreamError::IdToken(error.to_string()))?;
         Ok((subject, signed.claims))

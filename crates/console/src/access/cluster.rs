@@ -1,7 +1,8 @@
 //! Access in a cluster, by the tokens of its users.
 //!
-//! A user signs in with their own Kubernetes token, once; then the page has a cookie. A proxy in front of the console that
-//! authenticates users itself can send their token with each request instead. What they may see is up to the API server: the
+//! A user signs in with their own Kubernetes token, or by a login at an OpenID provider whose ID tokens the API server accepts,
+//! once; then the page has a cookie. A proxy in front of the console that authenticates users itself can send their token with
+//! each request instead. What they may see is up to the API server: the
 //! console has no right to act as another user.
 
 use std::sync::Arc;
@@ -12,20 +13,25 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{Api, Client, Config, api::PostParams, config::AuthInfo};
 use serde::Deserialize;
+use serde_json::json;
 use skep_gateway::http::{Body, response};
 use tokio::sync::Semaphore;
 use tracing::debug;
 
 use super::{
     Rejected, bearer,
+    login::{Failure, Login},
     rights::Rights,
     text,
-    users::{User, Users},
+    users::{User, Users, session_time},
 };
 use crate::{limits, responses::error};
 
 /// The prefix makes browsers refuse it from another host, and without encryption.
 const COOKIE: &str = "__Host-skep-console";
+/// The cookie of a login that has begun. It must come back with the browser from the site of the provider, so it is not
+/// `Strict`.
+const LOGIN_COOKIE: &str = "__Host-skep-login";
 
 /// Access by Kubernetes tokens.
 pub struct ClusterAccess {
@@ -34,6 +40,7 @@ pub struct ClusterAccess {
     users: Users,
     /// The places for sign-ins: each is a request to the API server that a stranger causes.
     sign_ins: Semaphore,
+    login: Option<Login>,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +52,17 @@ impl ClusterAccess {
     /// Access by tokens of the cluster that this configuration is for. Its own credentials are not used.
     pub fn new(config: &Config) -> Self {
         let config = with_credentials(config, AuthInfo::default());
-        Self { config, users: Users::default(), sign_ins: Semaphore::new(limits::SIGN_INS) }
+        Self { config, users: Users::default(), sign_ins: Semaphore::new(limits::SIGN_INS), login: None }
+    }
+
+    /// The same, with logins at a provider.
+    pub fn with_login(self, login: Login) -> Self {
+        Self { login: Some(login), ..self }
+    }
+
+    /// The host of the provider where users can log in.
+    pub(super) fn provider(&self) -> Option<&str> {
+        self.login.as_ref().map(Login::host)
     }
 
     /// The user that a request authenticates: by its token, or by its cookie.
@@ -58,30 +75,74 @@ impl ClusterAccess {
             self.users.add(token, user.clone());
             return Ok(user);
         }
-        cookie(headers).and_then(|id| self.users.find(id)).ok_or(Rejected::Unauthenticated)
+        cookie(headers, COOKIE).and_then(|id| self.users.find(id)).ok_or(Rejected::Unauthenticated)
     }
 
     pub(super) async fn sign_in(&self, body: &[u8]) -> Response<Body> {
         let Ok(SignIn { token }) = serde_json::from_slice(body) else {
             return error(StatusCode::BAD_REQUEST, "the body must be {\"token\": \"...\"}");
         };
-        let Some(user) = self.authenticate(token.trim()).await else {
-            return error(StatusCode::UNAUTHORIZED, "the cluster does not accept this token");
+        match self.open_session(token.trim()).await {
+            Ok(cookie) => with_cookies(response::empty(StatusCode::NO_CONTENT), &[cookie]),
+            Err(response) => response,
+        }
+    }
+
+    /// Begins a login: the browser gets a cookie, and the address to go to.
+    pub(super) async fn begin_login(&self) -> Option<Response<Body>> {
+        let login = self.login.as_ref()?;
+        Some(match login.begin().await {
+            Some(begun) => {
+                let cookie = login_cookie(&begun.id, limits::LOGIN_TIME.as_secs());
+                let body = json!({"location": begun.location}).to_string();
+                with_cookies(response::json(StatusCode::OK, body), &[cookie])
+            }
+            None => error(StatusCode::BAD_GATEWAY, "the provider of logins does not respond"),
+        })
+    }
+
+    /// Ends a login, to which the provider has sent the browser back with this query, and leads to the page.
+    pub(super) async fn finish_login(&self, headers: &HeaderMap, query: &str) -> Option<Response<Body>> {
+        let login = self.login.as_ref()?;
+        let finished = async {
+            let query =
+                Some(query).filter(|query| query.len() <= limits::CALLBACK).ok_or(Failure::Unknown)?;
+            // Each may be two requests that a stranger causes.
+            let place = self.sign_ins.try_acquire().map_err(|_| Failure::Provider)?;
+            let token = login.finish(cookie(headers, LOGIN_COOKIE), query).await?;
+            drop(place);
+            self.open_session(&token).await.map_err(|_| Failure::Cluster)
+        };
+        let (page, session) = match finished.await {
+            Ok(session) => ("/".to_owned(), Some(session)),
+            Err(failure) => (format!("/#login={}", failure.name()), None),
+        };
+        let mut response = response::empty(StatusCode::SEE_OTHER);
+        response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(&page).ok()?);
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let cookies: Vec<String> = session.into_iter().chain([login_cookie("", 0)]).collect();
+        Some(with_cookies(response, &cookies))
+    }
+
+    /// A session of the user of this token, as a cookie.
+    async fn open_session(&self, token: &str) -> Result<String, Response<Body>> {
+        let Some(user) = self.authenticate(token).await else {
+            return Err(error(StatusCode::UNAUTHORIZED, "the cluster does not accept this token"));
         };
         let mut id = [0; 24];
         if rand::fill(&mut id).is_err() {
-            return error(StatusCode::INTERNAL_SERVER_ERROR, "the system has no random numbers");
+            return Err(error(StatusCode::INTERNAL_SERVER_ERROR, "the system has no random numbers"));
         }
         let id = URL_SAFE_NO_PAD.encode(id);
         self.users.add(&id, user);
-        with_cookie(&id, limits::SESSION_TIME.as_secs())
+        Ok(session_cookie(&id, session_time(token).as_secs()))
     }
 
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> Response<Body> {
-        if let Some(id) = cookie(headers) {
+        if let Some(id) = cookie(headers, COOKIE) {
             self.users.remove(id);
         }
-        with_cookie("", 0)
+        with_cookies(response::empty(StatusCode::NO_CONTENT), &[session_cookie("", 0)])
     }
 
     /// The user of a token, by the API server.
@@ -104,7 +165,7 @@ impl ClusterAccess {
             Err(_) => return None,
         };
         let name = review.status?.user_info?.username.filter(|name| name != "system:anonymous")?;
-        Some(Arc::new(User::new(name, Rights::new(client))))
+        Some(Arc::new(User::new(name, Rights::new(client), session_time(token))))
     }
 }
 
@@ -115,16 +176,23 @@ fn with_credentials(config: &Config, auth_info: AuthInfo) -> Config {
     config
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let cookies = text(headers, &header::COOKIE)?.split(';');
-    cookies.map(str::trim).find_map(|pair| pair.strip_prefix(COOKIE)?.strip_prefix('='))
+    cookies.map(str::trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn with_cookie(id: &str, seconds: u64) -> Response<Body> {
-    let cookie = format!("{COOKIE}={id}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={seconds}");
-    let mut response = response::empty(StatusCode::NO_CONTENT);
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(header::SET_COOKIE, cookie);
+fn session_cookie(id: &str, seconds: u64) -> String {
+    format!("{COOKIE}={id}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={seconds}")
+}
+
+fn login_cookie(id: &str, seconds: u64) -> String {
+    format!("{LOGIN_COOKIE}={id}; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age={seconds}")
+}
+
+fn with_cookies(mut response: Response<Body>, cookies: &[String]) -> Response<Body> {
+    let cookies = cookies.iter().filter_map(|cookie| HeaderValue::from_str(cookie).ok());
+    for cookie in cookies {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
 }

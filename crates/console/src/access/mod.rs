@@ -6,6 +6,7 @@
 
 mod cluster;
 mod local;
+mod login;
 mod rights;
 mod users;
 
@@ -20,6 +21,8 @@ use crate::{
 };
 pub use cluster::ClusterAccess;
 pub use local::LocalAccess;
+pub(crate) use login::CALLBACK;
+pub use login::Login;
 use users::User;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -89,6 +92,30 @@ impl Access {
         match self {
             Self::Local(_) => None,
             Self::Cluster(access) => Some(access.sign_out(headers)),
+        }
+    }
+
+    /// Begins a login at the provider, if there is one.
+    pub(crate) async fn begin_login(&self) -> Option<Response<Body>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Cluster(access) => access.begin_login().await,
+        }
+    }
+
+    /// Ends the login to which the provider has sent the browser back with this query.
+    pub(crate) async fn finish_login(&self, headers: &HeaderMap, query: &str) -> Option<Response<Body>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Cluster(access) => access.finish_login(headers, query).await,
+        }
+    }
+
+    /// The host of the provider where users can log in.
+    pub(crate) fn provider(&self) -> Option<&str> {
+        match self {
+            Self::Local(_) => None,
+            Self::Cluster(access) => access.provider(),
         }
     }
 

@@ -3,10 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use aws_lc_rs::digest::{SHA256, digest};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::Value;
 
 use super::rights::Rights;
 use crate::limits;
@@ -17,12 +19,28 @@ pub(crate) struct User {
     pub(crate) rights: Rights,
     /// When they signed in, or when their token was last verified.
     since: Instant,
+    /// How long they stay signed in.
+    time: Duration,
 }
 
 impl User {
-    pub(super) fn new(name: String, rights: Rights) -> Self {
-        Self { name, rights, since: Instant::now() }
+    pub(super) fn new(name: String, rights: Rights, time: Duration) -> Self {
+        Self { name, rights, since: Instant::now(), time }
     }
+
+    fn is_signed_in(&self) -> bool {
+        self.since.elapsed() < self.time
+    }
+}
+
+/// How long the user of a token stays signed in: until it expires, if it names the time, but not too long.
+pub(super) fn session_time(token: &str) -> Duration {
+    // The API server has verified the token. Here, its time can only shorten a session.
+    let claims = token.split('.').nth(1).and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok());
+    let claims: Value = claims.and_then(|claims| serde_json::from_slice(&claims).ok()).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let left = claims["exp"].as_u64().map(|end| Duration::from_secs(end).saturating_sub(now));
+    left.unwrap_or(limits::SESSION_TIME).min(limits::SESSION_TIME)
 }
 
 /// Users by the digest of what they authenticate with, which is itself not stored.
@@ -34,7 +52,7 @@ impl Users {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = key(credential);
         let user = users.get(&key)?.clone();
-        if user.since.elapsed() < limits::SESSION_TIME {
+        if user.is_signed_in() {
             return Some(user);
         }
         users.remove(&key);
@@ -44,7 +62,7 @@ impl Users {
     /// Adds a user. If there are too many, the one who signed in first is signed out.
     pub(super) fn add(&self, credential: &str, user: Arc<User>) {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        users.retain(|_, user| user.since.elapsed() < limits::SESSION_TIME);
+        users.retain(|_, user| user.is_signed_in());
         if users.len() >= limits::SESSIONS {
             let first = users.iter().min_by_key(|(_, user)| user.since).map(|(key, _)| key.clone());
             first.and_then(|key| users.remove(&key));
@@ -59,4 +77,24 @@ impl Users {
 
 fn key(credential: &str) -> Vec<u8> {
     digest(&SHA256, credential.as_bytes()).as_ref().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_session_ends_with_its_token_and_lasts_an_hour_at_most() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let time = |claims: Value| {
+            session_time(&format!("e30.{}.x", URL_SAFE_NO_PAD.encode(claims.to_string()))).as_secs()
+        };
+        assert!((50..=60).contains(&time(json!({"exp": now + 60}))));
+        assert_eq!(time(json!({"exp": now - 1})), 0);
+        assert_eq!(time(json!({"exp": u64::MAX})), limits::SESSION_TIME.as_secs());
+        assert_eq!(time(json!({})), limits::SESSION_TIME.as_secs());
+        assert_eq!(session_time("opaque"), limits::SESSION_TIME);
+    }
 }

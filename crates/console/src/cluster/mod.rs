@@ -3,6 +3,7 @@
 mod calls;
 mod children;
 mod events;
+mod service;
 mod watch;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use skep_api::GROUP;
 
 use crate::{Objects, objects::resources};
 pub use calls::{Account, follow_calls};
+pub(crate) use service::Services;
 
 /// Keeps the objects up to date, in these namespaces or in all, for ever.
 pub async fn follow(client: Client, namespaces: Vec<String>, objects: Arc<Objects>) {

@@ -38,6 +38,18 @@ struct Backend {
     message: String,
     url: String,
     tools: Option<u64>,
+    /// Which tools clients of the virtual server have from it, if that is reported.
+    offers: Option<Vec<Offered>>,
+    /// Its tools that they do not have, because another has the name.
+    hidden: Vec<String>,
+}
+
+/// A tool of a backend, by the name that clients use and the one at the backend.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Offered {
+    name: String,
+    original_name: String,
 }
 
 /// A tool, as the status reports it.
@@ -92,7 +104,9 @@ fn backends(object: &Object, visible: &[Arc<Object>]) -> Vec<Backend> {
             phase: text(&backend["status"]),
             message: text(&backend["message"]),
             url: text(&backend["url"]),
-            tools: None,
+            tools: backend["toolCount"].as_u64(),
+            offers: backend["toolCount"].is_u64().then(|| offered(backend)),
+            hidden: backend["hiddenTools"].as_array().into_iter().flatten().map(text).collect(),
         })
         .collect();
     let is_member = |member: &&Arc<Object>| {
@@ -103,17 +117,29 @@ fn backends(object: &Object, visible: &[Arc<Object>]) -> Vec<Backend> {
     for member in visible.iter().filter(is_member) {
         let (name, summary) = (&member.key.name, &member.summary);
         match backends.iter_mut().find(|backend| backend.name == *name) {
-            Some(backend) => backend.tools = summary.tools,
+            Some(backend) => backend.tools = backend.tools.or(summary.tools),
             None => backends.push(Backend {
                 name: name.clone(),
                 phase: summary.phase.clone(),
                 message: summary.message.clone(),
                 url: summary.url.clone(),
                 tools: summary.tools,
+                offers: None,
+                hidden: Vec::new(),
             }),
         }
     }
     backends
+}
+
+fn offered(backend: &Value) -> Vec<Offered> {
+    let tools = backend["tools"].as_array().into_iter().flatten();
+    let tool = |tool: &Value| {
+        let name = tool["name"].as_str()?.to_owned();
+        let original_name = tool["originalName"].as_str().unwrap_or(&name).to_owned();
+        Some(Offered { name, original_name })
+    };
+    tools.filter_map(tool).collect()
 }
 
 fn reported(status: &Value) -> Option<Vec<ReportedTool>> {
@@ -156,7 +182,11 @@ mod tests {
         objects.apply(json!({
             "kind": "VirtualMCPServer", "metadata": {"name": "v", "namespace": "n"},
             "spec": {"config": {"groupRef": "g"}},
-            "status": {"discoveredBackends": [{"name": "a", "status": "unavailable", "message": "refused", "url": "u"}]},
+            "status": {"discoveredBackends": [
+                {"name": "a", "status": "unavailable", "message": "refused", "url": "u"},
+                {"name": "e", "status": "ready", "toolCount": 2, "hiddenTools": ["z"],
+                 "tools": [{"name": "e_x", "originalName": "x"}, {"name": "y"}]},
+            ]},
         }));
         let object = objects.find(&Key::new("VirtualMCPServer", "n", "v")).unwrap();
         let rows = |detail: &Detail<'_>| {
@@ -164,9 +194,19 @@ mod tests {
             detail.backends.iter().map(row).collect::<Vec<_>>()
         };
         let mut visible = objects.all();
-        assert_eq!(rows(&Detail::new(&object, &visible)), ["a unavailable Some(2)", "b Ready Some(2)"]);
+        let detail = Detail::new(&object, &visible);
+        assert_eq!(rows(&detail), ["a unavailable Some(2)", "e ready Some(2)", "b Ready Some(2)"]);
+        let known = serde_json::to_value(&detail.backends[1]).unwrap();
+        assert_eq!(
+            (&known["offers"], &known["hidden"]),
+            (
+                &json!([{"name": "e_x", "originalName": "x"}, {"name": "y", "originalName": "y"}]),
+                &json!(["z"])
+            )
+        );
+        assert_eq!(detail.backends[0].offers, None, "what is not reported is not guessed");
         visible.retain(|member| member.key.name != "b");
-        assert_eq!(rows(&Detail::new(&object, &visible)), ["a unavailable Some(2)"]);
+        assert_eq!(rows(&Detail::new(&object, &visible)), ["a unavailable Some(2)", "e ready Some(2)"]);
     }
 
     #[test]

@@ -51,10 +51,20 @@ impl Summary {
             since: decisive.and_then(|condition| condition["lastTransitionTime"].as_str()?.parse().ok()),
             url: text(&status["url"]),
             transport: text(&spec["transport"]),
-            tools: status["server"]["toolCount"].as_u64(),
+            tools: tools(status),
             group: group.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned(),
         }
     }
+}
+
+/// How many tools clients see: those that a proxy has reported, or those of all backends of a virtual server.
+fn tools(status: &Value) -> Option<u64> {
+    let of_backends = || {
+        let backends = status["discoveredBackends"].as_array()?;
+        let counts: Vec<u64> = backends.iter().filter_map(|backend| backend["toolCount"].as_u64()).collect();
+        (!counts.is_empty()).then(|| counts.iter().sum())
+    };
+    status["server"]["toolCount"].as_u64().or_else(of_backends)
 }
 
 /// The condition that says whether the object is as wished.
@@ -92,6 +102,21 @@ mod tests {
                 "since": "2026-01-02T03:04:05Z", "url": "http://a", "transport": "stdio", "tools": 3, "group": "g",
             })
         );
+    }
+
+    #[test]
+    fn a_virtual_server_has_the_tools_of_its_backends() {
+        let tools = |backends: Value| {
+            let manifest = json!({
+                "kind": "VirtualMCPServer", "metadata": {"name": "a"}, "status": {"discoveredBackends": backends},
+            });
+            summary(manifest).tools
+        };
+        assert_eq!(
+            tools(json!([{"name": "a", "toolCount": 2}, {"name": "b"}, {"name": "c", "toolCount": 1}])),
+            Some(3)
+        );
+        assert_eq!(tools(json!([{"name": "a"}])), None);
     }
 
     #[test]

@@ -15,9 +15,9 @@ const POLICY =
 
 export const TOKEN = "a-local-token";
 
-/** @param {{rows?: number, mode?: "local" | "cluster"}} options */
-export async function startFakeConsole({ rows = 40, mode = "local" } = {}) {
-  const console = new FakeConsole(rows, mode);
+/** @param {{rows?: number, mode?: "local" | "cluster", provider?: string}} options */
+export async function startFakeConsole({ rows = 40, mode = "local", provider = "" } = {}) {
+  const console = new FakeConsole(rows, mode, provider);
   await new Promise((resolve) => console.server.listen(0, "127.0.0.1", resolve));
   const { port } = console.server.address();
   console.origin = `http://127.0.0.1:${port}`;
@@ -32,9 +32,12 @@ class FakeConsole {
   isSignedIn = false;
   token = TOKEN;
   isFull = false;
+  /** Who logs in at the provider. */
+  user = "alice";
 
-  constructor(rows, mode) {
+  constructor(rows, mode, provider) {
     this.mode = mode;
+    this.provider = provider;
     this.objects = cluster(rows);
     this.server = createServer((request, response) => {
       this.respond(request, response).catch((error) => response.destroy(error));
@@ -56,13 +59,16 @@ class FakeConsole {
     this.requests.push(`${request.method} ${url.pathname}${url.search}`);
     response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
+    if (url.pathname === "/login/callback") return this.finishLogin(url, response);
     if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
     if (request.method !== "GET" && request.headers["x-skep-console"] !== "1")
       return json(response, 403, { error: "no header" });
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
+    if (path[0] === "login" && this.provider)
+      return json(response, 200, { location: `${this.origin}/login/callback?as=${this.user}` });
     const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${this.token}` : this.isSignedIn;
-    if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode });
+    if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode, provider: this.provider });
     if (path[0] === "session" && request.method === "DELETE")
       return ((this.isSignedIn = false), response.writeHead(204).end());
     if (path[0] === "session") {
@@ -82,6 +88,12 @@ class FakeConsole {
     if (path[0] === "events") return this.stream(url, request, response);
     if (path[0] === "mcp") return this.mcp.respond(path.slice(1).join("/"), request, response, await body(request));
     json(response, 404, { error: "there is no such path" });
+  }
+
+  /** The page of the provider is left out: it sends the browser back at once. */
+  finishLogin(url, response) {
+    this.isSignedIn = url.searchParams.get("as") === "alice";
+    response.writeHead(303, { Location: this.isSignedIn ? "/" : "/#login=refused" }).end();
   }
 
   async signIn(request, response) {

@@ -182,17 +182,24 @@ export function detail(object) {
 }
 
 function backends(object) {
-  if (object.kind === "MCPGroup") return [{ name: "demo", phase: "Ready", message: "", url: "", tools: 3 }];
+  const backend = (name, more) => ({ name, phase: "ready", message: "", tools: null, offers: null, hidden: [], ...more });
+  if (object.kind === "MCPGroup") return [backend("demo", { phase: "Ready", url: "", tools: 3 })];
   if (object.kind !== "VirtualMCPServer") return [];
   return [
-    { name: "echo", phase: "ready", message: "", url: "http://echo.default.svc:8080/mcp", tools: 1 },
-    { name: "add", phase: "ready", message: "", url: "http://add.default.svc:8080/mcp", tools: 2 },
-    {
-      name: "weather",
-      phase: "unavailable",
-      message: "connection refused",
-      url: "http://weather.default.svc:8080/mcp",
-      tools: null,
-    },
+    backend("echo", {
+      url: "http://echo.default.svc:8080/mcp",
+      tools: 1,
+      offers: [{ name: "say", originalName: "say" }],
+      hidden: ["up"],
+    }),
+    backend("add", {
+      url: "http://add.default.svc:8080/mcp",
+      tools: 2,
+      offers: [
+        { name: "add_down", originalName: "down" },
+        { name: "up", originalName: "up" },
+      ],
+    }),
+    backend("weather", { phase: "unavailable", message: "connection refused", url: "http://weather.default.svc:8080/mcp" }),
   ];
 }

@@ -13,16 +13,20 @@ const LOOKS = {
 };
 const SERVERS = ["MCPServer", "VirtualMCPServer", "MCPRemoteProxy"];
 
-/** @returns {Promise<string[]>} problems */
-export async function walk(browser, url, folder, log = console.log) {
+/**
+ * @param {(page: any) => Promise<unknown>} signIn on a page that was opened
+ * @returns {Promise<string[]>} problems
+ */
+export async function walk(browser, url, folder, log = console.log, signIn = async () => {}) {
   await mkdir(folder, { recursive: true });
   const problems = [];
   for (const [look, options] of Object.entries(LOOKS)) {
     const opened = await openPage(browser, options);
     const { page } = opened;
-    if (look === "light") await measure(page, url, log);
-    else await page.goto(url);
+    await page.goto(url);
+    await signIn(page);
     await page.waitForSelector("tbody tr");
+    if (look === "light") log(`first page: ${await firstPage(page)}`);
     const addresses = await pages(page);
     for (const [name, address] of Object.entries(addresses)) {
       await page.evaluate((address) => (location.hash = address), address);
@@ -37,13 +41,6 @@ export async function walk(browser, url, folder, log = console.log) {
     await opened.close();
   }
   return problems;
-}
-
-/** What the first page costs. */
-async function measure(page, url, log) {
-  await page.goto(url);
-  await page.waitForSelector("tbody tr");
-  log(`first page: ${await firstPage(page)}`);
 }
 
 /** What the page that is open has cost until its first row, in words. Its files must be small. */

@@ -14,7 +14,7 @@ use skep_gateway::middleware::{Call, CallsPage};
 use super::*;
 
 /// An address of this machine as a pod has one: the API server rejects loopback in EndpointSlices. Nothing is sent.
-fn own_address() -> IpAddr {
+pub(crate) fn own_address() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("198.51.100.1:9").unwrap();
     socket.local_addr().unwrap().ip()

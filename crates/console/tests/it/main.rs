@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod calls;
+mod login;
+mod try_it;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -39,7 +41,8 @@ async fn console_with(test: &Namespace, calls: Arc<CallLogs>) -> (SocketAddr, Ar
     let objects = Arc::new(Objects::default());
     tokio::spawn(follow(user.client(), Vec::new(), objects.clone()));
     let access = Access::Cluster(Box::new(ClusterAccess::new(&user.config())));
-    let console = Arc::new(Console::new(objects.clone(), calls, access).unwrap());
+    let console = Console::new(objects.clone(), calls, access).unwrap().with_services(user.client());
+    let console = Arc::new(console);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(serve(listener, console, Workers::default(), std::future::pending()));
@@ -120,12 +123,16 @@ impl Page {
     }
 
     async fn send(&self, method: Method, path: &str, body: &str) -> Response<Incoming> {
+        self.request(method, &format!("/api/{path}"), body).await
+    }
+
+    async fn request(&self, method: Method, uri: &str, body: &str) -> Response<Incoming> {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let mut request = Request::new(Full::new(Bytes::copy_from_slice(body.as_bytes())));
         *request.method_mut() = method;
-        *request.uri_mut() = format!("/api/{path}").parse().unwrap();
+        *request.uri_mut() = uri.parse().unwrap();
         *request.headers_mut() = self.headers.clone();
         sender.send_request(request).await.unwrap()
     }

@@ -11,7 +11,8 @@ import { authorization } from "./token.js";
  * @typedef {{type: string, status: string, reason: string, message: string, lastTransitionTime: string}} Condition
  * @typedef {{field: string, value: unknown, origin: string, from: string}} Setting
  * @typedef {{time: string, type: string, reason: string, message: string, object: string, count: number}} Happening
- * @typedef {{name: string, phase: string, message: string, url: string, tools: number | null}} Backend
+ * @typedef {{name: string, phase: string, message: string, url: string, tools: number | null,
+ *   offers: {name: string, originalName: string}[] | null, hidden: string[]}} Backend
  * @typedef {{name: string, title: string, readOnly: boolean | null, destructive: boolean | null, digest: string}} Reported
  * @typedef {Ref & {id: number, time: string, method: string, target: string, caller: string, status: number | null,
  *   error: number | null, failed: boolean, ms: number, decidedBy: string}} Call
@@ -30,11 +31,13 @@ export class ApiError extends Error {
    * @param {number} status
    * @param {string} message
    * @param {string} mode of a console that wants a sign-in: local, cluster, or empty
+   * @param {string} provider the host where users can log in, if there is one
    */
-  constructor(status, message, mode) {
+  constructor(status, message, mode, provider) {
     super(message);
     this.status = status;
     this.mode = mode;
+    this.provider = provider;
   }
 }
 
@@ -52,7 +55,8 @@ async function request(path, init) {
 /** @param {Response} response */
 export async function failure(response) {
   const body = await response.json().catch(() => ({}));
-  return new ApiError(response.status, body.error || `the console responded with ${response.status}`, body.mode || "");
+  const message = body.error || `the console responded with ${response.status}`;
+  return new ApiError(response.status, message, body.mode || "", body.provider || "");
 }
 
 /** @returns {Promise<Session>} */
@@ -65,6 +69,10 @@ export const signIn = (token) =>
     headers: { ...MARK, "Content-Type": "application/json" },
     body: JSON.stringify({ token }),
   });
+
+/** Begins a login at the provider.
+ * @returns {Promise<string>} where it goes on */
+export const logIn = async () => (await request("/api/login", { method: "POST", headers: MARK })).location;
 
 export const signOut = () => request("/api/session", { method: "DELETE", headers: MARK });
 

@@ -15,7 +15,7 @@ export const KEPT = 500;
 
 /** What a request without a message is for.
  * @type {Record<string, string>} */
-const BARE = { DELETE: "end of the session", GET: "stream of messages" };
+const BARE = { DELETE: "end of the session", GET: "stream of messages", "": "response to the server" };
 
 /**
  * @param {string} caption
@@ -38,8 +38,7 @@ export function callsTable(caption, hasServer) {
       title: "Method",
       text: ({ method, target }) => `${method} ${target}`,
       content: ({ method, target }) => [
-        element("code", null, foreign(method)),
-        " ",
+        method && [element("code", null, foreign(method)), " "],
         target && element("strong", null, foreign(target)),
         Object.hasOwn(BARE, method) && element("span", { class: "quiet" }, BARE[method]),
       ],

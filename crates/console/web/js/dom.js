@@ -40,7 +40,7 @@ export function drawing(tag, attributes, ...children) {
 }
 
 /**
- * @param {string} label
+ * @param {Child} label
  * @param {() => void} press
  * @param {Attributes} [attributes]
  */

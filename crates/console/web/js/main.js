@@ -9,6 +9,7 @@ import { Live } from "./live.js";
 import { calls } from "./pages/calls.js";
 import { overview } from "./pages/overview.js";
 import { signInPage } from "./pages/sign-in.js";
+import { returnToPlace, takeFailure } from "./place.js";
 import { route } from "./router.js";
 import { Store } from "./store.js";
 import { replaceToken, shareToken, takeToken } from "./token.js";
@@ -107,8 +108,8 @@ function expire(error) {
   fill(account);
   fill(connection);
   replaceToken();
-  const mode = error instanceof api.ApiError ? error.mode : "";
-  show("Sign in", signInPage(mode, start), true);
+  const { mode, provider } = error instanceof api.ApiError ? error : { mode: "", provider: "" };
+  show("Sign in", signInPage(mode, provider, takeFailure(), start), true);
 }
 
 async function start() {
@@ -118,6 +119,7 @@ async function start() {
     fill(links, outside(session.links));
     fill(account, session.user && foreign(session.user), session.mode === "cluster" && button("Sign out", leave));
     isSignedIn = true;
+    returnToPlace();
     await navigate();
   } catch (error) {
     fail(error);

@@ -3,14 +3,62 @@
 //! What decides by itself decides here, too, by the same code as in a running endpoint. What would send requests to others, count, or
 //! record is described instead.
 
-use http::HeaderName;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+};
+
+use http::{HeaderName, HeaderValue, Request, StatusCode, header};
 use http_body_util::BodyExt;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use skep_config::run_config::{self, Webhooks};
 
-use super::{ChainContext, Middleware, authentication::oidc, type_name};
-use crate::{ConfigError, http::ErrorResponse, message::Exchange};
+use super::{Chain, ChainContext, Middleware, authentication::oidc, type_name};
+use crate::{
+    ConfigError,
+    body::Budget,
+    http::{ErrorResponse, response},
+    identity::Identity,
+    limits,
+    message::{Exchange, ParsedMessage},
+};
+
+/// Who sends a request.
+#[derive(Clone, Debug)]
+pub enum Caller {
+    /// A client without a token.
+    Anonymous,
+    /// A client whose valid token has these claims.
+    Claims(Map<String, Value>),
+    /// A client with this token, which its issuer must confirm.
+    Token(String),
+}
+
+impl Caller {
+    /// The request of this caller, as it has been read.
+    pub fn request(&self, method: &str, params: &Value) -> Result<Exchange, ConfigError> {
+        let invalid = |what: &str| ConfigError::new(what.to_owned());
+        let mut request = Request::post("/mcp").header(header::CONTENT_TYPE, "application/json");
+        if let Self::Token(token) = self {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}"))
+                .map_err(|_| invalid("the token is no token"))?;
+            value.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, value);
+        }
+        let (head, ()) = request.body(()).map_err(|_| invalid("the request is invalid"))?.into_parts();
+        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let mut exchange = Exchange::new(head, peer, &Budget::new(limits::BODIES));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        exchange.body = body.to_string().into();
+        let message = ParsedMessage::of(&exchange.headers, &exchange.body);
+        exchange.message = Some(message.map_err(|_| invalid("the request is no message of MCP"))?);
+        if let Self::Claims(claims) = self {
+            exchange.identity = Some(Arc::new(Identity::with_claims(claims.clone())));
+        }
+        Ok(exchange)
+    }
+}
 
 /// What a middleware decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -73,6 +121,32 @@ pub async fn explain(
         }
     }
     Ok(explanations)
+}
+
+/// Which of these tools a caller is listed, under the names that it sees. None if its request is rejected.
+pub async fn explain_list(
+    configs: &[run_config::Middleware],
+    context: &ChainContext<'_>,
+    caller: &Caller,
+    tools: Vec<Value>,
+) -> Result<Vec<String>, ConfigError> {
+    let mut exchange = caller.request("tools/list", &json!({}))?;
+    let explained = explain(configs, context, &mut exchange).await?;
+    if explained.iter().any(|explanation| explanation.outcome.is_rejected()) {
+        return Ok(Vec::new());
+    }
+    let is_filter = |config: &&run_config::Middleware| {
+        matches!(config, run_config::Middleware::ToolFilter(_) | run_config::Middleware::Authorization(_))
+    };
+    let filters: Vec<_> = configs.iter().filter(is_filter).cloned().collect();
+    let chain = Chain::new(&filters, context)?;
+    let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}});
+    let response = response::json(StatusCode::OK, list.to_string());
+    let seen = chain.filter(&exchange, response, &Budget::new(limits::BODIES)).await.into_body();
+    let seen = seen.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
+    let tools = seen["result"]["tools"].as_array().into_iter().flatten();
+    Ok(tools.filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect())
 }
 
 async fn explain_one(

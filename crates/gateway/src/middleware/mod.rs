@@ -37,7 +37,7 @@ pub use authorization::tool_hints;
 use aws_sts::AwsSts;
 pub use calls::{CALLS_EVENT, COUNTS_EVENT, Call, CallLog, CallsPage, Counts, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};
-pub use explain::{Explanation, Outcome, explain};
+pub use explain::{Caller, Explanation, Outcome, explain, explain_list};
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;

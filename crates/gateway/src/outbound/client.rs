@@ -50,7 +50,8 @@ impl Client {
         Ok(Self(Connecting::Remote(Box::new(pool))))
     }
 
-    async fn send_once(&self, request: Request<Full<Bytes>>) -> Result<Response<UpstreamBody>, Error> {
+    /// Sends a request. A redirect is a response like any other.
+    pub async fn send_once(&self, request: Request<Full<Bytes>>) -> Result<Response<UpstreamBody>, Error> {
         let pool = match &self.0 {
             Connecting::Own(connections) => return connections.send(request).await,
             Connecting::Remote(pool) => pool,

@@ -185,8 +185,8 @@ impl Proxy {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Counts how often the server has announced other tools, where the proxy reads all that it sends.
-    pub(crate) fn tool_changes(&self) -> Option<watch::Receiver<u64>> {
+    /// Counts how often the server has announced other tools. One behind HTTP does so to clients that listen.
+    pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
         self.server.tool_changes()
     }
 

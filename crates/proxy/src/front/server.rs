@@ -39,11 +39,11 @@ impl Server {
         }
     }
 
-    /// Counts how often it has announced other tools, where the proxy reads all that it sends.
-    pub(super) fn tool_changes(&self) -> Option<watch::Receiver<u64>> {
+    /// Counts how often it has announced other tools. A server behind HTTP does so to clients that listen.
+    pub(super) fn tool_changes(&self) -> watch::Receiver<u64> {
         match self {
-            Self::Http(_) => None,
-            Self::Stdio(server) => Some(server.tool_changes()),
+            Self::Http(server) => server.tool_changes(),
+            Self::Stdio(server) => server.tool_changes(),
         }
     }
 

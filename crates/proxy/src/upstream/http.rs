@@ -19,7 +19,10 @@ use skep_mcp::Rejection;
 use tokio::sync::watch;
 use tracing::{debug, warn};
 
-use super::{announced::Announced, reachability::Reachability, session, session::Current, sse, turns::Turns};
+use super::{
+    announced::Announced, reachability::Reachability, session, session::Current, sse,
+    tool_changes::ToolChanges, turns::Turns,
+};
 use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
 /// The variable that enables health checks of remote servers.
@@ -41,6 +44,7 @@ pub(crate) struct HttpServer {
     endpoint: Option<Endpoint>,
     /// The endpoints that it has announced.
     announced: Announced,
+    tool_changes: ToolChanges,
     /// Whether streams are to end.
     closing: watch::Sender<bool>,
     /// Whether its health is checked.
@@ -70,6 +74,7 @@ impl HttpServer {
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
             announced: Announced::default(),
+            tool_changes: ToolChanges::new(),
             closing: watch::Sender::new(false),
             checking: tokio::sync::Mutex::default(),
         })
@@ -80,12 +85,22 @@ impl HttpServer {
         self.closing.send_replace(true);
     }
 
-    fn until_closed(&self, body: Body) -> Body {
+    /// Counts how often it has announced other tools to clients that listen.
+    pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
+        self.tool_changes.subscribe()
+    }
+
+    /// A stream on which a client listens.
+    fn listened(&self, body: Body, until_closed: bool) -> Body {
+        let pieces = self.tool_changes.counted(BodyDataStream::new(body));
+        if !until_closed {
+            return Body::Made(pieces.boxed());
+        }
         let mut closing = self.closing.subscribe();
         let closed = async move {
             closing.wait_for(|closing| *closing).await.ok();
         };
-        Body::Made(BodyDataStream::new(body).take_until(Box::pin(closed)).boxed())
+        Body::Made(pieces.take_until(Box::pin(closed)).boxed())
     }
 
     /// Whether it runs elsewhere.
@@ -144,8 +159,11 @@ impl HttpServer {
             Some(endpoint) => sse::with_proxy_endpoint(exchange, response, endpoint, &self.announced),
             None => response,
         };
-        let listens = exchange.method == Method::GET && events::is_stream(response.headers());
-        Ok(if listens { response.map(|body| self.until_closed(body)) } else { response })
+        let method = exchange.message.as_ref().and_then(|message| message.method);
+        let is_get = exchange.method == Method::GET;
+        let listens = (is_get || method == Some(skep_mcp::Method::SubscriptionsListen))
+            && events::is_stream(response.headers());
+        Ok(if listens { response.map(|body| self.listened(body, is_get)) } else { response })
     }
 
     async fn send_in_session(&self, exchange: &Exchange, chain: &Chain) -> Result<Response<Body>, Rejection> {

@@ -8,6 +8,7 @@ mod session;
 mod sse;
 #[cfg(test)]
 mod tests;
+mod tool_changes;
 mod turns;
 
 pub(crate) use http::HttpServer;

@@ -1,5 +1,6 @@
 //! `skep explain`: whether a caller may do something, and what each middleware decides.
 
+mod offers;
 mod subject;
 mod text;
 mod why_pods;
@@ -9,9 +10,11 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Context;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use skep_proxy::{Caller, explain_request};
+use skep_proxy::Caller;
 
 use crate::{kubectl::Cluster, output::print};
+pub(crate) use offers::Tools;
+use subject::Target;
 pub(crate) use subject::{Subject, subjects};
 
 /// The exit code if the request is rejected. An error has 1, as everywhere.
@@ -40,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "server", "RequestArgs", "caller"])]
     why_pods: Option<String>,
 
-    /// The name of the MCPServer or MCPRemoteProxy. Not needed if there is one only.
+    /// The name of the MCPServer, MCPRemoteProxy or VirtualMCPServer. Not needed if there is one only.
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
@@ -51,11 +54,11 @@ pub(crate) struct Args {
 /// Explain what would become of a request to a server of the cluster: each middleware in its order, what it decides, and by
 /// what.
 ///
-/// It reads the RunConfig that the proxy runs with. The exit code is 3 if the request is rejected. With --why-pods, it explains
+/// It reads the configuration that the proxy or the virtual server runs with. The exit code is 3 if the request is rejected. With --why-pods, it explains
 /// what changed that replaced the pods of the server.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
-    /// The name of the MCPServer or MCPRemoteProxy.
+    /// The name of the MCPServer, MCPRemoteProxy or VirtualMCPServer.
     name: String,
 
     /// Explain instead why the pods of this server were replaced or restarted.
@@ -149,16 +152,20 @@ pub(crate) async fn run_live(cluster: &Cluster, args: &LiveArgs) -> anyhow::Resu
 async fn explain(subject: &Subject, question: &QuestionArgs) -> anyhow::Result<ExitCode> {
     let caller = caller(question)?;
     let (method, params) = request(&question.request)?;
-    let steps = explain_request(&subject.config, &caller, method, &params).await?;
-    let is_rejected = steps.iter().any(|step| step.outcome.is_rejected());
+    let explained = subject.explain(&caller, method, &params).await?;
+    let is_rejected = explained.destination.is_none();
     print(&match question.output {
-        Format::Text => text::explanation(subject, &steps),
+        Format::Text => text::explanation(subject, &explained),
         Format::Json => {
-            let explained = json!({
-                "server": subject.name(), "allowed": !is_rejected, "middlewares": steps,
-                "sentTo": (!is_rejected).then(|| subject.destination()),
+            let sent_to = explained.destination.as_ref().map(|target| match target {
+                Target::Server(server) => json!(server),
+                Target::Routed(destination) => json!(destination),
             });
-            format!("{explained:#}\n")
+            let printed = json!({
+                "server": subject.name(), "allowed": !is_rejected, "middlewares": explained.steps,
+                "sentTo": sent_to,
+            });
+            format!("{printed:#}\n")
         }
     })?;
     Ok(if is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })

@@ -3,11 +3,16 @@
 use std::fmt::Write;
 
 use skep_proxy::{Explanation, Outcome};
+use skep_vmcp::Destination;
 
-use super::Subject;
+use super::{
+    Subject,
+    subject::{Explained, Target},
+};
 
 /// One line for each middleware, what it does below it, and the end.
-pub(super) fn explanation(subject: &Subject, steps: &[Explanation]) -> String {
+pub(super) fn explanation(subject: &Subject, explained: &Explained) -> String {
+    let steps = &explained.steps;
     let width = steps.iter().map(|step| step.middleware.len()).max().unwrap_or_default();
     let mut text = format!("{}\n", subject.name());
     for Explanation { middleware, outcome, details } in steps {
@@ -22,9 +27,35 @@ pub(super) fn explanation(subject: &Subject, steps: &[Explanation]) -> String {
             writeln!(text, "  {:width$}    {detail}", "").ok();
         }
     }
-    match steps.iter().find(|step| step.outcome.is_rejected()) {
-        Some(step) => writeln!(text, "rejected by {}", step.middleware).ok(),
-        None => writeln!(text, "allowed; it is sent to {}", subject.destination()).ok(),
+    match (&explained.destination, steps.last()) {
+        (Some(target), _) => writeln!(text, "allowed; {}", sent(target)).ok(),
+        (None, Some(step)) => writeln!(text, "rejected by {}", step.middleware).ok(),
+        (None, None) => None,
     };
     text
+}
+
+fn sent(target: &Target) -> String {
+    match target {
+        Target::Server(server) => format!("it is sent to {server}"),
+        Target::Routed(Destination::Backend { backend, name, authentication }) => {
+            format!("it is sent to the backend {backend} as {name}, {authentication}")
+        }
+        Target::Routed(Destination::Workflow { calls }) => {
+            format!(
+                "it runs a workflow, which calls {}: each call is decided about by itself",
+                calls.join(", ")
+            )
+        }
+        Target::Routed(Destination::Own) => "it is answered by the virtual server itself".into(),
+        Target::Routed(Destination::Unknown { backends }) if backends.is_empty() => {
+            "it is sent to no backend: there is none".into()
+        }
+        Target::Routed(Destination::Unknown { backends }) => {
+            format!(
+                "it is sent to the backend that has it; what these have is not known here: {}",
+                backends.join(", ")
+            )
+        }
+    }
 }

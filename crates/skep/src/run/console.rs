@@ -77,13 +77,16 @@ fn is_shown(object: &kube::core::DynamicObject) -> bool {
 
 /// The status that the object would have in a cluster, as far as it is known here.
 fn status(Row { place, state, .. }: &Row) -> Value {
-    let State { phase, url, tools, message, .. } = state;
+    let State { phase, url, tools, message, backends, .. } = state;
     let mut status = json!({"phase": phase.as_str(), "url": url});
     if !message.is_empty() {
         status["message"] = format!("{place}{message}").into();
     }
     if let Some(tools) = tools {
         status["server"] = json!({"toolCount": tools.len()});
+    }
+    if !backends.is_empty() {
+        status["discoveredBackends"] = json!(backends);
     }
     status
 }

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use serde_json::Value;
 use skep_config::{FieldError, RunConfig, run_config::ProxyMode};
 use skep_proxy::CallLog;
 use tokio::{sync::watch, task::JoinHandle};
@@ -33,6 +34,8 @@ pub(super) struct State {
     pub(super) transport: &'static str,
     /// Its tools, if known.
     pub(super) tools: Option<Vec<String>>,
+    /// The backends of a virtual server, as its status would have them.
+    pub(super) backends: Vec<Value>,
     /// The reason of a problem.
     pub(super) message: String,
 }

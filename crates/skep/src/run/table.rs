@@ -134,6 +134,7 @@ mod tests {
             transport: if has_place { "streamable-http" } else { "" },
             tools: has_place.then(|| (0..tools).map(|number| format!("t{number}")).collect()),
             message: message.into(),
+            backends: Vec::new(),
         };
         let key = Key::new("MCPServer", "default", name);
         Row { place: String::new(), owner: format!("MCPServer {name}"), name: name.into(), key, state }

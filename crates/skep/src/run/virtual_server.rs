@@ -316,6 +316,7 @@ async fn watch_tools(address: SocketAddr, server: &skep_vmcp::VirtualServer, sta
         let listed = mcp_client::tools(address).await;
         state.send_if_modified(|state| {
             let before = state.clone();
+            state.backends = server.backend_states();
             match listed {
                 Ok(tools) => {
                     (state.phase, state.tools, state.message) = (Phase::Ready, Some(tools), String::new())

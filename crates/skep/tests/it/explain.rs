@@ -112,3 +112,89 @@ FAILED  also wrong: listed are [\"echo\"]
     let (code, _, error) = skep(&["test", "-f", file.to_str().unwrap()]);
     assert!(code == Some(1) && error.contains("expects"), "{error}");
 }
+
+/// A virtual server in front of two servers, as `kubectl get -o yaml` exports them.
+const VIRTUAL: &str = r#"
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPGroup
+metadata: {name: team}
+spec: {}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPServer
+metadata: {name: docs}
+spec: {image: example.com/docs, groupRef: {name: team}, externalAuthConfigRef: {name: docs-key}}
+status:
+  url: http://mcp-docs-proxy.default.svc.cluster.local:8080/mcp
+  server: {toolCount: 1, tools: [{name: fetch, digest: a, hints: [readOnly]}]}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPServer
+metadata: {name: git}
+spec: {image: example.com/git, groupRef: {name: team}}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPExternalAuthConfig
+metadata: {name: docs-key}
+spec:
+  type: headerInjection
+  headerInjection: {headerName: X-Api-Key, valueSecretRef: {name: docs-key, key: value}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: docs-key}
+stringData: {value: very-secret}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: VirtualMCPServer
+metadata: {name: all}
+spec:
+  groupRef: {name: team}
+  incomingAuth:
+    type: anonymous
+    authzConfig:
+      type: inline
+      inline:
+        policies:
+          - 'permit(principal, action == Action::"call_tool", resource) when { resource has readOnlyHint && resource.readOnlyHint };'
+          - 'permit(principal, action == Action::"call_tool", resource == Tool::"git_log");'
+  config:
+    aggregation: {conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: "{workload}_"}}
+"#;
+
+#[test]
+fn a_call_of_a_virtual_server_is_explained_with_the_backend_that_gets_it_and_without_secrets() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("virtual");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("all.yaml");
+    fs::write(&file, VIRTUAL).unwrap();
+    let file = file.to_str().unwrap();
+    let explained = |tool: &str, more: &[&str]| {
+        let args = [&["explain", "-f", file, "--server", "all", "--tool", tool], more].concat();
+        skep(&args)
+    };
+    let (code, text, error) = explained("docs_fetch", &[]);
+    assert_eq!(code, Some(0), "{text}{error}");
+    assert!(text.starts_with("VirtualMCPServer default/all\n"), "{text}");
+    let last = "allowed; it is sent to the backend docs as fetch, with the header X-Api-Key\n";
+    assert!(text.ends_with(last) && !text.contains("very-secret"), "{text}");
+    let (_, text, _) = explained("docs_fetch", &["-o", "json"]);
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        json["sentTo"],
+        serde_json::json!({"kind": "backend", "backend": "docs", "name": "fetch", "authentication": "with the header X-Api-Key"})
+    );
+    // What git has is not in its status.
+    let (code, text, _) = explained("git_log", &[]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.ends_with("what these have is not known here: git\n"), "{text}");
+    let (code, text, _) = explained("git_push", &[]);
+    assert_eq!((code, text.ends_with("rejected by authorization\n")), (Some(3), true), "{text}");
+
+    let tests = folder.join("tests.yaml");
+    let listed =
+        "- {name: listed, server: all, tools: {docs: [fetch], git: [log, push]}, expect: [git_log]}\n";
+    fs::write(&tests, format!("manifests: [all.yaml]\ntests:\n{listed}")).unwrap();
+    let (code, text, error) = skep(&["test", "-f", tests.to_str().unwrap()]);
+    assert_eq!((code, text.lines().last()), (Some(0), Some("1 tests passed")), "{text}{error}");
+}

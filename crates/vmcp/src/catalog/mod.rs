@@ -11,7 +11,7 @@ mod table;
 mod tools;
 mod uri_template;
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use skep_mcp::List;
@@ -52,6 +52,8 @@ pub(crate) struct Catalog {
     prompts: Table,
     resources: Table,
     templates: Table,
+    /// Tools of backends that clients would see if no other had the name: each with its backend.
+    pub(crate) hidden: Vec<(Arc<str>, Box<str>)>,
     /// Names that several backends have, where each must have an override and does not.
     unresolved: Vec<String>,
     /// Whether it is of no backend at all.
@@ -80,6 +82,8 @@ impl Catalog {
         };
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
+        let place = |tool: &Candidate| (tool.backend.clone(), tool.original.clone());
+        let listed: Vec<_> = tools.iter().filter(|tool| tool.is_listed).map(place).collect();
         let (mut tools, unresolved) = names.tools(tools);
         // Policies do not decide about these names, so that no workflow may reach such a tool either.
         tools.retain(|tool| {
@@ -92,6 +96,8 @@ impl Catalog {
             }
             !is_own
         });
+        let offered: HashSet<_> = tools.iter().map(place).collect();
+        let hidden = listed.into_iter().filter(|place| !offered.contains(place)).collect();
         let tools = Table::named(tools);
         let (mut composed, composites, left_out) = composites::offered(composites, &tools, own_tools);
         if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {
@@ -101,6 +107,7 @@ impl Catalog {
             tools: tools.with(composed),
             composites,
             left_out,
+            hidden,
             prompts: Table::named(names.prompts(candidates(List::Prompts))),
             resources: Table::by_key(names.addresses(candidates(List::Resources))),
             templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),

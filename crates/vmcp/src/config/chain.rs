@@ -48,8 +48,17 @@ pub(super) fn chain(
     listen: &Listen,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
 ) -> Result<Chain, ConfigError> {
+    Chain::new(middlewares, &context(config, listen, authorization_server))
+}
+
+/// What its middlewares know of a server.
+pub(super) fn context<'a>(
+    config: &'a Config,
+    listen: &'a Listen,
+    authorization_server: Option<Arc<dyn AuthorizationServer>>,
+) -> ChainContext<'a> {
     let type_ = config.incoming_auth.as_ref().map(|incoming| &*incoming.type_).unwrap_or_default();
-    let context = ChainContext {
+    ChainContext {
         server: config.name.as_deref().unwrap_or_default(),
         host: &listen.host,
         remote_url: "",
@@ -63,8 +72,7 @@ pub(super) fn chain(
         },
         authorization_server,
         sessions: None,
-    };
-    Chain::new(middlewares, &context)
+    }
 }
 
 /// The user that runs the process.

@@ -3,6 +3,7 @@
 mod authorization;
 pub(crate) mod backends;
 mod chain;
+mod explain;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
@@ -33,6 +34,7 @@ use crate::{
     search::{CALL_TOOL, FIND_TOOL, Search},
     views::{ViewPolicy, Views},
 };
+pub use explain::{Destination, Explained, Offer};
 
 /// Where a virtual server listens, and what else its command line sets.
 #[derive(Clone, Debug)]

@@ -35,6 +35,6 @@ impl Front {
 }
 
 /// The hints of a tool.
-pub(super) fn entry_hints(tool: &Entry) -> ToolHints {
+pub(crate) fn entry_hints(tool: &Entry) -> ToolHints {
     tool_hints(Raw::spelled(tool.json()).and_then(|tool| tool.get("annotations")))
 }

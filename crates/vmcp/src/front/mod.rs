@@ -62,13 +62,14 @@ use crate::{
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
     limits,
-    report::Reporter,
+    report::{self, Reporter},
     scripts::Scripts,
     search::Search,
     session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
     views::Views,
 };
 use guard::Guard;
+pub(crate) use hints::entry_hints;
 use relay::ParkedCalls;
 use workflow::KeptRuns;
 
@@ -197,6 +198,11 @@ impl VirtualServer {
     /// Counts changes of its backends, of which each may change what clients see.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.views.changes()
+    }
+
+    /// The state of all backends, as the status of a VirtualMCPServer has it.
+    pub fn backend_states(&self) -> Vec<serde_json::Value> {
+        report::states(&self.0.views)
     }
 
     /// Makes every client use another connection for its next request, and so another replica.

@@ -2,14 +2,18 @@
 //! change: of several replicas that see the same, the first one writes it, and the others find it written.
 
 mod status;
+mod tools;
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use kube::{
     Api,
     api::{Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use skep_api::kinds::VirtualMCPServer;
 use skep_config::objects::VMCP_FIELD_MANAGER;
 use tokio::sync::watch;
@@ -26,13 +30,21 @@ const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 pub(crate) struct Reporter {
     api: Api<VirtualMCPServer>,
     name: String,
+    /// Whether the CRD lacks the fields that ToolHive's does not have.
+    is_older: AtomicBool,
+}
+
+/// The state of all backends, as the status has it.
+pub(crate) fn states(views: &Views) -> Vec<Value> {
+    status::states(&views.backends(), Some(&views.common()))
 }
 
 impl Reporter {
     /// The reporter of the VirtualMCPServer that the process runs for, if there is one.
     pub(crate) fn new(cluster: &Cluster) -> Option<Self> {
         let name = cluster.name.clone()?;
-        Some(Self { api: Api::namespaced(cluster.client.clone(), &cluster.namespace), name })
+        let api = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+        Some(Self { api, name, is_older: AtomicBool::new(false) })
     }
 
     /// Reports whenever something changes, for ever.
@@ -58,12 +70,28 @@ impl Reporter {
 
     async fn report(&self, views: &Views) -> kube::Result<()> {
         let live = self.api.get(&self.name).await?;
-        let now = jiff::Timestamp::now();
         let live = live.status.unwrap_or_default();
-        let Some(status) = status::changed(&live, &views.backends(), views.composites().as_deref(), now)
-        else {
-            return Ok(());
+        let report = || {
+            let catalog = (!self.is_older.load(Ordering::Relaxed)).then(|| views.common());
+            let states = status::states(&views.backends(), catalog.as_deref());
+            let composites = views.composites();
+            let now = jiff::Timestamp::now();
+            status::changed(&live, &views.backends(), states, composites.as_deref(), now)
         };
+        let Some(status) = report() else { return Ok(()) };
+        match self.apply(&status).await {
+            Err(kube::Error::Api(error)) if error.message.contains("field not declared in schema") => {
+                self.is_older.store(true, Ordering::Relaxed);
+                match report() {
+                    Some(status) => self.apply(&status).await,
+                    None => Ok(()),
+                }
+            }
+            applied => applied,
+        }
+    }
+
+    async fn apply(&self, status: &Value) -> kube::Result<()> {
         let patch = json!({
             "apiVersion": "toolhive.stacklok.dev/v1beta1",
             "kind": "VirtualMCPServer",

@@ -9,9 +9,10 @@ use skep_api::{
     kinds::VirtualMCPServerStatus,
 };
 
+use super::tools::ToolsOf;
 use crate::{
     backend::{Backend, Circuit, Status},
-    catalog::LeftOut,
+    catalog::{Catalog, LeftOut},
     views::Backends,
 };
 
@@ -25,10 +26,10 @@ const DEGRADED: &str = "Degraded";
 pub(super) fn changed(
     live: &VirtualMCPServerStatus,
     backends: &Backends,
+    states: Vec<Value>,
     left_out: Option<&[LeftOut]>,
     now: Timestamp,
 ) -> Option<Value> {
-    let states: Vec<Value> = backends.values().map(|backend| state(backend)).collect();
     let is_usable = |backend: &&Arc<Backend>| {
         matches!(backend.health().status, Status::Healthy | Status::Degraded | Status::Unauthenticated)
     };
@@ -48,6 +49,21 @@ pub(super) fn changed(
     let is_same =
         live["backendCount"] == count && list("discoveredBackends") == states && written == conditions;
     (!is_same).then(|| json!({"backendCount": count, "discoveredBackends": states, "conditions": conditions}))
+}
+
+/// The states of all backends, with the tools that come from each.
+pub(super) fn states(backends: &Backends, catalog: Option<&Catalog>) -> Vec<Value> {
+    let mut tools = catalog.map(ToolsOf::new);
+    let each = backends.values().map(|backend| {
+        let mut state = state(backend);
+        if backend.offered().is_some()
+            && let Some(tools) = &mut tools
+        {
+            tools.describe(&backend.name, &mut state);
+        }
+        state
+    });
+    each.collect()
 }
 
 /// The state of one backend. Times and counts are left out: they change with every check, and each would be a write.

@@ -1,10 +1,12 @@
 //! Members of a group, on a real API server: they come, change and go without a restart, and without a lost session.
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::{
+    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPExternalAuthConfig, MCPServer, VirtualMCPServer};
-use skep_testkit::Namespace;
+use skep_testkit::{ControlPlane, Namespace};
 use skep_vmcp::Cluster;
 
 use crate::{
@@ -147,13 +149,26 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
         let two = status.and_then(|status| status.discovered_backends.get(1));
         two.is_some_and(|backend| backend.status.as_deref() == Some(state))
     };
-    let object = handle.until("it has both backends", |object| has(object, "unauthenticated")).await.unwrap();
+    let lists = |object: Option<&VirtualMCPServer>| {
+        let status = object.and_then(|object| object.status.as_ref());
+        status.is_some_and(|status| {
+            status.discovered_backends.first().is_some_and(|one| one.tool_count == Some(3))
+        })
+    };
+    let is_complete = |object: Option<&VirtualMCPServer>| has(object, "unauthenticated") && lists(object);
+    let object = handle.until("it has both backends", is_complete).await.unwrap();
     let status = serde_json::to_value(object.status.unwrap()).unwrap();
     let backend = |name: &str, url: String, state: &str| {
         let mut backend = json!({"name": name, "url": url, "status": state, "authType": "unauthenticated",
             "circuitBreakerState": "closed"});
         match state {
-            "ready" => backend["mcpRevision"] = "2025-11-25".into(),
+            "ready" => {
+                backend["mcpRevision"] = "2025-11-25".into();
+                backend["toolCount"] = 3.into();
+                let tool =
+                    |original: &str| json!({"name": format!("{name}_{original}"), "originalName": original});
+                backend["tools"] = ["echo", "last", "whoami"].map(tool).into_iter().collect();
+            }
             _ => backend["message"] = "authentication_failed".into(),
         }
         backend
@@ -252,4 +267,34 @@ async fn a_composite_tool_that_clients_do_not_see_is_a_condition_with_the_reason
             return;
         }
     }
+}
+
+#[tokio::test]
+async fn a_cluster_whose_crd_lacks_the_fields_for_tools_gets_the_rest_of_the_status() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    let crds: Api<CustomResourceDefinition> = Api::all(test.client());
+    let name = "virtualmcpservers.toolhive.stacklok.dev";
+    let mut crd = serde_json::to_value(crds.get(name).await.unwrap()).unwrap();
+    for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+        let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+        let backend = status["discoveredBackends"]["items"]["properties"].as_object_mut().unwrap();
+        for field in ["toolCount", "tools", "hiddenTools"] {
+            backend.remove(field).unwrap();
+        }
+    }
+    crds.replace(name, &PostParams::default(), &parsed(crd)).await.unwrap();
+    let one = Backend::start().await;
+    member(&test, "one", "team", &one, json!({})).await;
+    let server = discovering(&test).await;
+    until_offered(&server, &["one"]).await;
+    let handle = test.object::<VirtualMCPServer>("all");
+    let is_reported = |object: Option<&VirtualMCPServer>| {
+        let status = object.and_then(|object| object.status.as_ref());
+        status.is_some_and(|status| {
+            let backend = status.discovered_backends.first();
+            backend.is_some_and(|one| one.status.as_deref() == Some("ready") && one.tools.is_empty())
+        })
+    };
+    handle.until("its backend is reported", is_reported).await.unwrap();
 }

@@ -10,6 +10,7 @@ mod complaints;
 mod discovery;
 mod embeddings;
 mod exchanged_tokens;
+mod explain;
 mod faults;
 mod hints;
 mod input;

@@ -17,10 +17,13 @@ use skep_config::labels;
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::{Key, limits, mcp::service_name, objects::Object};
+use crate::{
+    Key,
+    cluster::service::{SERVICE, is_of_a_pod, service_name},
+    limits,
+    objects::Object,
+};
 
-/// The label with the name of the Service.
-const SERVICE: &str = "kubernetes.io/service-name";
 /// The kinds that have calls.
 const KINDS: [&str; 3] = ["MCPServer", "MCPRemoteProxy", "VirtualMCPServer"];
 
@@ -99,15 +102,6 @@ impl Slices {
         self.0.insert(place, new);
         changed
     }
-}
-
-/// People can write slices themselves. None leads to the console itself, or to the services of a node.
-fn is_of_a_pod(ip: &IpAddr) -> bool {
-    let is_link_local = match ip {
-        IpAddr::V4(ip) => ip.is_link_local() || ip.is_broadcast(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.to_ipv4_mapped().is_some(),
-    };
-    !(ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || is_link_local)
 }
 
 /// The pods of these objects, by the Services in their addresses. Users can write slices, so no object has more than its share.

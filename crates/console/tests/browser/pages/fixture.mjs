@@ -5,13 +5,15 @@ import { after, before, test } from "node:test";
 import { launch, openPage } from "../browser.mjs";
 import { startFakeConsole } from "../fake-console.mjs";
 
+export { press, shows } from "../steps.mjs";
+
 let browser;
 before(async () => (browser = await launch()));
 after(() => browser.close());
 
 /**
  * @param {string} promise
- * @param {{rows?: number, mode?: "local" | "cluster", width?: number, at?: string}} options
+ * @param {{rows?: number, mode?: "local" | "cluster", provider?: string, width?: number, at?: string}} options
  * @param {(fixture: {page: any, console: any, problems: string[]}) => Promise<void>} run
  */
 export function browserTest(promise, { at = "#/", ...options }, run) {
@@ -32,22 +34,6 @@ export function browserTest(promise, { at = "#/", ...options }, run) {
       console.close();
     }
   });
-}
-
-/** Waits until an element has a text. */
-export function shows(page, selector, text) {
-  return page.waitForFunction(
-    (selector, text) => [...document.querySelectorAll(selector)].some((found) => found.textContent.includes(text)),
-    {},
-    selector,
-    text,
-  );
-}
-
-/** Presses the button with this label. */
-export async function press(page, label) {
-  const button = await page.waitForSelector(`::-p-xpath(//main//button[normalize-space()='${label}' and not(@disabled)])`);
-  await button.click();
 }
 
 /** Enters a text into the field with this label. */

@@ -21,6 +21,26 @@ browserTest(
   },
 );
 
+browserTest(
+  "a user logs in at a provider, comes back to the same page, and reads why a login failed",
+  { mode: "cluster", provider: "idp.example" },
+  async ({ page, console }) => {
+    await page.waitForSelector("#token");
+    assert.deepEqual(await violations(page), []);
+    if (process.env.SKEP_SCREENSHOTS) await page.screenshot({ path: `${process.env.SKEP_SCREENSHOTS}/login.png` });
+    console.user = "mallory";
+    await press(page, "Log in at idp.example");
+    await shows(page, "#login-fault", "The provider has refused the login");
+    assert.equal(await page.evaluate(() => location.hash), "", "the reason is not in the address any more");
+    await page.evaluate(() => (location.hash = "#/object/MCPServer/default/demo"));
+    console.user = "alice";
+    await press(page, "Log in at idp.example");
+    await shows(page, "#account", "alice");
+    await page.waitForSelector(".state");
+    assert.equal(await page.evaluate(() => location.hash), "#/object/MCPServer/default/demo");
+  },
+);
+
 browserTest("a session that ends leads to the sign-in", { mode: "cluster" }, async ({ page, console }) => {
   await page.waitForSelector("#token");
   await page.$eval("#token", (area) => (area.value = "good"));

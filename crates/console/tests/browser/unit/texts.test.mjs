@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { count, duration, rate, relative } from "../../../web/js/format.js";
-import { byPrefix } from "../../../web/js/pages/backends.js";
 import { link, route } from "../../../web/js/router.js";
 import { difference, digests } from "../../../web/js/seen.js";
 import { sha256 } from "../../../web/js/sha256.js";
@@ -74,16 +73,4 @@ test("a tool is the same in another order of its fields, and changed with a word
     missing: ["c"],
   });
   assert.equal(canonical({ b: [{ d: 1, c: 2 }], a: 0 }), '{"a":0,"b":[{"c":2,"d":1}]}');
-});
-
-test("a tool belongs to the backend with the longest prefix", () => {
-  const found = byPrefix(["git", "git_hub"], ["git_hub_issues", "git_log", "github", "weather"]);
-  assert.deepEqual(
-    [...found],
-    [
-      ["git_hub", ["git_hub_issues"]],
-      ["git", ["git_log"]],
-      ["", ["github", "weather"]],
-    ],
-  );
 });

@@ -10,25 +10,9 @@ import { objectLink } from "../router.js";
 
 /**
  * @typedef {import("../api.js").Detail} Detail
+ * @typedef {import("../api.js").Backend} Backend
  * @typedef {import("../mcp.js").Tool} Tool
  */
-
-/**
- * Which tools have the name of a backend as prefix: the longest one that fits.
- * @param {string[]} backends
- * @param {string[]} tools
- * @returns {Map<string, string[]>} those without one are under the empty name
- */
-export function byPrefix(backends, tools) {
-  const longestFirst = [...backends].sort((a, b) => b.length - a.length);
-  /** @type {Map<string, string[]>} */
-  const found = new Map();
-  for (const tool of tools) {
-    const backend = longestFirst.find((name) => tool.startsWith(name) && /^[_.\-/:]/.test(tool.slice(name.length))) ?? "";
-    found.set(backend, [...(found.get(backend) ?? []), tool]);
-  }
-  return found;
-}
 
 /**
  * @param {Detail} object
@@ -42,11 +26,10 @@ export function backends(object, offered, store) {
     const found = refs.find((ref) => store.objects.has(key(ref)));
     return found ? element("a", { href: objectLink(found) }, foreign(name)) : foreign(name);
   };
-  const tools = byPrefix(
-    object.backends.map(({ name }) => name),
-    offered.map(({ name }) => name),
-  );
-  const others = tools.get("") ?? [];
+  const known = new Set(object.backends.flatMap(({ offers }) => (offers ?? []).map(({ name }) => name)));
+  // What a backend offers may not be reported, or in part. A tool of none of them is the virtual server's own.
+  const areAllKnown = object.backends.every(({ offers, tools }) => offers && offers.length === tools);
+  const others = areAllKnown ? offered.map(({ name }) => name).filter((name) => !known.has(name)) : [];
   return [
     element(
       "ul",
@@ -65,18 +48,43 @@ export function backends(object, offered, store) {
           ),
           backend.message && element("p", { class: "message" }, foreign(backend.message)),
           backend.url && element("p", { class: "quiet" }, foreign(backend.url)),
-          names(tools.get(backend.name) ?? []),
+          tools(backend),
         ),
       ),
     ),
-    object.kind === "VirtualMCPServer" && others.length > 0 && element("p", null, "Tools without the prefix of a backend: "),
-    object.kind === "VirtualMCPServer" && names(others),
+    object.kind === "VirtualMCPServer" &&
+      others.length > 0 && [element("p", null, "Tools of the virtual server itself:"), names(others)],
+  ];
+}
+
+/**
+ * Which tools clients have from a backend, each with its name there if it is another one.
+ * @param {Backend} backend
+ */
+function tools({ offers, tools: total, hidden }) {
+  const listed = offers ?? [];
+  const rest = (total ?? 0) - listed.length;
+  return [
+    listed.length > 0 &&
+      element(
+        "ul",
+        { class: "plain routes" },
+        listed.map(({ name, originalName }) =>
+          element(
+            "li",
+            null,
+            element("code", null, foreign(name)),
+            originalName !== name && [" is ", element("code", null, foreign(originalName))],
+          ),
+        ),
+      ),
+    offers && rest > 0 && element("p", { class: "quiet" }, `and ${count(rest)} more`),
+    hidden.length > 0 && [element("p", { class: "message" }, "Hidden, because another tool has the name:"), names(hidden)],
   ];
 }
 
 /** @param {string[]} tools */
 const names = (tools) =>
-  tools.length > 0 &&
   element(
     "p",
     { class: "names" },

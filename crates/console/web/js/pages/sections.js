@@ -47,12 +47,16 @@ function copy(text) {
   return navigator.clipboard && press;
 }
 
+/** The one that the others amount to comes first. */
+const FIRST = ["Ready", "Valid"];
+
 /** @param {Detail["conditions"]} conditions */
 export function conditions(conditions) {
+  const sorted = conditions.toSorted((a, b) => Number(FIRST.includes(b.type)) - Number(FIRST.includes(a.type)));
   return element(
     "ul",
     { class: "plain" },
-    conditions.map(({ type, status, reason, message, lastTransitionTime }) =>
+    sorted.map(({ type, status, reason, message, lastTransitionTime }) =>
       element(
         "li",
         null,
@@ -124,9 +128,21 @@ export function objects(objects) {
   );
 }
 
+/** How many events are shown before one asks for the rest. */
+const SHOWN_EVENTS = 10;
+
 /** @param {Detail["events"]} events */
 export function events(events) {
-  return element(
+  const rest = events.slice(SHOWN_EVENTS);
+  return [
+    eventList(events.slice(0, SHOWN_EVENTS)),
+    rest.length > 0 && element("details", null, element("summary", null, `${count(rest.length)} earlier events`), eventList(rest)),
+  ];
+}
+
+/** @param {Detail["events"]} events */
+const eventList = (events) =>
+  element(
     "ul",
     { class: "plain" },
     events.map(({ time, type, reason, message, object, count: times }) =>
@@ -151,4 +167,3 @@ export function events(events) {
       ),
     ),
   );
-}

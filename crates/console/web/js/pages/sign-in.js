@@ -1,14 +1,25 @@
 // @ts-check
 // What a viewer sees who is not signed in.
 
-import { signIn } from "../api.js";
-import { element, fill, foreign } from "../dom.js";
+import { logIn, signIn } from "../api.js";
+import { button, element, fill, foreign } from "../dom.js";
+import { keepPlace } from "../place.js";
+
+/** Why the browser comes back from the provider without a session. */
+const FAILURES = {
+  refused: "The provider has refused the login. Try again, or use another account.",
+  unknown: "This browser has not begun that login, or more than ten minutes ago. Log in again.",
+  provider: "The provider does not respond as it should. Try again later.",
+  cluster: "You are logged in, but the cluster does not accept the token of the provider.",
+};
 
 /**
  * @param {string} mode local, cluster, or empty if the console does not report it
+ * @param {string} provider the host where users can log in, or empty
+ * @param {string} failure why a login failed, or empty
  * @param {() => void} signedIn
  */
-export function signInPage(mode, signedIn) {
+export function signInPage(mode, provider, failure, signedIn) {
   const local = element(
     "p",
     null,
@@ -21,12 +32,37 @@ export function signInPage(mode, signedIn) {
     { class: "sign-in" },
     element("h1", { tabindex: -1 }, "Sign in"),
     mode !== "cluster" && local,
-    mode !== "local" && form(signedIn),
+    provider && loginButton(provider, failure),
+    mode !== "local" && form(provider ? "Or a Kubernetes token" : "Kubernetes token", signedIn),
   );
 }
 
-/** @param {() => void} signedIn */
-function form(signedIn) {
+/**
+ * @param {string} provider
+ * @param {string} failure
+ */
+function loginButton(provider, failure) {
+  const text = Object.hasOwn(FAILURES, failure) ? FAILURES[/** @type {keyof typeof FAILURES} */ (failure)] : "";
+  const fault = element("p", { class: "fault", id: "login-fault", role: "alert" }, text);
+  const start = button(["Log in at ", foreign(provider)], async () => {
+    fill(fault);
+    try {
+      const location_ = await logIn();
+      keepPlace();
+      location.assign(location_);
+    } catch (error) {
+      fill(fault, foreign(error instanceof Error ? error.message : String(error)));
+    }
+  });
+  start.classList.add("primary");
+  return element("div", { class: "login" }, start, fault);
+}
+
+/**
+ * @param {string} label
+ * @param {() => void} signedIn
+ */
+function form(label, signedIn) {
   const token = element("input", {
     id: "token",
     type: "password",
@@ -44,7 +80,7 @@ function form(signedIn) {
   const root = element(
     "form",
     null,
-    element("label", { for: "token" }, "Kubernetes token"),
+    element("label", { for: "token" }, label),
     about,
     token,
     fault,

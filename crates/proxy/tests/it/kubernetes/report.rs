@@ -190,3 +190,37 @@ async fn tools_that_a_server_announces_are_in_the_status_without_a_restart() {
     reporting.abort();
     fixture.end().await;
 }
+
+#[tokio::test]
+async fn tools_that_a_server_behind_http_announces_to_a_client_are_in_the_status() {
+    let test = skep_testkit::namespace().await;
+    let user = reporting(&test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    let has_more = Arc::new(AtomicBool::new(false));
+    let more = has_more.clone();
+    let server = Server::start(move |request| match request.method {
+        http::Method::GET => {
+            let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+            let mut response = http::Response::new(format!("data: {changed}\n\n").into());
+            response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+            response
+        }
+        _ if request.json()["method"] == "tools/list" && more.load(Ordering::SeqCst) => {
+            result(request, json!({"tools": [{"name": "read"}, {"name": "write"}, {"name": "delete"}]}))
+        }
+        _ => script(request),
+    })
+    .await;
+    let config = config(&server, "files");
+    let proxy = Arc::new(Proxy::new(&config).unwrap());
+    let fixture = Fixture::serving(proxy.clone()).await;
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    eventually("the report", async || live(&test, "files").await["server"]["toolCount"] == 2).await;
+    has_more.store(true, Ordering::SeqCst);
+    let listened = fixture.send(http::Method::GET, "/mcp", &[("accept", "text/event-stream")], b"").await;
+    assert!(listened.status.is_success());
+    eventually("the new tool", async || live(&test, "files").await["server"]["toolCount"] == 3).await;
+    reporting.abort();
+    fixture.end().await;
+}

@@ -93,12 +93,12 @@ impl Reporter {
             tokio::select! {
                 () = tokio::time::sleep(pause) => if pause == AGAIN { announcements = pauses.build() },
                 () = restarted(restarts.as_mut()), if pause == AGAIN => {}
-                () = announced(tools.as_mut()), if pause == AGAIN => {
+                () = announced(&mut tools), if pause == AGAIN => {
                     tokio::time::sleep(announcements.next().unwrap_or(RETRY.1)).await;
                 }
             }
             // What comes from here on is not in the lists that are read next.
-            tools.iter_mut().for_each(watch::Receiver::mark_unchanged);
+            tools.mark_unchanged();
             (finding, issuer) = tokio::join!(inspected(proxy, &finding), proxy.check_issuer());
         }
     }
@@ -182,12 +182,8 @@ async fn restarted(readiness: Option<&mut Readiness>) {
 }
 
 /// Waits until the server announces other tools.
-async fn announced(changes: Option<&mut watch::Receiver<u64>>) {
-    let changed = match changes {
-        Some(changes) => changes.changed().await.is_ok(),
-        None => false,
-    };
-    if !changed {
+async fn announced(changes: &mut watch::Receiver<u64>) {
+    if changes.changed().await.is_err() {
         std::future::pending().await
     }
 }

@@ -1,26 +1,33 @@
-//! ID tokens of upstreams (OpenID Connect Core 1.0, section 3.1.3.7).
+//! ID tokens of providers where users log in (OpenID Connect Core 1.0, section 3.1.3.7).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::{keys::Claims, limits};
+use crate::limits;
 
 /// Why an ID token is not accepted.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct IdTokenError(&'static str);
+pub struct IdTokenError(&'static str);
 
 /// What an ID token must have.
-pub(crate) struct Expected<'a> {
-    pub(crate) issuer: &'a str,
-    pub(crate) client_id: &'a str,
+pub struct ExpectedIdToken<'a> {
+    /// Its issuer.
+    pub issuer: &'a str,
+    /// The client that it is for.
+    pub client_id: &'a str,
     /// The nonce of the login. A token that comes with a refresh has none.
-    pub(crate) nonce: Option<&'a str>,
-    pub(crate) subject_claim: &'a str,
-    pub(crate) now: u64,
+    pub nonce: Option<&'a str>,
+    /// The claim with the subject.
+    pub subject_claim: &'a str,
+    /// The time, in seconds since 1970.
+    pub now: u64,
 }
 
 /// The subject of an ID token whose signature was verified, if its claims are right.
-pub(crate) fn id_token_subject(claims: &Claims, expected: &Expected<'_>) -> Result<String, IdTokenError> {
+pub fn id_token_subject(
+    claims: &Map<String, Value>,
+    expected: &ExpectedIdToken<'_>,
+) -> Result<String, IdTokenError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
     let time = |name: &str| claims.get(name).and_then(Value::as_f64);
     let now = expected.now as f64;
@@ -38,10 +45,10 @@ pub(crate) fn id_token_subject(claims: &Claims, expected: &Expected<'_>) -> Resu
     if (audiences.len() > 1 || claims.contains_key("azp")) && text("azp") != expected.client_id {
         return Err(IdTokenError("the ID token was issued to another client (azp)"));
     }
-    if time("exp").is_none_or(|end| end + limits::SKEW as f64 <= now) {
+    if time("exp").is_none_or(|end| end + limits::SKEW.as_secs_f64() <= now) {
         return Err(IdTokenError("the ID token has expired"));
     }
-    if time("iat").is_some_and(|issued| issued > now + limits::SKEW as f64) {
+    if time("iat").is_some_and(|issued| issued > now + limits::SKEW.as_secs_f64()) {
         return Err(IdTokenError("the ID token is of the future"));
     }
     if expected.nonce.is_some_and(|nonce| text("nonce") != nonce) {
@@ -65,7 +72,7 @@ mod tests {
         let check = |changes: Value| {
             let mut claims = good.as_object().unwrap().clone();
             claims.extend(changes.as_object().unwrap().clone());
-            let expected = Expected {
+            let expected = ExpectedIdToken {
                 issuer: "https://idp.example",
                 client_id: "us",
                 nonce: Some("n"),

@@ -1,0 +1,180 @@
+// A user with a browser at the console of a cluster.
+//
+//   node console.mjs '{"kubectl": [PROGRAM, …], "system": NAMESPACE, "users": NAMESPACE, "viewer": TOKEN, "stranger": TOKEN,
+//                      "server": {"good": MANIFEST, "broken": MANIFEST}, "screenshots": FOLDER or null}'
+//
+// SKEP_BROWSER_MODULES and SKEP_CHROMIUM name the browser. It prints how long after each event of the API server the page shows
+// it, and fails if that is more than a second.
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { launch, openPage } from '../crates/console/tests/browser/browser.mjs';
+import { press, shows } from '../crates/console/tests/browser/steps.mjs';
+import { walk } from '../crates/console/tests/browser/walk.mjs';
+
+const { kubectl, system, users, viewer, stranger, server, screenshots } = JSON.parse(process.argv[2]);
+const [program, ...flags] = kubectl;
+const PATIENCE = 180_000;
+const LIMIT = 1_000;
+
+const say = (line) => process.stdout.write(`             ${line}\n`);
+
+function run(args, input = '') {
+  const { status, stderr } = spawnSync(program, [...flags, ...args], { input, encoding: 'utf8' });
+  assert.equal(status, 0, `kubectl ${args.join(' ')}: ${stderr}`);
+}
+
+const apply = (manifest) => run(['apply', '-f', '-'], JSON.stringify(manifest));
+
+/** What has happened, and those who wait for it. */
+class Happenings {
+  #waiting = new Set();
+
+  /** Waits for the first that meets the predicate from now on, and returns when it happened. */
+  next(what, predicate) {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(new Error(`${what}: not within ${PATIENCE / 1000} s`)), PATIENCE);
+      const waiting = (time, one) => {
+        if (!predicate(one)) return;
+        clearTimeout(timer);
+        this.#waiting.delete(waiting);
+        resolve(time);
+      };
+      this.#waiting.add(waiting);
+    });
+  }
+
+  add(time, one) {
+    for (const waiting of [...this.#waiting]) waiting(time, one);
+  }
+}
+
+/** The events of the API server, as kubectl gets them. */
+function watchServers() {
+  const events = new Happenings();
+  const args = ['get', 'mcpservers', '-n', users, '--watch', '--output-watch-events', '-o', 'json'];
+  const watching = spawn(program, [...flags, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  // One line for each.
+  createInterface({ input: watching.stdout }).on('line', (line) => events.add(Date.now(), JSON.parse(line)));
+  return { events, stop: () => watching.kill() };
+}
+
+/** The rows of the overview, whenever they change. */
+async function watchRows(page) {
+  const rows = new Happenings();
+  await page.exposeFunction('showRows', (time, texts) => rows.add(time, texts));
+  await page.evaluate(() => {
+    const show = () => {
+      const texts = [...document.querySelectorAll('tbody tr')].map((row) => row.textContent);
+      globalThis.showRows(Date.now(), texts);
+    };
+    new MutationObserver(show).observe(document.getElementById('main'), { subtree: true, childList: true, characterData: true });
+  });
+  return rows;
+}
+
+async function forwarded() {
+  const forwarding = spawn(program, [...flags, 'port-forward', '-n', system, 'service/skep-console', ':80'], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const [data] = await once(forwarding.stdout, 'data');
+  const port = /127\.0\.0\.1:(\d+)/.exec(String(data))[1];
+  return { url: `http://localhost:${port}/`, stop: () => forwarding.kill() };
+}
+
+const signIn = (token) => async (page) => {
+  await page.waitForSelector('#token');
+  await page.$eval('#token', (field, token) => (field.value = token), token);
+  await press(page, 'Sign in');
+  await shows(page, '#connection', 'live');
+};
+
+/** Does something, and measures how long after the event of the API server the page shows it. */
+async function appears(what, events, rows, act, isEvent, isShown) {
+  const both = Promise.all([events.next(what, isEvent), rows.next(`${what} on the page`, isShown)]);
+  act();
+  const [event, shown] = await both;
+  say(`${what}: the page shows it ${shown - event} ms after the event`);
+  assert.ok(shown - event < LIMIT, `${what} is shown ${shown - event} ms after the event`);
+}
+
+const isNamed = ({ object }) => object.metadata.name === server.good.metadata.name;
+const hasPhase = (phase) => (event) => isNamed(event) && event.object.status?.phase === phase;
+const row = (phase) => (texts) => texts.some((text) => text.includes(server.good.metadata.name) && text.includes(phase));
+
+const console_ = await forwarded();
+const { events, stop } = watchServers();
+const browser = await launch();
+let isPassed = false;
+try {
+  const opened = await openPage(browser);
+  const { page } = opened;
+  page.setDefaultTimeout(PATIENCE);
+  await page.goto(console_.url);
+  await signIn(viewer)(page);
+  await page.waitForSelector('tbody tr');
+  const rows = await watchRows(page);
+  const has = (what, act, isEvent, isShown) => appears(what, events, rows, act, isEvent, isShown);
+  await has('a server that is created', () => apply(server.good), isNamed, row(''));
+  await rows.next('it is ready', row('Ready'));
+  await has('a server that is broken', () => apply(server.broken), hasPhase('Failed'), row('Failed'));
+  await has('a server that is corrected', () => apply(server.good), hasPhase('Ready'), row('Ready'));
+
+  const place = `MCPServer/${users}/${server.good.metadata.name}`;
+  const open = (hash) => page.evaluate((hash) => (location.hash = hash), hash);
+  await open(`#/try/${place}/trigger-long-running-operation`);
+  await page.waitForSelector('.primary');
+  await press(page, 'Call');
+  await shows(page, '.progress', 'of 5');
+  await shows(page, 'section pre', 'completed');
+  say('a tool is tried, with its progress');
+  await open(`#/try/${place}/trigger-elicitation-request`);
+  await page.waitForSelector('.primary');
+  await press(page, 'Call');
+  await page.waitForSelector('.notice button');
+  await press(page, 'Decline');
+  await shows(page, 'section pre', 'declined');
+  say('a question of a tool is answered');
+  await open('#/calls');
+  await shows(page, 'tbody tr', 'trigger-long-running-operation');
+  say('the calls of the page itself are among the live calls');
+
+  const folder = screenshots ?? (await mkdtemp(join(tmpdir(), 'walk-')));
+  assert.deepEqual(await walk(browser, console_.url, folder, say, signIn(viewer)), []);
+  if (!screenshots) await rm(folder, { recursive: true });
+
+  // What is in another namespace is on no page of the viewer, and a stranger sees nothing at all.
+  for (const hash of ['#/', '#/calls', `#/object/${place}`]) {
+    await open(hash);
+    await page.waitForSelector('h1');
+    const text = await page.evaluate(() => document.body.textContent);
+    assert.ok(!text.includes('theirs') && !text.includes(system), `${hash} shows something of another namespace`);
+  }
+  const other = await openPage(browser);
+  await other.page.goto(console_.url);
+  await signIn(stranger)(other.page);
+  const seen = await other.page.evaluate(() => document.body.textContent);
+  assert.ok(!seen.includes(server.good.metadata.name) && !seen.includes('mine') && !seen.includes('theirs'), seen);
+  assert.deepEqual(other.problems, []);
+
+  await page.bringToFront();
+  await open('#/');
+  await page.waitForSelector('tbody tr');
+  await has(
+    'a server that is deleted',
+    () => run(['delete', 'mcpserver', server.good.metadata.name, '-n', users, '--wait=false']),
+    (event) => isNamed(event) && event.type === 'DELETED',
+    (texts) => !texts.some((text) => text.includes(server.good.metadata.name)),
+  );
+  assert.deepEqual(opened.problems, []);
+  isPassed = true;
+} finally {
+  await browser.close();
+  stop();
+  console_.stop();
+  process.exitCode = isPassed ? 0 : 1;
+}

@@ -1,0 +1,51 @@
+//! The console in a browser.
+
+use std::{path::Path, process::Command};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+use super::Cluster;
+use crate::manifests::{self, SYSTEM, USERS};
+
+/// A user walks through all pages, and sees servers that are created, broken, corrected and deleted within a second; a tool is
+/// tried. What they may not get is on no page.
+pub(super) fn a_browser_shows_servers_as_they_are(cluster: &Cluster<'_>) -> Result<()> {
+    cluster.helm.upgrade("skep", &["console.enabled=true"])?;
+    let mut theirs = manifests::group("theirs");
+    theirs["metadata"]["namespace"] = json!(SYSTEM);
+    cluster.kubectl.apply(&[manifests::group("mine"), theirs])?;
+    let token = |name: &str| -> Result<String> {
+        cluster.kubectl.run(&["create", "serviceaccount", name, "-n", USERS])?;
+        Ok(cluster.kubectl.run(&["create", "token", name, "-n", USERS])?.trim().to_owned())
+    };
+    let (viewer, stranger) = (token("browser")?, token("stranger")?);
+    let resources = "--resource=mcpservers,mcpservers/calls,mcpgroups";
+    cluster.kubectl.run(&["create", "role", "browser", "-n", USERS, "--verb=get", resources])?;
+    let subject = format!("--serviceaccount={USERS}:browser");
+    cluster.kubectl.run(&["create", "rolebinding", "browser", "-n", USERS, "--role=browser", &subject])?;
+
+    let good = manifests::server("seen", "streamable-http");
+    let mut broken = good.clone();
+    broken["spec"]["args"] = json!(["sse"]);
+    let options = json!({
+        "kubectl": [cluster.kubectl.program, "--kubeconfig", cluster.kubectl.kubeconfig],
+        "system": SYSTEM, "users": USERS, "viewer": viewer, "stranger": stranger,
+        "server": {"good": good, "broken": broken}, "screenshots": cluster.browser.screenshots,
+    });
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("console.mjs");
+    let status = Command::new("node")
+        .arg(script)
+        .arg(options.to_string())
+        .env("SKEP_BROWSER_MODULES", cluster.browser.modules)
+        .env("SKEP_CHROMIUM", cluster.browser.chromium.join("chromium"))
+        .status()
+        .context("cannot start node")?;
+    ensure!(status.success(), "the browser has failed, see above");
+
+    cluster.kubectl.run(&["delete", "mcpgroup", "theirs", "-n", SYSTEM])?;
+    for what in ["rolebinding/browser", "role/browser", "serviceaccount/browser", "serviceaccount/stranger"] {
+        cluster.kubectl.run(&["delete", what, "-n", USERS])?;
+    }
+    cluster.helm.upgrade("skep", &["console.enabled=false"])
+}
