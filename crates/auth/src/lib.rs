@@ -6,6 +6,7 @@
 //! the issuer (RFC 9728), are in [`ProtectedResource`]. An [`Exchanger`] exchanges the caller's token for another one
 //! (RFC 8693), and so do [`OnBehalfOf`] and [`CrossAppAccess`]; [`aws`] exchanges it for credentials of AWS. At a
 //! [`LoginProvider`], users log in with their browser.
+//! A [`Seal`] encrypts what is stored elsewhere.
 //!
 //! All requests go through one client ([`fetch`]), which checks the addresses that it connects to, so that
 //! neither a document of the issuer nor a change of DNS leads it into the private network.
@@ -36,6 +37,7 @@ mod on_behalf_of;
 mod own;
 mod peer;
 mod resource;
+mod seal;
 mod signed;
 mod token_endpoint;
 
@@ -55,4 +57,5 @@ pub use on_behalf_of::{OnBehalfOf, OnBehalfOfConfig};
 pub use own::OwnTokens;
 pub use peer::counted_address;
 pub use resource::{ProtectedResource, WELL_KNOWN};
+pub use seal::Seal;
 pub use signed::{IssuerKeys, SignedToken, verified_by};

@@ -20,7 +20,7 @@ pub const VMCP_NAME: &str = "VMCP_NAME";
 pub const VMCP_NAMESPACE: &str = "VMCP_NAMESPACE";
 /// The client secret with which a virtual MCP server introspects callers' tokens.
 pub const VMCP_OIDC_CLIENT_SECRET: &str = "VMCP_OIDC_CLIENT_SECRET";
-/// The key that binds sessions to their callers.
+/// The secret that the replicas of a virtual MCP server share. What they store of workflows is encrypted with it.
 pub const VMCP_SESSION_KEY: &str = "VMCP_SESSION_HMAC_SECRET";
 
 /// The source of the secrets that a proxy's RunConfig names. In a cluster: [`SECRETS_FROM_ENVIRONMENT`].

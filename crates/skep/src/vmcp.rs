@@ -79,7 +79,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             logs::init(logs::debug(args.debug));
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
-            serve_until_stopped(with_calls_page(settings), server.as_deref(), &listen, options.port)
+            let settings = with_session_secret(with_calls_page(settings))?;
+            serve_until_stopped(settings, server.as_deref(), &listen, options.port)
         }
     }
 }
@@ -119,6 +120,14 @@ fn with_calls_page(settings: Settings) -> Settings {
     match CallsPage::in_a_pod(&variables.collect(), "VirtualMCPServer", &name) {
         Some(page) => settings.with_calls_page(page),
         None => settings,
+    }
+}
+
+/// The settings with the secret that all replicas have, if there is one.
+fn with_session_secret(settings: Settings) -> anyhow::Result<Settings> {
+    match env::var(names::VMCP_SESSION_KEY) {
+        Ok(secret) if !secret.is_empty() => Ok(settings.with_session_secret(&secret)?),
+        _ => Ok(settings),
     }
 }
 

@@ -1,6 +1,12 @@
 //! A real Redis for one test.
 
-use std::{net::SocketAddr, path::PathBuf, process::Command, time::Duration};
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -74,6 +80,13 @@ impl Redis {
         self.signal(Signal::CONT);
     }
 
+    /// All that it has ever written to its disk: each command that changed something, with its values.
+    pub fn written(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        read_all(self.scratch.path(), &mut bytes);
+        bytes
+    }
+
     fn signal(&self, signal: Signal) {
         let pid = self.process.as_ref().and_then(|process| i32::try_from(process.pid()).ok());
         kill_process(pid.and_then(Pid::from_raw).expect("Redis runs"), signal).expect("it can be signalled");
@@ -111,6 +124,17 @@ impl Redis {
         let mut answer = [0; 64];
         let length = stream.read(&mut answer).await?;
         Ok([&b"+PONG"[..], b"-NOAUTH"].iter().any(|expected| answer[..length].starts_with(expected)))
+    }
+}
+
+fn read_all(folder: &Path, bytes: &mut Vec<u8>) {
+    for entry in fs::read_dir(folder).expect("the folder of Redis can be read") {
+        let path = entry.expect("it can be read to its end").path();
+        match path.is_dir() {
+            true => read_all(&path, bytes),
+            // A file that Redis replaces just now is written under another name, too.
+            false => bytes.extend(fs::read(&path).unwrap_or_default()),
+        }
     }
 }
 

@@ -54,6 +54,9 @@ pub(crate) const PARKED_CALLS_OF_ONE: Shares = Shares { caller: 50, address: 200
 /// How much of a workflow that waits for an answer is kept in Redis, in bytes, and how much longer than it may be answered.
 pub(crate) const KEPT_RUN: usize = 256 << 10;
 pub(crate) const KEPT_RUN_MARGIN: Duration = Duration::from_secs(60);
+/// How many of them a replica keeps there, and how many of one caller: others go on at this replica only.
+pub(crate) const KEPT_RUNS: usize = PARKED_CALLS;
+pub(crate) const KEPT_RUNS_OF_ONE: Shares = PARKED_CALLS_OF_ONE;
 /// The pause between looks at Redis for an answer that another replica has received.
 pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// How much memory all scripts may use, and those of one caller: the server's container has 512 MiB.

@@ -13,11 +13,11 @@ mod parameters;
 mod result;
 mod run;
 
-pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions};
+pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions, check_tools};
 pub use compiled::Workflow;
 pub use host::{Answer, CallError, Event, Host, Question, StepStatus};
 pub use result::{failure, output};
-pub use run::{Checkpoint, RunError, resume, run};
+pub use run::{Checkpoint, RunError, resume, run, size};
 
 /// A string, if it is not empty. In files, an empty string means the same as none.
 fn non_empty(text: &Option<String>) -> Option<&str> {

@@ -5,7 +5,6 @@ mod logins;
 mod memory;
 mod redis;
 mod rows;
-mod sealed;
 
 use std::{net::IpAddr, time::Duration};
 

@@ -44,6 +44,11 @@ impl Share {
         self.budget.share()
     }
 
+    /// Whether it takes anything: the beginning of a body does not.
+    pub fn is_counted(&self) -> bool {
+        self.taken.is_some()
+    }
+
     /// Takes this much more. It does not wait: those that hold a part would wait for each other.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.bytes += bytes;

@@ -45,7 +45,8 @@ impl Default for Shares {
 }
 
 impl Shares {
-    fn of(self, holder: Holder) -> usize {
+    /// How many this holder may have.
+    pub fn of(self, holder: Holder) -> usize {
         match holder {
             Holder::Caller(_) => self.caller,
             Holder::Address(_) => self.address,

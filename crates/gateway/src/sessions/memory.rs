@@ -30,6 +30,9 @@ pub trait Kept: Clone {
 
     /// Drops what it can do without: there are too many bytes.
     fn shed(&mut self);
+
+    /// Releases what it has elsewhere, as it makes room for others.
+    fn evict(&self) {}
 }
 
 impl Kept for Session {
@@ -130,11 +133,14 @@ impl<S: Kept> Memory<S> {
 
     /// Ends a session.
     pub fn remove(&self, id: &str) {
-        let removed = self.shard(id).remove(id);
-        if let Some(entry) = removed {
-            self.uncount(&entry);
-            self.holders.remove(entry.holder, id);
-        }
+        self.take(id);
+    }
+
+    fn take(&self, id: &str) -> Option<S> {
+        let entry = self.shard(id).remove(id)?;
+        self.uncount(&entry);
+        self.holders.remove(entry.holder, id);
+        Some(entry.session)
     }
 
     /// Ends all sessions.
@@ -179,7 +185,11 @@ impl<S: Kept> Memory<S> {
             ids.into_iter().map(|id| (last_used(&id), id)).collect();
         let count = (ids.len() / 10).clamp(1, ids.len());
         ids.select_nth_unstable(count - 1);
-        ids.iter().take(count).for_each(|(_, id)| self.remove(id));
+        for (_, id) in ids.iter().take(count) {
+            if let Some(session) = self.take(id) {
+                session.evict();
+            }
+        }
     }
 
     /// The entry, with its bytes counted, or without them if there are too many.

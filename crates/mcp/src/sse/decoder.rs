@@ -85,6 +85,11 @@ impl Decoder {
         }
     }
 
+    /// How many bytes wait for the rest of their frame.
+    pub fn waiting(&self) -> usize {
+        self.buffer.len()
+    }
+
     /// The next frame, if one is complete.
     ///
     /// A frame that ends in CR is returned before it is known whether LF follows: to wait would delay the last event of a

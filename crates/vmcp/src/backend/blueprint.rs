@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
 use http::{HeaderName, HeaderValue, Uri};
 use skep_api::vmcp::{BackendAuthStrategy, BackendTransport};
 use skep_config::field::joined;
-use skep_gateway::{AuthorizationServer, outbound::Client};
+use skep_gateway::{AuthorizationServer, body::Budget, outbound::Client};
 use tokio::sync::watch;
 
 use super::{Backend, Checks, Settings};
@@ -43,6 +43,7 @@ pub(crate) struct Factory {
     timeout: Box<dyn Fn(&str) -> Duration + Send + Sync>,
     changed: Arc<watch::Sender<u64>>,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    budget: Budget,
 }
 
 impl Factory {
@@ -52,9 +53,10 @@ impl Factory {
         timeout: impl Fn(&str) -> Duration + Send + Sync + 'static,
         changed: Arc<watch::Sender<u64>>,
         authorization_server: Option<Arc<dyn AuthorizationServer>>,
+        budget: Budget,
     ) -> Result<Self, ConfigError> {
         let (own, remote) = (Arc::new(Client::new(false)?), Arc::new(Client::new(true)?));
-        Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed, authorization_server })
+        Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed, authorization_server, budget })
     }
 
     /// The identity providers of the authorization server, if there is one.
@@ -88,6 +90,7 @@ impl Factory {
             headers: headers.iter().map(header).collect::<Result<_, _>>()?,
             timeout: (self.timeout)(name),
             checks: Checks { thresholds, ..self.checks.clone() },
+            budget: self.budget.clone(),
         };
         Ok(Backend::new(settings, client, self.changed.clone()))
     }

@@ -29,6 +29,8 @@ pub(crate) enum BackendError {
     Malformed,
     #[error("its response is too large")]
     TooLarge,
+    #[error("there is no memory for its response now: try again later")]
+    NoMemory,
     #[error("its lists have too many {0}")]
     TooMany(&'static str),
     #[error("{message}")]

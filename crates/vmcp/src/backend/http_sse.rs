@@ -12,7 +12,7 @@ use skep_gateway::http::events;
 use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Backend, BackendError, Caller, Messages, messages::Events};
+use super::{Backend, BackendError, Caller, CountedBytes, Messages, messages::Events};
 use crate::limits;
 
 /// How many messages wait for the reader of one request.
@@ -32,14 +32,14 @@ struct Shared {
     /// The requests in flight by their ids, as they are spelled.
     waiting: Mutex<HashMap<String, Waiting>>,
     /// Who reads what is for no request.
-    listener: Mutex<Option<mpsc::Sender<Bytes>>>,
+    listener: Mutex<Option<mpsc::Sender<CountedBytes>>>,
 }
 
 /// A request in flight.
 #[derive(Debug)]
 struct Waiting {
     /// Who reads what is for it.
-    reader: mpsc::Sender<Bytes>,
+    reader: mpsc::Sender<CountedBytes>,
     /// The token of its progress, as its client spelled it. The backend has the id of the request instead: clients that share a
     /// session may have the same token.
     token: Option<Box<str>>,
@@ -63,7 +63,7 @@ impl Stream {
             _ if !events::is_stream(response.headers()) => return Err(BackendError::Malformed),
             _ => {}
         }
-        let mut events = Events::new(response.into_body());
+        let mut events = Events::new(response.into_body(), &backend.budget);
         let first = tokio::time::timeout(backend.timeout, events.event()).await;
         let first =
             first.map_err(|_| BackendError::Timeout(backend.timeout))??.ok_or(BackendError::Broken)?;
@@ -98,7 +98,7 @@ impl Stream {
     }
 
     /// What is for no request.
-    pub(super) fn listen(&self) -> mpsc::Receiver<Bytes> {
+    pub(super) fn listen(&self) -> mpsc::Receiver<CountedBytes> {
         let (sender, messages) = mpsc::channel(limits::STREAM_QUEUE);
         *self.shared.listener() = Some(sender);
         messages
@@ -123,13 +123,13 @@ impl Shared {
         waiting
     }
 
-    fn listener(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
+    fn listener(&self) -> MutexGuard<'_, Option<mpsc::Sender<CountedBytes>>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a message where it belongs. Progress names its request; what else is no response belongs to the only request in
     /// flight, or to none.
-    fn dispatch(&self, message: Bytes) {
+    fn dispatch(&self, message: CountedBytes) {
         let Ok(envelope) = Envelope::parse(&message) else { return };
         let mut waiting = self.in_flight();
         let reader = match envelope.message() {
@@ -161,14 +161,14 @@ fn with_own_token(body: &[u8]) -> Option<(Bytes, Box<str>)> {
 /// Who reads the progress of a request, and the message with the token of its client.
 fn progress(
     envelope: &Envelope<'_>,
-    message: &[u8],
+    message: &CountedBytes,
     waiting: &HashMap<String, Waiting>,
-) -> Option<(mpsc::Sender<Bytes>, Bytes)> {
+) -> Option<(mpsc::Sender<CountedBytes>, CountedBytes)> {
     let token = envelope.params()?.get("progressToken")?;
     let request = waiting.get(token.as_str())?;
     let own = Raw::spelled(request.token.as_deref()?)?;
-    let message = Edits::of(message).replace(token, Json::Raw(own)).bytes().ok()?;
-    Some((request.reader.clone(), message.into()))
+    let remade = Edits::of(message).replace(token, Json::Raw(own)).bytes().ok()?;
+    Some((request.reader.clone(), message.remade(remade)))
 }
 
 async fn read(mut events: Events, shared: Arc<Shared>) {
@@ -237,12 +237,12 @@ mod tests {
             let params = format!(r#"{{"progressToken":{token},"progress":{progress}}}"#);
             Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
         };
-        stream.shared.dispatch(notification("2", 7));
-        stream.shared.dispatch(notification("1", 5));
-        stream.shared.dispatch(notification("3", 9));
+        for message in [notification("2", 7), notification("1", 5), notification("3", 9)] {
+            stream.shared.dispatch(message.into());
+        }
         for (call, progress) in calls.iter_mut().zip([5, 7]) {
             let received = call.next(std::time::Duration::from_secs(5)).await.unwrap().unwrap();
-            assert_eq!(received, notification(r#""mine""#, progress));
+            assert_eq!(received.into_bytes(), notification(r#""mine""#, progress));
         }
     }
 

@@ -45,7 +45,7 @@ impl Backend {
             return Err(BackendError::SessionLost);
         }
         let is_stream = response.status().is_success() && events::is_stream(response.headers());
-        Ok(is_stream.then(|| Listening::Events(Box::new(Events::new(response.into_body())))))
+        Ok(is_stream.then(|| Listening::Events(Box::new(Events::new(response.into_body(), &self.budget)))))
     }
 
     /// The stream of a session.

@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
-use skep_gateway::{http::events, outbound::UpstreamBody};
+use http_body_util::BodyExt;
+use skep_gateway::{
+    body::{Budget, ReadError, Share, read_counted},
+    http::events,
+    outbound::UpstreamBody,
+};
 use skep_mcp::sse;
 use tokio::sync::mpsc;
 
-use super::BackendError;
+use super::{BackendError, CountedBytes};
 use crate::limits;
 
 /// How much is read of the body of an error.
@@ -18,31 +22,34 @@ const ERROR_BODY: usize = 64 << 10;
 /// The messages of one request.
 pub(crate) enum Messages {
     /// One message, or none.
-    Whole(Option<Bytes>),
+    Whole(Option<CountedBytes>),
     /// A stream of events.
     Events(Box<Events>),
     /// Those that the stream of a session has for it.
-    Queue(mpsc::Receiver<Bytes>),
+    Queue(mpsc::Receiver<CountedBytes>),
 }
 
 /// A stream of events, of which only messages matter.
 pub(crate) struct Events {
     body: UpstreamBody,
     decoder: sse::Decoder,
+    budget: Budget,
+    /// That of an event that is not complete yet.
+    share: Share,
 }
 
 impl Messages {
     /// The messages of this response.
-    pub(super) async fn of(response: Response<UpstreamBody>) -> Result<Self, BackendError> {
+    pub(super) async fn of(response: Response<UpstreamBody>, budget: &Budget) -> Result<Self, BackendError> {
         let status = response.status();
         if status == StatusCode::UNAUTHORIZED || status == StatusCode::FORBIDDEN {
             return Err(BackendError::Unauthenticated(status));
         }
         if status.is_success() && events::is_stream(response.headers()) {
-            return Ok(Self::Events(Box::new(Events::new(response.into_body()))));
+            return Ok(Self::Events(Box::new(Events::new(response.into_body(), budget))));
         }
         let limit = if status.is_success() { limits::MESSAGE } else { ERROR_BODY };
-        let body = whole(response.into_body(), limit).await?;
+        let body = whole(response.into_body(), limit, budget).await?;
         match body.trim_ascii() {
             [] if status.is_success() => Ok(Self::Whole(None)),
             // Since 2026-07-28, an error of JSON-RPC has a status of HTTP, too.
@@ -53,7 +60,7 @@ impl Messages {
     }
 
     /// The next message, which must arrive within this time.
-    pub(crate) async fn next(&mut self, time: Duration) -> Result<Option<Bytes>, BackendError> {
+    pub(crate) async fn next(&mut self, time: Duration) -> Result<Option<CountedBytes>, BackendError> {
         let next = async {
             match self {
                 Self::Whole(message) => Ok(message.take()),
@@ -70,35 +77,48 @@ pub(crate) enum Listening {
     /// On a stream of its own.
     Events(Box<Events>),
     /// On the stream of the session.
-    Queue(mpsc::Receiver<Bytes>),
+    Queue(mpsc::Receiver<CountedBytes>),
 }
 
 impl Listening {
     /// The next message, or nothing when there are no more. It may be dropped and called again.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
-        match self {
+        let next = match self {
             Self::Events(events) => events.next().await.ok().flatten(),
             Self::Queue(messages) => messages.recv().await,
-        }
+        };
+        next.map(CountedBytes::into_bytes)
     }
 }
 
 impl Events {
-    pub(super) fn new(body: UpstreamBody) -> Self {
-        Self { body, decoder: sse::Decoder::new(limits::MESSAGE) }
+    pub(super) fn new(body: UpstreamBody, budget: &Budget) -> Self {
+        let decoder = sse::Decoder::new(limits::MESSAGE);
+        Self { body, decoder, budget: budget.clone(), share: budget.share() }
     }
 
     /// The next message.
-    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, BackendError> {
+    pub(super) async fn next(&mut self) -> Result<Option<CountedBytes>, BackendError> {
         loop {
             let Some(event) = self.event().await? else { return Ok(None) };
             // A server may send events without data, to be resumed after.
             if let Some(data) =
                 event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))
             {
-                return Ok(Some(Bytes::copy_from_slice(data)));
+                let data = Bytes::copy_from_slice(data);
+                drop(event);
+                return self.counted(data).map(Some);
             }
         }
+    }
+
+    /// A message that was read, in place of the event that it was in.
+    fn counted(&mut self, message: Bytes) -> Result<CountedBytes, BackendError> {
+        self.share = self.budget.share();
+        self.share.grow(self.decoder.waiting()).map_err(|_| BackendError::NoMemory)?;
+        let mut share = self.budget.share();
+        share.grow(message.len()).map_err(|_| BackendError::NoMemory)?;
+        Ok(CountedBytes::new(message, share))
     }
 
     /// The next event.
@@ -112,6 +132,7 @@ impl Events {
             match self.body.frame().await {
                 Some(Ok(frame)) => {
                     if let Ok(data) = frame.into_data() {
+                        self.share.grow(data.len()).map_err(|_| BackendError::NoMemory)?;
                         self.decoder.feed(&data);
                     }
                 }
@@ -122,11 +143,12 @@ impl Events {
     }
 }
 
-async fn whole(body: UpstreamBody, limit: usize) -> Result<Bytes, BackendError> {
-    match Limited::new(body, limit).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(BackendError::TooLarge),
-        Err(_) => Err(BackendError::Broken),
+async fn whole(body: UpstreamBody, limit: usize, budget: &Budget) -> Result<CountedBytes, BackendError> {
+    match read_counted(body, limit, budget).await {
+        Ok((bytes, share)) => Ok(CountedBytes::new(bytes, share)),
+        Err(ReadError::TooLarge) => Err(BackendError::TooLarge),
+        Err(ReadError::Broken) => Err(BackendError::Broken),
+        Err(ReadError::Exhausted) => Err(BackendError::NoMemory),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod blueprint;
 mod capabilities;
+mod counted;
 mod error;
 mod health;
 mod http_sse;
@@ -30,6 +31,7 @@ use http_body_util::Full;
 use jiff::Timestamp;
 use skep_api::vmcp::BackendTransport;
 use skep_gateway::{
+    body::Budget,
     identity::Identity,
     outbound::{Client, UpstreamBody},
 };
@@ -39,6 +41,7 @@ use tokio::sync::{Notify, watch};
 use crate::{catalog::Lists, outgoing::Credentials};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::{Capabilities, Spoken};
+pub(crate) use counted::CountedBytes;
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
 pub(crate) use link::Link;
@@ -69,6 +72,8 @@ struct Settings {
     /// How long it may take to send a message.
     timeout: Duration,
     checks: Checks,
+    /// What the messages of all backends may take.
+    budget: Budget,
 }
 
 /// How its health is checked.
@@ -91,6 +96,7 @@ pub(crate) struct Backend {
     uri: Uri,
     headers: HeaderMap,
     checks: Checks,
+    budget: Budget,
     state: Mutex<State>,
     /// Numbers requests of the virtual server itself.
     number: AtomicU64,
@@ -120,7 +126,7 @@ struct State {
 impl Backend {
     /// A backend. `changed` counts what changes about any of them.
     fn new(settings: Settings, client: Arc<Client>, changed: Arc<watch::Sender<u64>>) -> Self {
-        let Settings { blueprint, uri, transport, credentials, headers, timeout, checks } = settings;
+        let Settings { blueprint, uri, transport, credentials, headers, timeout, checks, budget } = settings;
         let state = State {
             health: Health::new(Timestamp::now()),
             spoken: (transport == BackendTransport::Sse).then_some(Spoken::LEGACY),
@@ -140,6 +146,7 @@ impl Backend {
             uri,
             headers,
             checks,
+            budget,
             state: Mutex::new(state),
             number: AtomicU64::new(1),
             refresh: Notify::new(),

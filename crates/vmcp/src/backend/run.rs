@@ -108,6 +108,10 @@ impl Backend {
                         state.lists = Some(Arc::new(lists));
                     }
                 }
+                // It says nothing about the backend.
+                Err(error @ BackendError::NoMemory) => {
+                    debug!(backend = &*self.name, %error, "its lists were not read");
+                }
                 Err(error) => {
                     let failures = state.health.failures;
                     state.health.failed(&error, &self.checks.thresholds, now, time);

@@ -78,6 +78,7 @@ fn backend(uri: Uri, endpoint: &str) -> Backend {
         headers: HeaderMap::new(),
         timeout: Duration::from_secs(10),
         checks,
+        budget: Budget::new(1 << 20),
     };
     Backend::new(settings, Arc::new(Client::new(false).unwrap()), Arc::new(watch::Sender::new(0)))
 }

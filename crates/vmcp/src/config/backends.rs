@@ -7,9 +7,11 @@ use skep_api::{
     Duration as GoDuration,
     vmcp::{Backend, BackendAuthStrategy, Config, FailureHandling, OutgoingAuth, Timeouts},
 };
-use skep_gateway::AuthorizationServer;
+use skep_config::env;
+use skep_gateway::{AuthorizationServer, body::Budget};
 use tokio::sync::watch;
 
+use super::Variables;
 use crate::{
     ConfigError,
     backend::{Authorities, Blueprint, Checks, Factory, Thresholds},
@@ -21,6 +23,7 @@ pub(super) fn factory(
     config: &Config,
     changed: Arc<watch::Sender<u64>>,
     server: Option<Arc<dyn AuthorizationServer>>,
+    budget: Budget,
 ) -> Result<Factory, ConfigError> {
     let operational = config.operational.clone().unwrap_or_default();
     let timeouts: Timeouts = operational.timeouts.unwrap_or_default();
@@ -28,19 +31,20 @@ pub(super) fn factory(
         let own = timeouts.per_workload.get(backend).or(timeouts.default.as_ref());
         duration(own).unwrap_or(limits::BACKEND_TIME)
     };
-    Factory::new(checks(operational.failure_handling.as_ref()), timeout, changed, server)
+    Factory::new(checks(operational.failure_handling.as_ref()), timeout, changed, server, budget)
 }
 
 /// The backends that the file has.
-pub(super) fn blueprints(config: &Config) -> Result<Vec<Blueprint>, ConfigError> {
+pub(super) fn blueprints(config: &Config, variables: &Variables) -> Result<Vec<Blueprint>, ConfigError> {
     let each = config.backends.iter().enumerate().map(|(index, backend)| {
         let wrong = |message: String| ConfigError::new(format!("backends[{index}]: {message}"));
         Ok(Blueprint {
             name: backend.name.as_str().into(),
             url: backend.url.clone(),
             transport: backend.transport,
-            strategy: strategy(config.outgoing_auth.as_ref(), &backend.name),
-            headers: static_headers(&backend.name).map_err(wrong)?,
+            strategy: strategy(config.outgoing_auth.as_ref(), &backend.name)
+                .map(|strategy| strategy.with_secrets(&variables.0)),
+            headers: static_headers(&backend.name, variables).map_err(wrong)?,
             authorities: authorities(backend),
         })
     });
@@ -74,25 +78,21 @@ fn duration(duration: Option<&GoDuration>) -> Option<Duration> {
 }
 
 /// The headers that the operator sets for one backend, in its environment.
-fn static_headers(backend: &str) -> Result<BTreeMap<String, String>, String> {
+fn static_headers(backend: &str, variables: &Variables) -> Result<BTreeMap<String, String>, String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
     struct Forward {
         add_plaintext_headers: BTreeMap<String, String>,
         add_headers_from_secret: BTreeMap<String, String>,
     }
-    let suffix: String = backend
-        .chars()
-        .map(|character| if character.is_ascii_alphanumeric() { character.to_ascii_uppercase() } else { '_' })
-        .collect();
-    let variable = format!("TOOLHIVE_HEADER_FORWARD_{suffix}");
-    let Ok(text) = std::env::var(&variable) else { return Ok(BTreeMap::new()) };
+    let variable = env::entry_headers(backend);
+    let Some(text) = variables.get(&variable) else { return Ok(BTreeMap::new()) };
     let forward: Forward =
         serde_json::from_str(&text).map_err(|_| format!("{variable} is not valid JSON"))?;
     let mut headers = forward.add_plaintext_headers;
     for (name, id) in forward.add_headers_from_secret {
-        let variable = format!("TOOLHIVE_SECRET_{id}");
-        let value = std::env::var(&variable).map_err(|_| format!("{variable} is not set"))?;
+        let variable = env::secret(&id);
+        let value = variables.get(&variable).ok_or_else(|| format!("{variable} is not set"))?;
         headers.insert(name, value);
     }
     Ok(headers)

@@ -17,7 +17,7 @@ use skep_gateway::{
     middleware::{Chain, ChainContext},
 };
 
-use super::Listen;
+use super::{Listen, Variables};
 use crate::ConfigError;
 
 /// The component in audit events, unless it is configured.
@@ -26,7 +26,11 @@ const COMPONENT: &str = "vmcp-server";
 const NO_NAMESPACE: &str = "local";
 
 /// The middlewares of a configuration, outermost first.
-pub(super) fn middlewares(config: &Config, listen: &Listen) -> Result<Vec<Middleware>, ConfigError> {
+pub(super) fn middlewares(
+    config: &Config,
+    listen: &Listen,
+    variables: &Variables,
+) -> Result<Vec<Middleware>, ConfigError> {
     let incoming = config.incoming_auth.as_ref();
     let oidc = incoming
         .filter(|incoming| incoming.type_ == IncomingAuth::OIDC)
@@ -35,7 +39,7 @@ pub(super) fn middlewares(config: &Config, listen: &Listen) -> Result<Vec<Middle
         incoming.and_then(|incoming| incoming.authz.as_ref()).filter(|authz| authz.type_ == Authz::CEDAR);
     let mut middlewares = Vec::new();
     middlewares.extend(audit(config, listen)?.map(Middleware::Audit));
-    middlewares.push(Middleware::Auth(Auth { oidc_config: oidc.map(tokens) }));
+    middlewares.push(Middleware::Auth(Auth { oidc_config: oidc.map(|oidc| tokens(oidc, variables)) }));
     middlewares.extend(telemetry(config)?.map(Middleware::Telemetry));
     middlewares.extend(rate_limit(config)?.map(Middleware::RateLimit));
     middlewares.extend(authz.map(policies).transpose()?.map(Middleware::Authorization));
@@ -80,9 +84,9 @@ fn user() -> String {
     std::env::var("USER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "local".into())
 }
 
-fn tokens(oidc: &Oidc) -> run_config::Oidc {
+fn tokens(oidc: &Oidc, variables: &Variables) -> run_config::Oidc {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let secret = oidc.client_secret_env.as_ref().and_then(|variable| std::env::var(variable).ok());
+    let secret = oidc.client_secret_env.as_ref().and_then(|variable| variables.get(variable));
     run_config::Oidc {
         issuer: oidc.issuer.clone(),
         audience: oidc.audience.clone(),

@@ -5,21 +5,24 @@ pub(crate) mod backends;
 mod chain;
 mod explain;
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use skep_api::{
     vmcp::{Config, PartialFailureMode},
     workload::SessionProvider,
 };
-use skep_config::{FieldError, FieldPath};
+use skep_auth::Seal;
+use skep_config::{FieldError, env};
 use skep_gateway::{
     AuthorizationServer,
+    body::Budget,
     http::WellKnown,
     middleware::{CallLog, CallsPage},
     sessions::Records,
 };
-use skep_workflow::{check_as_part, check_permissions};
+use skep_workflow::check_tools;
 use tokio::sync::watch;
+use tracing::warn;
 
 use crate::{
     ConfigError, VirtualServer,
@@ -50,24 +53,47 @@ pub struct Listen {
 /// The prefix of sessions in Redis, unless it is configured.
 const KEY_PREFIX: &str = "thv:vmcp:session:";
 
+/// The shortest secret that cannot be guessed: the operator's has 44 bytes.
+const SESSION_SECRET: usize = 32;
+/// What its key for runs of workflows is derived for.
+const KEPT_RUNS: &str = "skep: kept runs of workflows, 1";
+
 /// A configuration that was checked.
 pub struct Settings {
     config: Config,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     calls: Option<Arc<CallLog>>,
     calls_page: Option<Arc<CallsPage>>,
+    seal: Arc<Seal>,
+    variables: Variables,
+}
+
+/// Environment variables: those that are given here, and for others those of the process. They have secrets.
+#[derive(Default)]
+pub(crate) struct Variables(BTreeMap<String, String>);
+
+impl Variables {
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
 }
 
 impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
         let config = Config::parse_checked(text)?;
-        let errors = workflow_errors(&config);
-        if errors.is_empty() {
-            Ok(Self { config, authorization_server: None, calls: None, calls_page: None })
-        } else {
-            Err(errors)
+        let errors = check_tools(&config);
+        if !errors.is_empty() {
+            return Err(errors);
         }
+        Ok(Self {
+            config,
+            authorization_server: None,
+            calls: None,
+            calls_page: None,
+            seal: Arc::default(),
+            variables: Variables::default(),
+        })
     }
 
     /// The configuration.
@@ -95,6 +121,22 @@ impl Settings {
         Self { calls_page: Some(Arc::new(page)), ..self }.with_call_log(log)
     }
 
+    /// The same with variables that the process does not have.
+    pub fn with_variables(self, variables: BTreeMap<String, String>) -> Self {
+        Self { variables: Variables(variables), ..self }
+    }
+
+    /// The same with the secret that all replicas have.
+    pub fn with_session_secret(self, secret: &str) -> Result<Self, ConfigError> {
+        let wrong = |message: &str| ConfigError::new(format!("{}: {message}", env::VMCP_SESSION_KEY));
+        if secret.len() < SESSION_SECRET {
+            // What is encrypted with it is still better off than in plain text.
+            warn!("{} has fewer than {SESSION_SECRET} bytes: use a longer secret", env::VMCP_SESSION_KEY);
+        }
+        let seal = Seal::derived(secret.as_bytes(), KEPT_RUNS).map_err(|error| wrong(&error))?;
+        Ok(Self { seal: Arc::new(seal), ..self })
+    }
+
     /// Whether backends are discovered in a cluster.
     pub fn is_discovered(&self) -> bool {
         self.config.outgoing_auth.as_ref().is_some_and(|auth| auth.source == "discovered")
@@ -102,16 +144,17 @@ impl Settings {
 
     /// The backends that it has.
     pub(crate) fn blueprints(&self) -> Result<Vec<Blueprint>, ConfigError> {
-        backends::blueprints(&self.config)
+        backends::blueprints(&self.config, &self.variables)
     }
 
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.config;
         let changed = Arc::new(watch::Sender::new(0));
-        let middlewares = chain::middlewares(config, listen)?;
+        let middlewares = chain::middlewares(config, listen, &self.variables)?;
         let views = Views::new(view_policy(config), changed.clone());
-        let factory = backends::factory(config, changed, self.authorization_server.clone())?;
+        let budget = Budget::new(skep_gateway::limits::BODIES);
+        let factory = backends::factory(config, changed, self.authorization_server.clone(), budget.clone())?;
         let blueprints = self.blueprints()?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
         let reporter = cluster.as_ref().and_then(Reporter::new);
@@ -136,6 +179,8 @@ impl Settings {
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
             session_life,
             records: records(config, session_life)?,
+            seal: self.seal.clone(),
+            budget,
             is_local: is_local(&listen.host),
             discovery,
             factory,
@@ -144,21 +189,6 @@ impl Settings {
             search: config.optimizer.as_ref().map(Search::new).transpose()?.map(Arc::new),
         }))
     }
-}
-
-/// The mistakes in composite tools, by the rules of the operator.
-fn workflow_errors(config: &Config) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    for (index, tool) in config.composite_tools.iter().enumerate() {
-        let field = FieldPath::from("compositeTools").index(index);
-        let mistakes = check_as_part(tool).into_iter().chain(check_permissions(tool, config));
-        errors.extend(mistakes.map(|error| error.within(field.clone())));
-        if config.composite_tools[..index].iter().any(|other| other.name == tool.name) {
-            let message = format!("duplicate of {:?}: rename one of them", tool.name);
-            errors.push(FieldError::new(field.join("name"), message));
-        }
-    }
-    errors
 }
 
 fn view_policy(config: &Config) -> ViewPolicy {

@@ -179,7 +179,7 @@ impl Front {
             let name = rename.map(|rename| rename.name.to_owned());
             let name = name.or_else(|| request.envelope.target().map(|target| target.name().into_owned()));
             if request.method == Method::CompletionComplete && !link.capabilities.completions {
-                let messages = Messages::Whole(Some(completion_message(number)));
+                let messages = Messages::Whole(Some(completion_message(number).into()));
                 return Ok(Sent { link, messages, id, name, headers: HeaderMap::new(), body: Bytes::new() });
             }
             self.check_state(request, &link)?;

@@ -43,6 +43,7 @@ use std::{
 use futures::StreamExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use skep_auth::Seal;
 use skep_gateway::{
     AuthorizationServer,
     body::Budget,
@@ -129,6 +130,10 @@ pub(crate) struct Parts {
     pub(crate) session_life: Duration,
     /// Where sessions are stored that all replicas see.
     pub(crate) records: Option<Records>,
+    /// What encrypts the runs of workflows that are stored there.
+    pub(crate) seal: Arc<Seal>,
+    /// What bodies of requests, and messages of backends, may take.
+    pub(crate) budget: Budget,
     /// Whether it listens on this machine only.
     pub(crate) is_local: bool,
     /// How backends are discovered.
@@ -224,6 +229,8 @@ impl Front {
             passthrough,
             session_life,
             records,
+            seal,
+            budget,
             is_local,
             discovery,
             factory,
@@ -241,7 +248,7 @@ impl Front {
             well_known,
             authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
-            kept: records.as_ref().map(KeptRuns::new).map(Arc::new),
+            kept: records.as_ref().map(|records| Arc::new(KeptRuns::new(records, &seal))),
             records,
             stateless: Arc::new(Memory::new(session_life)),
             parked: Arc::new(ParkedCalls::new()),
@@ -251,7 +258,7 @@ impl Front {
             ending: Mutex::new(ending),
             passthrough,
             guard: Guard::new(is_local),
-            budget: Budget::new(skep_gateway::limits::BODIES),
+            budget,
             number: AtomicU64::new(1),
             closing: watch::Sender::new(false),
             is_leaving: AtomicBool::new(false),

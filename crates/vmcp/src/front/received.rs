@@ -10,8 +10,13 @@ use skep_gateway::{
 };
 use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw, Rejection};
 
-use super::{Front, from_backend::parsed_request_id, subscribe::report, workflow::QUESTION};
-use crate::{backend::Caller, session::ClientSession};
+use super::{
+    Front,
+    from_backend::parsed_request_id,
+    subscribe::report,
+    workflow::{PassedOn, QUESTION},
+};
+use crate::{backend::Caller, limits, session::ClientSession};
 
 /// The code of JSON-RPC for what is no valid request.
 const INVALID_REQUEST: i64 = -32600;
@@ -77,17 +82,24 @@ impl Front {
         question: &str,
         envelope: &Envelope<'_>,
     ) -> Option<Response<Body>> {
-        let is_passed_on = match &self.kept {
+        let passed_on = match &self.kept {
             Some(runs) => runs.pass_on(session, question, envelope.bytes()).await,
-            None => Ok(false),
+            None => Ok(PassedOn::NoQuestion),
         };
-        match is_passed_on {
-            Ok(true) => None,
-            Ok(false) => {
-                let message = "no workflow waits for this answer: it was answered, its time has passed, or the server \
-                               of the question has ended; call the tool again";
-                let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
-                Some(response::json(StatusCode::BAD_REQUEST, error.to_string()))
+        let rejected = |status, message: &str| {
+            let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
+            Some(response::json(status, error.to_string()))
+        };
+        match passed_on {
+            Ok(PassedOn::Yes) => None,
+            Ok(PassedOn::NoQuestion) => rejected(
+                StatusCode::BAD_REQUEST,
+                "no workflow waits for this answer: it was answered, its time has passed, or the server of the \
+                 question has ended; call the tool again",
+            ),
+            Ok(PassedOn::TooLarge) => {
+                let limit = limits::KEPT_RUN >> 10;
+                rejected(StatusCode::PAYLOAD_TOO_LARGE, &format!("an answer may have {limit} KiB"))
             }
             Err(_) => Some(response::error(&Rejection::Unavailable("session store"), None)),
         }

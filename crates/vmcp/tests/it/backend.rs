@@ -58,6 +58,8 @@ struct State {
     log: Option<File>,
     /// Whether calls never end.
     hangs_in_calls: bool,
+    /// The result of all calls, as JSON, if it is always the same.
+    result: Option<Arc<str>>,
 }
 
 impl State {
@@ -173,6 +175,11 @@ impl Backend {
         self.state().needs_credentials = true;
     }
 
+    /// Has this result for all calls from now on, as JSON.
+    pub(crate) fn set_result(&self, result: Option<Arc<str>>) {
+        self.state().result = result;
+    }
+
     pub(crate) fn forget(&self) {
         let mut state = self.state();
         state.received.clear();
@@ -270,6 +277,13 @@ async fn respond(
                     result["nextCursor"] = (page + 1).to_string().into();
                 }
                 result
+            }
+            "tools/call" if state.result.is_some() => {
+                let result = state.result.clone().unwrap_or_default();
+                return Ok(reply(
+                    200,
+                    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, message["id"]),
+                ));
             }
             "tools/call" => {
                 json!({"content": [{"type": "text", "text": format!("{} {session}", message["params"]["name"])}]})

@@ -10,6 +10,9 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
+/// The connection ended before the response was complete.
+pub(crate) type Broken = Box<dyn std::error::Error + Send + Sync>;
+
 /// A client.
 pub(crate) struct Client {
     address: SocketAddr,
@@ -82,10 +85,19 @@ impl Client {
     }
 
     async fn send_to(&self, path: &str, method: Method, body: Option<&Value>) -> Response<Incoming> {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind((self.from, 0).into()).unwrap();
-        let stream = socket.connect(self.address).await.unwrap();
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        self.try_send_to(path, method, body).await.unwrap()
+    }
+
+    async fn try_send_to(
+        &self,
+        path: &str,
+        method: Method,
+        body: Option<&Value>,
+    ) -> Result<Response<Incoming>, Broken> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((self.from, 0).into())?;
+        let stream = socket.connect(self.address).await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         let accept =
             if method == Method::GET { "text/event-stream" } else { "application/json, text/event-stream" };
@@ -112,13 +124,22 @@ impl Client {
             }
         }
         let body = body.map(ToString::to_string).unwrap_or_default();
-        let response =
-            sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await.unwrap();
+        let response = sender.send_request(request.body(Full::new(Bytes::from(body))).unwrap()).await?;
         // The connection ends with the sender, and the body may still arrive.
         tokio::spawn(async move {
             sender.ready().await.ok();
         });
-        response
+        Ok(response)
+    }
+
+    /// The status of the response to a call, and the response; an error if the server ends before that is complete.
+    pub(crate) async fn try_call(&self, tool: &str) -> Result<(StatusCode, Value), Broken> {
+        let params = json!({"name": tool, "arguments": {"n": 1}});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let response = self.try_send_to("/mcp", Method::POST, Some(&body)).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, serde_json::from_slice(&body)?))
     }
 
     async fn post(&self, method: &str, mut params: Value) -> Response<Incoming> {

@@ -15,7 +15,10 @@ mod faults;
 mod hints;
 mod input;
 mod killed;
+mod load;
+mod memory;
 mod metrics;
+mod policies;
 mod replicas;
 mod scripted;
 mod scripts;
@@ -52,16 +55,20 @@ impl Server {
     }
 
     async fn with_urls(backends: &[(&str, String)], more: &str, life: Option<Duration>) -> Self {
+        Self::of(&Self::config(backends, more), life, None).await
+    }
+
+    /// A configuration with these backends, and more lines.
+    fn config(backends: &[(&str, String)], more: &str) -> String {
         let line = |(name, url): &(&str, String)| {
             format!("  - {{name: {name}, url: \"{url}\", transport: streamable-http}}\n")
         };
         let list: String = backends.iter().map(line).collect();
-        let config = format!(
+        format!(
             "name: test\ngroupRef: test\nincomingAuth: {{type: anonymous}}\noutgoingAuth: {{source: inline}}\n\
              aggregation:\n  conflictResolution: prefix\n  conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}\n\
              backends:\n{list}{more}"
-        );
-        Self::of(&config, life, None).await
+        )
     }
 
     /// The one of this configuration.
@@ -104,10 +111,18 @@ struct Replica {
 
 impl Replica {
     async fn before(backend: &Backend, more: &str) -> Self {
+        Self::with_secret(backend, more, None).await
+    }
+
+    /// One with a secret that other replicas have, too.
+    async fn with_secret(backend: &Backend, more: &str, secret: Option<&str>) -> Self {
+        let mut settings = Settings::parse(&Server::config(&[("a", backend.url())], more)).unwrap();
+        if let Some(secret) = secret {
+            settings = settings.with_session_secret(secret).unwrap();
+        }
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (url, more) = (backend.url(), more.to_owned());
-        let started = runtime.spawn(async move { Server::with_urls(&[("a", url)], &more, None).await });
+        let started = runtime.spawn(Server::run(settings, None, None));
         let server = started.await.unwrap();
         let address = server.address;
         // It is never stopped.

@@ -35,18 +35,24 @@ pub(crate) fn update() -> Value {
 pub(crate) struct Received {
     pub(crate) message: Value,
     pub(crate) headers: HeaderMap,
-    respond: mpsc::UnboundedSender<Value>,
+    respond: mpsc::UnboundedSender<String>,
 }
 
 impl Received {
     /// Sends a message on the stream of the response.
     pub(crate) fn send(&self, message: Value) {
-        self.respond.send(message).ok();
+        self.respond.send(message.to_string()).ok();
     }
 
     /// Sends the result, after which the stream ends.
     pub(crate) fn result(self, result: Value) {
         self.send(json!({"jsonrpc": "2.0", "id": self.message["id"], "result": result}));
+    }
+
+    /// The same for a result that is JSON already.
+    pub(crate) fn result_text(self, result: &str) {
+        let id = &self.message["id"];
+        self.respond.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).ok();
     }
 
     /// Whether the virtual server still reads the response.
@@ -138,9 +144,10 @@ async fn respond(
     let (events, responses) = mpsc::unbounded_channel();
     let is_request = message.get("id").is_some() && message.get("method").is_some();
     match result {
-        Some(event) if head.method == Method::GET => events.send(event).unwrap(),
+        Some(event) if head.method == Method::GET => events.send(event.to_string()).unwrap(),
         Some(result) => {
-            events.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).unwrap()
+            let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+            events.send(response.to_string()).unwrap()
         }
         None => {
             sender.send(Received { message, headers: head.headers, respond: events }).ok();

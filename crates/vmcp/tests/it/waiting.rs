@@ -204,3 +204,102 @@ async fn a_workflow_whose_definition_has_changed_or_whose_time_has_passed_does_n
     }
     assert!(!backend.called().contains(&"last".to_owned()), "no step followed");
 }
+
+const SECRET: &str = "a secret that all replicas of this test have";
+
+/// Has a workflow of each era wait and be answered at another replica, with texts that only their caller may see.
+async fn run_with_private_texts(redis: &Redis, backend: &Backend, secret: Option<&str>) {
+    let config = config(redis, POLITE);
+    let start = || Replica::with_secret(backend, &config, secret);
+    let (first, second) = tokio::join!(start(), start());
+    let client = Client::modern(first.address, capable());
+    let params = json!({"name": "polite", "arguments": {"private": "text-of-an-argument"}});
+    let needed = client.request("tools/call", params).await;
+    let stranger = Replica::with_secret(backend, &config, Some(&"x".repeat(40))).await;
+    let unknown = client.at(stranger.address).request("tools/call", answered(&needed)).await;
+    assert_eq!(unknown["error"]["code"], -32602, "another secret: {unknown}");
+    let response = client.at(second.address).request("tools/call", answered(&needed)).await;
+    assert!(response["result"]["content"].is_array() && !text(&response).1, "{response}");
+    let client = Client::start(first.address, capable()).await;
+    let mut events = client.open("tools/call", call()).await;
+    let mut answer = self::response(&question(&mut events).await);
+    answer["result"]["content"]["private"] = "text-of-an-answer".into();
+    let other = client.at(second.address);
+    assert_eq!(other.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+    let result = events.next().await.unwrap();
+    assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
+}
+
+#[tokio::test]
+async fn what_a_waiting_workflow_has_cannot_be_read_in_redis_where_replicas_share_a_secret() {
+    let backend = Backend::start().await;
+    for (secret, is_readable) in [(None, true), (Some(SECRET), false)] {
+        let redis = Redis::start().await;
+        run_with_private_texts(&redis, &backend, secret).await;
+        let written = String::from_utf8_lossy(&redis.written()).into_owned();
+        for text in ["text-of-an-argument", "text-of-an-answer"] {
+            assert_eq!(written.contains(text), is_readable, "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_for_another_replica_has_the_bound_of_a_kept_workflow() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::start(first.address, capable()).await;
+    let mut events = client.open("tools/call", call()).await;
+    let answer = response(&question(&mut events).await);
+    let mut large = answer.clone();
+    large["result"]["content"]["more"] = "x".repeat(300 << 10).into();
+    let other = client.at(second.address);
+    let refused = other.send(Method::POST, Some(&large)).await;
+    assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(other.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+    let result = events.next().await.unwrap();
+    assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
+}
+
+/// How many workflows are kept.
+async fn kept(redis: &Redis) -> usize {
+    let client = redis::Client::open(format!("redis://{}/", redis.address())).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let keys: Vec<String> =
+        redis::cmd("KEYS").arg("*:workflow:*").query_async(&mut connection).await.unwrap();
+    keys.len()
+}
+
+/// The share of an address whose callers are anonymous.
+const SHARE: usize = 200;
+
+#[tokio::test]
+async fn a_caller_cannot_fill_redis_with_workflows_that_wait() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::modern(first.address, capable());
+    let mut waiting = Vec::new();
+    for _ in 0..=SHARE {
+        waiting.push(client.request("tools/call", call()).await);
+    }
+    // The oldest have made room, here and in Redis.
+    while kept(&redis).await >= SHARE {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let other = client.at(second.address);
+    let evicted = other.request("tools/call", answered(&waiting[0])).await;
+    assert_eq!(evicted["error"]["code"], -32602, "{evicted}");
+    let response = other.request("tools/call", answered(&waiting[SHARE - 1])).await;
+    assert!(response["result"]["content"].is_array(), "one that is not so old goes on: {response}");
+    // An older client that disconnects may come back, so these stay, but no more than its share.
+    let client = Client::start(first.address, capable()).await;
+    for _ in 0..=SHARE {
+        let mut events = client.open("tools/call", call()).await;
+        question(&mut events).await;
+    }
+    // That which was answered elsewhere counts until its time has passed.
+    assert_eq!(kept(&redis).await, SHARE - 1);
+    let stranger = Client::modern(first.address, capable()).from([127, 0, 0, 2]);
+    let needed = stranger.request("tools/call", call()).await;
+    let response = stranger.at(second.address).request("tools/call", answered(&needed)).await;
+    assert!(response["result"]["content"].is_array(), "others have their own share: {response}");
+}

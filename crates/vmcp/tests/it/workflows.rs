@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use proptest::{prelude::*, sample::subsequence};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
@@ -302,49 +302,8 @@ async fn a_backend_that_fails_at_any_step_is_tried_as_often_as_the_retries_allow
     }
 }
 
-const TOOLS: [&str; 3] = ["echo", "whoami", "last"];
-
-/// Each step calls another tool, and those that fail are ignored: what was called is what the caller may call.
-async fn assert_just_these_are_called(allowed: &[&str], may_call_it: bool) {
-    let backend = Backend::start().await;
-    let steps = TOOLS.map(|tool| format!("{{id: {tool}, tool: a_{tool}, onError: {{action: continue}}}}"));
-    let combo = format!("{{name: combo, description: d, steps: [{}]}}", steps.join(", "));
-    let own = may_call_it.then_some("combo").into_iter().map(str::to_owned);
-    let names = allowed.iter().map(|tool| format!("a_{tool}")).chain(own);
-    let mut policies: Vec<String> = names.map(|name| permit("principal", &name)).collect();
-    policies.push(permit("principal", "unknown"));
-    let config = format!(
-        "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
-         incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: [{}]}}}}\n\
-         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\n\
-         backends: [{{name: a, url: \"{}\", transport: streamable-http}}]\ncompositeTools: [{combo}]\n",
-        policies.join(", "),
-        backend.url(),
-    );
-    let server = Server::of(&config, None, None).await;
-    let client = server.client().await;
-    assert_eq!(client.tools().await.contains(&"combo".to_owned()), may_call_it);
-    let response = client.call("combo").await;
-    assert_eq!(response.get("error").is_some(), !may_call_it, "{response}");
-    let mut called = backend.called();
-    called.sort();
-    let mut expected: Vec<&str> = if may_call_it { allowed.to_vec() } else { Vec::new() };
-    expected.sort_unstable();
-    assert_eq!(called, expected);
-    server.stop().await;
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
-
-    #[test]
-    fn a_workflow_calls_just_the_tools_that_its_caller_may(
-        allowed in subsequence(TOOLS.to_vec(), 0..=3),
-        may_call_it: bool,
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(assert_just_these_are_called(&allowed, may_call_it));
-    }
 
     #[test]
     fn a_template_that_the_operator_accepts_is_one_that_the_server_runs(

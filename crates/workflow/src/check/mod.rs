@@ -13,7 +13,7 @@ mod tests;
 mod uses;
 
 use skep_api::vmcp::{CompositeTool, Config, RunAs};
-use skep_config::FieldError;
+use skep_config::{FieldError, FieldPath};
 
 pub use error::{Cause, WorkflowError};
 use error::{Errors, duration};
@@ -55,6 +55,21 @@ pub fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
 /// The same for an object of which the tool is one part.
 pub fn check_as_part(tool: &CompositeTool) -> Vec<FieldError> {
     check(tool).into_iter().map(|error| error.error).collect()
+}
+
+/// The mistakes in all composite tools of a virtual server's configuration.
+pub fn check_tools(config: &Config) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    for (index, tool) in config.composite_tools.iter().enumerate() {
+        let field = FieldPath::from("compositeTools").index(index);
+        let mistakes = check_as_part(tool).into_iter().chain(check_permissions(tool, config));
+        errors.extend(mistakes.map(|error| error.within(field.clone())));
+        if config.composite_tools[..index].iter().any(|other| other.name == tool.name) {
+            let message = format!("duplicate of {:?}: rename one of them", tool.name);
+            errors.push(FieldError::new(field.join("name"), message));
+        }
+    }
+    errors
 }
 
 /// What the configuration of a virtual server does not let a composite tool have.

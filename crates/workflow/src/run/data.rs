@@ -233,7 +233,7 @@ fn since(time: Timestamp) -> Duration {
 }
 
 /// About how many bytes a value has.
-fn size(value: &Value) -> usize {
+pub fn size(value: &Value) -> usize {
     8 + match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(size).sum(),

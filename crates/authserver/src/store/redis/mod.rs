@@ -10,11 +10,10 @@ use async_trait::async_trait;
 use redis::{Cmd, FromRedisValue, cmd};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
+use skep_auth::Seal;
 use tracing::warn;
 
-use super::{
-    Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream, sealed::Seal,
-};
+use super::{Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream};
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
 

@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 use skep_gateway::{
+    body::Share,
     http::Body,
     identity::Identity,
     message::{Exchange, PartOf},
@@ -178,7 +179,7 @@ impl Calls {
     ) -> Bytes {
         let part = Part::of_composite(composite, exchange.audit_id());
         // It is part of a run that cannot be kept.
-        let steps = Steps { calls: self, part, reports: Reports::Nothing, keeper: None };
+        let steps = Steps::new(self, part, Reports::Nothing, None);
         let result = self.front.workflow_result(composite, Start::New(arguments), &steps).await;
         rpc::result_body(&json!(id).to_string(), &result).into()
     }
@@ -244,7 +245,7 @@ impl Calls {
                 }
                 Some(Step::Response(_, response)) => {
                     running.has_ended = true;
-                    return Ok(response);
+                    return Ok(response.into_bytes());
                 }
                 Some(Step::NeedsInput(needed)) => {
                     let input = self.ask(needed.json(), None).await?;
@@ -267,7 +268,7 @@ impl Calls {
 
     /// Ends the call of the client with this error.
     pub(in crate::front) async fn end(&self, reason: &str) {
-        self.sent.send(Sent::Result(tool_error(reason))).await.ok();
+        self.sent.send(Sent::Result(Bytes::from(tool_error(reason)).into())).await.ok();
     }
 
     /// Whether the client can ask its user.
@@ -315,6 +316,11 @@ impl Calls {
         answer_of(&result)
     }
 
+    /// The share of what a workflow holds.
+    pub(in crate::front) fn share(&self) -> Share {
+        self.front.budget.share()
+    }
+
     /// How long calls have waited for input of the user.
     pub(in crate::front) fn input_time(&self) -> Duration {
         self.input_time.total()
@@ -328,7 +334,7 @@ impl Calls {
         let params = format!(r#"{{"progressToken":{token},"progress":{done},{total}"message":{message}}}"#);
         let message = format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#);
         // A client that reads slowly can do without.
-        self.sent.try_send(Sent::Message(message.into())).ok();
+        self.sent.try_send(Sent::Message(Bytes::from(message).into())).ok();
     }
 }
 

@@ -15,21 +15,26 @@ use skep_gateway::middleware::CallOutcome;
 use skep_mcp::{Envelope, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{AbortOnDrop, ClientRequest, Front, answer::translated, rpc::RpcError, workflow::Keeper};
-use crate::{catalog::Catalog, limits};
+use super::{
+    AbortOnDrop, ClientRequest, Front,
+    answer::{tool_error, translated},
+    rpc::RpcError,
+    workflow::Keeper,
+};
+use crate::{backend::CountedBytes, catalog::Catalog, limits};
 pub(super) use calls::{Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
 
 /// What a tool sends to its client.
 enum Sent {
     /// A notification or request, before the response.
-    Message(Bytes),
+    Message(CountedBytes),
     /// A question for the user of an older client, and by what its stream can go on elsewhere, if it can.
     Question(Bytes, Option<SessionId>),
     /// It needs input of a client of 2026-07-28.
     NeedsInput(NeededInput),
     /// The result, as JSON.
-    Result(String),
+    Result(CountedBytes),
 }
 
 /// Input that a call needs.
@@ -67,10 +72,24 @@ impl Front {
             front.record_call(sender_of_request, outcome, started);
             let translated = Raw::spelled(&result)
                 .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
-            sender.send(Sent::Result(translated.unwrap_or(result))).await.ok();
+            let result = front.counted(translated.unwrap_or(result));
+            sender.send(Sent::Result(result)).await.ok();
         });
         let task = AbortOnDrop(task.abort_handle());
         Ok(OwnCall::new(self, request, sent, caller, keeper, task))
+    }
+}
+
+impl Front {
+    /// The result of a tool, as JSON, which counts against the budget of bodies until the client has read it.
+    fn counted(&self, result: String) -> CountedBytes {
+        let mut share = self.budget.share();
+        match share.grow(result.len()) {
+            Ok(()) => CountedBytes::new(result.into(), share),
+            Err(_) => {
+                Bytes::from(tool_error("there is no memory for the result now: try again later")).into()
+            }
+        }
     }
 }
 

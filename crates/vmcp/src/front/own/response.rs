@@ -14,11 +14,11 @@ use tokio::sync::mpsc;
 
 use super::{NeededInput, Sent};
 use crate::{
-    backend::Caller,
+    backend::{Caller, CountedBytes},
     front::{
         AbortOnDrop, ClientRequest, Front,
         answer::tool_error,
-        relay::{ParkedCalls, Waiting, given, needing},
+        relay::{ParkedCalls, Waiting, event, given, needing},
         rpc::{self, RpcError},
         workflow::Keeper,
     },
@@ -70,23 +70,30 @@ impl OwnCall {
     }
 
     async fn next(&mut self) -> Sent {
-        let failed = |reason: &str| Sent::Result(tool_error(reason));
+        let failed = |reason: &str| Sent::Result(Bytes::from(tool_error(reason)).into());
         tokio::select! {
             sent = self.sent.recv() => sent.unwrap_or_else(|| failed("the tool ended without a result")),
             () = self.in_flight.cancelled() => {
-                self.keeper.iter().for_each(Keeper::forget);
+                self.forget();
                 failed("the client has cancelled the request")
             }
         }
+    }
+
+    /// Has no replica go on with it.
+    pub(in crate::front) fn forget(&self) {
+        self.keeper.iter().for_each(Keeper::forget);
     }
 
     /// The response: in JSON if the tool sends nothing before its result, or else as a stream.
     pub(in crate::front) async fn respond(mut self) -> Response<Body> {
         let era = self.era;
         let first = match self.next().await {
-            Sent::Result(result) => return rpc::result(&self.id, &result, era),
+            Sent::Result(result) => {
+                return rpc::reply(StatusCode::OK, message(&self.id, &result).into_bytes(), era);
+            }
             Sent::NeedsInput(needed) => return rpc::reply(StatusCode::OK, self.park(needed), era),
-            Sent::Message(first) => sse::encoded("message", &first),
+            Sent::Message(first) => event(&first),
             Sent::Question(question, state) => question_event(&question, state),
         };
         self.stream(Some(first))
@@ -97,12 +104,9 @@ impl OwnCall {
         let rest = stream::unfold(Some(self), |call| async move {
             let mut call = call?;
             let (event, call) = match call.next().await {
-                Sent::Message(message) => (sse::encoded("message", &message), Some(call)),
+                Sent::Message(message) => (event(&message), Some(call)),
                 Sent::Question(question, state) => (question_event(&question, state), Some(call)),
-                Sent::Result(result) => {
-                    let message = rpc::result_body(&call.id, &result);
-                    (sse::encoded("message", message.as_bytes()), None)
-                }
+                Sent::Result(result) => (event(&message(&call.id, &result)), None),
                 Sent::NeedsInput(needed) => (sse::encoded("message", &call.park(needed)), None),
             };
             Some((Ok(event), call))
@@ -141,6 +145,11 @@ impl OwnCall {
             }
         }
     }
+}
+
+/// The message with this result.
+fn message(id: &str, result: &CountedBytes) -> CountedBytes {
+    result.remade(rpc::result_body(id, std::str::from_utf8(result).unwrap_or_default()))
 }
 
 /// The event of a question. With an id, any replica can go on with the stream.

@@ -21,7 +21,7 @@ use super::{
     rpc::{self, RpcError},
 };
 use crate::{
-    backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, rpc_error},
+    backend::{Backend, BackendError, Caller, CountedBytes, Link, Messages, OutgoingRequest, rpc_error},
     limits,
     session::{ClientSession, InFlight, Level},
 };
@@ -74,9 +74,9 @@ pub(super) struct Sent {
 /// What the client gets.
 pub(super) enum Step {
     /// A notification or request, before the response.
-    Message(Bytes),
+    Message(CountedBytes),
     /// The response, as a message.
-    Response(StatusCode, Bytes),
+    Response(StatusCode, CountedBytes),
     /// A response that needs input of a client of 2026-07-28.
     NeedsInput(BackendRequest),
 }
@@ -138,7 +138,7 @@ impl Relay {
     async fn advance(&mut self) -> Result<Step, BackendError> {
         loop {
             if let Some(message) = self.outgoing.pop_front() {
-                return Ok(Step::Message(message));
+                return Ok(Step::Message(message.into()));
             }
             if let Some(pending) = self.pending.take() {
                 self.send_again(pending).await?;
@@ -157,7 +157,7 @@ impl Relay {
         }
     }
 
-    async fn step(&mut self, message: Bytes) -> Result<Option<Step>, BackendError> {
+    async fn step(&mut self, message: CountedBytes) -> Result<Option<Step>, BackendError> {
         let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
         match envelope.message() {
             Message::Response { id, outcome } => {
@@ -166,15 +166,19 @@ impl Relay {
                     return Ok(None);
                 }
                 match outcome {
-                    Outcome::Result(result) => self.result(result),
+                    Outcome::Result(result) => self.result(&message, result),
                     Outcome::Error(error) => Err(rpc_error(error)),
                 }
             }
             Message::Notification { .. } => {
                 let is_forwarded = for_client(&envelope, &self.session, &self.backend, self.log_level);
                 let is_same = self.sent.link.revision.era() == Era::Legacy;
-                let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
-                Ok(message.filter(|_| is_forwarded).map(Step::Message))
+                let sent = if is_same {
+                    Some(message.clone())
+                } else {
+                    retagged(&envelope, None).map(|bytes| message.remade(bytes))
+                };
+                Ok(sent.filter(|_| is_forwarded).map(Step::Message))
             }
             Message::Request { .. } if !for_session(&envelope, &self.session) => {
                 decline(&envelope, &self.backend, &self.sent.link, &self.caller).await;
@@ -186,12 +190,16 @@ impl Relay {
             Message::Request { id, .. } => {
                 self.waits_for_client = true;
                 let id = request_id(&self.backend.name, id.raw().as_str());
-                Ok(readdressed(&envelope, &id).map(Step::Message))
+                Ok(readdressed(&envelope, &id).map(|bytes| Step::Message(message.remade(bytes))))
             }
         }
     }
 
-    fn result(&mut self, result: skep_mcp::Raw<'_>) -> Result<Option<Step>, BackendError> {
+    fn result(
+        &mut self,
+        message: &CountedBytes,
+        result: skep_mcp::Raw<'_>,
+    ) -> Result<Option<Step>, BackendError> {
         if self.era == Era::Legacy
             && let Some(required) = InputRequired::of(result)
         {
@@ -203,7 +211,7 @@ impl Relay {
         }
         let result = translated(result, self.method, self.era, &self.server)
             .map_err(|problem| BackendError::Rpc { code: 0, message: problem.into(), data: None })?;
-        Ok(Some(Step::Response(StatusCode::OK, rpc::result_body(&self.id, &result).into())))
+        Ok(Some(Step::Response(StatusCode::OK, message.remade(rpc::result_body(&self.id, &result)))))
     }
 
     /// Sends the request again, with the input that the client provides.
@@ -232,8 +240,10 @@ impl Relay {
 
     fn failed(&self, error: &BackendError) -> Step {
         match failure(self.method, self.era, &self.backend.name, error) {
-            Ok(result) => Step::Response(StatusCode::OK, rpc::result_body(&self.id, &result).into()),
-            Err(error) => Step::Response(error.status(self.era), error.body(&self.id).into()),
+            Ok(result) => {
+                Step::Response(StatusCode::OK, Bytes::from(rpc::result_body(&self.id, &result)).into())
+            }
+            Err(error) => Step::Response(error.status(self.era), Bytes::from(error.body(&self.id)).into()),
         }
     }
 
@@ -265,23 +275,28 @@ impl Relay {
 pub(super) async fn respond(mut relay: Relay) -> Response<Body> {
     let era = relay.era;
     match relay.next().await {
-        Some(Step::Response(status, body)) => rpc::reply(status, body, era),
+        Some(Step::Response(status, body)) => rpc::reply(status, body.into_bytes(), era),
         Some(Step::NeedsInput(needed)) => rpc::reply(StatusCode::OK, relay.park(needed), era),
         None => RpcError::internal("no response").response(&relay.id.clone(), era),
         Some(Step::Message(first)) => {
-            let first = stream::once(async move { Ok(sse::encoded("message", &first)) });
+            let first = stream::once(async move { Ok(event(&first)) });
             let rest = stream::unfold(Some(relay), |relay| async move {
                 let mut relay = relay?;
                 let (message, relay) = match relay.next().await? {
                     Step::Message(message) => (message, Some(relay)),
                     Step::Response(_, message) => (message, None),
-                    Step::NeedsInput(needed) => (relay.park(needed), None),
+                    Step::NeedsInput(needed) => (relay.park(needed).into(), None),
                 };
-                Some((Ok(sse::encoded("message", &message)), relay))
+                Some((Ok(event(&message)), relay))
             });
             events::response(Body::Made(first.chain(rest).boxed()))
         }
     }
+}
+
+/// The event of a message, which counts in its place.
+pub(super) fn event(message: &CountedBytes) -> Bytes {
+    message.remade(sse::encoded("message", message)).into_bytes()
 }
 
 impl Front {

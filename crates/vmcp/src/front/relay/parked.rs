@@ -50,6 +50,14 @@ impl Kept for Parked {
     }
 
     fn shed(&mut self) {}
+
+    /// It cannot go on at another replica, either: a caller would have as many there as it likes.
+    fn evict(&self) {
+        let waiting = self.call.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Waiting::Own(call, _)) = waiting {
+            call.forget();
+        }
+    }
 }
 
 impl ParkedCalls {

@@ -1,8 +1,9 @@
 //! The steps of a workflow, as calls of the client that called the composite tool.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
+use skep_gateway::body::Share;
 use skep_mcp::{List, Raw};
 use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 
@@ -23,14 +24,36 @@ pub(in crate::front) enum Reports {
 
 /// What runs the steps.
 pub(in crate::front) struct Steps<'a> {
-    pub(in crate::front) calls: &'a Calls,
-    pub(in crate::front) part: Part,
-    pub(in crate::front) reports: Reports,
+    calls: &'a Calls,
+    part: Part,
+    reports: Reports,
     /// What keeps the run while it waits, where sessions are in Redis.
-    pub(in crate::front) keeper: Option<Arc<Keeper>>,
+    keeper: Option<Arc<Keeper>>,
+    /// Results of steps count against the budget of bodies while the workflow runs.
+    held: Mutex<Share>,
 }
 
-impl Steps<'_> {
+impl<'a> Steps<'a> {
+    pub(in crate::front) fn new(
+        calls: &'a Calls,
+        part: Part,
+        reports: Reports,
+        keeper: Option<Arc<Keeper>>,
+    ) -> Self {
+        Self { calls, part, reports, keeper, held: Mutex::new(calls.share()) }
+    }
+
+    /// Counts the result of a step.
+    fn hold(&self, result: &Value) -> Result<(), CallError> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |_| CallError {
+            message: "there is no memory for the result now: try again later".into(),
+            // The tool has run.
+            is_final: true,
+        };
+        held.grow(skep_workflow::size(result)).map_err(full)
+    }
+
     fn tool(&self, name: &str) -> Option<&Entry> {
         self.calls.catalog.table(List::Tools).step(name)
     }
@@ -53,7 +76,9 @@ impl Host for Steps<'_> {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
         let missing = || CallError { message: format!("no backend has the tool {tool:?}"), is_final: false };
         let entry = self.tool(tool).ok_or_else(missing)?;
-        self.calls.call(&self.part, entry, arguments).await
+        let result = self.calls.call(&self.part, entry, arguments).await?;
+        self.hold(&result)?;
+        Ok(result)
     }
 
     fn keeps_runs(&self) -> bool {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
+use skep_gateway::sessions::Holder;
 use skep_mcp::{Era, SessionId};
 use skep_workflow::Checkpoint;
 
@@ -16,6 +17,8 @@ pub(in crate::front) struct Keeper {
     pub(super) runs: Arc<KeptRuns>,
     call: KeptCall,
     era: Era,
+    /// Whose run it is.
+    holder: Holder,
     state: Mutex<State>,
 }
 
@@ -42,8 +45,8 @@ pub(super) enum Lost {
 }
 
 impl Keeper {
-    pub(super) fn new(runs: Arc<KeptRuns>, call: KeptCall, era: Era) -> Self {
-        Self { runs, call, era, state: Mutex::default() }
+    pub(super) fn new(runs: Arc<KeptRuns>, call: KeptCall, era: Era, holder: Holder) -> Self {
+        Self { runs, call, era, holder, state: Mutex::default() }
     }
 
     /// The same for a run whose question the client has.
@@ -71,7 +74,7 @@ impl Keeper {
         let question = (self.era == Era::Legacy).then(|| question.to_owned());
         let run = KeptRun { call: self.call.clone(), question: question.clone(), until, checkpoint };
         let state = SessionId::random();
-        if !self.runs.keep(state.as_str(), &run, time).await {
+        if !self.runs.keep(state.as_str(), &run, time, self.holder).await {
             return None;
         }
         self.state().kept = Some(Kept { state: state.clone(), question });
@@ -93,7 +96,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// The client has cancelled the call: no replica goes on.
+    /// The client has cancelled the call, or has too many of them: no replica goes on.
     pub(in crate::front) fn forget(self: &Arc<Self>) {
         let keeper = self.clone();
         tokio::spawn(async move { keeper.claim().await.ok() });

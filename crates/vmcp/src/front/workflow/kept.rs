@@ -1,26 +1,40 @@
 //! Runs of workflows that wait for an answer, kept in Redis, where all replicas see them.
 //!
-//! Of all that could go on with a run, the one that removes its record does.
+//! Of all that could go on with a run, the one that removes its record does. They hold arguments and results of tools, so they are
+//! encrypted where the replicas share a secret.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use skep_gateway::sessions::{Records, RedisUnavailable};
+use skep_auth::Seal;
+use skep_gateway::sessions::{Holder, Records, RedisUnavailable};
 use skep_workflow::Checkpoint;
 use tokio::time::sleep;
-use tracing::warn;
+use tracing::{debug, warn};
 
+use super::{quota::Quota, sealed_records::SealedRecords};
 use crate::{limits, session::ClientSession};
 
 /// All of them.
 pub(crate) struct KeptRuns {
-    runs: Records,
+    runs: SealedRecords,
     /// The sessions of older clients that have a question, by its id.
-    questions: Records,
+    questions: SealedRecords,
     /// Answers that came to another replica than the one that waits, by the ids of their questions.
-    answers: Records,
+    answers: SealedRecords,
+    quota: Quota,
+}
+
+/// What has become of an answer that is for another replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::front) enum PassedOn {
+    /// The replica that waits gets it.
+    Yes,
+    /// No question of this session waits for it.
+    NoQuestion,
+    TooLarge,
 }
 
 /// One of them.
@@ -58,72 +72,87 @@ impl KeptCall {
 }
 
 impl KeptRuns {
-    pub(crate) fn new(sessions: &Records) -> Self {
+    pub(crate) fn new(sessions: &Records, seal: &Arc<Seal>) -> Self {
+        let records = |kind| SealedRecords::new(sessions, kind, seal);
         Self {
-            runs: sessions.within("workflow"),
-            questions: sessions.within("question"),
-            answers: sessions.within("answer"),
+            runs: records("workflow"),
+            questions: records("question"),
+            answers: records("answer"),
+            quota: Quota::default(),
         }
     }
 
-    /// Keeps a run. Returns whether it is kept: if not, it goes on at this replica only.
-    pub(super) async fn keep(&self, state: &str, run: &KeptRun, time: Duration) -> bool {
-        let bytes = serde_json::to_vec(run).unwrap_or_default();
-        if bytes.is_empty() || bytes.len() > limits::KEPT_RUN {
-            warn!(tool = run.call.tool, bytes = bytes.len(), "a workflow that waits is too large to be kept");
+    /// Keeps a run of this caller. Returns whether it is kept: if not, it goes on at this replica only.
+    pub(super) async fn keep(&self, state: &str, run: &KeptRun, time: Duration, holder: Holder) -> bool {
+        let text = serde_json::to_string(run).unwrap_or_default();
+        if text.is_empty() || text.len() > limits::KEPT_RUN {
+            warn!(tool = run.call.tool, bytes = text.len(), "a workflow that waits is too large to be kept");
             return false;
         }
         // Longer than it may be answered, so that the replica that waits can tell an expired run from one that another has.
         let life = time + limits::KEPT_RUN_MARGIN;
-        if let (Some(question), Some(session)) = (&run.question, &run.call.session)
-            && self.questions.put_for(question, session.as_bytes(), life).await.is_err()
-        {
+        if !self.quota.add(holder, state, life) {
+            debug!(tool = run.call.tool, "too many workflows of this caller wait for this one to be kept");
             return false;
         }
-        self.runs.put_for(state, &bytes, life).await.is_ok()
+        let is_kept = match (&run.question, &run.call.session) {
+            (Some(question), Some(session)) => self.questions.put(question, session, life).await,
+            _ => true,
+        };
+        let is_kept = is_kept && self.runs.put(state, &text, life).await;
+        if !is_kept {
+            self.quota.remove(state);
+        }
+        is_kept
     }
 
     /// The run that is kept under this state, if it can still be answered.
     pub(super) async fn find(&self, state: &str) -> Result<Option<KeptRun>, RedisUnavailable> {
-        let run = self.runs.peek(state).await?;
-        let run = run.and_then(|bytes| serde_json::from_slice::<KeptRun>(&bytes).ok());
+        let run = self.runs.find(state).await?;
+        let run = run.and_then(|text| serde_json::from_str::<KeptRun>(&text).ok());
         Ok(run.filter(|run| Timestamp::now() < run.until))
     }
 
     /// Takes a run, and returns whether it was there: only then the caller goes on with it.
     pub(super) async fn take(&self, state: &str) -> Result<bool, RedisUnavailable> {
-        self.runs.take(state).await
+        let is_taken = self.runs.take(state).await?;
+        self.quota.remove(state);
+        Ok(is_taken)
     }
 
     /// The question has its answer.
     pub(super) async fn close_question(&self, question: &str) {
-        self.questions.remove(question).await.ok();
-        self.answers.remove(question).await.ok();
+        self.questions.take(question).await.ok();
+        self.answers.take(question).await.ok();
     }
 
     /// Waits for an answer that another replica receives.
     pub(in crate::front) async fn answer(&self, question: &str) -> Bytes {
         loop {
             sleep(limits::ANSWER_PAUSE).await;
-            if let Ok(Some(answer)) = self.answers.peek(question).await {
+            if let Ok(Some(answer)) = self.answers.find(question).await {
                 return answer.into();
             }
         }
     }
 
-    /// Passes an answer on to the replica that waits for it. Returns whether a question of this session waits.
+    /// Passes an answer on to the replica that waits for it, if a question of this session does.
     pub(in crate::front) async fn pass_on(
         &self,
         session: &ClientSession,
         question: &str,
         answer: &[u8],
-    ) -> Result<bool, RedisUnavailable> {
-        let session_of_question = self.questions.peek(question).await?;
-        if session_of_question.as_deref() != session.links.shared.as_deref().map(str::as_bytes)
-            || session_of_question.is_none()
-        {
-            return Ok(false);
+    ) -> Result<PassedOn, RedisUnavailable> {
+        let session_of_question = self.questions.find(question).await?;
+        let Some(answer) = std::str::from_utf8(answer).ok().filter(|_| {
+            session_of_question.is_some() && session_of_question.as_deref() == session.links.shared.as_deref()
+        }) else {
+            return Ok(PassedOn::NoQuestion);
+        };
+        if answer.len() > limits::KEPT_RUN {
+            return Ok(PassedOn::TooLarge);
         }
-        self.answers.put_new_for(question, answer, limits::INPUT_TIME).await
+        let is_first = self.answers.put_new(question, answer, limits::INPUT_TIME).await?;
+        Ok(if is_first { PassedOn::Yes } else { PassedOn::NoQuestion })
     }
 }

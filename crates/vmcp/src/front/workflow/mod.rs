@@ -3,13 +3,15 @@
 mod host;
 mod keeper;
 mod kept;
+mod quota;
 mod resume;
+mod sealed_records;
 
 use std::{sync::Arc, time::Instant};
 
 use http::Response;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, middleware::WorkflowRun};
+use skep_gateway::{http::Body, middleware::WorkflowRun, sessions::Holder};
 use skep_mcp::{Era, Method};
 use skep_workflow::{Answer, Checkpoint};
 
@@ -23,7 +25,7 @@ use crate::catalog::{Catalog, Composite};
 pub(super) use host::{Reports, Steps};
 pub(super) use keeper::{Keeper, QUESTION};
 use kept::KeptCall;
-pub(super) use kept::KeptRuns;
+pub(super) use kept::{KeptRuns, PassedOn};
 
 /// A call of a composite tool that another replica has kept.
 struct Resumed {
@@ -96,7 +98,8 @@ impl Front {
         };
         // A client of 2026-07-28 has sent another request.
         let call = kept.filter(|_| request.era == Era::Legacy).unwrap_or_else(call);
-        let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era));
+        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era, holder));
         Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper }
     }
 
@@ -110,7 +113,7 @@ impl Front {
         let (front, keeper) = (self.clone(), keeper.map(Arc::new));
         let kept = keeper.clone();
         let run = |calls: Calls| async move {
-            let steps = Steps { calls: &calls, part, reports: Reports::Progress, keeper };
+            let steps = Steps::new(&calls, part, Reports::Progress, keeper);
             front.workflow_result(&composite, start, &steps).await
         };
         self.start_own(request, catalog, kept, run)

@@ -1,0 +1,55 @@
+//! Records that only replicas of this server can read and write, where they share a secret.
+
+use std::{sync::Arc, time::Duration};
+
+use skep_auth::Seal;
+use skep_gateway::sessions::{Records, RedisUnavailable};
+
+/// Records of one kind. Each is encrypted for its own place.
+pub(super) struct SealedRecords {
+    records: Records,
+    kind: &'static str,
+    seal: Arc<Seal>,
+}
+
+impl SealedRecords {
+    pub(super) fn new(sessions: &Records, kind: &'static str, seal: &Arc<Seal>) -> Self {
+        Self { records: sessions.within(kind), kind, seal: seal.clone() }
+    }
+
+    /// Adds a record that lives for this long. Returns whether it was added.
+    pub(super) async fn put(&self, id: &str, value: &str, life: Duration) -> bool {
+        match self.seal.seal(&self.place(id), value) {
+            Some(sealed) => self.records.put_for(id, sealed.as_bytes(), life).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// The same, unless there is one.
+    pub(super) async fn put_new(
+        &self,
+        id: &str,
+        value: &str,
+        life: Duration,
+    ) -> Result<bool, RedisUnavailable> {
+        match self.seal.seal(&self.place(id), value) {
+            Some(sealed) => self.records.put_new_for(id, sealed.as_bytes(), life).await,
+            None => Ok(false),
+        }
+    }
+
+    /// A record. One of another writer is none.
+    pub(super) async fn find(&self, id: &str) -> Result<Option<String>, RedisUnavailable> {
+        let sealed = self.records.peek(id).await?.and_then(|bytes| String::from_utf8(bytes).ok());
+        Ok(sealed.and_then(|sealed| self.seal.open_only_sealed(&self.place(id), &sealed)))
+    }
+
+    /// Removes a record, and returns whether it was there. Of several that do this at once, one finds it.
+    pub(super) async fn take(&self, id: &str) -> Result<bool, RedisUnavailable> {
+        self.records.take(id).await
+    }
+
+    fn place(&self, id: &str) -> String {
+        format!("{}:{id}", self.kind)
+    }
+}

@@ -1,0 +1,115 @@
+//! Large responses of backends, many at the same time, to clients that do not read them.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use http::{Method, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use serde_json::{Value, json};
+
+use crate::{
+    Server,
+    backend::Backend,
+    client::{Client, text},
+    scripted::{Scripted, Speaks},
+};
+
+/// The text of a large result.
+const LARGE: usize = 20 << 20;
+/// How many of them the budget of bodies has room for.
+const ROOM: usize = (128 << 20) / LARGE;
+const CALLS: usize = ROOM + 2;
+/// Much is read here by programs that are not optimized.
+const TIMES: &str = "operational: {timeouts: {default: 3m}}\n";
+
+fn large() -> Arc<str> {
+    format!(r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#, "x".repeat(LARGE)).into()
+}
+
+async fn call(client: &Client, tool: &str) -> Response<Incoming> {
+    let params = json!({"name": tool, "arguments": {}});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    client.send(Method::POST, Some(&body)).await
+}
+
+async fn read(response: Response<Incoming>) -> Value {
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn is_large(response: &Response<Incoming>) -> bool {
+    let length = response.headers()["content-length"].to_str().unwrap().parse::<usize>().unwrap();
+    length > LARGE
+}
+
+/// Calls a tool many times without reading the responses, and returns how many of them are large. The others are errors that
+/// have the reason.
+async fn flood(server: &Server, tool: &str, reason: &str) -> Vec<Response<Incoming>> {
+    let clients = join_all((0..CALLS).map(|_| server.client())).await;
+    let responses = join_all(clients.iter().map(|client| call(client, tool))).await;
+    let (large, errors): (Vec<_>, Vec<_>) = responses.into_iter().partition(is_large);
+    for error in errors {
+        let error = read(error).await;
+        assert!(text(&error).1 && text(&error).0.contains(reason), "{error}");
+    }
+    large
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_responses_that_are_not_read_take_no_more_than_the_budget_of_bodies() {
+    let (backend, large) = (Backend::start().await, large());
+    let combo = "compositeTools: [{name: combo, description: d, steps: [{id: s, tool: a_echo}]}]\n";
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{combo}")).await;
+    let client = server.client().await;
+    assert!(!text(&client.call("a_echo").await).1);
+    backend.set_result(Some(large.clone()));
+    for (tool, reason) in [
+        ("a_echo", "backend a: there is no memory for its response now"),
+        ("combo", "there is no memory for"),
+    ] {
+        let held = flood(&server, tool, reason).await;
+        assert!((1..=ROOM).contains(&held.len()), "{tool}: {}", held.len());
+        // Small responses are not affected.
+        backend.set_result(None);
+        assert!(!text(&client.call("a_echo").await).1);
+        // Nor are large ones, once the others have been read.
+        backend.set_result(Some(large.clone()));
+        for response in held {
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(body.len() > LARGE);
+        }
+        while !is_large(&call(&client, tool).await) {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_count_while_they_are_read_and_while_their_client_does_not_read_them() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = Server::with_urls(&[("a", backend.url())], TIMES, None).await;
+    let clients = join_all((0..CALLS).map(|_| server.client())).await;
+    let large = large();
+    let script = async {
+        for _ in 0..CALLS {
+            backend.next("tools/call").await.result_text(&large);
+        }
+    };
+    let calls = join_all(clients.iter().map(|client| call(client, "a_ask")));
+    let (responses, ()) = tokio::join!(calls, script);
+    let (held, errors): (Vec<_>, Vec<_>) = responses.into_iter().partition(is_large);
+    assert!((1..=ROOM).contains(&held.len()), "{}", held.len());
+    for error in errors {
+        let error = read(error).await;
+        assert!(text(&error).1 && text(&error).0.contains("there is no memory"), "{error}");
+    }
+    // The server notices soon that they are not read any more.
+    drop(held);
+    let client = server.client().await;
+    loop {
+        let script = async { backend.next("tools/call").await.result_text(&large) };
+        let (response, ()) = tokio::join!(call(&client, "a_ask"), script);
+        if is_large(&response) {
+            break;
+        }
+    }
+}
