@@ -94,7 +94,7 @@ impl Settings {
             exchange.hints = catalog.table(List::Tools).get(&target).map(entry_hints);
         }
         let listen = listen();
-        let middlewares = chain::middlewares(config, &listen)?;
+        let middlewares = chain::middlewares(config, &listen, &self.variables)?;
         let context = chain::context(config, &listen, self.authorization_server.clone());
         let mut steps = explain(&middlewares, &context, &mut exchange).await?;
         if steps.iter().any(|step| step.outcome.is_rejected()) {
@@ -121,7 +121,7 @@ impl Settings {
             return Err(ConfigError::new(conflict));
         }
         let listen = listen();
-        let middlewares = chain::middlewares(config, &listen)?;
+        let middlewares = chain::middlewares(config, &listen, &self.variables)?;
         let context = chain::context(config, &listen, self.authorization_server.clone());
         let tools = catalog.table(List::Tools).iter();
         let tools = tools.filter_map(|tool| serde_json::from_str(tool.json()).ok()).collect();
