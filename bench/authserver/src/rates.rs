@@ -31,8 +31,19 @@ pub(crate) async fn print(
     time: Duration,
 ) -> Result<()> {
     print_row(
-        &["", "logins/s", "p50 ms", "p99 ms", "CPU ms", "refreshes/s", "p50 ms", "p99 ms", "CPU ms", "clients"]
-            .map(Into::into),
+        &[
+            "",
+            "logins/s",
+            "p50 ms",
+            "p99 ms",
+            "CPU ms",
+            "refreshes/s",
+            "p50 ms",
+            "p99 ms",
+            "CPU ms",
+            "clients",
+        ]
+        .map(Into::into),
     );
     for contender in contenders {
         let started = contender.start().await?;
