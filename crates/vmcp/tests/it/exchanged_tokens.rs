@@ -12,7 +12,7 @@ use crate::{
     Server,
     backend::Backend,
     client::text,
-    upstream_tokens::{Caller, FakeServer, caller_with, config_with},
+    upstream_tokens::{Caller, FakeServer, assert_names_where_to_go, caller_with, config_with},
 };
 
 const AUDIENCE: &str = "https://as.files.example";
@@ -39,6 +39,14 @@ fn token_exchange(provider: &IdentityProvider) -> String {
     let url = &provider.issuer;
     format!(
         "{{type: token_exchange, tokenExchange: {{tokenUrl: \"{url}/token\", subjectProviderName: corp}}}}"
+    )
+}
+
+/// The address of AWS is not replaced: nothing is sent there without a token of the provider.
+fn aws_sts(_: &IdentityProvider) -> String {
+    let role = "arn:aws:iam::123456789012:role/dev";
+    format!(
+        "{{type: aws_sts, awsSts: {{region: eu-west-1, fallbackRoleArn: \"{role}\", subjectProviderName: corp}}}}"
     )
 }
 
@@ -135,6 +143,21 @@ async fn a_caller_without_a_credential_sees_the_other_backends_and_an_error_that
             fake.set("corp", Ok("corp-token"));
             assert_succeeded(&ann.call("one_echo").await);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_needs_another_login_names_where_to_go_whatever_the_token_is_exchanged_for() {
+    let provider = IdentityProvider::start().await;
+    for strategy in [on_behalf_of, cross_app, token_exchange, aws_sts] {
+        let (one, two) = (Backend::start().await, Backend::start().await);
+        let fake = FakeServer::new();
+        let server = started(&fake, &one, &two, &strategy(&provider)).await;
+        for error in [ProviderTokenError::Expired, ProviderTokenError::NotConnected] {
+            fake.set("corp", Err(error));
+            assert_names_where_to_go(&server, "one_echo").await;
+        }
+        assert!(one.received("tools/call").is_empty(), "a call without a credential reached the backend");
     }
 }
 

@@ -254,28 +254,33 @@ async fn a_call_that_needs_another_login_names_where_to_go() {
     let (one, two) = (Backend::start().await, Backend::start().await);
     let fake = FakeServer::new();
     let server = server(fake.clone(), &one, &two).await;
-    let page = format!("{ISSUER}/connections/s");
     for error in [ProviderTokenError::Expired, ProviderTokenError::NotConnected] {
         fake.set("hub", Err(error));
-        for (capabilities, opens_urls) in [
-            (json!({"elicitation": {"form": {}, "url": {}}}), true),
-            (json!({"elicitation": {"form": {}}}), false),
-            (json!({"elicitation": {}}), false),
-            (json!({}), false),
-        ] {
-            let mut caller = Caller { address: server.address, session: String::new(), token: "valid" };
-            assert_eq!(caller.initialize_with(capabilities).await, StatusCode::OK);
-            let answer = caller.call("two_echo").await;
-            if !opens_urls {
-                let (message, is_error) = text(&answer);
-                assert!(is_error && message.contains(&page), "{answer}");
-                continue;
-            }
-            let elicitation = &answer["error"]["data"]["elicitations"][0];
-            assert_eq!(answer["error"]["code"], -32042, "{answer}");
-            assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &json!(page)));
-            assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
+        assert_names_where_to_go(&server, "two_echo").await;
+    }
+}
+
+/// A call of this tool leads clients that open addresses to the page about connections, and names it to others.
+pub(crate) async fn assert_names_where_to_go(server: &Server, tool: &str) {
+    let page = format!("{ISSUER}/connections/s");
+    for (capabilities, opens_urls) in [
+        (json!({"elicitation": {"form": {}, "url": {}}}), true),
+        (json!({"elicitation": {"form": {}}}), false),
+        (json!({"elicitation": {}}), false),
+        (json!({}), false),
+    ] {
+        let mut caller = Caller { address: server.address, session: String::new(), token: "valid" };
+        assert_eq!(caller.initialize_with(capabilities).await, StatusCode::OK);
+        let answer = caller.call(tool).await;
+        if !opens_urls {
+            let (message, is_error) = text(&answer);
+            assert!(is_error && message.contains(&page), "{answer}");
+            continue;
         }
+        let elicitation = &answer["error"]["data"]["elicitations"][0];
+        assert_eq!(answer["error"]["code"], -32042, "{answer}");
+        assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &json!(page)));
+        assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
     }
 }
 
