@@ -67,7 +67,7 @@ macro_rules! cases {
 }
 
 /// In this order. The last removes what the others need.
-const CASES: [(&str, Case); 23] = cases! { Case;
+const CASES: &[(&str, Case)] = &cases! { Case;
     transports: a_stdio_server_responds, an_sse_server_responds, a_streamable_http_server_responds, a_remote_server_responds,
         a_server_that_does_not_speak_mcp_is_not_ready;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
@@ -86,7 +86,7 @@ const CASES: [(&str, Case); 23] = cases! { Case;
 type PodmanCase = fn(&Podman<'_>) -> Result<()>;
 
 /// Those that need Podman, and no cluster.
-const PODMAN_CASES: [(&str, PodmanCase); 2] = cases! { PodmanCase;
+const PODMAN_CASES: &[(&str, PodmanCase)] = &cases! { PodmanCase;
     run: skep_run_runs_images_with_podman, podman_keeps_nothing_of_a_killed_skep_run;
 };
 
@@ -94,8 +94,8 @@ const PODMAN_CASES: [(&str, PodmanCase); 2] = cases! { PodmanCase;
 pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let part = args.only.as_deref().unwrap_or_default();
     let begin = Instant::now();
-    let podman: Vec<_> = PODMAN_CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
-    let cluster: Vec<_> = CASES.into_iter().filter(|(name, _)| name.contains(part)).collect();
+    let podman: Vec<_> = PODMAN_CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
+    let cluster: Vec<_> = CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
     let all = podman.len() + cluster.len();
     ensure!(all > 0, "no case has {part:?} in its name: see e2e/README.md");
     let mut passed = 0;
