@@ -10,7 +10,7 @@ use crate::{flow::Client, peer::Peer, started::Started};
 
 /// The clients of each connection, which take turns, so that the limits for one client are not what is measured.
 const CLIENTS: usize = 16;
-/// How long they have to register. A server that registers few of them, whoever they are, has fewer, but one for each connection.
+/// How long they have to register. A server whose limit is one for all of them has fewer, but one for each connection.
 const REGISTRATION: Duration = Duration::from_secs(30);
 
 /// What a client does again and again.

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{FetchError, Fetcher, connect::Guard};
 
-/// All of 127.0.0.0/8 is this machine: one address stands for the internet, and another one for what is behind it.
+/// All of 127.0.0.0/8 is this machine: one address is the internet here, and another one is the network behind it.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const CLOSED: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 const PRIVATE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

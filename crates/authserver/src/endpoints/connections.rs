@@ -2,7 +2,8 @@
 //! one; a client does the same with its access token, but for the login.
 //!
 //! The page is for the user of the session alone, so that no one connects an account to the session of another: a browser
-//! logs in at the first provider, and a cookie for this browser remembers that for some time.
+//! logs in at the first provider, and a cookie for this browser remembers that for some time. Where that provider does not name its
+//! users, the browser of the session's own login has such a cookie.
 
 use bytes::Bytes;
 use form_urlencoded::Serializer;
@@ -148,6 +149,7 @@ impl AuthServer {
             Some(_) => {
                 Err(Hidden::Refused(response::text(StatusCode::FORBIDDEN, "this session is of another user")))
             }
+            None if (User { id: owner, ..User::default() }).is_unnamed() => Err(unknown()),
             None => Err(Hidden::Unknown),
         }
     }
@@ -196,20 +198,26 @@ impl AuthServer {
         };
         let mut response = self.to_page(&pending.session_id);
         match (&*pending.state, user, &pending.user) {
-            (SIGN_IN, Some(user), _) => {
+            (SIGN_IN, Some(user), _) if !user.is_unnamed() => {
                 let until = self.clock.now() + limits::SIGNED_IN.as_secs();
                 let cookie = browser.signed_in(&self.settings.opaque, &user, until);
                 if let Some(cookie) = set_user(&cookie, self.settings.is_secure()) {
                     response.headers_mut().append(header::SET_COOKIE, cookie);
                 }
             }
-            (CONNECT, user, Some(owner)) if user.as_ref().is_none_or(|user| user.id == owner.id) => {
+            (CONNECT, user, Some(owner)) if user.as_ref().is_none_or(|user| may_be(user, owner)) => {
                 self.keep(upstream, pending, owner, login).await?;
             }
             _ => return Err(OAuthError::new("access_denied", "the login is of another user")),
         }
         Ok(response)
     }
+}
+
+/// Whether a login at the first provider may be one of the user of a session. A provider that does not name its users does not
+/// decide that: the browser does.
+fn may_be(user: &User, owner: &User) -> bool {
+    user.id == owner.id || (user.is_unnamed() && owner.is_unnamed())
 }
 
 impl Pending {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::authorize::Refusal;
 use crate::{
     AuthServer,
-    browser::{Approval, Browser, page, set_approvals},
+    browser::{Approval, Browser, page, set_approvals, set_user},
     error::OAuthError,
     keys::CODE,
     store::{Grant, Pending, Proof, Session, User},
@@ -44,6 +44,9 @@ impl AuthServer {
         let Some(user) = pending.user.clone() else { return OAuthError::server().response() };
         let is_exempt = self.settings.clients_without_consent.contains(&pending.client_id);
         let approvals = browser.approvals_with(&self.settings.opaque, &Approval::of(&pending), &user.id);
+        // No other login proves who such a user is, so the browser does, on the page about connections.
+        let until = self.clock.now() + self.settings.refresh_life.as_secs();
+        let cookie = user.is_unnamed().then(|| browser.signed_in(&self.settings.opaque, &user, until));
         let (redirect_uri, state, scope) =
             (pending.redirect_uri.clone(), pending.state.clone(), pending.scopes.join(" "));
         let mut response = match self.code_for(pending, user).await {
@@ -51,6 +54,9 @@ impl AuthServer {
             Err(error) => return self.refuse(Refusal::Sent { redirect_uri, state, error }),
         };
         if !is_exempt && let Some(cookie) = set_approvals(&approvals, self.settings.is_secure()) {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        if let Some(cookie) = cookie.and_then(|cookie| set_user(&cookie, self.settings.is_secure())) {
             response.headers_mut().append(header::SET_COOKIE, cookie);
         }
         response

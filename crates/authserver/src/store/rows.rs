@@ -56,6 +56,21 @@ pub(crate) struct User {
     pub(crate) email: Option<String>,
 }
 
+/// What the ids of users begin with whom no upstream has named. Those of others are UUIDs.
+const UNNAMED: &str = "tk-";
+
+impl User {
+    /// The id of a user whom the upstream does not name: 128 bits of a hash, as ToolHive has them.
+    pub(crate) fn unnamed_id(hash: &str) -> String {
+        format!("{UNNAMED}{hash:.32}")
+    }
+
+    /// Whether no upstream has named the user: another login is another user.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.id.starts_with(UNNAMED)
+    }
+}
+
 /// A login that waits for an upstream, or for the user's decision.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Pending {

@@ -9,7 +9,7 @@ use super::world::{Visitor, World, location, parameter};
 const CALLBACK: &str = "http://127.0.0.1:1/oauth/callback";
 
 /// An upstream without OpenID Connect, at this provider.
-fn oauth2(provider: &IdentityProvider, name: &str, changes: Value) -> Value {
+pub(super) fn oauth2(provider: &IdentityProvider, name: &str, changes: Value) -> Value {
     let mut config = json!({
         "authorization_endpoint": format!("{}/authorize", provider.issuer),
         "token_endpoint": format!("{}/token", provider.issuer),
@@ -22,7 +22,7 @@ fn oauth2(provider: &IdentityProvider, name: &str, changes: Value) -> Value {
 }
 
 /// A world with these upstreams, all at one provider.
-async fn world(provider: IdentityProvider, upstreams: Vec<Value>) -> World {
+pub(super) async fn world(provider: IdentityProvider, upstreams: Vec<Value>) -> World {
     let mut world = World::with(json!({"upstreams": upstreams})).await;
     world.provider = provider;
     world
@@ -34,7 +34,7 @@ async fn claims(world: &World, code: &str, client: &str) -> Value {
     Value::Object(world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap())
 }
 
-fn back(url: &str) -> String {
+pub(super) fn back(url: &str) -> String {
     format!("/oauth/callback?code=x&state={}", parameter(url, "state"))
 }
 

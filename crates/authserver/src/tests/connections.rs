@@ -5,8 +5,12 @@ use form_urlencoded::Serializer;
 use http::{Request, Response, StatusCode, header};
 use http_body_util::Full;
 use serde_json::{Value, json};
+use skep_testkit::IdentityProvider;
 
-use super::world::{Visitor, World, hidden_fields, location};
+use super::{
+    chains::{back, oauth2, world},
+    world::{Visitor, World, hidden_fields, location, parameter},
+};
 use crate::UpstreamTokenError;
 
 /// A session of Ann, and its access token.
@@ -143,4 +147,45 @@ async fn the_page_is_for_the_user_of_the_session_alone() {
     // Who has logged in is forgotten after some time.
     world.server.clock.advance(std::time::Duration::from_secs(1000));
     assert_eq!(world.open(&mut ann, &page(&session)).await.status(), StatusCode::FOUND);
+}
+
+/// A session of a user whom the provider does not name, in this browser.
+async fn unnamed_session(world: &World, visitor: &mut Visitor, token: &str) -> String {
+    let client = world.client().await;
+    world.provider.answer("/token", json!({"access_token": token, "token_type": "bearer"}));
+    let url = world.begin(visitor, &client, &[]).await;
+    let code = parameter(&location(&world.open(visitor, &back(&url)).await), "code");
+    let (_, tokens) = world.redeem(&client, &code, &[]).await;
+    let claims = world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap();
+    claims["tsid"].as_str().unwrap().to_owned()
+}
+
+/// Another login there is another user, so no login would ever open the page.
+#[tokio::test]
+async fn the_page_of_a_user_whom_no_provider_names_is_for_the_browser_of_the_login() {
+    let provider = IdentityProvider::start().await;
+    let upstreams = vec![oauth2(&provider, "one", json!({}))];
+    let world = world(provider, upstreams).await;
+    let (mut ann, mut bob) = (Visitor::default(), Visitor::default());
+    let session = unnamed_session(&world, &mut ann, "of-ann").await;
+    unnamed_session(&world, &mut bob, "of-bob").await;
+    for (visitor, status) in
+        [(&mut bob, StatusCode::FORBIDDEN), (&mut Visitor::default(), StatusCode::NOT_FOUND)]
+    {
+        assert_eq!(world.open(visitor, &page(&session)).await.status(), status);
+    }
+    let shown = world.open(&mut ann, &page(&session)).await;
+    assert_eq!(shown.status(), StatusCode::OK);
+    assert_eq!(press(&world, &mut ann, &shown, "disconnect", OWN).await.status(), StatusCode::SEE_OTHER);
+    let tokens = world.server.upstream_tokens();
+    assert_eq!(tokens.access_token(&session, "one").await, Err(UpstreamTokenError::NotConnected));
+    let shown = world.open(&mut ann, &page(&session)).await;
+    let sent = press(&world, &mut ann, &shown, "connect", OWN).await;
+    world.provider.answer("/token", json!({"access_token": "of-ann-again", "token_type": "bearer"}));
+    assert_eq!(world.open(&mut bob, &back(&location(&sent))).await.status(), StatusCode::BAD_REQUEST);
+    world.open(&mut ann, &back(&location(&sent))).await;
+    assert_eq!(tokens.access_token(&session, "one").await.as_deref(), Ok("of-ann-again"));
+    // A login for the page proves nothing there.
+    world.server.clock.advance(std::time::Duration::from_secs(7 * 24 * 3600 + 1));
+    assert_eq!(world.open(&mut ann, &page(&session)).await.status(), StatusCode::NOT_FOUND);
 }

@@ -7,7 +7,7 @@ use skep_auth::Fetcher;
 use skep_config::auth_server::UserInfo;
 
 use super::{UpstreamError, path::text_at, response::TokenResponse};
-use crate::{config::Identity, keys::Claims, limits, random::hex_hash};
+use crate::{config::Identity, keys::Claims, limits, random::hex_hash, store::User};
 
 /// The subject of a user.
 pub(crate) enum Subject {
@@ -42,8 +42,7 @@ pub(super) async fn login(
     let no_subject = UpstreamError::Response("it does not name the user");
     match identity {
         Identity::Nowhere => {
-            // 128 bits, as ToolHive has them.
-            let id = format!("tk-{:.32}", hex_hash(&tokens.access_token));
+            let id = User::unnamed_id(&hex_hash(&tokens.access_token));
             Ok(Login { subject: Subject::Synthetic(id), name: None, email: None, tokens })
         }
         Identity::Token(paths) => {
