@@ -86,10 +86,6 @@ mod tests {
             (handling(json!({"healthCheckInterval": "10s"})), timeout),
             (handling(json!({"healthCheckTimeout": "30s"})), timeout),
             (
-                handling(json!({"healthCheckInterval": "0s"})),
-                "config.operational.failureHandling.healthCheckInterval",
-            ),
-            (
                 handling(json!({"circuitBreaker": {"enabled": true, "timeout": "500ms"}})),
                 "config.operational.failureHandling.circuitBreaker.timeout",
             ),
@@ -98,7 +94,7 @@ mod tests {
                 "config.operational.timeouts.perWorkload[a]",
             ),
             (json!({"codeMode": {"toolCallTimeout": "1"}}), "config.codeMode.toolCallTimeout"),
-            (json!({"codeMode": {"stepLimit": 0}}), "config.codeMode.stepLimit"),
+            (json!({"codeMode": {"stepLimit": -1}}), "config.codeMode.stepLimit"),
             (json!({"passthroughHeaders": ["X-A", "TE"]}), "config.passthroughHeaders[1]"),
             (json!({"audit": {"maxDataSize": -1}}), "config.audit.maxDataSize"),
             (
@@ -117,6 +113,8 @@ mod tests {
             json!({}),
             json!({"optimizer": {}}),
             handling(json!({})),
+            // The file does not have it: a zero is none.
+            handling(json!({"healthCheckInterval": "0s"})),
             handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "4999ms"})),
             json!({"optimizer": {"hybridSearchSemanticRatio": "1", "semanticDistanceThreshold": ".5"}}),
         ] {

@@ -44,7 +44,6 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         config(json!({"aggregation": {"conflictResolutionConfig": {"prefixFormat": ""}}})),
         config(json!({"aggregation": {"tools": [{"workload": "a", "overrides": {"x": {}}}]}})),
         config(json!({"audit": {"maxDataSize": -1}})),
-        config(json!({"operational": {"timeouts": {"default": "0s"}}})),
         config(json!({"compositeTools": [workflow("a"), workflow("a")]})),
         config(
             json!({"compositeTools": [{"name": "a", "description": "d", "steps": [{"id": "a", "tool": "-"}]}]}),
@@ -58,12 +57,9 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         handling(json!({"healthCheckInterval": "10s"})),
         handling(json!({"healthCheckTimeout": "30s"})),
         handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "7s"})),
-        handling(json!({"healthCheckInterval": "0s"})),
-        handling(json!({"circuitBreaker": {"enabled": true, "timeout": "10ms"}})),
         config(search(json!({"embeddingProvider": "openai"}))),
         config(search(json!({"hybridSearchSemanticRatio": "1.1"}))),
         config(search(json!({"semanticDistanceThreshold": "2.1"}))),
-        config(search(json!({"embeddingModelPath": "models/small"}))),
         invalid(json!({"outgoingAuth": {"default": {"type": "externalAuthConfigRef"}}})),
         row(
             json!({"podTemplateSpec": {"spec": {"containers": "many"}}}),
