@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use skep_mcp::Rejection;
 
 use super::ChainContext;
@@ -42,12 +42,8 @@ impl Provider {
         connect_page(capabilities, &self.name, &self.server.connections_url(session))
     }
 
-    /// The caller with the claims of that token, or with its own if the provider's has none that can be read.
-    pub(super) async fn principal(&self, identity: Option<&Arc<Identity>>) -> Option<Arc<Identity>> {
-        let identity = identity?;
-        match self.server.provider_claims(identity.session.as_ref()?, &self.name).await.ok()? {
-            Some(claims) => Some(Arc::new(Identity { claims, ..(**identity).clone() })),
-            None => Some(identity.clone()),
-        }
+    /// The claims of the caller's token, if it has one. `None` within: there are none that can be read.
+    pub(super) async fn claims(&self, identity: &Identity) -> Option<Option<Map<String, Value>>> {
+        self.server.provider_claims(identity.session.as_ref()?, &self.name).await.ok()
     }
 }

@@ -59,32 +59,12 @@ pub(crate) fn check(headers: &HeaderForward) -> Vec<FieldError> {
     errors
 }
 
-/// Every mistake in the list of clients' headers to pass on: some belong to one connection, and some are credentials
-/// for this server only.
-pub(crate) fn check_passthrough(names: &[String]) -> Vec<FieldError> {
-    let checked = names.iter().enumerate().filter_map(|(index, name)| {
-        let message = match header_name(name) {
-            Ok(parsed) if is_reserved(&parsed) || is_credential(&parsed) => {
-                format!("{name} is never passed on: remove it")
-            }
-            Ok(_) => return None,
-            Err(message) => message,
-        };
-        Some(FieldError::new(FieldPath::from("passthroughHeaders").index(index), message))
-    });
-    checked.collect()
-}
-
 fn header_name(name: &str) -> Result<HeaderName, String> {
     name.parse().map_err(|_| format!("{name:?} is not the name of a header: use letters, digits and dashes"))
 }
 
 fn is_reserved(name: &HeaderName) -> bool {
     RESERVED.contains(name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
-}
-
-fn is_credential(name: &HeaderName) -> bool {
-    [header::AUTHORIZATION, header::COOKIE].contains(name)
 }
 
 /// The headers for the RunConfig of the object with this name.
@@ -154,21 +134,6 @@ mod tests {
             "headerForward.addHeadersFromSecret[2].headerName",
         ];
         assert_eq!(fields(&errors), expected);
-    }
-
-    #[test]
-    fn headers_of_the_connection_and_credentials_are_not_passed_on() {
-        let check = |names: &[&str]| {
-            check_passthrough(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
-        };
-        assert_eq!(check(&["X-Tenant"]), []);
-        for name in ["Host", "x-forwarded-for", "Authorization", "cookie", "a b", ""] {
-            assert_eq!(fields(&check(&[name])), ["passthroughHeaders[0]"], "{name}");
-        }
-        assert_eq!(
-            fields(&check(&["TE", "X-Tenant", ""])),
-            ["passthroughHeaders[0]", "passthroughHeaders[2]"]
-        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Nothing is written when nothing changes, for generated VirtualMCPServers.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use proptest::{
     prelude::*,
     sample::select,
@@ -12,6 +13,8 @@ use skep_api::kinds::{
     MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, VirtualMCPCompositeToolDefinition, VirtualMCPServer,
     VirtualMCPServerPhase,
 };
+use skep_api::vmcp::Config;
+use skep_config::paths::VMCP_CONFIG_FILE;
 use skep_testkit::fixtures::{TestGroup, TestServer, TestToolConfig};
 
 use crate::{
@@ -196,8 +199,17 @@ async fn references(fixture: &Fixture) {
     test.create_object(&object::<MCPServerEntry>("ext", entry)).await;
 }
 
+/// The files of all servers, by their names.
+async fn files(fixture: &Fixture) -> Vec<(String, String)> {
+    let maps = fixture.test.api::<ConfigMap>().list(&kube::api::ListParams::default()).await.unwrap();
+    let file = |map: ConfigMap| Some((map.metadata.name?, map.data?.remove(VMCP_CONFIG_FILE)?));
+    let files: Vec<(String, String)> = maps.into_iter().filter_map(file).collect();
+    assert!(files.len() > SPECS / 2, "{}", files.len());
+    files
+}
+
 #[tokio::test]
-async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
+async fn a_generated_virtual_server_that_is_valid_starts_and_once_settled_is_never_written_again() {
     let fixture = Fixture::new().await;
     references(&fixture).await;
     let mut runner = TestRunner::default();
@@ -220,6 +232,14 @@ async fn a_generated_virtual_server_that_is_settled_is_never_written_again() {
         !failed.iter().any(|message| message.contains("cannot apply")),
         "nothing is rejected: {failed:#?}"
     );
+
+    for (name, file) in files(&fixture).await {
+        let errors = match Config::parse_checked(&file) {
+            Ok(config) => skep_workflow::check_tools(&config),
+            Err(errors) => errors,
+        };
+        assert!(errors.is_empty(), "{name} would not start: {errors:?}\n{file}");
+    }
 
     let fixture = fixture.restart().await;
     let recording = fixture.record();

@@ -100,6 +100,15 @@ pub(super) fn local(
 
 /// Removes what others in the same container have: variables and files of which some exist in a cluster only.
 pub(super) fn keep_own(container: &mut Value) {
+    keep(
+        container,
+        &["TOOLHIVE_UPSTREAM_", "TOOLHIVE_DELEGATE_"],
+        &[paths::SIGNING_KEYS_FOLDER, paths::HMAC_FOLDER],
+    );
+}
+
+/// Removes all variables and files of a container but those whose names and paths start so.
+pub(super) fn keep(container: &mut Value, variables: &[&str], folders: &[&str]) {
     let keep = |list: &mut Value, field: &str, prefixes: &[&str]| {
         let starts = |item: &Value| {
             let text = item[field].as_str().unwrap_or_default();
@@ -107,8 +116,8 @@ pub(super) fn keep_own(container: &mut Value) {
         };
         list.as_array_mut().into_iter().for_each(|items| items.retain(starts));
     };
-    keep(&mut container["env"], "name", &["TOOLHIVE_UPSTREAM_", "TOOLHIVE_DELEGATE_"]);
-    keep(&mut container["volumeMounts"], "mountPath", &[paths::SIGNING_KEYS_FOLDER, paths::HMAC_FOLDER]);
+    keep(&mut container["env"], "name", variables);
+    keep(&mut container["volumeMounts"], "mountPath", folders);
 }
 
 /// Replaces texts anywhere within a value.

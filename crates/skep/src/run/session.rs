@@ -15,6 +15,7 @@ use super::{
     servers::Servers,
     source::Source,
     table::{self, Row, Table},
+    virtual_server::with_known_members,
 };
 use crate::manifests::{ManifestText, Manifests};
 
@@ -183,7 +184,7 @@ pub(super) async fn load_plan(
 ) -> anyhow::Result<Plan> {
     let manifests = Arc::new(source.manifests(texts)?);
     let settings = Settings { proxy_host: "127.0.0.1".into(), ..Settings::default() };
-    let rendered = render(manifests.objects.clone(), settings)
+    let rendered = render(with_known_members(&manifests.objects), settings)
         .await
         .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
     let servers = plan(&manifests, &rendered, machine);

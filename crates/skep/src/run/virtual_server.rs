@@ -8,7 +8,7 @@ use std::{
 
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_config::{AuthServer, FieldError, field::joined, objects, paths, yaml};
+use skep_config::{AuthServer, FieldError, env, field::joined, objects, paths, yaml};
 use skep_converge::Child;
 use skep_operator::render::Rendered;
 use skep_vmcp::{CallLog, Listen, Settings, Workers, serve};
@@ -30,6 +30,36 @@ use crate::{
     mcp_client::{self, ClientError},
 };
 
+/// The variables and files of a pod that a virtual server uses here, by the starts of their names.
+const VARIABLES: [&str; 6] = [
+    "TOOLHIVE_HEADER_",
+    "TOOLHIVE_OBO_",
+    "TOOLHIVE_XAA_",
+    env::TOKEN_EXCHANGE_CLIENT_SECRET,
+    env::SECRET_PREFIX,
+    env::VMCP_OIDC_CLIENT_SECRET,
+];
+const FOLDERS: [&str; 2] = [paths::ENTRY_CERTS_FOLDER, paths::CERTS_FOLDER];
+
+/// The objects with virtual servers that get the members of their groups from the operator: there is no cluster in which they
+/// could discover them, with how to authenticate to each.
+pub(super) fn with_known_members(objects: &[DynamicObject]) -> Vec<DynamicObject> {
+    let mut known = objects.to_vec();
+    let is_virtual = |object: &&mut DynamicObject| {
+        object.types.as_ref().is_some_and(|types| types.kind == "VirtualMCPServer")
+    };
+    for server in known.iter_mut().filter(is_virtual) {
+        let group = server.data["spec"]["groupRef"]["name"].as_str().unwrap_or_default().to_owned();
+        let is_member = |object: &DynamicObject| {
+            object.metadata.namespace == server.metadata.namespace && member(object, &group).is_some()
+        };
+        if objects.iter().any(is_member) && server.data["spec"].is_object() {
+            server.data["spec"]["outgoingAuth"]["source"] = "inline".into();
+        }
+    }
+    known
+}
+
 /// A virtual server of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct VirtualServer {
@@ -37,8 +67,11 @@ pub(super) struct VirtualServer {
     id: String,
     /// Its configuration, as the operator writes it.
     config: Value,
-    /// The members of its group.
+    /// The members of its group that it can use.
     members: Vec<Member>,
+    /// What its pod would have: variables with secrets for its backends, and files with certificates.
+    variables: BTreeMap<String, String>,
+    files: BTreeMap<String, Vec<u8>>,
     /// Its authorization server, if it has one.
     issuer: Option<Issuer>,
 }
@@ -56,8 +89,8 @@ struct Issuer {
 enum Member {
     /// A server of the file, by its kind and name: with its namespace, where several have that name.
     Server { name: String, owners: [String; 2] },
-    /// A server that has no proxy of its own.
-    Entry { name: String, url: String, transport: String },
+    /// A server that has no proxy of its own, as it is configured.
+    Entry(Value),
 }
 
 impl VirtualServer {
@@ -74,22 +107,44 @@ impl VirtualServer {
         let issuer = data[paths::VMCP_AUTH_SERVER_FILE].as_str();
         let issuer = issuer.map(|text| Issuer::new(text, children, all, &target.namespace)).transpose()?;
         let text = data[paths::VMCP_CONFIG_FILE].as_str().unwrap_or_default();
-        let config: Value = yaml::parse(text).map_err(|error| FieldError::new("", error.to_string()))?;
+        let mut config: Value = yaml::parse(text).map_err(|error| FieldError::new("", error.to_string()))?;
         let group = config["groupRef"].as_str().unwrap_or_default();
-        let members =
-            all.iter().filter(|object| object.metadata.namespace.as_deref() == Some(&*target.namespace));
-        let members = members.filter_map(|object| member(object, group)).collect();
+        let of_namespace =
+            || all.iter().filter(|object| object.metadata.namespace.as_deref() == Some(&*target.namespace));
+        let usable = config["backends"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let members = of_namespace().filter_map(|object| {
+            let name = object.metadata.name.as_deref()?;
+            let usable = usable.iter().find(|backend| backend["name"] == name)?;
+            match member(object, group)? {
+                Member::Entry(_) => Some(Member::Entry(usable.clone())),
+                server => Some(server),
+            }
+        });
+        let members = members.collect();
+        let own = of_namespace().find(|object| {
+            object.types.as_ref().is_some_and(|types| types.kind == target.kind.kind)
+                && object.metadata.name.as_deref() == Some(&*target.name)
+        });
+        // An EmbeddingServer does not run here.
+        if own.is_some_and(|own| own.data["spec"].get("embeddingServerRef").is_some())
+            && let Some(search) = config["optimizer"].as_object_mut()
+        {
+            search.remove("embeddingService");
+        }
+        let mut pod = plan::deployment(children)?;
+        auth_server::keep(&mut pod["containers"][0], &VARIABLES, &FOLDERS);
+        let sources = ConfigSources::new(all, &target.namespace);
+        let variables = sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?;
+        let files = sources.files(&pod)?;
         let id = format!("{}/{}/{}", target.kind.kind, target.namespace, target.name);
-        Ok(Self { id, config, members, issuer })
+        Ok(Self { id, config, members, variables, files, issuer })
     }
 
     /// Its configuration on this machine: with the addresses of the proxies whose servers have been ready, and without what
     /// replicas share.
     pub(super) fn local(&self, address: impl Fn(&str) -> Option<State>) -> Value {
         let backends = self.members.iter().filter_map(|member| match member {
-            Member::Entry { name, url, transport } => {
-                Some(json!({"name": name, "url": url, "transport": transport}))
-            }
+            Member::Entry(backend) => Some(backend.clone()),
             Member::Server { name, owners } => {
                 let state = owners.iter().find_map(|owner| address(owner))?;
                 Some(json!({"name": name, "url": state.url, "transport": state.transport}))
@@ -159,16 +214,13 @@ fn member(object: &DynamicObject, group: &str) -> Option<Member> {
     if spec["groupRef"]["name"] != group {
         return None;
     }
-    let text = |field: &str| spec[field].as_str().unwrap_or_default().to_owned();
     match &**kind {
         "MCPServer" | "MCPRemoteProxy" => {
             let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
             let owners = [format!("{kind} {namespace}/{name}"), format!("{kind} {name}")];
             Some(Member::Server { owners, name })
         }
-        "MCPServerEntry" => {
-            Some(Member::Entry { url: text("remoteUrl"), transport: text("transport"), name })
-        }
+        "MCPServerEntry" => Some(Member::Entry(json!({"name": name}))),
         _ => None,
     }
 }
@@ -178,7 +230,34 @@ pub(super) struct Joined {
     planned: VirtualServer,
     config: Value,
     server: Arc<skep_vmcp::VirtualServer>,
+    place: Place,
+}
+
+/// What a virtual server has on this machine.
+struct Place {
     issuer: Option<Started>,
+    variables: BTreeMap<String, String>,
+    /// Its files, by their paths in a pod.
+    files: BTreeMap<String, String>,
+    _folder: Option<Folder>,
+}
+
+impl Place {
+    fn new(planned: &VirtualServer, port: u16) -> Result<Self, String> {
+        let issuer = planned.issuer.as_ref().map(|issuer| issuer.start(port)).transpose()?;
+        let mut place =
+            Self { issuer, variables: planned.variables.clone(), files: BTreeMap::new(), _folder: None };
+        if planned.files.is_empty() {
+            return Ok(place);
+        }
+        let folder = Folder::new().map_err(|error| format!("cannot create a folder: {error}"))?;
+        for (path, content) in &planned.files {
+            folder.write(path, content).map_err(|error| format!("cannot write a file: {error}"))?;
+            place.files.insert(path.clone(), folder.place(path).to_string_lossy().into_owned());
+        }
+        place._folder = Some(folder);
+        Ok(place)
+    }
 }
 
 impl Joined {
@@ -196,11 +275,12 @@ impl Joined {
         };
         if without_backends(&config) != without_backends(&self.config)
             || planned.issuer != self.planned.issuer
+            || (&planned.variables, &planned.files) != (&self.planned.variables, &self.planned.files)
         {
             return Ok(false);
         }
         if config != self.config {
-            let changed = self.server.set_backends(&settings(&config, self.issuer.as_ref())?);
+            let changed = self.server.set_backends(&settings(&config, &self.place)?);
             changed.map_err(|error| FieldError::new("spec.config", error.to_string()))?;
             self.config = config;
         }
@@ -213,9 +293,11 @@ impl Joined {
     }
 }
 
-fn settings(config: &Value, issuer: Option<&Started>) -> Result<Settings, FieldError> {
+fn settings(config: &Value, place: &Place) -> Result<Settings, FieldError> {
     let wrong = |message: String| FieldError::new("spec.config", message);
     let mut config = config.clone();
+    replace_texts(&mut config, &|text| place.files.get(text).cloned());
+    let issuer = place.issuer.as_ref();
     if let Some(issuer) = issuer {
         replace_texts(&mut config, &|text| issuer.addresses.here(text));
         // It is in this process, and on loopback.
@@ -225,6 +307,7 @@ fn settings(config: &Value, issuer: Option<&Started>) -> Result<Settings, FieldE
         let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
         wrong(all.join("; "))
     })?;
+    let settings = settings.with_variables(place.variables.clone());
     match issuer {
         Some(issuer) => {
             let settings = settings.with_authorization_server(issuer.server.clone());
@@ -246,9 +329,8 @@ pub(super) fn start(
     let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
     let listener = socket.map_or_else(|| listener(None, &planned.id), Ok)?;
     let address = listener.local_addr().map_err(|error| wrong(error.to_string()))?;
-    let issuer = planned.issuer.as_ref().map(|issuer| issuer.start(address.port())).transpose();
-    let issuer = issuer.map_err(wrong)?;
-    let settings = settings(&config, issuer.as_ref())?;
+    let place = Place::new(planned, address.port()).map_err(wrong)?;
+    let settings = settings(&config, &place)?;
     let settings = match calls {
         Some(log) => settings.with_call_log(log),
         None => settings,
@@ -261,10 +343,10 @@ pub(super) fn start(
     let url = format!("http://{address}/mcp");
     let (state, seen) = watch::channel(State { url, transport: "streamable-http", ..State::default() });
     let span = error_span!(logs::SERVER, message = name);
-    let embedded = issuer.as_ref().map(|issuer| issuer.server.clone());
+    let embedded = place.issuer.as_ref().map(|issuer| issuer.server.clone());
     let task =
         tokio::spawn(run(server.clone(), embedded, socket, address, state, is_stopped).instrument(span));
-    let joined = Joined { planned: planned.clone(), config, server, issuer };
+    let joined = Joined { planned: planned.clone(), config, server, place };
     Ok(Running::new(Workload::Virtual(Box::new(joined)), seen, listener, stop, task))
 }
 

@@ -14,6 +14,7 @@ use crate::{
     authorization_server::{call, server},
     login::{Browser, ann_logs_in, fake_provider, tokens_with},
     proxy::{Proxy, free_port},
+    vmcp_validate::{config_files, validate},
 };
 
 /// How many scenarios of the authorization server are played at once.
@@ -85,6 +86,23 @@ fn a_virtual_server_responds_as_toolhives_but_for_documented_differences() {
     }
     assert!(output.contains("scenarios equal"), "{output}{}", String::from_utf8_lossy(&played.stderr));
     assert_documented("The virtual server", &different, &output);
+}
+
+#[test]
+#[ignore = "reads the folder that SKEP_COMPAT names"]
+fn a_virtual_server_accepts_the_files_that_toolhives_operator_writes() {
+    let mut count = 0;
+    for folder in ["features", "virtual-mcps"] {
+        for entry in fs::read_dir(kit("golden").join(folder)).unwrap() {
+            let file = entry.unwrap().path().join("objects.yaml");
+            let Ok(objects) = fs::read_to_string(&file) else { continue };
+            for config in config_files(&objects) {
+                assert_eq!(validate(&config), Ok(()), "{}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 5, "{count}");
 }
 
 /// The same for the authorization server. Redis must be in the path.

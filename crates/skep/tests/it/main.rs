@@ -22,4 +22,5 @@ mod proxy;
 mod run;
 mod sessions_outlive_a_proxy;
 mod vmcp_init;
+mod vmcp_validate;
 mod why_pods;

@@ -8,6 +8,7 @@ mod detached;
 mod end;
 mod engine;
 mod errors;
+mod examples;
 mod files;
 mod identity_provider;
 mod json;
@@ -18,6 +19,7 @@ mod policies;
 mod ports;
 mod real;
 mod trouble;
+mod virtual_servers;
 
 use std::{
     fs,

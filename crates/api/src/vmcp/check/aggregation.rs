@@ -58,7 +58,7 @@ fn strategy(aggregation: &Aggregation) -> Vec<FieldError> {
 }
 
 /// With deny by default, a backend without an entry shows no tools, so it cannot win a conflict.
-pub fn priority_order(aggregation: &Aggregation) -> Option<FieldError> {
+fn priority_order(aggregation: &Aggregation) -> Option<FieldError> {
     let is_hidden = aggregation.default_tool_visibility == Some(ToolVisibility::Deny)
         && aggregation.conflict_resolution == Some(ConflictResolution::Priority);
     let is_named = |backend: &&String| aggregation.tools.iter().any(|tools| tools.workload == **backend);

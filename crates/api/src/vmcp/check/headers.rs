@@ -3,7 +3,7 @@
 use skep_config::{FieldError, FieldPath};
 
 /// Headers that belong to one connection, to the protocol, or to the virtual server itself.
-const OWN: [&str; 28] = [
+const OWN: [&str; 25] = [
     "accept",
     "accept-encoding",
     "authorization",
@@ -28,11 +28,9 @@ const OWN: [&str; 28] = [
     "trailer",
     "transfer-encoding",
     "upgrade",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-proto",
     "x-real-ip",
 ];
+const FORWARDED: &str = "x-forwarded-";
 
 pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
     let is_token = |name: &str| {
@@ -40,7 +38,7 @@ pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
         !name.is_empty() && name.bytes().all(is_tchar)
     };
     let wrong = |name: &String| match name.to_ascii_lowercase() {
-        lower if OWN.contains(&&*lower) => Some("cannot be passed on"),
+        lower if OWN.contains(&&*lower) || lower.starts_with(FORWARDED) => Some("cannot be passed on"),
         _ if !is_token(name) => Some("is not the name of a header"),
         _ => None,
     };
@@ -49,4 +47,22 @@ pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
         Some(FieldError::new(field, format!("{name:?} {}", wrong(name)?)))
     });
     each.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_the_connection_and_credentials_are_not_passed_on() {
+        let fields = |names: &[&str]| -> Vec<String> {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            errors(&names).iter().map(|error| error.field.to_string()).collect()
+        };
+        assert_eq!(fields(&["X-Tenant"]), [] as [&str; 0]);
+        for name in ["Host", "x-forwarded-for", "X-Forwarded-Port", "Authorization", "cookie", "a b", ""] {
+            assert_eq!(fields(&[name]), ["passthroughHeaders[0]"], "{name}");
+        }
+        assert_eq!(fields(&["TE", "X-Tenant", ""]), ["passthroughHeaders[0]", "passthroughHeaders[2]"]);
+    }
 }

@@ -11,8 +11,6 @@ mod sections;
 use skep_config::FieldError;
 
 use super::Config;
-pub use aggregation::priority_order;
-pub use sections::search;
 
 /// All errors of a configuration.
 pub fn errors(config: &Config) -> Vec<FieldError> {

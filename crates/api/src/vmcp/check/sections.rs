@@ -37,7 +37,7 @@ pub(super) fn errors(config: &Config) -> Vec<FieldError> {
 }
 
 /// The tool search.
-pub fn search(optimizer: &Optimizer) -> Vec<FieldError> {
+fn search(optimizer: &Optimizer) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let uses_openai = optimizer.embedding_provider == Some(EmbeddingProvider::OpenAi);
     if uses_openai && optimizer.embedding_model.as_deref().unwrap_or_default().is_empty() {

@@ -3,6 +3,7 @@
 mod callers;
 mod lists;
 mod pdp;
+mod principals;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,12 +29,15 @@ use callers::Callers;
 use lists::Lists;
 pub use lists::tool_hints;
 use pdp::DecisionPoint;
+use principals::Principals;
 
 /// The policies of a server.
 pub(crate) struct Authorization {
     policies: Arc<Policies>,
     /// Whose claims the policies are about, if not those of the caller's own token.
     provider: Option<Provider>,
+    /// Callers with those claims.
+    principals: Principals,
 }
 
 struct Policies {
@@ -92,12 +96,12 @@ impl Authorization {
         let is_virtual = context.is_virtual;
         let own_tools = context.own_tools.iter().map(|&tool| tool.to_owned()).collect();
         let policies = Arc::new(Policies { authority, is_virtual, own_tools, hints: Mutex::default() });
-        Ok(Self { policies, provider })
+        Ok(Self { policies, provider, principals: Principals::default() })
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
-            exchange.principal = provider.principal(exchange.identity.as_ref()).await;
+            exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
         }
         let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
         let allowed = match &self.policies.authority {

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use skep_api::{
     kinds::{BackendAuth, BackendAuthType, VirtualMCPServerSpec},
-    vmcp::{Aggregation, ConflictResolution},
+    vmcp::{Aggregation, WorkloadTools},
 };
 use skep_config::{FieldError, FieldPath, env};
 
-use super::{backends::Member, inputs::Inputs, startup};
-use crate::config_refs;
+use super::{backends::Member, config::config as file, inputs::Inputs, startup};
 
 /// Everything that is wrong.
 pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
@@ -27,10 +26,8 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
         let workflow = workflow.chain(skep_workflow::check_permissions(tool, &config));
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
-    errors.extend(config_refs::header_forward::check_passthrough(&spec.passthrough_headers));
-    let headers = config_refs::header_forward::check_passthrough(&config.passthrough_headers).into_iter();
-    errors.extend(headers.map(|error| error.within("config")));
-    errors.extend(startup::errors(&config));
+    // Without a file, what it depends on is reported.
+    errors.extend(file(inputs).iter().flat_map(|file| startup::errors_of_the_spec(spec, file)));
     errors.extend(check_variables(inputs));
     errors
 }
@@ -50,35 +47,14 @@ fn check_outgoing_auth(spec: &VirtualMCPServerSpec) -> Vec<FieldError> {
     unnamed.map(|(field, _)| FieldError::new(field.join("externalAuthConfigRef"), message)).collect()
 }
 
+/// A reference by no name. All else is checked as part of the file.
 fn check_aggregation(aggregation: &Aggregation) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    let order =
-        aggregation.conflict_resolution_config.as_ref().map(|config| config.priority_order.as_slice());
-    match aggregation.conflict_resolution.unwrap_or_default() {
-        ConflictResolution::Priority if order.unwrap_or_default().is_empty() => errors.push(FieldError::new(
-            "conflictResolutionConfig.priorityOrder",
-            "must list backends, because conflictResolution is priority",
-        )),
-        ConflictResolution::Manual if aggregation.tools.is_empty() => {
-            let message = "must name the tools, because conflictResolution is manual";
-            errors.push(FieldError::new("tools", message));
-        }
-        _ => {}
-    }
-    let mut workloads = HashSet::new();
-    for (index, tools) in aggregation.tools.iter().enumerate() {
-        let at = |field: &'static str| FieldPath::from("tools").index(index).join(field);
-        if tools.workload.is_empty() {
-            errors.push(FieldError::new(at("workload"), "must name a backend"));
-        } else if !workloads.insert(&tools.workload) {
-            let message = format!("duplicate entry for {:?}: merge the two", tools.workload);
-            errors.push(FieldError::new(at("workload"), message));
-        }
-        if tools.tool_config_ref.as_ref().is_some_and(|reference| reference.name.is_empty()) {
-            errors.push(FieldError::new(at("toolConfigRef.name"), "must name an MCPToolConfig"));
-        }
-    }
-    errors.into_iter().map(|error| error.within("config.aggregation")).collect()
+    let is_nameless = |tools: &WorkloadTools| {
+        tools.tool_config_ref.as_ref().is_some_and(|reference| reference.name.is_empty())
+    };
+    let nameless = aggregation.tools.iter().enumerate().filter(|(_, tools)| is_nameless(tools));
+    let field = |index| FieldPath::from("config.aggregation.tools").index(index).join("toolConfigRef.name");
+    nameless.map(|(index, _)| FieldError::new(field(index), "must name an MCPToolConfig")).collect()
 }
 
 /// Different names can become parts of the same variable: one object would then get the other's secret.

@@ -1,66 +1,57 @@
 //! What the server rejects at startup. It is validated before, so that running pods stay and no new one crashes.
+//!
+//! The file is read back with the server's own checks, so that what is valid here starts.
 
 use std::time::Duration;
 
-use skep_api::vmcp::{Config, check};
-use skep_config::{FieldError, FieldPath};
+use skep_api::{kinds::VirtualMCPServerSpec, vmcp::Config};
+use skep_config::FieldError;
 
 /// The default interval of health checks, and the default timeout of one.
 const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 const HEALTH_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Everything that the server would reject.
-pub(super) fn errors(config: &Config) -> Vec<FieldError> {
-    let mut errors = check_durations(config);
-    errors.extend(check_health_checks(config));
-    let order = config.aggregation.as_ref().and_then(check::priority_order);
-    errors.extend(order.map(|error| error.within("config.aggregation")));
-    let search = config.optimizer.iter().flat_map(check::search);
-    errors.extend(search.map(|error| error.within("config.optimizer")));
-    errors
+/// Sections that are as the user has written them, with defaults. Others depend on objects that may be missing.
+const OF_THE_SPEC: [&str; 6] =
+    ["aggregation", "audit", "codeMode", "operational", "optimizer", PASSTHROUGH_HEADERS];
+const PASSTHROUGH_HEADERS: &str = "passthroughHeaders";
+/// Sections that come from the field of that name of the spec, and not from `config`.
+const OF_OTHER_FIELDS: [&str; 3] = ["incomingAuth", "outgoingAuth", "sessionStorage"];
+
+/// What the server would reject of this file, each by its field of the spec.
+pub(super) fn errors(spec: &VirtualMCPServerSpec, file: &Config) -> Vec<FieldError> {
+    rejected(file).into_iter().map(|error| in_spec(spec, error)).collect()
 }
 
-/// Durations outside of composite tools, rate limits and the search, which have checks of their own.
-fn check_durations(config: &Config) -> Vec<FieldError> {
-    let operational = config.operational.as_ref();
-    let timeouts = operational.and_then(|operational| operational.timeouts.as_ref());
-    let handling = operational.and_then(|operational| operational.failure_handling.as_ref());
-    let breaker = handling.and_then(|handling| handling.circuit_breaker.as_ref());
-    let fields = [
-        ("operational.timeouts.default", timeouts.and_then(|timeouts| timeouts.default.as_ref())),
-        (
-            "operational.failureHandling.healthCheckInterval",
-            handling.and_then(|handling| handling.health_check_interval.as_ref()),
-        ),
-        (
-            "operational.failureHandling.healthCheckTimeout",
-            handling.and_then(|handling| handling.health_check_timeout.as_ref()),
-        ),
-        (
-            "operational.failureHandling.statusReportingInterval",
-            handling.and_then(|handling| handling.status_reporting_interval.as_ref()),
-        ),
-        (
-            "operational.failureHandling.circuitBreaker.timeout",
-            breaker.and_then(|breaker| breaker.timeout.as_ref()),
-        ),
-        (
-            "codeMode.toolCallTimeout",
-            config.code_mode.as_ref().and_then(|mode| mode.tool_call_timeout.as_ref()),
-        ),
-    ];
-    let fields = fields.into_iter().filter_map(|(field, duration)| Some((FieldPath::from(field), duration?)));
-    let workloads = timeouts.iter().flat_map(|timeouts| &timeouts.per_workload);
-    let workloads = workloads
-        .map(|(name, duration)| (FieldPath::from("operational.timeouts.perWorkload").key(name), duration));
-    let errors = fields.chain(workloads).filter_map(|(field, duration)| {
-        Some(FieldError::new(field, duration.to_std().err()?.to_string()).within("config"))
-    });
-    errors.collect()
+/// Those of them that are mistakes of the spec by itself, and what else is wrong with its health checks.
+pub(super) fn errors_of_the_spec(spec: &VirtualMCPServerSpec, file: &Config) -> Vec<FieldError> {
+    let mut errors = rejected(file);
+    errors.retain(|error| OF_THE_SPEC.iter().any(|section| error.field.is_within(*section)));
+    errors.extend(health_checks(file).filter(|check| !errors.iter().any(|error| error.field == check.field)));
+    errors.into_iter().map(|error| in_spec(spec, error)).collect()
 }
 
-fn check_health_checks(config: &Config) -> Option<FieldError> {
-    let handling = config.operational.as_ref()?.failure_handling.as_ref()?;
+fn in_spec(spec: &VirtualMCPServerSpec, error: FieldError) -> FieldError {
+    let is_of = |section: &'static str| error.field.is_within(section);
+    let is_beside_config = OF_OTHER_FIELDS.into_iter().any(is_of)
+        || is_of(PASSTHROUGH_HEADERS) && !spec.passthrough_headers.is_empty();
+    if is_beside_config { error } else { error.within("config") }
+}
+
+fn rejected(file: &Config) -> Vec<FieldError> {
+    let text = match file.render() {
+        Ok(text) => text,
+        Err(error) => return vec![FieldError::new("", error.to_string())],
+    };
+    match Config::parse_checked(&text) {
+        Ok(config) => skep_workflow::check_tools(&config),
+        Err(errors) => errors,
+    }
+}
+
+/// ToolHive's program compares defaults, too.
+fn health_checks(file: &Config) -> Option<FieldError> {
+    let handling = file.operational.as_ref()?.failure_handling.as_ref()?;
     // A value that is not a duration is reported by its own check.
     let time = |value: &Option<skep_api::Duration>, default| {
         let value = value.as_ref().and_then(|value| value.to_std().ok());
@@ -69,8 +60,7 @@ fn check_health_checks(config: &Config) -> Option<FieldError> {
     let timeout = time(&handling.health_check_timeout, HEALTH_CHECK_TIMEOUT);
     let interval = time(&handling.health_check_interval, HEALTH_CHECK_INTERVAL);
     let message = format!("{timeout:?} must be shorter than healthCheckInterval, which is {interval:?}");
-    (timeout >= interval)
-        .then(|| FieldError::new("config.operational.failureHandling.healthCheckTimeout", message))
+    (timeout >= interval).then(|| FieldError::new("operational.failureHandling.healthCheckTimeout", message))
 }
 
 #[cfg(test)]
@@ -79,8 +69,12 @@ mod tests {
 
     use super::*;
 
-    fn rejected_field(config: Value) -> Option<String> {
-        let errors = errors(&serde_json::from_value(config).unwrap());
+    fn rejected_field(mut config: Value) -> Option<String> {
+        let prefix =
+            json!({"conflictResolution": "prefix", "conflictResolutionConfig": {"prefixFormat": "_"}});
+        config.as_object_mut().unwrap().entry("aggregation").or_insert(prefix);
+        let spec = VirtualMCPServerSpec::default();
+        let errors = errors_of_the_spec(&spec, &serde_json::from_value(config).unwrap());
         errors.first().map(|error| error.field.to_string())
     }
 
@@ -90,17 +84,28 @@ mod tests {
         let timeout = "config.operational.failureHandling.healthCheckTimeout";
         for (config, field) in [
             (handling(json!({"healthCheckInterval": "10s"})), timeout),
-            (handling(json!({"healthCheckTimeout": "30s", "healthCheckInterval": "0s"})), timeout),
+            (handling(json!({"healthCheckTimeout": "30s"})), timeout),
+            (
+                handling(json!({"circuitBreaker": {"enabled": true, "timeout": "500ms"}})),
+                "config.operational.failureHandling.circuitBreaker.timeout",
+            ),
             (
                 json!({"operational": {"timeouts": {"perWorkload": {"a": "soon"}}}}),
                 "config.operational.timeouts.perWorkload[a]",
             ),
             (json!({"codeMode": {"toolCallTimeout": "1"}}), "config.codeMode.toolCallTimeout"),
+            (json!({"codeMode": {"stepLimit": -1}}), "config.codeMode.stepLimit"),
+            (json!({"passthroughHeaders": ["X-A", "TE"]}), "config.passthroughHeaders[1]"),
+            (json!({"audit": {"maxDataSize": -1}}), "config.audit.maxDataSize"),
             (
                 json!({"optimizer": {"hybridSearchSemanticRatio": "1.1"}}),
                 "config.optimizer.hybridSearchSemanticRatio",
             ),
             (json!({"optimizer": {"embeddingProvider": "openai"}}), "config.optimizer.embeddingModel"),
+            (
+                json!({"aggregation": {"conflictResolution": "prefix"}}),
+                "config.aggregation.conflictResolutionConfig",
+            ),
         ] {
             assert_eq!(rejected_field(config), Some(field.to_owned()));
         }
@@ -108,6 +113,8 @@ mod tests {
             json!({}),
             json!({"optimizer": {}}),
             handling(json!({})),
+            // The file does not have it: a zero is none.
+            handling(json!({"healthCheckInterval": "0s"})),
             handling(json!({"healthCheckInterval": "5s", "healthCheckTimeout": "4999ms"})),
             json!({"optimizer": {"hybridSearchSemanticRatio": "1", "semanticDistanceThreshold": ".5"}}),
         ] {

@@ -14,7 +14,7 @@ use skep_api::{
 };
 use skep_config::{FieldError, FieldPath};
 
-use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec};
+use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec, startup};
 use crate::{
     config_refs,
     proxy_workload::{
@@ -59,10 +59,14 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     }
     tool_configs(inputs, &mut validation);
     outgoing_auth(inputs, &mut validation);
-    if validation.problems.is_empty()
-        && let Err(error) = config(inputs)
-    {
-        validation.fail(Problem::new(error.0));
+    if validation.problems.is_empty() {
+        match config(inputs) {
+            Ok(file) => {
+                let problems = startup::errors(spec, &file).into_iter().map(Problem::new);
+                problems.for_each(|problem| validation.fail(problem));
+            }
+            Err(error) => validation.fail(Problem::new(error.0)),
+        }
     }
     validation
 }

@@ -113,13 +113,15 @@ async fn each_field_of_a_virtual_servers_children_is_restored_alone_by_one_write
         "headerForward": {"addHeadersFromSecret": [{"headerName": "X-Key", "valueSecretRef": key}]},
     });
     fixture.create(Entries::kind(), "ext", entry).await;
+    let steps = json!([{"id": "a", "tool": "ext.x"}]);
+    let workflow = json!({"name": "both", "description": "d", "runAs": "workflow", "steps": steps});
     let spec = json!({
         "groupRef": {"name": "all"},
         "telemetryConfigRef": {"name": "otel"},
         "imagePullSecrets": [{"name": "pull"}],
         "replicas": 2,
         "sessionStorage": {"provider": "redis", "address": "redis:6379", "passwordRef": key},
-        "config": {"operational": {"logLevel": "debug"}},
+        "config": {"operational": {"logLevel": "debug"}, "allowRunAsWorkflow": true, "compositeTools": [workflow]},
         "incomingAuth": {"type": "oidc", "oidcConfigRef": {
             "name": "idp", "audience": "https://mcp.example", "resourceUrl": "https://mcp.example",
         }},

@@ -41,13 +41,18 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         config(json!({"aggregation": {"conflictResolution": "manual"}})),
         config(json!({"aggregation": {"tools": [{"workload": "a"}, {"workload": "a"}]}})),
         config(json!({"aggregation": hidden})),
+        config(json!({"aggregation": {"conflictResolutionConfig": {"prefixFormat": ""}}})),
+        config(json!({"aggregation": {"tools": [{"workload": "a", "overrides": {"x": {}}}]}})),
+        config(json!({"audit": {"maxDataSize": -1}})),
         config(json!({"compositeTools": [workflow("a"), workflow("a")]})),
         config(
             json!({"compositeTools": [{"name": "a", "description": "d", "steps": [{"id": "a", "tool": "-"}]}]}),
         ),
         config(json!({"compositeTools": [with_fields(workflow("a"), json!({"runAs": "workflow"}))]})),
         config(json!({"passthroughHeaders": ["Host"]})),
+        config(json!({"passthroughHeaders": ["Mcp-Session-Id"]})),
         invalid(json!({"passthroughHeaders": ["Cookie"]})),
+        invalid(json!({"passthroughHeaders": ["Accept"]})),
         // Unset fields of the other count as well.
         handling(json!({"healthCheckInterval": "10s"})),
         handling(json!({"healthCheckTimeout": "30s"})),

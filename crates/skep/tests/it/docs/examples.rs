@@ -1,6 +1,7 @@
 use std::process::Command;
 
 use super::{files, root, shown};
+use crate::vmcp_validate::{config_files, validate};
 
 #[test]
 fn every_example_can_be_rendered_without_a_cluster() {
@@ -22,4 +23,18 @@ fn every_example_is_in_the_list_of_examples() {
         let link = format!("]({})", file.strip_prefix(&folder).unwrap().display());
         assert!(list.contains(&link), "examples/README.md does not have {link}");
     }
+}
+
+#[test]
+fn every_virtual_server_of_the_examples_has_a_file_that_its_pods_accept() {
+    let mut count = 0;
+    for file in files(&root().join("examples"), "yaml") {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_skep")).args(["render", "-f"]).arg(&file).output().unwrap();
+        for config in config_files(&String::from_utf8_lossy(&output.stdout)) {
+            assert_eq!(validate(&config), Ok(()), "{}: {config}", shown(&file));
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "{count}");
 }

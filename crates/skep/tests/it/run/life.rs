@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::{IpAddr, TcpListener, UdpSocket},
     path::Path,
+    sync::{Arc, Mutex},
 };
 
 use serde_json::{Value, json};
@@ -28,13 +29,20 @@ pub(super) fn own_address() -> IpAddr {
 
 /// A fake remote server with one tool. It listens on this port, or on any.
 pub(super) fn fake_remote(port: u16) -> String {
+    recording_remote(port, Arc::default())
+}
+
+/// The same, which adds the head of each request to the list.
+pub(super) fn recording_remote(port: u16, heads: Arc<Mutex<Vec<String>>>) -> String {
     let listener = TcpListener::bind((own_address(), port)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for mut stream in listener.incoming().map_while(Result::ok) {
+            let heads = heads.clone();
             std::thread::spawn(move || {
                 let mut reader = BufReader::new(stream.try_clone().unwrap());
-                while let Some(request) = request(&mut reader) {
+                while let Some((head, request)) = request(&mut reader) {
+                    heads.lock().unwrap().push(head);
                     let result = match request["method"].as_str().unwrap_or_default() {
                         "initialize" => json!({
                             "protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}},
@@ -59,13 +67,14 @@ pub(super) fn fake_remote(port: u16) -> String {
     format!("http://{address}/mcp")
 }
 
-fn request(reader: &mut impl BufRead) -> Option<Value> {
-    let mut length = 0;
+fn request(reader: &mut impl BufRead) -> Option<(String, Value)> {
+    let (mut head, mut length) = (String::new(), 0);
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).ok()? == 0 {
             return None;
         }
+        head += &line;
         let line = line.trim_end().to_ascii_lowercase();
         if line.is_empty() {
             break;
@@ -76,7 +85,7 @@ fn request(reader: &mut impl BufRead) -> Option<Value> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(serde_json::from_slice(&body).unwrap_or_default())
+    Some((head, serde_json::from_slice(&body).unwrap_or_default()))
 }
 
 #[test]
