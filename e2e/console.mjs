@@ -147,6 +147,7 @@ try {
   await open(`#/object/VirtualMCPServer/${users}/${joined.metadata.name}`);
   await shows(page, '.routes li', `${server.good.metadata.name}_echo is echo`);
   say('a virtual server shows which tool comes from which backend');
+  await shows(page, '.state', 'Ready');
 
   const folder = screenshots ?? (await mkdtemp(join(tmpdir(), 'walk-')));
   assert.deepEqual(await walk(browser, console_.url, folder, say, signIn(viewer)), []);
