@@ -1,7 +1,7 @@
 // A user with a browser at the console of a cluster.
 //
 //   node console.mjs '{"kubectl": [PROGRAM, …], "system": NAMESPACE, "users": NAMESPACE, "viewer": TOKEN, "stranger": TOKEN,
-//                      "server": {"good": MANIFEST, "broken": MANIFEST}, "screenshots": FOLDER or null}'
+//                      "server": {"good": MANIFEST, "broken": MANIFEST}, "joined": MANIFEST, "screenshots": FOLDER or null}'
 //
 // SKEP_BROWSER_MODULES and SKEP_CHROMIUM name the browser. It prints how long after each event of the API server the page shows
 // it, and fails if that is more than a second.
@@ -16,7 +16,7 @@ import { launch, openPage } from '../crates/console/tests/browser/browser.mjs';
 import { press, shows } from '../crates/console/tests/browser/steps.mjs';
 import { walk } from '../crates/console/tests/browser/walk.mjs';
 
-const { kubectl, system, users, viewer, stranger, server, screenshots } = JSON.parse(process.argv[2]);
+const { kubectl, system, users, viewer, stranger, server, joined, screenshots } = JSON.parse(process.argv[2]);
 const [program, ...flags] = kubectl;
 const PATIENCE = 180_000;
 const LIMIT = 1_000;
@@ -142,6 +142,12 @@ try {
   await open('#/calls');
   await shows(page, 'tbody tr', 'trigger-long-running-operation');
   say('the calls of the page itself are among the live calls');
+
+  apply(joined);
+  await open(`#/object/VirtualMCPServer/${users}/${joined.metadata.name}`);
+  await shows(page, '.routes li', `${server.good.metadata.name}_echo is echo`);
+  say('a virtual server shows which tool comes from which backend');
+  await shows(page, '.state', 'Ready');
 
   const folder = screenshots ?? (await mkdtemp(join(tmpdir(), 'walk-')));
   assert.deepEqual(await walk(browser, console_.url, folder, say, signIn(viewer)), []);

@@ -25,6 +25,8 @@ use crate::{
 const SERVER_AUTHORIZATION: HeaderName = HeaderName::from_static("x-skep-authorization");
 /// The path of an endpoint of streamable HTTP.
 const PATH: &str = "/mcp";
+/// The kind whose only transport is streamable HTTP.
+const VIRTUAL: &str = "VirtualMCPServer";
 const NO_ADDRESS: &str =
     "the server has no address for clients of streamable HTTP, or no pod behind its own Service";
 /// What a client of MCP sends.
@@ -108,7 +110,9 @@ fn held(body: UpstreamBody, place: OwnedSemaphorePermit) -> BoxStream<'static, R
 /// on this machine or, in a cluster, that of a Service of the object, behind which a pod is connected to.
 async fn address(console: &Console, viewer: &Viewer, object: &Object) -> Option<Uri> {
     let uri: Uri = object.summary.url.parse().ok()?;
-    if uri.scheme_str() != Some("http") || uri.path() != PATH {
+    // The status of a virtual server has no path, as ToolHive's has none.
+    let has_path = uri.path() == PATH || (object.key.kind == VIRTUAL && uri.path() == "/");
+    if uri.scheme_str() != Some("http") || !has_path {
         return None;
     }
     match viewer {

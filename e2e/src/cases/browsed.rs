@@ -9,7 +9,7 @@ use super::Cluster;
 use crate::manifests::{self, SYSTEM, USERS};
 
 /// A user walks through all pages, and sees servers that are created, broken, corrected and deleted within a second; a tool is
-/// tried. What they may not get is on no page.
+/// tried, and a virtual server shows which tool comes from which backend. What they may not get is on no page.
 pub(super) fn a_browser_shows_servers_as_they_are(cluster: &Cluster<'_>) -> Result<()> {
     cluster.helm.upgrade("skep", &["console.enabled=true"])?;
     let mut theirs = manifests::group("theirs");
@@ -20,18 +20,19 @@ pub(super) fn a_browser_shows_servers_as_they_are(cluster: &Cluster<'_>) -> Resu
         Ok(cluster.kubectl.run(&["create", "token", name, "-n", USERS])?.trim().to_owned())
     };
     let (viewer, stranger) = (token("browser")?, token("stranger")?);
-    let resources = "--resource=mcpservers,mcpservers/calls,mcpgroups";
+    let resources = "--resource=mcpservers,mcpservers/calls,mcpgroups,virtualmcpservers";
     cluster.kubectl.run(&["create", "role", "browser", "-n", USERS, "--verb=get", resources])?;
     let subject = format!("--serviceaccount={USERS}:browser");
     cluster.kubectl.run(&["create", "rolebinding", "browser", "-n", USERS, "--role=browser", &subject])?;
 
-    let good = manifests::server("seen", "streamable-http");
+    let good = manifests::member(manifests::server("seen", "streamable-http"), "mine");
     let mut broken = good.clone();
     broken["spec"]["args"] = json!(["sse"]);
     let options = json!({
         "kubectl": [cluster.kubectl.program, "--kubeconfig", cluster.kubectl.kubeconfig],
         "system": SYSTEM, "users": USERS, "viewer": viewer, "stranger": stranger,
-        "server": {"good": good, "broken": broken}, "screenshots": cluster.browser.screenshots,
+        "server": {"good": good, "broken": broken}, "joined": manifests::virtual_server("joined", "mine"),
+        "screenshots": cluster.browser.screenshots,
     });
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("console.mjs");
     let status = Command::new("node")

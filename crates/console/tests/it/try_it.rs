@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use hyper::{server::conn::http1, service::service_fn};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
+use skep_api::kinds::VirtualMCPServer;
 
 use super::{calls::own_address, *};
 
@@ -229,4 +230,32 @@ async fn a_redirect_is_not_followed() {
         assert_eq!(target.seen(), ["/mcp"]);
     }
     assert!(elsewhere.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_virtual_server_is_reached_by_its_address_without_a_path() {
+    let fixture = Fixture::new().await;
+    let test = &fixture.test;
+    let hub: VirtualMCPServer = serde_json::from_value(json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer", "metadata": {"name": "hub"},
+        "spec": {"groupRef": {"name": "one-group"}, "incomingAuth": {"type": "anonymous"}},
+    }))
+    .unwrap();
+    let hub = test.create_object(&hub).await;
+    let mut service = fixture.service();
+    service["metadata"]["ownerReferences"][0] = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer", "name": "hub",
+        "uid": hub.uid(), "controller": true,
+    });
+    let target = Target::start(None).await;
+    fixture.serve(service, CONTROLLER, &target).await;
+    let token = token(test, "other", vec![may_get(&["virtualmcpservers"], &[])]).await;
+    let page = Page::signed_in(fixture.page.address, &token).await;
+    let url = format!("http://mcp-one-proxy.{}.svc.cluster.local:8080", test.name());
+    let status = Patch::Merge(json!({"status": {"phase": "Ready", "url": url}}));
+    test.api::<VirtualMCPServer>().patch_status("hub", &PatchParams::default(), &status).await.unwrap();
+    let path = format!("mcp/VirtualMCPServer/{}/hub", test.name());
+    until("it responds", async || page.send(Method::POST, &path, "{}").await.status() == StatusCode::OK)
+        .await;
+    assert_eq!(target.seen(), ["/mcp"]);
 }

@@ -47,12 +47,13 @@ function copy(text) {
   return navigator.clipboard && press;
 }
 
-/** The one that the others amount to comes first. */
-const FIRST = ["Ready", "Valid"];
+/** Those that the others amount to come first.
+ * @type {Record<string, number>} */
+const RANKS = { Ready: 0, Valid: 1 };
 
 /** @param {Detail["conditions"]} conditions */
 export function conditions(conditions) {
-  const sorted = conditions.toSorted((a, b) => Number(FIRST.includes(b.type)) - Number(FIRST.includes(a.type)));
+  const sorted = conditions.toSorted((a, b) => (RANKS[a.type] ?? 2) - (RANKS[b.type] ?? 2));
   return element(
     "ul",
     { class: "plain" },
