@@ -74,9 +74,10 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
             detail.objects.push(child);
         }
     }
+    detail.sees_calls = viewer.may_see_calls(key).await;
     if let Some(log) = console.calls.find(key) {
         detail.traffic = Some(log.traffic());
-        if viewer.may_see_calls(key).await {
+        if detail.sees_calls {
             detail.calls = log.last();
             detail.calls.reverse();
         }

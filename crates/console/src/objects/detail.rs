@@ -25,6 +25,8 @@ pub(crate) struct Detail<'a> {
     events: Vec<&'a Event>,
     backends: Vec<Backend>,
     reported: Option<Vec<ReportedTool>>,
+    /// Whether the viewer may see its calls.
+    pub(crate) sees_calls: bool,
     pub(crate) calls: Vec<Arc<Call>>,
     pub(crate) links: Vec<Link>,
     pub(crate) objects: Vec<Child>,
@@ -80,6 +82,7 @@ impl<'a> Detail<'a> {
             events: object.events.iter().collect(),
             backends: backends(object, visible),
             reported: reported(status),
+            sees_calls: false,
             calls: Vec::new(),
             links: Vec::new(),
             objects: Vec::new(),

@@ -32,6 +32,7 @@ class FakeConsole {
   isSignedIn = false;
   token = TOKEN;
   isFull = false;
+  seesCalls = true;
   /** Who logs in at the provider. */
   user = "alice";
 
@@ -83,7 +84,10 @@ class FakeConsole {
       const found = this.objects.find(
         (object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`,
       );
-      return found ? json(response, 200, detail(found)) : json(response, 404, { error: "there is no such object" });
+      const calls = this.seesCalls ? {} : { calls: [] };
+      return found
+        ? json(response, 200, { ...detail(found), seesCalls: this.seesCalls, ...calls })
+        : json(response, 404, { error: "there is no such object" });
     }
     if (path[0] === "events") return this.stream(url, request, response);
     if (path[0] === "mcp") return this.mcp.respond(path.slice(1).join("/"), request, response, await body(request));

@@ -161,12 +161,13 @@ async fn calls_of_proxies_are_shown_to_those_who_may_read_them_and_to_no_others(
     read_until(&mut of_viewer, &mut viewed, "\"Failed\"").await;
     assert!(!viewed.contains("event: call\n") && !viewed.contains("alice"), "{viewed}");
     let path = format!("objects/MCPServer/{}/one", test.name());
-    let calls = async |page: &Page| {
+    let calls = async |page: &Page, may_read: bool| {
         let detail: Value = serde_json::from_str(&page.get(&path).await.1).unwrap();
+        assert_eq!(detail["seesCalls"], may_read);
         detail["calls"].as_array().unwrap().iter().map(|call| call["target"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(calls(&reader).await, ["after", "before"]);
-    assert!(calls(&viewer).await.is_empty());
+    assert_eq!(calls(&reader, true).await, ["after", "before"]);
+    assert!(calls(&viewer, false).await.is_empty());
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ import { authorization } from "./token.js";
  *   error: number | null, failed: boolean, ms: number, decidedBy: string}} Call
  * @typedef {Summary & {conditions: Condition[], manifest: unknown, configuration: Setting[],
  *   objects?: {kind: string, name: string, state: string}[], events: Happening[], backends: Backend[],
- *   reported: Reported[] | null, calls: Omit<Call, keyof Ref>[], links: Link[]}} Detail
+ *   reported: Reported[] | null, seesCalls: boolean, calls: Omit<Call, keyof Ref>[], links: Link[]}} Detail
  * @typedef {{title: string, url: string}} Link
  * @typedef {{mode: string, user: string, version: string, links: Link[]}} Session
  */

@@ -71,6 +71,13 @@ browserTest(
   },
 );
 
+browserTest("a user who may not read calls is not left to wonder", { at: DEMO }, async ({ page, console }) => {
+  await page.waitForSelector(".tool");
+  console.seesCalls = false;
+  await page.reload();
+  await shows(page, "section p", "You may not read the calls of this object.");
+});
+
 browserTest("a change of the object, and a call, are shown at once", { at: DEMO }, async ({ page, console }) => {
   await page.waitForSelector(".tool");
   console.objects[0] = summary({ ...console.objects[0], phase: "Failed", message: "the container exits with 137" });

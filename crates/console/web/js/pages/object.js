@@ -62,6 +62,7 @@ export function object({ store, live, expire }, { parts }) {
   );
   sections.calls.append(noCalls, table.root, more);
   const showCalls = onceAFrame(() => {
+    noCalls.textContent = detail?.seesCalls === false ? "You may not read the calls of this object." : "No calls yet.";
     table.show(kept.list.slice(0, SHOWN_CALLS));
     table.root.hidden = kept.list.length === 0;
     noCalls.hidden = kept.list.length > 0;
