@@ -55,6 +55,9 @@ struct Migration<'a> {
     vmcp: String,
 }
 
+/// A step of a migration.
+type Step<'a> = fn(&Migration<'a>) -> Result<()>;
+
 /// The load on all servers.
 struct AllLoad(Vec<(&'static str, Calling)>);
 
@@ -79,7 +82,7 @@ impl<'a> Migration<'a> {
 
     /// Runs the steps one after the other, and returns whether all passed.
     fn run_all(&self, node: &Node<'_>) -> Result<bool> {
-        let steps: [(&str, fn(&Self) -> Result<()>); 7] = [
+        let steps: [(&str, Step<'a>); 7] = [
             ("ToolHive's operator runs servers", Self::install_toolhive),
             ("`skep plan` replaces no pod", Self::plan),
             ("`skep operator --observe` writes nothing", Self::observe),
