@@ -97,7 +97,10 @@ impl ClusterAccess {
                 let body = json!({"location": begun.location}).to_string();
                 with_cookies(response::json(StatusCode::OK, body), &[cookie])
             }
-            None => error(StatusCode::BAD_GATEWAY, "the provider of logins does not respond"),
+            None => error(
+                StatusCode::BAD_GATEWAY,
+                "the provider of logins does not respond, or too many log in at once",
+            ),
         })
     }
 
@@ -107,10 +110,7 @@ impl ClusterAccess {
         let finished = async {
             let query =
                 Some(query).filter(|query| query.len() <= limits::CALLBACK).ok_or(Failure::Unknown)?;
-            // Each may be two requests that a stranger causes.
-            let place = self.sign_ins.try_acquire().map_err(|_| Failure::Provider)?;
             let token = login.finish(cookie(headers, LOGIN_COOKIE), query).await?;
-            drop(place);
             self.open_session(&token).await.map_err(|_| Failure::Cluster)
         };
         let (page, session) = match finished.await {

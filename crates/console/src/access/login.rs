@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac, rand};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use skep_auth::{LoginError, LoginProvider, LoginSecrets, LoginSettings};
+use tokio::sync::Semaphore;
 use tracing::warn;
 
 use crate::limits;
@@ -20,6 +21,9 @@ pub(crate) const CALLBACK: &str = "/login/callback";
 pub struct Login {
     provider: LoginProvider,
     key: hmac::Key,
+    /// The places for requests to the provider that strangers cause. They are not those of sign-ins with a token: a provider
+    /// that hangs must not keep other users out.
+    places: Semaphore,
 }
 
 /// A login that has begun.
@@ -78,7 +82,8 @@ impl Login {
         rand::fill(&mut key).map_err(|_| "the system has no random numbers")?;
         let settings = LoginSettings { redirect_uri: format!("{address}{CALLBACK}"), ..settings };
         let provider = LoginProvider::new(settings).map_err(|error| error.to_string())?;
-        Ok(Self { provider, key: hmac::Key::new(hmac::HMAC_SHA256, &key) })
+        let places = Semaphore::new(limits::LOGINS);
+        Ok(Self { provider, key: hmac::Key::new(hmac::HMAC_SHA256, &key), places })
     }
 
     /// The host of the provider.
@@ -86,7 +91,9 @@ impl Login {
         self.provider.host()
     }
 
+    /// Begins a login, unless the provider does not respond, or too many wait for it.
     pub(super) async fn begin(&self) -> Option<Begun> {
+        let _place = self.places.try_acquire().ok()?;
         let mut id = [0; 32];
         rand::fill(&mut id[8..]).ok()?;
         id[..8].copy_from_slice(&now().to_be_bytes());
@@ -111,6 +118,7 @@ impl Login {
             return Err(Failure::Unknown);
         }
         let code = code.ok_or(Failure::Refused)?;
+        let _place = self.places.try_acquire().map_err(|_| Failure::Provider)?;
         self.provider.id_token(&code, issuer.as_deref(), &secrets).await.map_err(|error| {
             warn!(%error, provider = self.host(), "a login has failed");
             match error {
@@ -154,6 +162,8 @@ fn returned(query: &str) -> Returned {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
 
     fn login() -> Login {
@@ -191,6 +201,23 @@ mod tests {
         assert_eq!(mine.finish(Some(&id_of), &refused).await, Err(Failure::Refused));
         // It goes on to the provider, which does not exist.
         assert_eq!(mine.finish(Some(&id_of), &query).await, Err(Failure::Provider));
+    }
+
+    #[tokio::test]
+    async fn strangers_who_wait_for_a_provider_that_hangs_are_few() {
+        // It accepts connections, and never responds.
+        let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let issuer = format!("https://{}", provider.local_addr().unwrap());
+        let settings = LoginSettings { issuer, ..LoginSettings::default() };
+        let login = Login::new(settings, "https://console.example").unwrap();
+        let mut waiting: Vec<_> = (0..limits::LOGINS).map(|_| Box::pin(login.begin())).collect();
+        assert!(waiting.iter_mut().all(|begun| begun.now_or_never().is_none()), "they wait");
+        assert!(login.begin().now_or_never().is_some_and(|begun| begun.is_none()), "one too many");
+        let id = id(now());
+        let query = format!("code=c&state={}", login.secrets(&id).state);
+        assert_eq!(login.finish(Some(&id), &query).now_or_never(), Some(Err(Failure::Provider)));
+        waiting.pop();
+        assert!(login.begin().now_or_never().is_none(), "one who leaves makes room");
     }
 
     #[test]
