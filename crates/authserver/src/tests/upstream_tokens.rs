@@ -20,21 +20,26 @@ fn refreshed(world: &World, subject: &str) -> Value {
     json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600, "id_token": id_token})
 }
 
-#[tokio::test]
-async fn an_expired_token_is_refreshed_once_for_all_who_wait() {
+/// Eight calls at once after the token has expired, for which the provider responds with this one.
+async fn refresh_for_all_who_wait(response: Value) {
     let world = World::new().await;
     let session = session(&world).await;
     let before = world.provider.requests("/token").len();
     world.server.clock.advance(Duration::from_secs(3601));
-    // The ID token of the fake is valid for an hour of its own clock, which the server's has left behind.
-    world
-        .provider
-        .answer("/token", json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600}));
+    world.provider.answer("/token", response.clone());
     let tokens = world.server.upstream_tokens();
     let results = join_all((0..8).map(|_| tokens.access_token(&session, "corp"))).await;
-    assert!(results.iter().all(|result| result.as_deref() == Ok("new")), "{results:?}");
+    let token = response["access_token"].as_str().unwrap();
+    assert!(results.iter().all(|result| result.as_deref() == Ok(token)), "{results:?}");
     assert_eq!(world.provider.requests("/token").len(), before + 1);
     assert_eq!(world.provider.requests("/token").last().unwrap().form["refresh_token"], "rt-of-ann");
+}
+
+#[tokio::test]
+async fn an_expired_token_is_refreshed_once_for_all_who_wait() {
+    // The ID token of the fake is valid for an hour of its own clock, which the server's has left behind.
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    refresh_for_all_who_wait(response).await;
 }
 
 /// RFC 6749, section 5.1: the lifetime is zero, so the token is not used. It is not one that never expires.
@@ -64,17 +69,8 @@ async fn a_token_with_a_lifetime_of_zero_is_refreshed_before_each_use() {
 
 #[tokio::test]
 async fn a_token_with_a_lifetime_of_zero_is_refreshed_once_for_all_who_wait() {
-    let world = World::new().await;
-    let session = session(&world).await;
-    let before = world.provider.requests("/token").len();
-    world.server.clock.advance(Duration::from_secs(3601));
-    world
-        .provider
-        .answer("/token", json!({"access_token": "short", "token_type": "Bearer", "expires_in": 0}));
-    let tokens = world.server.upstream_tokens();
-    let results = join_all((0..8).map(|_| tokens.access_token(&session, "corp"))).await;
-    assert!(results.iter().all(|result| result.as_deref() == Ok("short")), "{results:?}");
-    assert_eq!(world.provider.requests("/token").len(), before + 1);
+    let response = json!({"access_token": "short", "token_type": "Bearer", "expires_in": 0});
+    refresh_for_all_who_wait(response).await;
 }
 
 #[tokio::test]
