@@ -52,11 +52,16 @@ impl Kubectl {
         seen.with_context(|| format!("its status was {}", last["status"]))
     }
 
+    /// It with these arguments.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).args(args);
+        command
+    }
+
     fn with_input(&self, args: &[&str], input: &[u8]) -> Result<String> {
-        let mut child = Command::new(&self.program)
-            .arg("--kubeconfig")
-            .arg(&self.kubeconfig)
-            .args(args)
+        let mut child = self
+            .command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

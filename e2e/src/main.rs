@@ -17,6 +17,7 @@ mod programs;
 mod shell;
 mod skep_run;
 mod stopwatch;
+mod timeline;
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -14,4 +14,4 @@ pub use measured::Measured;
 pub use print::{ended, print_row};
 pub use process::{Running, free_port};
 pub use program::Program;
-pub use usage::{Usage, busy};
+pub use usage::{Usage, busy, ensure_flat};

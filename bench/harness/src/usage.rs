@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 /// What a process has used until now.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +39,19 @@ impl Usage {
             cpu: cpu(&stat).context("/proc has no processor time")?,
         })
     }
+}
+
+/// Fails if a process still grows: if it held a tenth more memory in the last quarter of a long run than in the second one. There is a
+/// figure for each minute; a run of less than eight minutes is too short to know.
+pub fn ensure_flat(memory: &[u64]) -> Result<()> {
+    let quarter = memory.len() / 4;
+    let most = |from: usize| memory[from..from + quarter].iter().copied().max().unwrap_or_default();
+    if quarter < 2 {
+        return Ok(());
+    }
+    let (early, late) = (most(quarter), most(memory.len() - quarter));
+    ensure!(late <= early + early / 10, "its memory has grown from {early} to {late} bytes");
+    Ok(())
 }
 
 /// The group of a process that runs.
@@ -85,6 +98,14 @@ mod tests {
         let usage = Usage::of(std::process::id()).unwrap();
         assert!(usage.memory > 100_000 && usage.most_memory >= usage.memory, "{usage:?}");
         assert!(usage.allocated > 10_000 && usage.allocated < usage.memory, "{usage:?}");
+    }
+
+    #[test]
+    fn memory_that_grows_to_the_end_is_noticed() {
+        let grown_at_first = [10, 40, 80, 100, 100, 100, 104, 100];
+        let grown_to_the_end = [10, 20, 30, 40, 50, 60, 70, 80];
+        assert!(ensure_flat(&grown_at_first).is_ok() && ensure_flat(&[]).is_ok());
+        assert!(ensure_flat(&grown_to_the_end).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPServer, MCPToolConfig};
-use skep_bench_harness::Usage;
+use skep_bench_harness::{Usage, ensure_flat};
 use skep_testkit::ControlPlane;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -38,11 +38,13 @@ pub(crate) async fn run(plane: &mut ControlPlane, operator: &Operator, minutes: 
     let mut before = Held::now(&started).await?;
     print_progress(&format!("skep reconciles up to {SERVERS} servers, with a change every {PAUSE:?}"));
     println!("{:>6} {:>8} {:>8}  {}", "minute", "changes", "rejected", Held::TITLE);
+    let mut memory = Vec::new();
     for minute in 1..=u64::from(minutes) {
         changes.go_on_for(MINUTE).await;
         started.process.check()?;
         let held = Held::now(&started).await?;
         println!("{minute:>6} {:>8} {:>8}  {held}", changes.sent, changes.rejected);
+        memory.push(held.usage.memory);
         // Some tasks start with the first request, those of connections for example.
         if minute == 1 {
             before.gauges[Held::TASKS] = held.gauges[Held::TASKS];
@@ -52,6 +54,7 @@ pub(crate) async fn run(plane: &mut ControlPlane, operator: &Operator, minutes: 
             plane.start_api_server().await;
         }
     }
+    ensure_flat(&memory)?;
     ensure!(changes.rejected * 2 < changes.sent, "most changes were rejected");
     print_progress("All objects are deleted");
     changes.delete_all().await?;

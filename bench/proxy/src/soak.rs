@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
-use skep_bench_harness::{Client, Running};
+use skep_bench_harness::{Client, Running, ensure_flat};
 use tokio::{io::AsyncWriteExt, net::TcpStream, task::JoinSet, time::sleep};
 
 use crate::{contender::Contender, load::CALL, server::Server};
@@ -37,8 +37,10 @@ pub(crate) async fn run(command: &str, minutes: u64) -> Result<()> {
         "{:>6} {:>9} {:>9} {:>9} {:>9}  {}",
         "minute", "requests", "sessions", "streams", "rejected", TITLE
     );
+    let mut memory = Vec::new();
     for minute in 1..=minutes {
         sleep(MINUTE).await;
+        memory.push(proxy.rss()?);
         println!("{minute:>6} {counts}  {}", held(&proxy)?);
     }
     callers.shutdown().await;
@@ -54,7 +56,7 @@ pub(crate) async fn run(command: &str, minutes: u64) -> Result<()> {
     }
     let open = proxy.open_files()?;
     ensure!(open <= open_before + KEPT, "{open} files and connections are open, {open_before} were before");
-    Ok(())
+    ensure_flat(&memory)
 }
 
 const TITLE: &str = "memory MB  allocated MB  open files";

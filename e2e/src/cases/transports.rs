@@ -9,6 +9,7 @@ use super::{Cluster, create_server, server_ready, url};
 use crate::{
     manifests::{self, USERS},
     stopwatch::print_elapsed,
+    timeline::Timeline,
 };
 
 pub(super) fn a_stdio_server_responds(cluster: &Cluster<'_>) -> Result<()> {
@@ -26,6 +27,7 @@ pub(super) fn a_streamable_http_server_responds(cluster: &Cluster<'_>) -> Result
 /// Applies a server while a client already waits for it, and waits for the first response and for the status.
 fn first_response(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<()> {
     let url = url(name, transport);
+    let timeline = Timeline::start(cluster.kubectl, name)?;
     let calling = cluster.caller.echo_until_response(&url, transport)?;
     let begin = SystemTime::now();
     cluster.kubectl.apply(&[manifests::server(name, transport)])?;
@@ -34,6 +36,7 @@ fn first_response(cluster: &Cluster<'_>, name: &str, transport: &str) -> Result<
         "    {:5.1} s  from kubectl apply until the first response",
         at.duration_since(begin)?.as_secs_f64()
     );
+    timeline.print(begin, at);
     let live = server_ready(cluster, name)?;
     ensure!(
         live["status"]["url"].as_str().is_some_and(|live| live.starts_with(&url)),
