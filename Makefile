@@ -146,11 +146,11 @@ bench-operator: build programs ## Measure the operator for N=200 servers; OPERAT
 
 OTHER ?=
 .PHONY: bench-proxy
-bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1 adds nginx, REMOTE=1 a remote server, WATCHERS=10 consoles, OTHER="NAME=command line" another
+bench-proxy: build ## Compare the proxy with direct calls to the server; NGINX=1 adds nginx, REMOTE=1 a remote server, WATCHERS=10 consoles, OTHER="NAME=command line" another; TURNS=31 for a busy machine
 	$(progress) 'Building the benchmark'
 	cargo build --release -p skep-bench-proxy $(locked)
 	@$(released)/skep-bench-proxy --skep '$(released)/skep proxy run --config={config} none' \
-		$(if $(NGINX),--nginx) $(if $(REMOTE),--remote) $(if $(WATCHERS),--watchers '$(WATCHERS)') $(if $(OTHER),--other '$(OTHER)')
+		$(if $(NGINX),--nginx) $(if $(REMOTE),--remote) $(if $(WATCHERS),--watchers '$(WATCHERS)') $(if $(TURNS),--turns '$(TURNS)' --seconds 1) $(if $(OTHER),--other '$(OTHER)')
 
 MINUTES ?= 60
 .PHONY: soak

@@ -157,12 +157,12 @@ async fn measured(
         }
     }
     let overload = load.overload().run(server.address).await?;
-    let mut rows = vec![Row::direct(direct, overload.at(0.99))];
+    let mut rows = vec![Row::direct(&direct, overload.at(0.99))];
     for proxy in proxies {
         let Proxy { name, running, config, load, idle, turns, _watchers } = proxy;
         let overload = load.overload().run(running.address).await.with_context(|| name.clone())?;
         sessions(running.address, args.sessions, &load).await?;
-        rows.push(Row::proxied(name, turns, overload.at(0.99), (idle, running.rss()?)));
+        rows.push(Row::proxied(name, &turns, overload.at(0.99), (idle, running.rss()?)));
         if let Some(folder) = config.parent() {
             std::fs::remove_dir_all(folder).ok();
         }

@@ -1,6 +1,6 @@
 //! The numbers as text.
 
-use std::{fmt::Write, time::Duration};
+use std::{cmp::Ordering, fmt::Write, time::Duration};
 
 use skep_bench_harness::Measured;
 
@@ -27,7 +27,7 @@ impl Turn {
 /// One line of the table.
 pub(crate) struct Row {
     name: String,
-    /// The turn whose ratio is in the middle.
+    /// The median of each figure.
     turn: Turn,
     /// The least and the greatest ratio.
     spread: (f64, f64),
@@ -38,28 +38,35 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn direct(mut turns: Vec<Turn>, overload: Duration) -> Self {
-        turns.sort_by(|one, other| one.rate.total_cmp(&other.rate));
-        Self::of("direct".into(), &turns, overload, None)
+    pub(crate) fn direct(turns: &[Turn], overload: Duration) -> Self {
+        Self::of("direct".into(), turns, overload, None)
     }
 
     /// The memory is that when nothing has happened yet, and after many sessions.
-    pub(crate) fn proxied(
-        name: String,
-        mut turns: Vec<Turn>,
-        overload: Duration,
-        memory: (u64, u64),
-    ) -> Self {
-        turns.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        Self::of(name, &turns, overload, Some(memory))
+    pub(crate) fn proxied(name: String, turns: &[Turn], overload: Duration, memory: (u64, u64)) -> Self {
+        Self::of(name, turns, overload, Some(memory))
     }
 
-    /// Of turns in order, at least one.
+    /// Of at least one turn.
     fn of(name: String, turns: &[Turn], overload: Duration, memory: Option<(u64, u64)>) -> Self {
-        let turn = turns[turns.len() / 2];
-        let spread = (turns[0].ratio, turns[turns.len() - 1].ratio);
+        let ratios = || turns.iter().map(|turn| turn.ratio);
+        let turn = Turn {
+            rate: median(turns, |turn| turn.rate),
+            ratio: median(turns, |turn| turn.ratio),
+            p50: median(turns, |turn| turn.p50),
+            p99: median(turns, |turn| turn.p99),
+            cpu: median(turns, |turn| turn.cpu),
+        };
+        let spread = (ratios().fold(f64::INFINITY, f64::min), ratios().fold(0.0, f64::max));
         Self { name, turn, spread, overload, memory }
     }
+}
+
+/// Each figure has a median of its own: a turn that the machine disturbed may have a usual ratio and much processor time.
+fn median<T: PartialOrd + Copy>(turns: &[Turn], figure: impl Fn(&Turn) -> T) -> T {
+    let mut figures: Vec<T> = turns.iter().map(figure).collect();
+    figures.sort_by(|one, other| one.partial_cmp(other).unwrap_or(Ordering::Equal));
+    figures[figures.len() / 2]
 }
 
 pub(crate) fn table(rows: &[Row]) -> String {
