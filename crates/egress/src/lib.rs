@@ -9,17 +9,21 @@
 
 mod client;
 mod connector;
+mod error;
 mod no_proxy;
 mod proxies;
 mod stream;
 mod tunnel;
 
 pub use client::{Client, Idle};
-pub use connector::{Egress, EgressError};
+pub use connector::Egress;
+pub use error::EgressError;
 pub use proxies::{Proxies, ProxyServer, SettingsError};
 pub use stream::Stream;
 
 use std::time::Duration;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long a connection to a proxy, and its tunnel, may take.
 const CONNECT_TIME: Duration = Duration::from_secs(10);

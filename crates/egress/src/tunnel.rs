@@ -3,7 +3,7 @@
 use http::{HeaderValue, StatusCode};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::connector::EgressError;
+use crate::EgressError;
 
 /// The largest response to CONNECT.
 const LONGEST: usize = 16 << 10;

@@ -5,52 +5,24 @@ use std::{borrow::Cow, collections::BTreeMap};
 use serde_json::{Map, Value};
 
 use super::{
-    RenderError,
+    MAX_OUTPUT, RenderError,
     compare::is_true,
     error::quoted,
     format::{kind, text_of},
     functions,
     tree::{Base, Command, Node, Operand, Pipeline},
+    value::{Budget, Val},
 };
-
-/// How large the text may become.
-const MAX_OUTPUT: usize = 10 << 20;
-/// How many values may be computed.
-const MAX_STEPS: usize = 100_000;
-/// How many bytes all of them may have, with those that are not written.
-const MAX_BYTES: usize = 2 * MAX_OUTPUT;
-
-/// A value: part of the data, or computed.
-pub(super) type Val<'a> = Cow<'a, Value>;
 
 pub(super) fn render(nodes: &[Node], data: &Value) -> Result<String, RenderError> {
     let root = Cow::Borrowed(data);
     let mut eval = Eval {
         variables: vec![(String::new(), root.clone())],
         output: String::new(),
-        budget: Budget { steps: MAX_STEPS, bytes: MAX_BYTES },
+        budget: Budget::default(),
     };
     eval.list(nodes, &root)?;
     Ok(eval.output)
-}
-
-/// What is left of the limits.
-pub(super) struct Budget {
-    steps: usize,
-    bytes: usize,
-}
-
-impl Budget {
-    fn step(&mut self) -> Result<(), RenderError> {
-        self.steps = self.steps.checked_sub(1).ok_or_else(|| RenderError::from("it takes too many steps"))?;
-        Ok(())
-    }
-
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), RenderError> {
-        let left = self.bytes.checked_sub(bytes);
-        self.bytes = left.ok_or_else(|| RenderError::from("its values are too large"))?;
-        Ok(())
-    }
 }
 
 /// How a list of actions ended.

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::{
     compare::{is_equal, is_true, order},
-    eval::{Budget, Val},
     format::{go_quoted, json, kind, printf, text_of},
+    value::{Budget, Val},
 };
 
 const FUNCTIONS: [&str; 22] = [

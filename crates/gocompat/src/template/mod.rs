@@ -17,6 +17,7 @@ mod references;
 mod rendered;
 mod scope;
 mod tree;
+mod value;
 
 use serde_json::Value;
 
@@ -25,6 +26,8 @@ pub type Path = Vec<String>;
 
 pub use error::{RenderError, TemplateError};
 
+/// How large the text may become.
+const MAX_OUTPUT: usize = 10 << 20;
 /// How deep parentheses and blocks may be nested.
 const MAX_DEPTH: usize = 50;
 

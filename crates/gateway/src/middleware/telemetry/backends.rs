@@ -12,7 +12,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::{metrics::BUCKETS, names::Names};
+use super::{durations::BUCKETS, names::Names};
 
 const DISCOVERED: (&str, &str) = ("toolhive_vmcp_backends_discovered", "Backends of the virtual server");
 const REQUESTS: (&str, &str) = ("toolhive_vmcp_backend_requests", "Requests to backends");

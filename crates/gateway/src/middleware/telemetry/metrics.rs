@@ -14,16 +14,13 @@ use skep_config::run_config;
 use super::{
     SCOPE, backends,
     collector::Collector,
+    durations::BUCKETS,
     labels::{Measured, Server},
     rate_limits, searches,
     settings::{address, wrong},
     workflows,
 };
 use crate::{ConfigError, faults, limits};
-
-/// The bounds of durations, in seconds.
-pub(super) const BUCKETS: [f64; 14] =
-    [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0];
 
 /// The instruments, and what sends their values on.
 pub(super) struct Metrics {

@@ -6,6 +6,7 @@
 
 mod backends;
 mod collector;
+mod durations;
 mod labels;
 mod metrics;
 mod names;

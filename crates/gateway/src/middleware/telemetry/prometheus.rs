@@ -11,8 +11,8 @@ use prometheus_client::{
 
 use super::{
     backends,
+    durations::BUCKETS,
     labels::{Measured, Server},
-    metrics::BUCKETS,
     rate_limits, searches, workflows,
 };
 use crate::faults;

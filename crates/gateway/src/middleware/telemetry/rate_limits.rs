@@ -12,7 +12,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::metrics::BUCKETS;
+use super::durations::BUCKETS;
 use crate::{
     message::{Checked, Decision, RateLimited, Scope},
     redis::Cause,

@@ -9,7 +9,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::metrics::BUCKETS;
+use super::durations::BUCKETS;
 
 /// The bounds of results: those that maxToolsToReturn may be near.
 const COUNTS: [f64; 8] = [0.0, 1.0, 2.0, 5.0, 8.0, 10.0, 20.0, 50.0];

@@ -12,7 +12,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use super::metrics::BUCKETS;
+use super::durations::BUCKETS;
 
 const EXECUTIONS: (&str, &str) = ("toolhive_vmcp_workflow_executions", "Runs of workflows");
 const ERRORS: (&str, &str) = ("toolhive_vmcp_workflow_errors", "Runs of workflows that failed");
