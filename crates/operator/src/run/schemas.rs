@@ -161,7 +161,8 @@ pub fn described(all: &ByKind) -> Vec<String> {
     all.iter().map(of_kind).collect()
 }
 
-fn kinds() -> Vec<Kind> {
+/// Every kind of the API.
+pub(super) fn kinds() -> Vec<Kind> {
     macro_rules! kinds {
         ($($kind:ident),+) => { vec![$(kind_of::<$kind>()),+] };
     }
