@@ -14,7 +14,9 @@ use skep_config::{FieldError, FieldPath};
 use skep_operator::render::RenderError;
 
 pub(crate) use self::files::{ManifestFiles, ManifestText};
-use self::lines::Lines;
+pub(crate) use self::lines::located;
+use self::lines::{Lines, place};
+use crate::output::plain;
 
 /// The objects of some files, with their positions.
 #[derive(Default)]
@@ -107,11 +109,7 @@ impl Manifests {
     }
 
     fn line(&self, position: Position, field: &FieldPath) -> String {
-        let name = &self.files[position.file].0;
-        match self.line_number(position, field) {
-            Some(line) => format!("{name}:{line}: "),
-            None => format!("{name}: "),
-        }
+        place(&self.files[position.file].0, self.line_number(position, field))
     }
 
     fn line_number(&self, Position { file, document, item }: Position, field: &FieldPath) -> Option<u64> {

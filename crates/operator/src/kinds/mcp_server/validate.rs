@@ -70,7 +70,7 @@ fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
     let Some(limits) = &spec.rate_limiting else {
         return validation.add(Condition::new(RateLimitNotApplicable, "no limits are set"));
     };
-    for error in config_refs::rate_limits::check(limits) {
+    for error in limits.errors() {
         validation.fail(Problem::new(error.within("rateLimiting")).reported_as(RateLimitConfigInvalid));
     }
     let per_user = limits.per_user.is_some() || limits.tools.iter().any(|tool| tool.per_user.is_some());

@@ -74,7 +74,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
 /// The condition is there only while a limit is invalid, as users of ToolHive know it.
 fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
     let Some(limits) = inputs.config().rate_limiting else { return };
-    for error in config_refs::rate_limits::check(&limits) {
+    for error in limits.errors() {
         let problem = Problem::new(error.within("config.rateLimiting"));
         validation.fail(problem.reported_as(RateLimitConfigValid::RateLimitConfigInvalid));
     }
