@@ -217,7 +217,10 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
         Err(PoliciesError::InvalidConfigMap(error)) => {
             validation.fail(Problem::new(error).reported_as(AuthzConfigMapInvalid));
         }
-        Err(PoliciesError::Invalid(error)) => validation.fail(Problem::new(error).reported_as(AuthInvalid)),
+        Err(PoliciesError::Invalid(errors)) => {
+            let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(AuthInvalid));
+            problems.for_each(|problem| validation.fail(problem));
+        }
     }
 }
 
