@@ -9,7 +9,7 @@ pub const FILTERED_BODY: usize = 32 << 20;
 /// The largest event of a stream that is filtered.
 pub const FILTERED_EVENT: usize = 8 << 20;
 /// The most bytes of bodies that are held at once, for all connections, apart from the first 16 KiB of each. A request
-/// that needs more gets 503.
+/// that needs more gets 503. One caller has at most half of what others leave.
 pub const BODIES: usize = 128 << 20;
 /// How many sessions are stored. Beyond that, no new one starts.
 pub const SESSIONS: usize = 100_000;

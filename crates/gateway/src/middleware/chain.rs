@@ -208,7 +208,8 @@ impl Chain {
             return while_authenticated(exchange, response);
         }
         // In a box, so that requests without filters do not carry its size around.
-        match Box::pin(message::filter(response, filters, budget)).await {
+        let holder = || Some(exchange.holder());
+        match Box::pin(message::filter(response, filters, budget, holder)).await {
             Ok(response) => while_authenticated(exchange, response),
             Err(rejection) => response::error(&rejection, exchange.id()),
         }
