@@ -124,6 +124,8 @@ pub const SIGNING_SECRET: u64 = 64 << 10;
 pub const SERVICE_REQUESTS: usize = 256;
 /// The largest response of a webhook or a policy decision point.
 pub const SERVICE_RESPONSE: usize = 1 << 20;
+/// The largest arguments that a policy decision point receives. A request with larger ones is rejected.
+pub const DECISION_ARGUMENTS: usize = 1 << 20;
 /// How long a policy decision point may take, unless its document sets another.
 pub const DECISION_TIME: Duration = Duration::from_secs(30);
 /// How long deciding about all items of a list may take. Items that are not decided by then are removed.
