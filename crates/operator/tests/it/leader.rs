@@ -41,6 +41,7 @@ async fn until_applied(test: &Namespace, name: &str, generation: i64) {
         server.and_then(|server| server.status.as_ref()?.observed_generation) == Some(generation)
     };
     test.object(name).until("reconciled", observed).await;
+        unready_after: Options::UNREADY_AFTER,
 }
 
 /// The children that a user has written, without leases and events.
