@@ -35,7 +35,7 @@ async fn a_status_that_is_rejected_is_counted_and_published_and_makes_the_operat
     let mut rules = permissions::rules();
     rules.retain(|rule| !rule.resources.iter().flatten().all(is_status));
     test.grant(&user, rules).await;
-    let metrics = free_port();
+    let (metrics, health) = (free_port(), free_port());
     let mut options = options(vec![test.name().into()], Settings::default());
     (options.metrics, options.health) = (([127, 0, 0, 1], metrics).into(), ([127, 0, 0, 1], health).into());
     options.unready_after = Duration::from_secs(2);
@@ -84,13 +84,19 @@ async fn a_referrer_that_the_cache_does_not_have_yet_holds_a_deletion() {
 async fn a_server_whose_services_would_be_those_of_another_creates_nothing() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("y").streamable_http()).await;
-    let server = fixture.settled(&MCPServer::test("y-proxy").streamable_http()).await;
-    let message = server.status.unwrap().message.unwrap();
-    let expected =
-        "metadata.name: needs Service mcp-y-proxy, which belongs to MCPServer y: rename one of the two";
-    assert_eq!(message, expected);
-    let deployment = fixture.object(skep_operator::resources::Deployments::kind(), "y-proxy").await;
-    assert_eq!(json!(deployment), Value::Null);
+    fixture.test.create_object(&headless_service("y")).await;
+    for (name, service, owner) in
+        [("y-proxy", "mcp-y-proxy", "MCPServer y"), ("y-headless", "mcp-y-headless", "StatefulSet y")]
+    {
+        let server = fixture.settled(&MCPServer::test(name).streamable_http()).await;
+        let message = server.status.unwrap().message.unwrap();
+        let expected = format!(
+            "metadata.name: needs Service {service}, which belongs to {owner}: rename one of the two"
+        );
+        assert_eq!(message, expected);
+        let deployment = fixture.object(skep_operator::resources::Deployments::kind(), name).await;
+        assert_eq!(json!(deployment), Value::Null);
+    }
     fixture.operator.stop().await;
 }
 

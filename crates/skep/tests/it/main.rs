@@ -13,6 +13,7 @@ mod egress;
 mod explain;
 mod generation_is_frozen;
 mod help;
+mod issuer_variables;
 mod kubectl;
 mod leaving;
 mod login;
