@@ -2,14 +2,15 @@
 
 mod authorization_server;
 mod client;
+mod cluster;
 mod completions;
 mod console;
 mod crds;
 mod demo_server;
 mod explain;
 mod kubectl;
-mod logs;
 mod last_words;
+mod logs;
 mod manifests;
 mod mcp_client;
 mod operator;

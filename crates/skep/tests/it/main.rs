@@ -15,6 +15,7 @@ mod generation_is_frozen;
 mod help;
 mod issuer_variables;
 mod kubectl;
+mod layout;
 mod leaving;
 mod login;
 mod logs;

@@ -2,7 +2,8 @@
 
 use skep_api::{
     kinds::IncomingAuthType,
-    vmcp::{Authz, IncomingAuth, strategy::provider},
+    strategy::provider,
+    vmcp::{Authz, IncomingAuth},
 };
 use skep_config::{
     AuthServer, FieldError, Json, ports,

@@ -9,7 +9,7 @@ use skep_api::{
     },
     events::EventReason,
     kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
-    vmcp::strategy::provider,
+    strategy::provider,
     workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
