@@ -79,6 +79,7 @@ mod tests {
             metrics: ([127, 0, 0, 1], 0).into(),
             health: ([127, 0, 0, 1], 0).into(),
             migrate: false,
+            unready_after: Options::UNREADY_AFTER,
             observe: false,
             settings: Settings::from_env(&env::vars().collect()),
         };

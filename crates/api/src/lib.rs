@@ -32,6 +32,7 @@ pub mod list;
 pub mod rate_limit;
 pub mod refs;
 pub mod server_report;
+pub mod strategy;
 pub mod strict;
 pub mod tools;
 pub mod vmcp;

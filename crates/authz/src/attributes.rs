@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Action, Resource,
-    reads::{PREFIX, Reads},
+    reads::{PREFIX, PRESENT, Reads},
     value::value,
 };
 
@@ -31,9 +31,6 @@ pub(crate) fn arguments(arguments: &Map<String, Value>, reads: &Reads) -> Attrib
     }
     attributes
 }
-
-/// The suffix of the attribute for the presence of an argument.
-const PRESENT: &str = "_present";
 
 /// The attribute of this name.
 ///

@@ -55,6 +55,11 @@ impl Authorizer {
         !self.0.reads.is_empty()
     }
 
+    /// Whether a policy reads this argument.
+    pub fn reads_argument(&self, name: &str) -> bool {
+        self.0.reads.reads_argument(name)
+    }
+
     /// A caller. What decisions need of them is computed once for any number of decisions.
     pub fn subject(&self, principal: &Principal<'_>) -> Subject {
         Subject::new(self.0.clone(), principal)

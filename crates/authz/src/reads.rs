@@ -12,6 +12,8 @@ use crate::{Error, entities::collect_named, policies::Policies, size};
 
 /// The prefix of attributes for arguments.
 pub(crate) const PREFIX: &str = "arg_";
+/// The suffix of the attribute for the presence of an argument.
+pub(crate) const PRESENT: &str = "_present";
 
 /// What policies read.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -39,6 +41,12 @@ impl Reads {
             })?;
         }
         Ok(reads)
+    }
+
+    /// Whether this argument is read, or whether it is present.
+    pub(crate) fn reads_argument(&self, name: &str) -> bool {
+        let is_its_presence = |read: &String| read.strip_suffix(PRESENT) == Some(name);
+        self.all || self.names.contains(name) || self.names.iter().any(is_its_presence)
     }
 
     /// Whether no argument is read.
@@ -120,6 +128,19 @@ mod tests {
         {
             assert!(of_resource(text), "{text}");
         }
+    }
+
+    #[test]
+    fn an_argument_is_read_by_its_name_or_its_presence_or_with_all() {
+        let reads_argument = |text: &str, name: &str| {
+            let policy = format!("permit(principal, action, resource) when {{ {text} }};");
+            Reads::of(&Policies::parse(&[policy]).unwrap()).unwrap().reads_argument(name)
+        };
+        assert!(reads_argument("context.arg_a == 1", "a") && !reads_argument("context.arg_a == 1", "b"));
+        for name in ["a", "a_present"] {
+            assert!(reads_argument("context has arg_a_present", name), "{name}");
+        }
+        assert!(reads_argument("context == {}", "anything"));
     }
 
     #[test]

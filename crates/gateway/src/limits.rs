@@ -9,7 +9,7 @@ pub const FILTERED_BODY: usize = 32 << 20;
 /// The largest event of a stream that is filtered.
 pub const FILTERED_EVENT: usize = 8 << 20;
 /// The most bytes of bodies that are held at once, for all connections, apart from the first 16 KiB of each. A request
-/// that needs more gets 503.
+/// that needs more gets 503. One caller has at most half of what others leave.
 pub const BODIES: usize = 128 << 20;
 /// How many sessions are stored. Beyond that, no new one starts.
 pub const SESSIONS: usize = 100_000;
@@ -124,6 +124,8 @@ pub const SIGNING_SECRET: u64 = 64 << 10;
 pub const SERVICE_REQUESTS: usize = 256;
 /// The largest response of a webhook or a policy decision point.
 pub const SERVICE_RESPONSE: usize = 1 << 20;
+/// The largest arguments that a policy decision point receives. A request with larger ones is rejected.
+pub const DECISION_ARGUMENTS: usize = 1 << 20;
 /// How long a policy decision point may take, unless its document sets another.
 pub const DECISION_TIME: Duration = Duration::from_secs(30);
 /// How long deciding about all items of a list may take. Items that are not decided by then are removed.

@@ -181,10 +181,14 @@ impl<'a> Envelope<'a> {
         self.arguments().map(|arguments| arguments.value("params.arguments")).transpose()
     }
 
-    /// The same for a policy that reads single arguments: only strings, numbers and booleans are kept, others are null. An
-    /// object with more than 1,000 arguments is a fault, too.
-    pub fn scalar_arguments(&self) -> Result<Option<Map<String, Value>>, Fault> {
-        Ok(self.arguments().map(|arguments| arguments.members("params.arguments")).transpose()?.flatten())
+    /// The same for a policy that reads single arguments: of those that are read, strings, numbers and booleans are kept, and others are
+    /// null. An object with more than 1,000 arguments is a fault, too.
+    pub fn scalar_arguments(
+        &self,
+        is_read: impl Fn(&str) -> bool,
+    ) -> Result<Option<Map<String, Value>>, Fault> {
+        let members = self.arguments().map(|arguments| arguments.members("params.arguments", is_read));
+        Ok(members.transpose()?.flatten())
     }
 
     /// The whole message, for a policy. It is a fault if the server might parse it differently.

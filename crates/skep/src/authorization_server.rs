@@ -2,7 +2,6 @@
 
 use std::{fs, net::IpAddr, path::Path, sync::Arc, time::Duration};
 
-use anyhow::Context;
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use http::{Request, Response};
@@ -10,9 +9,11 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_authserver::{AuthServer, UpstreamTokenError};
-use skep_config::{RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
+use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{AuthorizationServer, ProviderTokenError};
 use tracing::info;
+
+use crate::manifests::located;
 
 /// The first and the longest pause between checks.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
@@ -34,23 +35,26 @@ impl Embedded {
 
     /// The authorization server of a configuration at this place.
     pub(crate) fn new(config: &skep_config::AuthServer, place: &str) -> anyhow::Result<Arc<Self>> {
-        let server = AuthServer::new(config);
-        let server = server.map_err(|errors| anyhow::anyhow!("invalid {place}: {}", joined(&errors)))?;
-        Ok(Arc::new(Self { server, place: place.to_owned() }))
+        let server = Self::checked(config, place);
+        server.map_err(|errors| anyhow::anyhow!("invalid {place}: {}", joined(&errors)))
     }
 
-    /// The authorization server that is configured beside this file, if there is one.
-    pub(crate) fn beside(config: &Path) -> anyhow::Result<Option<Arc<Self>>> {
+    fn checked(config: &skep_config::AuthServer, place: &str) -> Result<Arc<Self>, Vec<FieldError>> {
+        Ok(Arc::new(Self { server: AuthServer::new(config)?, place: place.to_owned() }))
+    }
+
+    /// The authorization server that is configured beside this file, if there is one, or everything that is wrong with its file, each
+    /// with its line.
+    pub(crate) fn beside(config: &Path) -> Result<Option<Arc<Self>>, Vec<String>> {
         let file = config.with_file_name(FILE);
         let text = match fs::read_to_string(&file) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
+            Err(error) => return Err(vec![format!("cannot read {}: {error}", file.display())]),
         };
-        let place = file.display().to_string();
         let config = skep_config::AuthServer::parse(&text);
-        let config = config.map_err(|errors| anyhow::anyhow!("invalid {place}: {}", joined(&errors)))?;
-        Self::new(&config, &place).map(Some)
+        let server = config.and_then(|config| Self::checked(&config, &file.display().to_string()));
+        server.map(Some).map_err(|errors| located(&file, &text, &errors))
     }
 
     /// Checks that its store and its upstreams can be used.

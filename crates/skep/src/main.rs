@@ -2,12 +2,14 @@
 
 mod authorization_server;
 mod client;
+mod cluster;
 mod completions;
 mod console;
 mod crds;
 mod demo_server;
 mod explain;
 mod kubectl;
+mod last_words;
 mod logs;
 mod manifests;
 mod mcp_client;
@@ -121,14 +123,14 @@ fn main() -> ExitCode {
         Command::Ls(args) => run::ls(&args),
         Command::Operator(args) => operator::run(args),
         Command::Plan(args) => return exit_code(plan::run(&args)),
-        Command::Proxy(args) => proxy::run(args),
+        Command::Proxy(args) => proxy::run(args).inspect_err(last_words::leave),
         Command::Rbac(args) => rbac::run(&args),
         Command::Render(args) => render::run(&args),
         Command::Rm(args) => run::rm(&args),
         Command::Run(args) => run::run(&args),
         Command::Stop(args) => run::stop(&args),
         Command::Test(args) => policy_tests::run(&args),
-        Command::Vmcp(args) => vmcp::run(&args),
+        Command::Vmcp(args) => vmcp::run(&args).inspect_err(last_words::leave),
     };
     exit_code(result.map(|()| ExitCode::SUCCESS))
 }

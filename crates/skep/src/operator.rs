@@ -135,6 +135,7 @@ fn options(args: Args, config: &Config) -> Options {
         metrics: args.metrics_bind_address,
         health: args.health_probe_bind_address,
         migrate: args.migrate_storage_versions,
+        unready_after: Options::UNREADY_AFTER,
         observe: args.observe,
         settings: Settings::from_env(&env::vars().collect()),
     }

@@ -6,7 +6,7 @@ use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
-use skep_config::{FieldError, env as names};
+use skep_config::env as names;
 use skep_vmcp::{CallsPage, Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
@@ -16,6 +16,7 @@ use init::Init;
 use crate::{
     authorization_server::Embedded,
     logs,
+    manifests::located,
     signals::{IN_A_POD, drain, shutdown_signal},
 };
 
@@ -148,16 +149,17 @@ fn cluster(is_needed: bool) -> anyhow::Result<Option<Cluster>> {
 fn settings(args: &Args) -> anyhow::Result<(Settings, Option<Arc<Embedded>>)> {
     let Some(file) = &args.config else { bail!("no configuration file: name one with --config") };
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let settings = Settings::parse(&text)
-        .map_err(|errors| anyhow::anyhow!("invalid configuration:\n{}", lines(&errors)))?;
-    match Embedded::beside(file)? {
-        Some(server) => Ok((settings.with_authorization_server(server.clone())?, Some(server))),
-        None => Ok((settings, None)),
+    let settings = Settings::parse(&text).map_err(|errors| located(file, &text, &errors));
+    match (settings, Embedded::beside(file)) {
+        (Ok(settings), Ok(Some(server))) => {
+            Ok((settings.with_authorization_server(server.clone())?, Some(server)))
+        }
+        (Ok(settings), Ok(None)) => Ok((settings, None)),
+        (settings, server) => {
+            let errors = [settings.err(), server.err()].into_iter().flatten().flatten();
+            bail!("invalid configuration:\n{}", errors.collect::<Vec<_>>().join("\n"))
+        }
     }
-}
-
-fn lines(errors: &[FieldError]) -> String {
-    errors.iter().map(|error| format!("  - {error}")).collect::<Vec<_>>().join("\n")
 }
 
 fn validate(settings: &Settings) -> anyhow::Result<()> {

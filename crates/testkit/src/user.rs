@@ -10,7 +10,7 @@ use k8s_openapi::ByteString;
 use kube::{Client, Config, config::AuthInfo};
 use serde_json::{Value, json};
 
-use crate::{audit::Recording, pki::Authority};
+use crate::{Link, audit::Recording, pki::Authority};
 
 /// A user of the API server with its own credentials.
 #[derive(Clone)]
@@ -65,6 +65,15 @@ impl User {
     /// How the client is configured, for a program under test that makes its own.
     pub fn config(&self) -> Config {
         self.config.clone()
+    }
+
+    /// The same through a link of its own, which can be cut.
+    pub async fn linked_config(&self) -> (Config, Link) {
+        let port = self.config.cluster_url.port_u16().expect("the port of the API server");
+        let link = Link::to(port).await.expect("a link");
+        let mut config = self.config();
+        config.cluster_url = format!("https://{}", link.address()).parse().expect("a URL");
+        (config, link)
     }
 
     /// A kubeconfig file, for programs.

@@ -27,12 +27,6 @@ impl ReadError {
         Self { what: format!("{} {name}", kind.kind), source: Box::new(source) }
     }
 
-    /// Whether the API server does not serve the kind.
-    pub fn is_unknown(&self) -> bool {
-        // An API server without the group responds in plain text, without a reason.
-        matches!(self.source.as_ref(), kube::Error::Api(status) if status.code == 404)
-    }
-
     pub(crate) fn listing(kind: Kind, source: kube::Error) -> Self {
         Self { what: format!("the list of {}", kind.plural), source: Box::new(source) }
     }

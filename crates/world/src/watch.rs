@@ -51,6 +51,11 @@ async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str
     } else {
         watcher(api(client, namespace, &resource), config).default_backoff().boxed()
     };
+    let record_list = || {
+        if !is_listed.swap(true, Ordering::Relaxed) {
+            world.has_listed();
+        }
+    };
     let mut listed = HashSet::new();
     let mut outdated = Vec::new();
     while let Some(event) = events.next().await {
@@ -72,13 +77,22 @@ async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str
                 world.retain::<W>(namespace, &listed);
                 listed = HashSet::new();
                 read_again::<W>(world, &reading, std::mem::take(&mut outdated)).await;
-                if !is_listed.swap(true, Ordering::Relaxed) {
-                    world.has_listed();
-                }
+                world.record_served(W::kind(), true);
+                record_list();
+            }
+            Err(watcher::Error::InitialListFailed(error)) if is_unserved(&error) => {
+                world.record_served(W::kind(), false);
+                record_list();
             }
             Err(error) => warn!(kind = W::kind().kind, %error, "the watch is interrupted"),
         }
     }
+}
+
+/// Whether the API server does not serve a kind that was listed.
+pub(crate) fn is_unserved(error: &kube::Error) -> bool {
+    // An API server without the group responds in plain text, without a reason.
+    matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
 /// Reads objects of which an older state than the cached one was listed. The list may have been made before our last write;

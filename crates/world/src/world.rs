@@ -2,7 +2,7 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
@@ -10,13 +10,14 @@ use futures::future::{BoxFuture, try_join_all};
 use kube::{Client, core::DynamicObject};
 use skep_converge::Kind;
 use tokio::sync::watch::{self, Sender};
+use tracing::{info, warn};
 
 use crate::{
     Queue, ReadError, Readable, Reader, Watched,
     content::Contents,
     dependencies::{Dependencies, Topic},
     store::{Name, Store},
-    watch::run,
+    watch::{is_unserved, run},
 };
 
 /// An object that a controller reconciles.
@@ -40,6 +41,7 @@ pub struct World {
     pub(crate) client: Option<Client>,
     /// How many watches have not completed their first list.
     unlisted: Sender<usize>,
+    unserved: Mutex<BTreeSet<Kind>>,
 }
 
 pub(crate) struct Cached<W: Watched> {
@@ -131,6 +133,7 @@ impl Builder {
             queue: Queue::default(),
             client,
             unlisted: watch::channel(unlisted).0,
+            unserved: Mutex::default(),
         })
     }
 }
@@ -162,6 +165,25 @@ impl World {
     /// How many subscriptions all targets have.
     pub fn subscriptions(&self) -> usize {
         self.dependencies().count()
+    }
+
+    /// The kinds that the API server does not serve, because their CRDs are not installed. They have no objects until they are.
+    pub fn unserved(&self) -> Vec<Kind> {
+        self.unserved.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// Records whether the API server serves a kind, and logs it when that changes.
+    pub(crate) fn record_served(&self, kind: Kind, is_served: bool) {
+        let mut unserved = self.unserved.lock().unwrap_or_else(PoisonError::into_inner);
+        if is_served && unserved.remove(&kind) {
+            info!(kind = kind.kind, "the API server serves this kind now");
+        } else if !is_served && unserved.insert(kind) {
+            warn!(
+                kind = kind.kind,
+                version = kind.api_version(),
+                "the API server does not serve this kind: install its CRD; until then it has no objects"
+            );
+        }
     }
 
     /// Waits until every watch has completed its first list.
@@ -260,9 +282,12 @@ impl World {
     /// Lists a kind in a namespace, or in all. Without a cluster, everything is already known.
     pub(crate) async fn list<W: Watched>(&self, namespace: Option<&str>) -> Result<(), ReadError> {
         let Some(client) = self.client.clone() else { return Ok(()) };
-        crate::watch::list::<W>(self, client, namespace)
-            .await
-            .map_err(|error| ReadError::listing(W::kind(), error))
+        let listed = crate::watch::list::<W>(self, client, namespace).await;
+        self.record_served(W::kind(), !listed.as_ref().is_err_and(is_unserved));
+        match listed {
+            Err(error) if !is_unserved(&error) => Err(ReadError::listing(W::kind(), error)),
+            _ => Ok(()),
+        }
     }
 
     /// Adds an object with its content, for a world without a cluster.

@@ -73,7 +73,8 @@ const CASES: &[(&str, Case)] = &cases! { Case;
     guarded: only_a_token_for_the_server_is_accepted, a_policy_denies_what_it_does_not_permit;
     login: users_log_in_and_stay_logged_in_when_the_proxy_is_replaced;
     recovery: a_killed_proxy_is_replaced, the_proxy_attaches_to_a_recreated_stdio_server,
-        the_proxy_attaches_to_a_restarted_stdio_server, a_drained_node_loses_nothing;
+        the_proxy_attaches_to_a_restarted_stdio_server, a_proxy_that_cannot_start_reports_the_reason,
+        a_drained_node_loses_nothing;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
     scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
     virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load;

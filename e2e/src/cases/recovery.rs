@@ -1,9 +1,10 @@
 //! Killed pods and containers are replaced.
 
 use anyhow::{Result, ensure};
+use serde_json::json;
 
 use super::{Cluster, create_server, only, proxy_pods, text, uid, url};
-use crate::manifests::USERS;
+use crate::manifests::{self, USERS};
 
 pub(super) fn a_killed_proxy_is_replaced(cluster: &Cluster<'_>) -> Result<()> {
     create_server(cluster, "killed", "stdio")?;
@@ -38,6 +39,20 @@ pub(super) fn the_proxy_attaches_to_a_restarted_stdio_server(cluster: &Cluster<'
     let restarts = &pod["status"]["containerStatuses"][0]["restartCount"];
     ensure!(*restarts == 1, "the server restarted {restarts} times");
     cluster.caller.echo(&url, "stdio")
+}
+
+/// The user reads the reason in the status, and fixes it.
+pub(super) fn a_proxy_that_cannot_start_reports_the_reason(cluster: &Cluster<'_>) -> Result<()> {
+    let mut server = manifests::server("broken", "stdio");
+    let variable = json!({"name": "TOOLHIVE_PROXY_REQUEST_TIMEOUT", "value": "soon"});
+    server["spec"]["resourceOverrides"] = json!({"proxyDeployment": {"env": [variable]}});
+    cluster.kubectl.apply(&[server])?;
+    let object = ["mcpserver", "broken", "-n", USERS];
+    cluster.kubectl.wait(&object, |live| {
+        let message = live["status"]["message"].as_str().unwrap_or_default();
+        message.contains("a container ended with exit code 1: TOOLHIVE_PROXY_REQUEST_TIMEOUT: ")
+    })?;
+    create_server(cluster, "broken", "stdio").map(drop)
 }
 
 /// The node is drained for maintenance, and uncordoned.

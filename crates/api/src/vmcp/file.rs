@@ -16,15 +16,26 @@ impl Config {
         }
     }
 
-    /// Parses a file that a process is to run with, and reports everything that is wrong with it.
-    pub fn parse_checked(text: &str) -> Result<Self, Vec<FieldError>> {
+    /// Parses a file that a process is to run with, and reports everything that is wrong with it: by the checks here, and by those
+    /// of its composite tools, which are not part of this crate.
+    pub fn parse_checked(
+        text: &str,
+        check_tools: impl FnOnce(&Self) -> Vec<FieldError>,
+    ) -> Result<Self, Vec<FieldError>> {
         let (Some(config), mut errors) = Self::parse_lenient(text) else {
             return Self::parse(text);
         };
         // A value that was wrong is not missing as well.
         let is_new =
             |error: &FieldError| !errors.iter().any(|known| known.field.is_within(error.field.clone()));
-        let checked: Vec<FieldError> = check::errors(&config).into_iter().filter(is_new).collect();
+        let mut checked: Vec<FieldError> = check::errors(&config).into_iter().filter(is_new).collect();
+        // Without the value that was wrong, other parts of the same tool would seem to be wrong.
+        let is_of_same_tool = |error: &FieldError, known: &FieldError| {
+            let (tool, known) = (error.field.segments().get(..2), known.field.segments().get(..2));
+            tool == known
+        };
+        let is_right = |error: &FieldError| !errors.iter().any(|known| is_of_same_tool(error, known));
+        checked.extend(check_tools(&config).into_iter().filter(is_right));
         errors.extend(checked);
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }

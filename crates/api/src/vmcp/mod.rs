@@ -13,7 +13,6 @@ mod operational;
 mod optimizer;
 mod outgoing_auth;
 mod session_storage;
-pub mod strategy;
 mod telemetry;
 
 use std::collections::BTreeMap;

@@ -4,4 +4,4 @@ mod budget;
 mod read;
 
 pub use budget::{Budget, Exhausted, Share};
-pub use read::{ReadError, discard, read, read_counted};
+pub use read::{ReadError, discard, read, read_counted, read_counted_of};

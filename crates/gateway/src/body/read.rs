@@ -5,6 +5,7 @@ use http_body::Body as HttpBody;
 use http_body_util::BodyExt;
 
 use super::{Budget, Exhausted, Share};
+use crate::identity::Holder;
 
 /// Why a body was not read to its end.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub enum ReadError {
     TooLarge,
     /// It broke off.
     Broken,
-    /// Other bodies use up the budget.
+    /// Other bodies use up the budget, or those of the caller its part of it.
     Exhausted,
 }
 
@@ -22,8 +23,21 @@ pub async fn read_counted<B>(body: B, limit: usize, budget: &Budget) -> Result<(
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
+    read_counted_of(body, limit, budget, || None).await
+}
+
+/// The same for a body of a caller, which has a part of the budget. The caller is computed if the body is large enough to be counted.
+pub async fn read_counted_of<B>(
+    body: B,
+    limit: usize,
+    budget: &Budget,
+    holder: impl Fn() -> Option<Holder>,
+) -> Result<(Bytes, Share), ReadError>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+{
     let mut share = budget.share();
-    let bytes = pieces(body, limit, |length| share.grow(length)).await?;
+    let bytes = pieces(body, limit, |length| share.grow_of(length, &holder)).await?;
     Ok((bytes, share))
 }
 

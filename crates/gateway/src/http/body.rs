@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
-use crate::{body::Share, outbound::UpstreamBody};
+use crate::outbound::UpstreamBody;
 
 /// Why a body ended too early.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -19,8 +19,6 @@ pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Body {
     /// All of it is here.
     Whole(Bytes),
-    /// All of it is here, and counted for as long as it is.
-    Counted(Bytes, Share),
     /// It streams from the server unchanged.
     Upstream(UpstreamBody),
     /// It is made piece by piece.
@@ -97,10 +95,8 @@ impl HttpBody for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
-            Self::Whole(bytes) | Self::Counted(bytes, _) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) | Self::Counted(bytes, _) => {
-                Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))))
-            }
+            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             Self::Upstream(body) => Pin::new(body).poll_frame(context).map_err(Into::into),
             Self::Made(stream) => stream.as_mut().poll_next(context).map_ok(Frame::data),
             Self::Observed(observed) => {
@@ -117,7 +113,7 @@ impl HttpBody for Body {
 
     fn is_end_stream(&self) -> bool {
         match self {
-            Self::Whole(bytes) | Self::Counted(bytes, _) => bytes.is_empty(),
+            Self::Whole(bytes) => bytes.is_empty(),
             Self::Upstream(body) => body.is_end_stream(),
             Self::Made(_) => false,
             Self::Observed(observed) => observed.inner.is_end_stream(),
@@ -126,7 +122,7 @@ impl HttpBody for Body {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Self::Whole(bytes) | Self::Counted(bytes, _) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Self::Upstream(body) => body.size_hint(),
             Self::Made(_) => SizeHint::default(),
             Self::Observed(observed) => observed.inner.size_hint(),

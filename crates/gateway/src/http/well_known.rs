@@ -5,7 +5,6 @@ use skep_auth::{ProtectedResource, WELL_KNOWN};
 use skep_config::run_config::Middleware;
 
 use super::{Body, response};
-use crate::middleware::oidc;
 
 const CORS: [(HeaderName, &str); 3] = [
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, OPTIONS"),
@@ -22,7 +21,7 @@ pub struct WellKnown {
 impl WellKnown {
     /// The pages of the endpoint of a server, with these middlewares.
     pub fn new(middlewares: &[Middleware], server: &str) -> Self {
-        Self { resource: oidc(middlewares).map(|oidc| ProtectedResource::new(oidc, server)) }
+        Self { resource: Middleware::oidc(middlewares).map(|oidc| ProtectedResource::new(oidc, server)) }
     }
 
     /// The page that is requested, or that there is none.

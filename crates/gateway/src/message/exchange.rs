@@ -20,7 +20,7 @@ use crate::{
     body::{Budget, Share},
     context::request_context,
     http::{ErrorResponse, response},
-    identity::{Identity, Owner},
+    identity::{Holder, Identity, Owner},
     truncate::truncate,
 };
 
@@ -134,6 +134,11 @@ impl Exchange {
     /// Whose session a request of this caller may use.
     pub fn owner(&self) -> Owner {
         Owner::of(self.identity.as_deref())
+    }
+
+    /// Whose memory it takes.
+    pub(crate) fn holder(&self) -> Holder {
+        Holder::new(Some(self.owner()), self.peer.ip())
     }
 
     /// Adds the method and the tool to the log lines of the request, now that its message has been parsed.

@@ -16,6 +16,7 @@ use crate::{
         Body, content_type,
         events::{self, EventMap},
     },
+    identity::Holder,
     limits,
 };
 
@@ -38,6 +39,7 @@ pub async fn filter(
     response: Response<Body>,
     filters: Filters,
     budget: &Budget,
+    holder: impl Fn() -> Option<Holder>,
 ) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = response.into_parts();
     if !content_type::is_unencoded(&parts.headers) {
@@ -47,14 +49,15 @@ pub async fn filter(
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters))));
     }
-    let (bytes, share) =
-        body::read_counted(body, limits::FILTERED_BODY, budget).await.map_err(|error| match error {
+    let (bytes, share) = body::read_counted_of(body, limits::FILTERED_BODY, budget, holder).await.map_err(
+        |error| match error {
             ReadError::Exhausted => Rejection::Unavailable("memory"),
             ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
-        })?;
+        },
+    )?;
     // An empty body has nothing to filter.
     if bytes.is_empty() {
-        return Ok(Response::from_parts(parts, Body::Counted(bytes, share)));
+        return Ok(Response::from_parts(parts, Body::Whole(share.hold(bytes))));
     }
     let is_answer = parts.status.is_success() && parts.status != StatusCode::ACCEPTED;
     let seen = match apply(&filters, &bytes).await {
@@ -64,7 +67,7 @@ pub async fn filter(
         Err(rejection) => return Err(rejection),
     };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::Counted(seen, share)))
+    Ok(Response::from_parts(parts, Body::Whole(share.hold(seen))))
 }
 
 /// Whether a client could take this for a response.

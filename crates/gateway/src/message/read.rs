@@ -22,7 +22,8 @@ pub async fn read(
     budget: &Budget,
     parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<ParsedMessage, Rejection>,
 ) -> Result<(), ErrorResponse> {
-    let reading = body::read_counted(incoming, body_limit, budget);
+    let holder = || Some(exchange.holder());
+    let reading = body::read_counted_of(incoming, body_limit, budget, holder);
     let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
         Ok(Ok(body)) => body,
         Ok(Err(ReadError::TooLarge)) => return Err(Box::new(response::error(&Rejection::TooLarge, None))),

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::json;
 use skep_auth::{AuthenticationError, Authenticator, Pace, ProtectedResource};
-use skep_config::{
-    env,
-    run_config::{Auth, Middleware, Oidc},
-};
+use skep_config::{env, run_config::Auth};
 use tracing::info;
 
 use super::{ChainContext, secret};
@@ -19,14 +16,6 @@ use crate::{
     identity::Identity,
     message::Exchange,
 };
-
-/// How callers are authenticated by one of these middlewares, if they need tokens.
-pub(crate) fn oidc(middlewares: &[Middleware]) -> Option<&Oidc> {
-    middlewares.iter().find_map(|middleware| match middleware {
-        Middleware::Auth(auth) => auth.oidc_config.as_ref(),
-        _ => None,
-    })
-}
 
 /// When a caller whose token could not be checked should retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{CallLog, Middleware, Telemetry, authentication, calls::Calls, type_name};
+use super::{CallLog, Middleware, Telemetry, calls::Calls, type_name};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -76,7 +76,7 @@ pub struct ChainContext<'a> {
 impl Chain {
     /// The chain of these middlewares, outermost first. A type that is not known is an error: it may be one that protects.
     pub fn new(configs: &[run_config::Middleware], context: &ChainContext<'_>) -> Result<Self, ConfigError> {
-        let oidc = authentication::oidc(configs);
+        let oidc = run_config::Middleware::oidc(configs);
         let mut middlewares = Vec::new();
         let mut body_limit = None;
         for config in configs {
@@ -208,7 +208,8 @@ impl Chain {
             return while_authenticated(exchange, response);
         }
         // In a box, so that requests without filters do not carry its size around.
-        match Box::pin(message::filter(response, filters, budget)).await {
+        let holder = || Some(exchange.holder());
+        match Box::pin(message::filter(response, filters, budget, holder)).await {
             Ok(response) => while_authenticated(exchange, response),
             Err(rejection) => response::error(&rejection, exchange.id()),
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use skep_config::run_config::{self, Webhooks};
 
-use super::{Chain, ChainContext, Middleware, authentication::oidc, type_name};
+use super::{Chain, ChainContext, Middleware, type_name};
 use crate::{
     ConfigError,
     body::Budget,
@@ -111,7 +111,9 @@ pub async fn explain(
     let (first, others): (Vec<_>, Vec<_>) = configs.iter().partition(is_first);
     let mut explanations = Vec::new();
     for config in first.into_iter().chain(others) {
-        let Some(explanation) = explain_one(config, oidc(configs), context, exchange).await? else {
+        let Some(explanation) =
+            explain_one(config, run_config::Middleware::oidc(configs), context, exchange).await?
+        else {
             continue;
         };
         let is_rejected = explanation.outcome.is_rejected();

@@ -31,7 +31,6 @@ use crate::{
 };
 use audit::Audit;
 use authentication::Authentication;
-pub(crate) use authentication::oidc;
 use authorization::Authorization;
 pub use authorization::tool_hints;
 use aws_sts::AwsSts;

@@ -2,32 +2,10 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use skep_auth::counted_address;
-
-use crate::{identity::Owner, limits};
-
-/// Who has a session: a caller or, where callers are anonymous, the address of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Holder {
-    /// A caller that is known.
-    Caller(Owner),
-    /// The address of an anonymous one.
-    Address(IpAddr),
-}
-
-impl Holder {
-    /// The holder of what a request of this caller needs.
-    pub fn new(owner: Option<Owner>, peer: IpAddr) -> Self {
-        match owner.filter(|owner| *owner != Owner::ANONYMOUS) {
-            Some(owner) => Self::Caller(owner),
-            None => Self::Address(counted_address(peer)),
-        }
-    }
-}
+use crate::{identity::Holder, limits};
 
 /// How many sessions one holder may have. Many clients can share an address, for example that of an ingress.
 #[derive(Clone, Copy, Debug)]
@@ -85,20 +63,5 @@ impl Holders {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Holder, HashSet<Arc<str>>>> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_caller_is_known_by_itself_and_an_anonymous_one_by_its_address() {
-        let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
-        let (ada, bob) = (Owner::from_text(&"1".repeat(32)), Owner::from_text(&"2".repeat(32)));
-        assert_eq!(Holder::new(ada, one), Holder::new(ada, two));
-        assert_ne!(Holder::new(ada, one), Holder::new(bob, one));
-        assert_eq!(Holder::new(Some(Owner::ANONYMOUS), one), Holder::new(None, one));
-        assert_ne!(Holder::new(None, one), Holder::new(None, two));
     }
 }

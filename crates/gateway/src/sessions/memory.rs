@@ -13,9 +13,12 @@ use std::{
 
 use super::{
     Session,
-    holders::{Holder, Holders, Shares},
+    holders::{Holders, Shares},
 };
-use crate::{identity::Owner, limits};
+use crate::{
+    identity::{Holder, Owner},
+    limits,
+};
 
 /// Locks are held for one look-up; this many let others pass meanwhile.
 const SHARDS: usize = 16;

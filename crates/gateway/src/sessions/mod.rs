@@ -14,10 +14,10 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Rejection;
 
-pub use crate::redis::RedisUnavailable;
 use crate::{ConfigError, identity::Owner};
+pub use crate::{identity::Holder, redis::RedisUnavailable};
 pub use ended::Ended;
-pub use holders::{Holder, Shares};
+pub use holders::Shares;
 pub use memory::{Full, Kept, Memory};
 pub use records::Records;
 use shared::Shared;

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, ops::Range};
 
+use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
 use super::{Field, Fields, Scanner, Text, distinct::Distinct, shallow::Shallow};
@@ -119,15 +120,18 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The members of this object, if it is one and they mean the same to every reader, without what is nested in them.
-    pub(crate) fn members(self, field: &'static str) -> Result<Option<Map<String, Value>>, Fault> {
+    /// The selected members of this object, if it is one and they mean the same to every reader, without what is nested in them.
+    pub(crate) fn members(
+        self,
+        field: &'static str,
+        is_selected: impl Fn(&str) -> bool,
+    ) -> Result<Option<Map<String, Value>>, Fault> {
         if self.kind() != Kind::Object {
             return Ok(None);
         }
-        match serde_json::from_str(self.text) {
-            Ok(Shallow(members)) => Ok(Some(members)),
-            Err(_) => Err(Fault::Ambiguous(field)),
-        }
+        // The text is one value: there is nothing after it.
+        let members = Shallow(is_selected).deserialize(&mut serde_json::Deserializer::from_str(self.text));
+        members.map(Some).map_err(|_| Fault::Ambiguous(field))
     }
 
     /// The value of one key of this object, if it is one.

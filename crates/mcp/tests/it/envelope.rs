@@ -1,6 +1,7 @@
 //! What is read of a message.
 
 use proptest::prelude::*;
+use serde_json::json;
 use similar_asserts::assert_eq;
 use skep_mcp::{Envelope, Fault, Id, Message, Method, Outcome, TargetKind};
 
@@ -174,7 +175,7 @@ fn arguments_are_returned_only_if_every_parser_reads_the_same_in_them() {
         );
         parsed(&message).unambiguous_arguments()
     };
-    let value = serde_json::json!({"a": [1, -2, 0.5, "é", null, true, {"A": {}}], "A": 1});
+    let value = json!({"a": [1, -2, 0.5, "é", null, true, {"A": {}}], "A": 1});
     assert_eq!(read(&value.to_string()), Ok(Some(value)));
     for arguments in [
         r#"{"a":1,"a":1}"#,
@@ -189,20 +190,57 @@ fn arguments_are_returned_only_if_every_parser_reads_the_same_in_them() {
     assert_eq!(parsed(r#"{"jsonrpc":"2.0","method":"ping"}"#).unambiguous_arguments(), Ok(None));
 }
 
+#[test]
+fn of_many_arguments_only_those_that_are_read_are_kept() {
+    let read = |arguments: &str, names: &[&str]| {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"n","arguments":{arguments}}}}}"#
+        );
+        parsed(&message).scalar_arguments(|name| names.contains(&name))
+    };
+    let many = |count: usize, first: &str| {
+        let more: String =
+            (1..count).map(|number| format!(r#","x{number}":"{}""#, "y".repeat(100))).collect();
+        format!(r#"{{"{first}":[{{"a":1,"a":1}}]{more}}}"#)
+    };
+    let kept = |arguments: &str, names: &[&str]| json!(read(arguments, names).unwrap());
+    assert_eq!(kept(&many(1_000, "a"), &["a", "x9"]), json!({"a": null, "x9": "y".repeat(100)}));
+    assert_eq!(
+        kept(&many(1_000, "\\u0061"), &["a"]),
+        json!({"a": null}),
+        "by its name, however it is spelled"
+    );
+    assert_eq!(
+        kept(r#"{"a":1,"b":"\ud800","c":1e999}"#, &["a"]),
+        json!({"a": 1}),
+        "others are not looked at"
+    );
+    for arguments in [
+        many(1_001, "a"),
+        many(2, "x1"),
+        many(2, "\\u0078\\u0031"),
+        r#"{"a":1e999}"#.into(),
+        r#"{"\ud800":1}"#.into(),
+    ] {
+        let names = ["a"];
+        assert_eq!(read(&arguments, &names), Err(Fault::Ambiguous("params.arguments")), "{arguments}");
+    }
+}
+
 proptest! {
     #[test]
     fn a_call_is_read_in_any_spelling(message in arbitrary::call()) {
         let envelope = parsed(&message);
         let value: serde_json::Value = serde_json::from_str(&message).unwrap();
-        let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let value_of = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
         prop_assert_eq!(envelope.bytes(), message.as_bytes());
-        prop_assert_eq!(json(envelope.id().unwrap().raw().as_str()), value["id"].clone());
+        prop_assert_eq!(value_of(envelope.id().unwrap().raw().as_str()), value["id"].clone());
         prop_assert_eq!(envelope.target().unwrap().name(), value["params"]["name"].as_str().unwrap());
-        prop_assert_eq!(json(envelope.arguments().unwrap().as_str()), value["params"]["arguments"].clone());
+        prop_assert_eq!(value_of(envelope.arguments().unwrap().as_str()), value["params"]["arguments"].clone());
         if let Ok(arguments) = envelope.unambiguous_arguments() {
             prop_assert_eq!(arguments.unwrap(), value["params"]["arguments"].clone());
         }
-        prop_assert_eq!(json(envelope.params().unwrap().as_str()), value["params"].clone());
+        prop_assert_eq!(value_of(envelope.params().unwrap().as_str()), value["params"].clone());
         prop_assert_eq!(envelope.meta().progress_token().unwrap().as_str(), "7");
     }
 }

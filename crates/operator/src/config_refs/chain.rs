@@ -16,12 +16,14 @@ pub(crate) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, FieldErr
             "externalAuthConfigRef",
             "type awsSts signs requests to a remote server: use it with an MCPRemoteProxy",
         ),
-        ChainError::NoRedis => FieldError::new(
-            "rateLimiting",
-            "calls are counted in Redis: set sessionStorage with provider redis",
-        ),
+        ChainError::NoRedis => no_redis(),
         ChainError::Document(error) => {
             FieldError::new("authzConfig", format!("the authorization document is invalid: {error}"))
         }
     })
+}
+
+/// The mistake of rate limits without a Redis.
+pub(crate) fn no_redis() -> FieldError {
+    FieldError::new("rateLimiting", "calls are counted in Redis: set sessionStorage with provider redis")
 }

@@ -5,7 +5,7 @@ use skep_api::{
     external_auth::{self, token_type},
     kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
     refs::SecretKeyRef,
-    vmcp::strategy::on_behalf_of_errors,
+    strategy::on_behalf_of_errors,
 };
 use skep_config::{
     FieldError, FieldPath, env,

@@ -17,14 +17,33 @@ pub(crate) enum PoliciesError {
     MissingConfigMap(FieldError),
     /// The ConfigMap does not hold valid policies.
     InvalidConfigMap(FieldError),
-    /// Policies in the spec, or in an MCPAuthzConfig, are invalid.
-    Invalid(FieldError),
+    /// Policies in the spec, or in an MCPAuthzConfig, are invalid: every mistake.
+    Invalid(Vec<FieldError>),
 }
 
 impl PoliciesError {
+    pub(crate) fn into_errors(self) -> Vec<FieldError> {
+        match self {
+            Self::MissingConfigMap(error) | Self::InvalidConfigMap(error) => vec![error],
+            Self::Invalid(errors) => errors,
+        }
+    }
+
+    /// The first of all mistakes.
     pub(crate) fn into_error(self) -> FieldError {
-        let (Self::MissingConfigMap(error) | Self::InvalidConfigMap(error) | Self::Invalid(error)) = self;
-        error
+        let first = self.into_errors().into_iter().next();
+        first.unwrap_or_else(|| FieldError::new("authzConfig", "the policies are invalid"))
+    }
+
+    /// The same mistakes, in a field that is part of `parent`.
+    pub(crate) fn within(self, parent: &'static str) -> Self {
+        match self {
+            Self::MissingConfigMap(error) => Self::MissingConfigMap(error.within(parent)),
+            Self::InvalidConfigMap(error) => Self::InvalidConfigMap(error.within(parent)),
+            Self::Invalid(errors) => {
+                Self::Invalid(errors.into_iter().map(|error| error.within(parent)).collect())
+            }
+        }
     }
 }
 
@@ -38,7 +57,9 @@ pub(crate) fn policies(
     const FIELD: &str = "authzConfig.configMap";
     if let Some(authz) = object(reference) {
         let document = config_refs::authz::document(&authz.spec);
-        return document.map(Some).map_err(|error| PoliciesError::Invalid(error.within("authzConfigRef")));
+        return document
+            .map(Some)
+            .map_err(|error| PoliciesError::Invalid(vec![error.within("authzConfigRef")]));
     }
     let Some(config) = config else { return Ok(None) };
     if config.inline.is_some() {

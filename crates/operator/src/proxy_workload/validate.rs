@@ -16,7 +16,7 @@ use skep_api::{
 use skep_config::FieldError;
 use skep_strategic_merge::validate_pod_template;
 
-use super::{ProxyWorkload, inputs::embedded_server};
+use super::{PoliciesError, ProxyWorkload, inputs::embedded_server};
 use crate::{
     config_refs,
     reconcile::{Condition, Problem, Validation},
@@ -108,6 +108,18 @@ pub(crate) fn authz(
     let reasons = RefReasons::new(AuthzConfigRefValid, AuthzConfigRefNotFound, AuthzConfigRefNotValid);
     let check = |authz: &MCPAuthzConfig| config_refs::authz::check(&authz.spec);
     config_ref(field, reference, reasons, check, validation);
+}
+
+/// Policies in the spec, or in a ConfigMap that it names, for a kind without a condition for them. An MCPAuthzConfig has one.
+pub(crate) fn policies(proxy: &ProxyWorkload, validation: &mut Validation) {
+    if proxy.authz.is_some() {
+        return;
+    }
+    let Err(error) = proxy.policies() else { return };
+    let is_missing = matches!(error, PoliciesError::MissingConfigMap(_));
+    for error in error.into_errors() {
+        validation.fail(Problem { transient: is_missing, ..Problem::new(error) });
+    }
 }
 
 /// The condition about the group of a member. A member runs without its group, so this is never a problem.

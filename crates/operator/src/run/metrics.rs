@@ -44,6 +44,7 @@ pub(super) struct Metrics {
     writes: Counter,
     undeclared: Family<OfKind, Gauge<i64, AtomicI64>>,
     rejected_statuses: Family<OfKind, Counter>,
+    unserved: Family<OfKind, Gauge<i64, AtomicI64>>,
     pub(super) queue_depth: Gauge<i64, AtomicI64>,
     delayed: Gauge<i64, AtomicI64>,
     subscriptions: Gauge<i64, AtomicI64>,
@@ -89,6 +90,12 @@ impl Default for Metrics {
             "Statuses that the API server rejected",
             rejected_statuses.clone(),
         );
+        let unserved = Family::default();
+        registry.register(
+            "unserved_kinds",
+            "Kinds that the API server does not serve, because their CRD is not installed",
+            unserved.clone(),
+        );
         Self {
             registry,
             reconciles,
@@ -97,6 +104,7 @@ impl Default for Metrics {
             writes,
             undeclared,
             rejected_statuses,
+            unserved,
             queue_depth,
             delayed,
             subscriptions,
@@ -135,6 +143,11 @@ impl Metrics {
         set(&self.delayed, world.queue().delayed());
         set(&self.subscriptions, world.subscriptions());
         set(&self.tasks, Handle::current().metrics().num_alive_tasks());
+        // A kind that is served now has no series any more.
+        self.unserved.clear();
+        for kind in world.unserved() {
+            self.unserved.get_or_create(&OfKind { kind: kind.kind }).set(1);
+        }
         let mut text = String::new();
         // Writing to a string cannot fail.
         encode(&mut text, &self.registry).ok();

@@ -17,7 +17,10 @@ mod workers;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::Client;
-use tokio::{sync::watch, task::JoinSet};
+use tokio::{
+    sync::{Mutex, watch},
+    task::JoinSet,
+};
 use tracing::{info, warn};
 
 use crate::{migrator::Migrator, settings::Settings};
@@ -53,6 +56,8 @@ pub struct Options {
     pub health: SocketAddr,
     /// Whether stored objects are migrated to the storage version of their CRD.
     pub migrate: bool,
+    /// How long no status may be written before the operator is not ready.
+    pub unready_after: Duration,
     /// Whether it only reports what it would write. It then takes part in no election, and migrates nothing.
     pub observe: bool,
     /// The settings of the installation.
@@ -60,6 +65,9 @@ pub struct Options {
 }
 
 impl Options {
+    /// Long enough for an API server to be replaced.
+    pub const UNREADY_AFTER: Duration = Duration::from_secs(120);
+
     fn mode(&self) -> Mode {
         if self.observe { Mode::Plan } else { Mode::Write }
     }
@@ -125,7 +133,7 @@ impl Operator {
 async fn reconcile(operator: Operator, stop: watch::Receiver<bool>) -> Result<(), RunError> {
     let Operator { options, client, world, metrics, observer } = operator;
     let mut serving = JoinSet::new();
-    let statuses = Arc::new(StatusHealth::default());
+    let statuses = Arc::new(StatusHealth::new(options.unready_after));
     health::serve(&mut serving, options.health, world.clone(), statuses.clone(), None).await?;
     let exported = Some(metrics.clone());
     health::serve(&mut serving, options.metrics, world.clone(), statuses.clone(), exported).await?;
@@ -200,7 +208,12 @@ async fn write(
     }
     let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, options.mode()));
     let mut following = JoinSet::new();
-    following.spawn(schemas.follow(registry.clone(), metrics.clone()));
+    let (schemas, followed, counts) = (Mutex::new(schemas), registry.clone(), metrics.clone());
+    following.spawn(async move {
+        let (schemas, followed, counts) = (&schemas, &*followed, &*counts);
+        let follow = || async move { schemas.lock().await.follow(followed, counts).await };
+        skep_panics::restart("schemas", follow).await;
+    });
     let worker = Arc::new(Worker {
         world: world.clone(),
         registry,

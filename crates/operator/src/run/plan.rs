@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::{StreamExt, stream};
-use skep_converge::{Mode, error_chain};
+use skep_converge::{Kind, Mode, error_chain};
 use skep_world::{ReadError, Target};
 use tracing::debug;
 
@@ -11,7 +11,7 @@ use super::{
     platform,
     registry::{Registry, watches},
     requests,
-    schemas::SchemaReader,
+    schemas::{SchemaReader, kinds},
 };
 use crate::{
     reconcile::{ByKind, Plan, ReconcileError},
@@ -27,12 +27,12 @@ pub enum PlanError {
     /// The configuration of the client is invalid.
     #[error("cannot connect to the cluster: {0}")]
     Client(#[from] kube::Error),
-    /// The cluster does not serve a kind.
-    #[error("{0}: the cluster does not serve this kind; install the CRDs first (skep crds)")]
-    Unknown(ReadError),
+    /// The cluster serves no kind of the API.
+    #[error("the cluster serves none of the kinds; install the CRDs first (skep crds)")]
+    NoKinds,
     /// Something could not be read.
     #[error(transparent)]
-    Read(ReadError),
+    Read(#[from] ReadError),
 }
 
 /// The plans for a cluster.
@@ -41,6 +41,8 @@ pub struct ClusterPlan {
     pub objects: Vec<Planning>,
     /// The status fields that the CRDs of the cluster do not declare, which are left out.
     pub undeclared: ByKind,
+    /// The kinds that the cluster does not serve, which have no objects.
+    pub unserved: Vec<Kind>,
 }
 
 /// The plan for one object, or why there is none.
@@ -54,10 +56,11 @@ pub async fn plan(
     is_selected: impl Fn(&Target) -> bool,
 ) -> Result<ClusterPlan, PlanError> {
     let client = requests::counted_client(config, Mode::Plan, requests::REQUEST_TIME, |_, _| {})?;
-    let read = |error: ReadError| {
-        if error.is_unknown() { PlanError::Unknown(error) } else { PlanError::Read(error) }
-    };
-    let world = watches().list(&client, namespaces).await.map_err(read)?;
+    let world = watches().list(&client, namespaces).await?;
+    let unserved = world.unserved();
+    if kinds().iter().all(|kind| unserved.contains(kind)) {
+        return Err(PlanError::NoKinds);
+    }
     let mut targets = world.queue().drain();
     targets.retain(|target| is_selected(target));
     targets.sort_by_cached_key(|target| (target.namespace.clone(), target.kind.kind, target.name.clone()));
@@ -73,5 +76,5 @@ pub async fn plan(
         (target, plan)
     });
     let objects = plans.buffered(AT_ONCE).collect().await;
-    Ok(ClusterPlan { objects, undeclared: schemas.undeclared.all() })
+    Ok(ClusterPlan { objects, undeclared: schemas.undeclared.all(), unserved })
 }

@@ -114,7 +114,7 @@ impl SchemaReader {
     }
 
     /// Requeues objects whose CRDs have changed: looks again while fields are missing, and when the API server rejects one.
-    pub(super) async fn follow(mut self, registry: Arc<Registry>, metrics: Arc<Metrics>) {
+    pub(super) async fn follow(&mut self, registry: &Registry, metrics: &Metrics) {
         loop {
             let is_complete = self.undeclared.all().is_empty();
             tokio::select! {
@@ -124,7 +124,7 @@ impl SchemaReader {
             match self.refresh().await {
                 Ok(changed) if changed.is_empty() => {}
                 Ok(changed) => {
-                    self.report(&metrics);
+                    self.report(metrics);
                     changed.into_iter().for_each(|kind| registry.requeue(kind));
                 }
                 Err(error) => {
@@ -161,7 +161,8 @@ pub fn described(all: &ByKind) -> Vec<String> {
     all.iter().map(of_kind).collect()
 }
 
-fn kinds() -> Vec<Kind> {
+/// Every kind of the API.
+pub(super) fn kinds() -> Vec<Kind> {
     macro_rules! kinds {
         ($($kind:ident),+) => { vec![$(kind_of::<$kind>()),+] };
     }

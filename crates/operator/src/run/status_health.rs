@@ -9,17 +9,22 @@ use tokio::time::Instant;
 
 use crate::reconcile::{Plan, ReconcileError};
 
-/// How long no status may be written before the operator is not ready.
-const LONG: Duration = Duration::from_secs(120);
-
-/// Since when every status was rejected, and the last reason.
-#[derive(Default)]
-pub(super) struct StatusHealth(Mutex<Option<(Instant, String)>>);
+/// Whether statuses are written.
+pub(super) struct StatusHealth {
+    /// Since when every status was rejected, and the last reason.
+    failing: Mutex<Option<(Instant, String)>>,
+    /// How long no status may be written before the operator is not ready.
+    patience: Duration,
+}
 
 impl StatusHealth {
+    pub(super) fn new(patience: Duration) -> Self {
+        Self { failing: Mutex::default(), patience }
+    }
+
     /// Records the result of a reconciliation. Returns whether the status was rejected.
     pub(super) fn record(&self, result: &Result<Plan, ReconcileError>) -> bool {
-        let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
             Err(ReconcileError::Status(error)) => {
                 let since = failing.as_ref().map_or_else(Instant::now, |(since, _)| *since);
@@ -36,9 +41,10 @@ impl StatusHealth {
 
     /// Why the operator is not ready, if no status could be written for long.
     pub(super) fn problem(&self) -> Option<String> {
-        let failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, error) = failing.as_ref()?;
-        (since.elapsed() >= LONG).then(|| format!("no status could be written for {LONG:?}: {error}"))
+        let patience = self.patience;
+        (since.elapsed() >= patience).then(|| format!("no status could be written for {patience:?}: {error}"))
     }
 }
 
@@ -50,7 +56,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_operator_whose_statuses_are_all_rejected_for_long_is_not_ready() {
-        let health = StatusHealth::default();
+        const LONG: Duration = Duration::from_secs(120);
+        let health = StatusHealth::new(LONG);
         let rejected = || {
             let owner = "MCPServer y".into();
             Err(ReconcileError::Status(Error::Foreign { kind: "Service", name: "x".into(), owner }))

@@ -26,8 +26,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Reconciles what is queued, until `stop` is true.
-    pub(super) async fn run(&self, mut stop: watch::Receiver<bool>) {
+    /// Reconciles what is queued, until `stop` is true. It is started again after a panic.
+    pub(super) async fn run(&self, stop: watch::Receiver<bool>) {
+        skep_panics::restart("worker", || self.work(stop.clone())).await;
+    }
+
+    async fn work(&self, mut stop: watch::Receiver<bool>) {
         let queue = self.world.queue();
         loop {
             let job = tokio::select! {
@@ -35,22 +39,29 @@ impl Worker {
                 _ = stop.wait_for(|stop| *stop) => return,
             };
             self.metrics.queue_depth.set(i64::try_from(queue.depth()).unwrap_or(i64::MAX));
-            let start = Instant::now();
-            let result = self.reconcile(&job.target).await;
-            if self.statuses.record(&result) {
-                self.metrics.record_rejected_status(job.target.kind.kind);
-            }
-            self.metrics.record_reconcile(job.target.kind.kind, result.is_ok(), start.elapsed());
-            match &self.observer {
-                Some(observer) => observer.record(&job.target, &result),
-                None => log_result(&job.target, &result),
-            }
             let target = job.target.clone();
-            queue.finish(job, result.is_err());
-            if let Ok(Plan { again: Some(again), .. }) = result {
+            let processed = skep_panics::catch(self.process(&target)).await;
+            // Whatever happened: one that is not returned would never be reconciled again.
+            queue.finish(job, !matches!(processed, Ok(Ok(_))));
+            if let Ok(Ok(Plan { again: Some(again), .. })) = processed {
                 queue.add_after(target, again);
             }
         }
+    }
+
+    /// Reconciles one object, and records the result.
+    async fn process(&self, target: &Arc<Target>) -> Result<Plan, ReconcileError> {
+        let start = Instant::now();
+        let result = self.reconcile(target).await;
+        if self.statuses.record(&result) {
+            self.metrics.record_rejected_status(target.kind.kind);
+        }
+        self.metrics.record_reconcile(target.kind.kind, result.is_ok(), start.elapsed());
+        match &self.observer {
+            Some(observer) => observer.record(target, &result),
+            None => log_result(target, &result),
+        }
+        result
     }
 
     /// Reconciles one object. A panic is a failure of this object alone.
@@ -102,21 +113,61 @@ mod tests {
         fn requeue(&self) {}
     }
 
+    /// Returns a time that cannot be added to any other.
+    struct Late(watch::Sender<Vec<String>>);
+
+    impl AnyReconciler for Late {
+        fn reconcile<'a>(&'a self, target: &'a Arc<Target>) -> Reconciling<'a> {
+            Box::pin(async move {
+                self.0.send_modify(|seen| seen.push(target.name.to_string()));
+                let again = (&*target.name == "broken").then_some(Duration::MAX);
+                Ok(Plan { again, ..Plan::default() })
+            })
+        }
+
+        fn requeue(&self) {}
+    }
+
+    fn worker(world: &Arc<World>, reconciler: impl AnyReconciler + 'static) -> Worker {
+        Worker {
+            world: world.clone(),
+            registry: Arc::new(Registry::of(Deployments::kind(), Box::new(reconciler))),
+            metrics: Arc::default(),
+            statuses: Arc::new(StatusHealth::new(Duration::from_secs(120))),
+            observer: None,
+        }
+    }
+
+    fn queue(world: &World, name: &str) {
+        let target = Target { kind: Deployments::kind(), namespace: "team".into(), name: name.into() };
+        world.queue().add(Arc::new(target));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_panics_between_two_objects_goes_on_with_the_next() {
+        let world = World::builder().control::<Deployments>().offline();
+        let (seen, mut changes) = watch::channel(Vec::new());
+        let worker = worker(&world, Late(seen));
+        queue(&world, "broken");
+        let (stop, stopped) = watch::channel(false);
+        let running = tokio::spawn(async move { worker.run(stopped).await });
+        changes.wait_for(|seen| seen.len() == 1).await.unwrap();
+        for name in ["fine", "broken"] {
+            queue(&world, name);
+        }
+        let seen = changes.wait_for(|seen| seen.len() == 3).await.unwrap().clone();
+        assert_eq!(seen, ["broken", "fine", "broken"]);
+        stop.send_replace(true);
+        running.await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_panic_is_a_failure_of_one_object_which_is_retried() {
         let world = World::builder().control::<Deployments>().offline();
         let (seen, mut changes) = watch::channel(Vec::new());
-        let kind = Deployments::kind();
-        let worker = Worker {
-            world: world.clone(),
-            registry: Arc::new(Registry::of(kind, Box::new(Fragile(seen)))),
-            metrics: Arc::default(),
-            statuses: Arc::default(),
-            observer: None,
-        };
+        let worker = worker(&world, Fragile(seen));
         for name in ["broken", "fine"] {
-            let target = Target { kind, namespace: "team".into(), name: name.into() };
-            world.queue().add(Arc::new(target));
+            queue(&world, name);
         }
         let (stop, stopped) = watch::channel(false);
         let running = tokio::spawn(async move { worker.run(stopped).await });

@@ -57,6 +57,7 @@ pub(crate) fn options(namespaces: Vec<String>, settings: Settings) -> Options {
         metrics: ([127, 0, 0, 1], 0).into(),
         health: ([127, 0, 0, 1], 0).into(),
         migrate: false,
+        unready_after: Options::UNREADY_AFTER,
         observe: false,
         settings,
     }

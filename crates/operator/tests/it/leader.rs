@@ -6,16 +6,29 @@ use serde_json::json;
 use skep_api::kinds::MCPServer;
 use skep_operator::{
     permissions,
-    run::{self, Election, Options},
+    run::{self, Election, Options, RunError},
     settings::Settings,
 };
 use skep_testkit::{Namespace, User, fixtures::TestServer};
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
-async fn replica(test: &Namespace, name: &str) -> (User, JoinHandle<()>, watch::Sender<bool>) {
+type Running = JoinHandle<Result<(), RunError>>;
+
+async fn replica(test: &Namespace, name: &str) -> (User, Running, watch::Sender<bool>) {
+    let user = candidate(test, name).await;
+    let (task, stop) = start(test, &user, user.config());
+    (user, task, stop)
+}
+
+/// A user who may do what the operator does.
+async fn candidate(test: &Namespace, name: &str) -> User {
     let user = test.user(name);
     let rules = permissions::rules().into_iter().chain(permissions::election_rules()).collect();
     test.grant(&user, rules).await;
+    user
+}
+
+fn start(test: &Namespace, user: &User, config: kube::Config) -> (Running, watch::Sender<bool>) {
     let (stop, stopped) = watch::channel(false);
     let options = Options {
         namespaces: vec![test.name().into()],
@@ -23,17 +36,25 @@ async fn replica(test: &Namespace, name: &str) -> (User, JoinHandle<()>, watch::
         election: Some(Election {
             namespace: test.name().into(),
             lease: "operator".into(),
-            identity: name.into(),
+            identity: user.name().into(),
         }),
         metrics: ([127, 0, 0, 1], 0).into(),
         health: ([127, 0, 0, 1], 0).into(),
         migrate: false,
+        unready_after: Options::UNREADY_AFTER,
         observe: false,
         settings: Settings::default(),
     };
-    let config = user.config();
-    let task = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
-    (user, task, stop)
+    (tokio::spawn(run::run(config, options, stopped)), stop)
+}
+
+async fn ended(task: Running) -> Result<(), RunError> {
+    timeout(Duration::from_secs(30), task).await.expect("it stops").expect("it does not panic")
+}
+
+async fn change(test: &Namespace, name: &str) {
+    let patch = kube::api::Patch::Merge(json!({"spec": {"image": "registry.example/mcp:2"}}));
+    test.api::<MCPServer>().patch(name, &kube::api::PatchParams::default(), &patch).await.unwrap();
 }
 
 async fn until_applied(test: &Namespace, name: &str, generation: i64) {
@@ -67,9 +88,7 @@ async fn when_the_leader_is_killed_the_standby_takes_over_and_no_child_is_writte
     first_task.abort();
     first_task.await.unwrap_err();
     let before = children_written(&first_writes).await.len();
-    let patch = json!({"spec": {"image": "registry.example/mcp:2"}});
-    let patch = kube::api::Patch::Merge(patch);
-    test.api::<MCPServer>().patch("one", &kube::api::PatchParams::default(), &patch).await.unwrap();
+    change(&test, "one").await;
     until_applied(&test, "one", 2).await;
     assert_eq!(children_written(&first_writes).await.len(), before, "a dead leader writes no more");
     let mut written = children_written(&second_writes).await;
@@ -78,13 +97,13 @@ async fn when_the_leader_is_killed_the_standby_takes_over_and_no_child_is_writte
     assert_eq!(written, expected, "what changed, once");
 
     stop.send_replace(true);
-    timeout(Duration::from_secs(30), second_task).await.expect("it stops").expect("it does not panic");
+    ended(second_task).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_released_lease_is_acquired_before_it_would_have_expired() {
     let test = skep_testkit::namespace().await;
-    let (_, first_task, first_stop) = replica(&test, "first").await;
+    let (first, first_task, first_stop) = replica(&test, "first").await;
     test.create_object(&MCPServer::test("one")).await;
     until_applied(&test, "one", 1).await;
     let (_, second_task, second_stop) = replica(&test, "second").await;
@@ -92,13 +111,45 @@ async fn a_released_lease_is_acquired_before_it_would_have_expired() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 
     first_stop.send_replace(true);
-    timeout(Duration::from_secs(30), first_task).await.expect("it stops").expect("it does not panic");
+    ended(first_task).await.unwrap();
+    let first_writes = first.record();
     let given_back = Instant::now();
     test.create_object(&MCPServer::test("two")).await;
     until_applied(&test, "two", 1).await;
     let waited = given_back.elapsed();
     assert!(waited < Duration::from_secs(8), "a lease is for 15 s, and {waited:?} were waited");
 
+    assert_eq!(first_writes.writes().await, [] as [&str; 0], "one that was stopped writes no more");
+
     second_stop.send_replace(true);
-    timeout(Duration::from_secs(30), second_task).await.expect("it stops").expect("it does not panic");
+    ended(second_task).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_reach_the_api_server_writes_nothing_when_it_can_again() {
+    let test = skep_testkit::namespace().await;
+    let first = candidate(&test, "first").await;
+    let (config, link) = first.linked_config().await;
+    let (first_task, _first_stop) = start(&test, &first, config);
+    test.create_object(&MCPServer::test("one")).await;
+    until_applied(&test, "one", 1).await;
+    let (_, second_task, second_stop) = replica(&test, "second").await;
+
+    link.cut();
+    let first_writes = first.record();
+    let cut = Instant::now();
+    // There is something to write when the link is restored.
+    change(&test, "one").await;
+    let lost = ended(first_task).await.unwrap_err();
+    assert!(matches!(lost, RunError::Election(_)), "{lost}");
+    let waited = cut.elapsed();
+    assert!(waited < Duration::from_secs(15), "the lease is for 15 s, and it ended after {waited:?}");
+    link.restore();
+    until_applied(&test, "one", 2).await;
+    test.create_object(&MCPServer::test("two")).await;
+    until_applied(&test, "two", 1).await;
+    assert_eq!(first_writes.writes().await, [] as [&str; 0], "nothing is written without the lease");
+
+    second_stop.send_replace(true);
+    ended(second_task).await.unwrap();
 }

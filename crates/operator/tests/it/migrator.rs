@@ -293,6 +293,7 @@ async fn only_an_operator_for_all_namespaces_migrates_and_only_if_enabled() {
             metrics: address,
             health: address,
             migrate: true,
+            unready_after: Options::UNREADY_AFTER,
             observe: false,
             settings: Settings::default(),
         };

@@ -6,10 +6,14 @@ use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Api,
-    api::{Patch, PatchParams},
+    api::{DeleteParams, Patch, PatchParams},
+    core::DynamicObject,
 };
 use serde_json::{Value, json};
-use skep_api::crd::{self, crds};
+use skep_api::{
+    crd::{self, crds},
+    kinds::MCPServer,
+};
 use skep_converge::Kind;
 use skep_operator::{
     plan::plan,
@@ -17,9 +21,9 @@ use skep_operator::{
     run::{self, schemas::described},
     settings::Settings,
 };
-use skep_testkit::{ControlPlane, Namespace, until_within};
+use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, until_within};
 use skep_world::Watched;
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     compat::golden::kinds,
@@ -123,7 +127,7 @@ async fn every_kind_is_reported_on_with_older_crds_and_completed_when_newer_ones
     let recording = fixture.record();
     let fixture = fixture.restart().await;
     for kind in kinds() {
-        let is_ours = |object: &kube::core::DynamicObject| {
+        let is_ours = |object: &DynamicObject| {
             object.data["status"]["observedGeneration"] == 1 && !conditions(object).contains_key("Forgotten")
         };
         fixture.until_object(kind, "one", "reported on", is_ours).await;
@@ -142,7 +146,7 @@ async fn every_kind_is_reported_on_with_older_crds_and_completed_when_newer_ones
     let ours: Vec<Value> = crds().unwrap().iter().map(|crd| crd::to_json(crd).unwrap()).collect();
     install(&fixture.test, &ours, true).await;
     for (kind, field) in completed() {
-        let is_complete = |object: &kube::core::DynamicObject| !object.data["status"][field].is_null();
+        let is_complete = |object: &DynamicObject| !object.data["status"][field].is_null();
         fixture.until_object(kind, "one", field, is_complete).await;
     }
     let hub = fixture.settle_any(VirtualServers::kind(), "one").await;
@@ -163,6 +167,16 @@ fn completed() -> impl Iterator<Item = (Kind, &'static str)> {
     kinds().into_iter().filter_map(move |kind| Some((kind, field(&kind)?)))
 }
 
+/// An observing operator, with its metrics at this port.
+fn observe(fixture: &Fixture, metrics: u16) -> (watch::Sender<bool>, JoinHandle<()>) {
+    let mut options = options(vec![fixture.test.name().to_owned()], Settings::default());
+    options.observe = true;
+    options.metrics = ([127, 0, 0, 1], metrics).into();
+    let (stop, stopped) = watch::channel(false);
+    let config = fixture.user.config();
+    (stop, tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") }))
+}
+
 /// A plan and an observing operator work, and name what is missing.
 async fn observed_and_planned(fixture: &Fixture) {
     let namespaces = [fixture.test.name().to_owned()];
@@ -180,17 +194,78 @@ async fn observed_and_planned(fixture: &Fixture) {
     assert_eq!(described["MCPGroup"].split(", ").count(), 6, "{described:#?}");
     assert_eq!(described["MCPToolConfig"], "status.configHash, status.referencingWorkloads");
 
-    let (metrics, health) = (free_port(), free_port());
-    let mut options = options(namespaces.into(), Settings::default());
-    options.observe = true;
-    (options.metrics, options.health) = (([127, 0, 0, 1], metrics).into(), ([127, 0, 0, 1], health).into());
-    let (stop, stopped) = watch::channel(false);
-    let config = fixture.user.config();
-    let observer = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
+    let metrics = free_port();
+    let (stop, observer) = observe(fixture, metrics);
     until_counted(metrics, r#"skep_operator_undeclared_status_fields{kind="MCPToolConfig"} 2"#).await;
     until_counted(metrics, r#"skep_operator_observed_objects{kind="MCPServer",verdict="change"} 1"#).await;
     until_counted(metrics, r#"skep_operator_observed_objects{kind="MCPToolConfig",verdict="status"} 1"#)
         .await;
     stop.send_replace(true);
     observer.await.unwrap();
+}
+
+/// Kinds whose CRDs are not installed: one of configurations, and one of workloads, which may refer to configurations.
+const ABSENT: [&str; 2] = ["MCPWebhookConfig", "VirtualMCPServer"];
+
+fn kind_named(name: &str) -> Kind {
+    kinds().into_iter().find(|kind| kind.kind == name).unwrap()
+}
+
+/// Waits until the API server serves the absent kinds, or until it does not.
+async fn until_served(test: &Namespace, is_served: bool) {
+    for kind in ABSENT.map(kind_named) {
+        let is_so = async || {
+            let list = Request::get(kind.path(Some(test.name()))).body(Vec::new()).unwrap();
+            test.client().request::<Value>(list).await.is_ok() == is_served
+        };
+        until_within(Duration::from_secs(60), kind.kind, is_so).await;
+    }
+}
+
+async fn remove(test: &Namespace) {
+    let api: Api<CustomResourceDefinition> = Api::all(test.client());
+    for kind in ABSENT.map(kind_named) {
+        let name = format!("{}.{}", kind.plural, kind.group);
+        api.delete(&name, &DeleteParams::default()).await.unwrap();
+    }
+    until_served(test, false).await;
+}
+
+#[tokio::test]
+async fn a_crd_that_is_missing_stops_nothing_else_and_its_objects_are_found_when_it_arrives() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    remove(&test).await;
+    let fixture = Fixture::on(test, Settings::default()).await;
+    fixture.settled(&MCPServer::test("fetch")).await;
+    // Nothing refers to it: the kinds of all referrers are listed before it is deleted.
+    let oidc = kind_named("MCPOIDCConfig");
+    fixture.create_any(oidc, &specimen(oidc)).await;
+    fixture.settle_any(oidc, "one").await;
+    fixture.delete(oidc, "one").await;
+    fixture.until_any(oidc, "one", "deleted", Value::is_null).await;
+
+    let namespaces = [fixture.test.name().to_owned()];
+    let planned = plan(fixture.user.config(), &namespaces, Settings::default(), |_| true).await.unwrap();
+    assert_eq!(planned.unserved, ABSENT.map(kind_named));
+    assert_eq!(planned.objects.len(), 1);
+    let metrics = free_port();
+    let (stop, observer) = observe(&fixture, metrics);
+    for kind in ABSENT {
+        until_counted(metrics, &format!("skep_operator_unserved_kinds{{kind=\"{kind}\"}} 1")).await;
+    }
+
+    let ours: Vec<Value> = crds().unwrap().iter().map(|crd| crd::to_json(crd).unwrap()).collect();
+    install(&fixture.test, &ours, true).await;
+    until_served(&fixture.test, true).await;
+    for kind in ABSENT.map(kind_named) {
+        fixture.create_any(kind, &specimen(kind)).await;
+        let is_reported = |object: &DynamicObject| object.data["status"]["observedGeneration"] == 1;
+        fixture.until_object(kind, "one", "reported on", is_reported).await;
+    }
+    let planned = plan(fixture.user.config(), &namespaces, Settings::default(), |_| true).await.unwrap();
+    assert_eq!(planned.unserved, []);
+    stop.send_replace(true);
+    observer.await.unwrap();
+    fixture.operator.stop().await;
 }

@@ -24,6 +24,20 @@ where
     fixture.test.api::<K>().get_opt(name).await.unwrap().and_then(|object| object.uid())
 }
 
+/// The headless Service of a server's StatefulSet.
+pub(crate) fn headless_service(server: &str) -> Service {
+    let owner = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "name": server, "uid": "of-the-set", "controller": true,
+    });
+    let service = json!({
+        "metadata": {
+            "name": format!("mcp-{server}-headless"), "labels": {"app": server, "toolhive": "true"}, "ownerReferences": [owner],
+        },
+        "spec": {"ports": [{"port": 80}], "selector": {"app": server}, "clusterIP": "None"},
+    });
+    serde_json::from_value(service).unwrap()
+}
+
 async fn delete_server(fixture: &Fixture, name: &str) {
     fixture.delete(Servers::kind(), name).await;
     fixture.until_any(Servers::kind(), name, "deleted", |object| object.is_null()).await;
@@ -67,11 +81,15 @@ async fn a_server_that_is_deleted_leaves_the_stateful_set_of_an_embedding_server
 async fn a_server_that_is_deleted_leaves_the_service_of_a_server_with_a_similar_name() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("y")).await;
-    let before = uid::<Service>(&fixture, "mcp-y-proxy").await;
-    assert!(before.is_some());
-    fixture.settled(&MCPServer::test("y-proxy")).await;
-    delete_server(&fixture, "y-proxy").await;
-    assert_eq!(uid::<Service>(&fixture, "mcp-y-proxy").await, before);
+    // As its proxy creates it, for the StatefulSet of the server.
+    fixture.test.create_object(&headless_service("y")).await;
+    for (service, similar) in [("mcp-y-proxy", "y-proxy"), ("mcp-y-headless", "y-headless")] {
+        let before = uid::<Service>(&fixture, service).await;
+        assert!(before.is_some());
+        fixture.settled(&MCPServer::test(similar)).await;
+        delete_server(&fixture, similar).await;
+        assert_eq!(uid::<Service>(&fixture, service).await, before);
+    }
     fixture.operator.stop().await;
 }
 

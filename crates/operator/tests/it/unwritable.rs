@@ -1,8 +1,8 @@
 //! What cannot be written or read is reported.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::{core::v1::Service, rbac::v1::Role};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPServer};
 use skep_converge::Mode;
@@ -12,18 +12,22 @@ use skep_operator::{
     run::{self, watches},
     settings::Settings,
 };
-use skep_testkit::fixtures::{TestOidcConfig, TestServer};
+use skep_testkit::{
+    fixtures::{TestOidcConfig, TestServer},
+    until,
+};
 use skep_world::{Target, Watched};
 use tokio::sync::watch;
 
 use crate::{
     fixture::{Fixture, options},
     kinds::{OidcConfigs, Servers},
-    observe::{free_port, until_counted},
+    observe::{fetched, free_port, until_counted},
+    same_name::headless_service,
 };
 
 #[tokio::test]
-async fn a_status_that_is_rejected_is_counted_and_published() {
+async fn a_status_that_is_rejected_is_counted_and_published_and_makes_the_operator_unready() {
     let test = skep_testkit::namespace().await;
     test.create_object(&MCPServer::test("fetch")).await;
     let user = test.user("operator");
@@ -31,13 +35,22 @@ async fn a_status_that_is_rejected_is_counted_and_published() {
     let mut rules = permissions::rules();
     rules.retain(|rule| !rule.resources.iter().flatten().all(is_status));
     test.grant(&user, rules).await;
-    let metrics = free_port();
+    let (metrics, health) = (free_port(), free_port());
     let mut options = options(vec![test.name().into()], Settings::default());
-    options.metrics = ([127, 0, 0, 1], metrics).into();
+    (options.metrics, options.health) = (([127, 0, 0, 1], metrics).into(), ([127, 0, 0, 1], health).into());
+    options.unready_after = Duration::from_secs(2);
     let (stop, stopped) = watch::channel(false);
     let config = user.config();
     let operator = tokio::spawn(async move { run::run(config, options, stopped).await.expect("it runs") });
     until_counted(metrics, r#"skep_operator_rejected_statuses_total{kind="MCPServer"} 1"#).await;
+    assert!(fetched(health, "/readyz").await.starts_with("HTTP/1.1 200"), "it may pass");
+    let is_ready = async |ready: bool, reason: &str| {
+        let answer = fetched(health, "/readyz").await;
+        answer.starts_with("HTTP/1.1 200") == ready && answer.contains(reason)
+    };
+    until("it is not ready", || is_ready(false, "no status could be written for 2s: cannot apply")).await;
+    test.object::<Role>(user.name()).patch(&json!({"rules": permissions::rules()})).await;
+    until("it is ready again", || is_ready(true, "ok")).await;
     stop.send_replace(true);
     operator.await.unwrap();
     let fixture = Fixture::of(test, user.clone(), user.config(), Settings::default()).stopped().await;
@@ -71,13 +84,19 @@ async fn a_referrer_that_the_cache_does_not_have_yet_holds_a_deletion() {
 async fn a_server_whose_services_would_be_those_of_another_creates_nothing() {
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("y").streamable_http()).await;
-    let server = fixture.settled(&MCPServer::test("y-proxy").streamable_http()).await;
-    let message = server.status.unwrap().message.unwrap();
-    let expected =
-        "metadata.name: needs Service mcp-y-proxy, which belongs to MCPServer y: rename one of the two";
-    assert_eq!(message, expected);
-    let deployment = fixture.object(skep_operator::resources::Deployments::kind(), "y-proxy").await;
-    assert_eq!(json!(deployment), Value::Null);
+    fixture.test.create_object(&headless_service("y")).await;
+    for (name, service, owner) in
+        [("y-proxy", "mcp-y-proxy", "MCPServer y"), ("y-headless", "mcp-y-headless", "StatefulSet y")]
+    {
+        let server = fixture.settled(&MCPServer::test(name).streamable_http()).await;
+        let message = server.status.unwrap().message.unwrap();
+        let expected = format!(
+            "metadata.name: needs Service {service}, which belongs to {owner}: rename one of the two"
+        );
+        assert_eq!(message, expected);
+        let deployment = fixture.object(skep_operator::resources::Deployments::kind(), name).await;
+        assert_eq!(json!(deployment), Value::Null);
+    }
     fixture.operator.stop().await;
 }
 

@@ -79,6 +79,22 @@ async fn requests_without_a_resource_need_no_decision_and_unknown_methods_are_de
 }
 
 #[tokio::test]
+async fn arguments_that_are_too_large_for_the_decision_point_are_rejected() {
+    let point = Server::start(|_| json_response(json!({"allow": true}))).await;
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
+    let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
+    for (count, expected) in [(1_000, 200), (1 << 19, 413)] {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{"name":"a","arguments":{{"x":{}}}}}}}"#,
+            zeros(count)
+        );
+        assert_eq!(fixture.post(&[], &call).await.status, expected, "{count}");
+    }
+    assert_eq!(point.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn everything_but_an_explicit_allow_denies() {
     let server = Server::start(|request| result(request, json!({"tools": [{"name": "read"}]}))).await;
     let answers: [fn() -> Response<Bytes>; 8] = [

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use skep_proxy::Caller;
 
-use crate::{kubectl::Cluster, output::print};
+use crate::{cluster::Cluster, output::print};
 pub(crate) use offers::Tools;
 use subject::Target;
 pub(crate) use subject::{Subject, subjects};

@@ -10,11 +10,12 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use skep_api::{
     kinds::{MCPExternalAuthConfig, MCPRemoteProxy, MCPServer, MCPServerEntry},
-    vmcp::{BackendAuthStrategy, Config, strategy::strategy},
+    strategy::strategy,
+    vmcp::{BackendAuthStrategy, Config},
 };
 use skep_vmcp::{Offer, Settings};
 
-use crate::kubectl::{Cluster, kind_of};
+use crate::cluster::{Cluster, kind_of};
 
 /// The kinds that can be members of a group.
 const MEMBERS: [&str; 3] = ["MCPServer", "MCPRemoteProxy", "MCPServerEntry"];

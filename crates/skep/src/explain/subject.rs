@@ -16,7 +16,7 @@ use skep_vmcp::{Destination, Offer};
 
 use super::offers::{self, Tools};
 use crate::{
-    kubectl::{Cluster, kind_of},
+    cluster::{Cluster, kind_of},
     manifests::{ManifestFiles, Manifests, in_spec},
 };
 

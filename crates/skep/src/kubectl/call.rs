@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::{Cluster, forward::forward, title};
+use super::forward::forward;
 use crate::{
+    cluster::{Cluster, title},
     mcp_client::{ClientError, call_tool},
     output::print,
 };

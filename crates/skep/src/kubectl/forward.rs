@@ -13,7 +13,7 @@ use kube::{
 };
 use tokio::net::TcpListener;
 
-use super::{Cluster, title};
+use crate::cluster::{Cluster, title};
 
 /// The ready pods behind the address of a server.
 pub(super) async fn pods(cluster: &Cluster, server: &DynamicObject) -> anyhow::Result<Vec<Pod>> {

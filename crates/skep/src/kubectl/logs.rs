@@ -6,8 +6,11 @@ use futures::{AsyncBufReadExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, ResourceExt, api::LogParams};
 
-use super::{Cluster, forward::pods};
-use crate::output::{plain, print};
+use super::forward::pods;
+use crate::{
+    cluster::Cluster,
+    output::{plain, print},
+};
 
 /// Show the log of the proxy, or of the virtual server.
 #[derive(clap::Args)]

@@ -8,8 +8,10 @@ use kube::{
     api::{DynamicObject, ListParams},
 };
 
-use super::{Cluster, servers};
-use crate::output::{print, table};
+use crate::{
+    cluster::{Cluster, servers},
+    output::{print, table},
+};
 
 /// Show all servers with their phase, their tools, and what is wrong with them.
 #[derive(clap::Args)]

@@ -5,8 +5,10 @@ use std::process::ExitCode;
 use anyhow::bail;
 use serde_json::Value;
 
-use super::{Cluster, title};
-use crate::output::{print, table};
+use crate::{
+    cluster::{Cluster, title},
+    output::{print, table},
+};
 
 /// Show the tools of a server, as its proxy has seen them, or those of a virtual server with their backends.
 #[derive(clap::Args)]

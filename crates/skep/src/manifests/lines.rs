@@ -1,13 +1,16 @@
 //! The lines of fields in a file.
 
-use std::{collections::BTreeMap, fmt, sync::OnceLock};
+use std::{collections::BTreeMap, fmt, path::Path, sync::OnceLock};
 
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_saphyr::Spanned;
-use skep_config::field::{FieldPath, Segment};
+use skep_config::{
+    FieldError,
+    field::{FieldPath, Segment},
+};
 
 use super::yaml::documents;
 
@@ -28,6 +31,21 @@ impl Lines {
         let documents = self.documents.get_or_init(|| documents(&self.text).unwrap_or_default());
         line(documents.get(document)?, field)
     }
+}
+
+/// A place in a file, as `file:line: `.
+pub(super) fn place(file: &str, line: Option<u64>) -> String {
+    match line {
+        Some(line) => format!("{file}:{line}: "),
+        None => format!("{file}: "),
+    }
+}
+
+/// Errors of a file with one document, each with its place.
+pub(crate) fn located(file: &Path, text: &str, errors: &[FieldError]) -> Vec<String> {
+    let (file, lines) = (file.display().to_string(), Lines::new(text));
+    let located = |error: &FieldError| format!("{}{error}", place(&file, lines.line(0, &error.field)));
+    errors.iter().map(located).collect()
 }
 
 fn line(document: &Spanned<Tree>, field: &FieldPath) -> Option<u64> {

@@ -14,7 +14,9 @@ use skep_config::{FieldError, FieldPath};
 use skep_operator::render::RenderError;
 
 pub(crate) use self::files::{ManifestFiles, ManifestText};
-use self::lines::Lines;
+pub(crate) use self::lines::located;
+use self::lines::{Lines, place};
+use crate::output::plain;
 
 /// The objects of some files, with their positions.
 #[derive(Default)]
@@ -107,11 +109,7 @@ impl Manifests {
     }
 
     fn line(&self, position: Position, field: &FieldPath) -> String {
-        let name = &self.files[position.file].0;
-        match self.line_number(position, field) {
-            Some(line) => format!("{name}:{line}: "),
-            None => format!("{name}: "),
-        }
+        place(&self.files[position.file].0, self.line_number(position, field))
     }
 
     fn line_number(&self, Position { file, document, item }: Position, field: &FieldPath) -> Option<u64> {
@@ -159,20 +157,17 @@ fn is_same(one: &DynamicObject, other: &DynamicObject) -> bool {
         && one.metadata.namespace == other.metadata.namespace
 }
 
-/// Only the first line is kept; the rest of the message is a drawing of the source.
+/// The error of the parser with its place, and without a drawing of the source.
 fn not_yaml(name: &str, error: &serde_saphyr::Error) -> anyhow::Error {
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    let what = first
-        .split_once(": ")
-        .filter(|(place, _)| place.starts_with("line "))
-        .map_or(first, |(_, what)| what);
-    // This hint is for programs that call the parser.
-    let what = what.split(", set DuplicateKeyPolicy").next().unwrap_or(what);
-    match error.location() {
-        Some(place) => anyhow::anyhow!("{name}:{}: not valid YAML: {what}", place.line()),
-        None => anyhow::anyhow!("{name}: not valid YAML: {what}"),
-    }
+    use serde_saphyr::{DefaultMessageFormatter, Error, MessageFormatter};
+    let what = match error.without_snippet() {
+        // The parser's own message has a hint for programs that call it.
+        Error::DuplicateMappingKey { key: Some(key), .. } => format!("duplicate mapping key: {key}"),
+        Error::DuplicateMappingKey { .. } => "duplicate mapping key".to_owned(),
+        error => DefaultMessageFormatter.format_message(error).into_owned(),
+    };
+    let place = place(name, error.location().map(|location| location.line()));
+    anyhow::anyhow!("{place}not valid YAML: {}", plain(&what))
 }
 
 /// A document as an object, with what the API server would set. The paths of errors start at the root of the object.

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use skep_api::events::Severity;
 use skep_converge::{Change, Planned as Write};
-use skep_operator::reconcile::{ByKind, Event, Plan, Subject, UndeclaredField, Verdict};
+use skep_operator::reconcile::{Event, Plan, Subject, UndeclaredField, Verdict};
 
-use super::Planned;
+use super::{Lacking, Planned};
 
 /// The plans, as one document.
-pub(super) fn json(plans: &[Planned], undeclared: &ByKind) -> anyhow::Result<String> {
+pub(super) fn json(plans: &[Planned], lacking: &Lacking) -> anyhow::Result<String> {
     let objects: Vec<Value> = plans.iter().map(object).collect();
     let count = |verdict: Verdict| plans.iter().filter(|(_, plan)| plan.verdict() == verdict).count();
     let summary: Value = [
@@ -26,8 +26,11 @@ pub(super) fn json(plans: &[Planned], undeclared: &ByKind) -> anyhow::Result<Str
     .collect();
     let fields = |fields: &[UndeclaredField]| fields.iter().map(ToString::to_string).collect::<Vec<_>>();
     let undeclared: Value =
-        undeclared.iter().map(|(kind, of_kind)| (kind.kind.to_owned(), json!(fields(of_kind)))).collect();
-    let document = json!({"objects": objects, "summary": summary, "undeclaredStatusFields": undeclared});
+        lacking.fields.iter().map(|(kind, of_kind)| (kind.kind.to_owned(), json!(fields(of_kind)))).collect();
+    let unserved: Vec<&str> = lacking.kinds.iter().map(|kind| kind.kind).collect();
+    let document = json!({
+        "objects": objects, "summary": summary, "undeclaredStatusFields": undeclared, "unservedKinds": unserved,
+    });
     let mut text = serde_json::to_string_pretty(&document)?;
     text.push('\n');
     Ok(text)

@@ -9,6 +9,7 @@ use std::{env, process::ExitCode};
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use kube::{Config, config::KubeConfigOptions};
+use skep_converge::Kind;
 use skep_operator::{
     plan::{ClusterPlan, Planning, plan},
     reconcile::{ByKind, Plan, ReconcileError, Verdict},
@@ -65,10 +66,10 @@ const CHANGES: u8 = 2;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (plans, undeclared) = runtime.block_on(plans(args))?;
+    let (plans, lacking) = runtime.block_on(plans(args))?;
     print(&match args.output {
-        Output::Text => text::text(&plans, &undeclared),
-        Output::Json => json::json(&plans, &undeclared)?,
+        Output::Text => text::text(&plans, &lacking),
+        Output::Json => json::json(&plans, &lacking)?,
     })?;
     let is_settled = |plan: &Plan| matches!(plan.verdict(), Verdict::Settled | Verdict::Waiting);
     let settled = plans.iter().all(|(_, plan)| is_settled(plan));
@@ -78,8 +79,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// An object and its plan.
 type Planned = (Target, Plan);
 
+/// What the CRDs of the cluster lack: status fields, and whole kinds.
+struct Lacking {
+    fields: ByKind,
+    kinds: Vec<Kind>,
+}
+
 /// The plans, and what the CRDs lack.
-async fn plans(args: &Args) -> anyhow::Result<(Vec<Planned>, ByKind)> {
+async fn plans(args: &Args) -> anyhow::Result<(Vec<Planned>, Lacking)> {
     // These errors include their causes.
     let config = match &args.context {
         Some(context) => {
@@ -100,7 +107,7 @@ async fn plans(args: &Args) -> anyhow::Result<(Vec<Planned>, ByKind)> {
         args.objects.is_empty() || args.objects.iter().any(|selector| selector.matches(target))
     };
     // The error includes its causes.
-    let ClusterPlan { objects: planned, undeclared } =
+    let ClusterPlan { objects: planned, undeclared: fields, unserved: kinds } =
         plan(config, &namespaces, settings, is_selected).await.map_err(|error| anyhow!("{error}"))?;
     for selector in &args.objects {
         if !planned.iter().any(|(target, _)| selector.matches(target)) {
@@ -113,7 +120,7 @@ async fn plans(args: &Args) -> anyhow::Result<(Vec<Planned>, ByKind)> {
         }
     }
     let plans = planned.into_iter().map(finished).collect::<anyhow::Result<_>>()?;
-    Ok((plans, undeclared))
+    Ok((plans, Lacking { fields, kinds }))
 }
 
 const RIGHTS: &str = "a plan writes nothing, but the API server accepts a dry run only from users who may make the \

@@ -2,18 +2,18 @@
 
 use skep_converge::{Change, Planned as Write};
 use skep_operator::{
-    reconcile::{ByKind, Plan, Verdict},
+    reconcile::{Plan, Verdict},
     run::schemas::{INSTALL_CRDS, described},
 };
 
-use super::{Planned, json::problem};
+use super::{Lacking, Planned, json::problem};
 
 /// How many differences of a status are shown. The JSON has all.
 const OF_STATUS: usize = 6;
 
 /// The plans, with a summary.
-pub(super) fn text(plans: &[Planned], undeclared: &ByKind) -> String {
-    let mut lines = lacking(undeclared);
+pub(super) fn text(plans: &[Planned], lacking: &Lacking) -> String {
+    let mut lines = missing(lacking);
     for (target, plan) in plans {
         lines.push(format!("{}/{} {}: {}", target.namespace, target.kind.kind, target.name, verdict(plan)));
         for planned in &plan.writes {
@@ -33,13 +33,21 @@ pub(super) fn text(plans: &[Planned], undeclared: &ByKind) -> String {
 }
 
 /// What the CRDs lack, and how to install it.
-fn lacking(undeclared: &ByKind) -> Vec<String> {
-    if undeclared.is_empty() {
-        return Vec::new();
+fn missing(Lacking { fields, kinds }: &Lacking) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !kinds.is_empty() {
+        let kinds: Vec<&str> = kinds.iter().map(|kind| kind.kind).collect();
+        lines.push("The cluster does not serve these kinds, of which it thus has no objects:".to_owned());
+        lines.push(format!("  {}", kinds.join(", ")));
     }
-    let fields = described(undeclared).into_iter().map(|fields| format!("  {fields}"));
-    let first = "The CRDs of the cluster lack status fields, which the operator leaves out:".to_owned();
-    std::iter::once(first).chain(fields).chain([format!("  To have them: {INSTALL_CRDS}")]).collect()
+    if !fields.is_empty() {
+        lines.push("The CRDs of the cluster lack status fields, which the operator leaves out:".to_owned());
+        lines.extend(described(fields).into_iter().map(|fields| format!("  {fields}")));
+    }
+    if !lines.is_empty() {
+        lines.push(format!("  To have them: {INSTALL_CRDS}"));
+    }
+    lines
 }
 
 fn verdict(plan: &Plan) -> String {

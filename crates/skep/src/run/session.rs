@@ -75,7 +75,7 @@ impl Session {
         }
         self.apply(planned).await?;
         if self.servers.is_empty() {
-            bail!("{}", self.servers.problems().join("; "));
+            bail!("{}", self.servers.problems().join("\n"));
         }
         loop {
             let rows = self.servers.rows();

@@ -22,17 +22,68 @@ pub(crate) fn config_files(objects: &str) -> Vec<String> {
 
 /// What it reports about a configuration.
 pub(crate) fn validate(config: &str) -> Result<(), String> {
+    validate_files(&[("config.yaml", config)])
+}
+
+/// The same with further files beside it, whose folder is left out of errors.
+fn validate_files(files: &[(&str, &str)]) -> Result<(), String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("skep-validate-{}-{number}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let file = folder.join("config.yaml");
-    fs::write(&file, config).unwrap();
+    for (name, content) in files {
+        fs::write(folder.join(name), content).unwrap();
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+    let file = folder.join("config.yaml");
     let output = command.args(["vmcp", "validate", "--config"]).arg(&file).output().unwrap();
     fs::remove_dir_all(&folder).ok();
     match output.status.success() {
         true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        false => {
+            let errors = String::from_utf8_lossy(&output.stderr);
+            Err(errors.replace(&format!("{}/", folder.display()), ""))
+        }
     }
+}
+
+#[test]
+fn every_mistake_of_both_files_is_reported_at_once_with_its_line() {
+    let config = "name: team
+groupRef: team
+backends:
+  - {name: files, url: 'http://127.0.0.1:8081/mcp', transport: streamable-http}
+incomingAuth: {type: anonymous}
+outgoingAuth: {source: inline}
+aggregation:
+  conflictResolution: priority
+sessionStorage: {provider: redis, address: 'redis:6379'}
+rateLimiting:
+  shared:
+    maxTokens: 1
+    refillPeriod: 0s
+operational:
+  timeouts:
+    defualt: 10s
+compositeTools:
+  - name: report
+    description: Makes a report
+    steps:
+      - id: a
+        tool: files_read
+        dependsOn: [never]
+";
+    let server = "issuer: http://login.example
+token_lifespans:
+  wild: 1h
+";
+    let errors = validate_files(&[("config.yaml", config), ("authserver-config.yaml", server)]).unwrap_err();
+    let expected = "error: invalid configuration:
+config.yaml:16: operational.timeouts.defualt: is not a known key: correct it, or remove it
+config.yaml:7: aggregation.conflictResolutionConfig: is required
+config.yaml:13: rateLimiting.shared.refillPeriod: must be a millisecond or more, for example 1m
+config.yaml:23: compositeTools[0].steps[0].dependsOn[0]: there is no step \"never\"
+authserver-config.yaml:3: token_lifespans.wild: is not known: check how it is spelled
+";
+    assert_eq!(errors, expected);
 }

@@ -81,11 +81,7 @@ impl Variables {
 impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        let config = Config::parse_checked(text)?;
-        let errors = check_tools(&config);
-        if !errors.is_empty() {
-            return Err(errors);
-        }
+        let config = Config::parse_checked(text, check_tools)?;
         Ok(Self {
             config,
             authorization_server: None,

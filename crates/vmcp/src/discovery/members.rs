@@ -11,7 +11,8 @@ use serde::de::DeserializeOwned;
 use skep_api::{
     kinds::{MCPExternalAuthConfig, MCPRemoteProxy, MCPServer, MCPServerEntry, MCPServerEntryPhase},
     refs::ExternalAuthConfigRef,
-    vmcp::{Backend, BackendAuthStrategy, BackendTransport, OutgoingAuth, strategy},
+    strategy,
+    vmcp::{Backend, BackendAuthStrategy, BackendTransport, OutgoingAuth},
     workload::RemoteTransport,
 };
 

@@ -18,6 +18,8 @@ pub(super) fn errors(config: &Config) -> Vec<FieldError> {
     if config.rate_limiting.is_some() && redis.is_none() {
         errors.push(FieldError::new("rateLimiting", "needs sessionStorage.provider redis"));
     }
+    let limits = config.rate_limiting.iter().flat_map(|limits| limits.errors());
+    errors.extend(limits.map(|error| error.within("rateLimiting")));
     if config.audit.as_ref().and_then(|audit| audit.max_data_size).is_some_and(|size| size < 0) {
         errors.push(FieldError::new("audit.maxDataSize", "must not be negative"));
     }

@@ -8,6 +8,7 @@ use serde::{
     ser::SerializeStruct,
 };
 
+use super::Oidc;
 use crate::Json;
 
 pub use parameters::*;
@@ -122,6 +123,16 @@ middleware! {
 /// The parameters of a type that has none.
 #[derive(Serialize)]
 struct Empty {}
+
+impl Middleware {
+    /// How callers are authenticated by one of these, if they need tokens.
+    pub fn oidc(all: &[Self]) -> Option<&Oidc> {
+        all.iter().find_map(|middleware| match middleware {
+            Self::Auth(auth) => auth.oidc_config.as_ref(),
+            _ => None,
+        })
+    }
+}
 
 /// A middleware as it is in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

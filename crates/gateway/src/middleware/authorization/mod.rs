@@ -23,6 +23,7 @@ use crate::{
     ConfigError,
     http::ErrorResponse,
     identity::Identity,
+    limits,
     message::{Exchange, MessageFilter, ParsedMessage},
 };
 use callers::Callers;
@@ -179,10 +180,15 @@ impl Authorization {
         let envelope = message.envelope()?;
         match &self.policies.authority {
             Authority::Cedar { authorizer, .. } if !authorizer.reads_arguments() => Ok(None),
-            Authority::Cedar { .. } => {
-                Ok(envelope.scalar_arguments().map_err(Rejection::Message)?.map(Value::Object))
+            Authority::Cedar { authorizer, .. } => {
+                let arguments = envelope.scalar_arguments(|name| authorizer.reads_argument(name));
+                Ok(arguments.map_err(Rejection::Message)?.map(Value::Object))
             }
-            Authority::Pdp(_) => envelope.unambiguous_arguments().map_err(Rejection::Message),
+            // It gets all of them: parsed, they take many times their size.
+            Authority::Pdp(_) => match envelope.arguments() {
+                Some(all) if all.as_str().len() > limits::DECISION_ARGUMENTS => Err(Rejection::TooLarge),
+                _ => envelope.unambiguous_arguments().map_err(Rejection::Message),
+            },
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::{convert::Infallible, sync::Arc};
 
+use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -9,12 +11,13 @@ use skep_config::run_config;
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore},
+    time::Instant,
 };
 use tracing::{info, warn};
 
 use super::Prometheus;
 use crate::{
-    http::{Body, Ended, Observer, response},
+    http::{Body, response},
     limits,
 };
 
@@ -35,17 +38,22 @@ pub struct Page {
     scrapes: Arc<Semaphore>,
 }
 
-/// A scrape on the port that clients use, until its response has ended.
-struct Scrape {
-    _permit: OwnedSemaphorePermit,
-}
+/// How much of a page is handed to a connection at once.
+const PIECE: usize = 16 << 10;
 
-impl Observer for Scrape {
-    fn prefix(&self) -> usize {
-        0
-    }
-
-    fn ended(self: Box<Self>, _: Ended) {}
+/// A page for a scrape on the port that clients use, in pieces. It is one of the few until it has ended, in time or with an error.
+fn in_time(page: Bytes, permit: OwnedSemaphorePermit) -> Body {
+    let deadline = Instant::now() + limits::SCRAPE_TIME;
+    let pieces = stream::unfold((page, permit), move |(mut rest, permit)| async move {
+        if rest.is_empty() {
+            return None;
+        }
+        let piece = rest.split_to(rest.len().min(PIECE));
+        let is_late = Instant::now() > deadline;
+        let piece = if is_late { Err("the scrape takes too long".into()) } else { Ok(piece) };
+        Some((piece, (rest, permit)))
+    });
+    Body::Made(pieces.boxed())
 }
 
 impl Page {
@@ -63,18 +71,19 @@ impl Page {
         let Ok(permit) = self.scrapes.clone().try_acquire_owned() else {
             return response::text(StatusCode::SERVICE_UNAVAILABLE, "too many scrapes\n");
         };
-        let response = self.page(method);
-        let status = response.status();
-        response.map(|body| body.observed(status, vec![Box::new(Scrape { _permit: permit })]))
+        self.page(method, |page| in_time(page, permit))
     }
 
-    fn page(&self, method: &Method) -> Response<Body> {
+    fn page(&self, method: &Method, body: impl FnOnce(Bytes) -> Body) -> Response<Body> {
         if method != Method::GET && method != Method::HEAD {
             return response::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
         let Ok(page) = self.metrics.page() else { return response::empty(StatusCode::INTERNAL_SERVER_ERROR) };
-        let mut answer = response::json(StatusCode::OK, page);
+        let page = Bytes::from(page);
+        let mut answer = response::empty(StatusCode::OK);
         answer.headers_mut().insert(header::CONTENT_TYPE, OPEN_METRICS);
+        answer.headers_mut().insert(header::CONTENT_LENGTH, page.len().into());
+        *answer.body_mut() = body(page);
         answer
     }
 
@@ -103,7 +112,7 @@ impl Page {
             let page = self.clone();
             let service = service_fn(move |request: Request<Incoming>| {
                 let answer = match request.uri().path() {
-                    METRICS => page.page(request.method()),
+                    METRICS => page.page(request.method(), Body::Whole),
                     _ => response::empty(StatusCode::NOT_FOUND),
                 };
                 async { Ok::<_, Infallible>(answer) }
@@ -120,4 +129,47 @@ impl Page {
 /// The response where metrics are not served.
 pub fn not_served() -> Response<Body> {
     response::text(StatusCode::NOT_FOUND, "metrics are not served on this port\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+    use opentelemetry_sdk::Resource;
+    use skep_config::run_config::Transport;
+
+    use super::{super::labels::Server, *};
+
+    #[tokio::test]
+    async fn few_scrapes_on_the_port_of_clients_are_made_at_once() {
+        let server = Server::new("files", Transport::StreamableHttp);
+        let page = Page {
+            metrics: Arc::new(Prometheus::new(&Resource::builder_empty().build(), server, false)),
+            host: String::new(),
+            port: 0,
+            shared_port: true,
+            scrapes: Arc::new(Semaphore::new(limits::SCRAPES)),
+        };
+        let scrape = || page.respond(&Method::GET);
+        let mut unread: Vec<_> = (0..limits::SCRAPES).map(|_| scrape()).collect();
+        assert!(unread.iter().all(|response| response.status() == StatusCode::OK));
+        assert_eq!(scrape().status(), StatusCode::SERVICE_UNAVAILABLE);
+        let body = unread.pop().unwrap().into_body().collect().await.unwrap().to_bytes();
+        assert!(body.ends_with(b"# EOF\n"), "{body:?}");
+        assert_eq!(scrape().status(), StatusCode::OK);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scrape_that_is_not_read_has_its_place_for_a_bounded_time() {
+        let places = Arc::new(Semaphore::new(1));
+        let page = Bytes::from(vec![b'#'; 3 * PIECE]);
+        let mut unread = in_time(page.clone(), places.clone().try_acquire_owned().unwrap());
+        assert_eq!(unread.frame().await.unwrap().unwrap().into_data().unwrap(), page[..PIECE]);
+        assert!(places.clone().try_acquire_owned().is_err(), "it has not ended");
+        tokio::time::advance(limits::SCRAPE_TIME * 2).await;
+        assert!(unread.frame().await.unwrap().is_err(), "the connection ends");
+        drop(unread);
+        let read = in_time(page.clone(), places.clone().try_acquire_owned().unwrap());
+        assert_eq!(read.collect().await.unwrap().to_bytes(), page);
+        assert!(places.try_acquire_owned().is_ok(), "it has ended");
+    }
 }

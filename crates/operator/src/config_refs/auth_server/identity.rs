@@ -3,7 +3,7 @@
 use skep_api::{
     auth_server::{EmbeddedAuthServer, UpstreamType},
     conditions::IdentitySynthesized,
-    vmcp::strategy::provider,
+    strategy::provider,
 };
 
 use crate::reconcile::Condition;

@@ -19,9 +19,9 @@ use crate::{
 
 const VOLUME: &str = "authz-config";
 
-/// The document of inline policies.
-pub(crate) fn inline_document(config: &AuthzConfig) -> Result<Json, FieldError> {
-    let inline = inline(config)?;
+/// The document of inline policies, or every mistake in them.
+pub(crate) fn inline_document(config: &AuthzConfig) -> Result<Json, Vec<FieldError>> {
+    let inline = inline(config).map_err(|error| vec![error])?;
     let cedar = Cedar {
         policies: inline.policies.clone(),
         entities_json: inline.entities_json().into(),
@@ -30,12 +30,14 @@ pub(crate) fn inline_document(config: &AuthzConfig) -> Result<Json, FieldError> 
         group_entity_type: or_empty(&config.group_entity_type),
         ..Cedar::default()
     };
-    match check_cedar(&cedar).into_iter().next() {
-        Some(error) => Err(FieldError { field: field_of_workload(error.field), ..error }),
-        None => {
-            serialize(&AuthzDocument::with_cedar(cedar)).map_err(|error| error.within("authzConfig.inline"))
-        }
+    let errors: Vec<FieldError> = check_cedar(&cedar)
+        .into_iter()
+        .map(|error| FieldError { field: field_of_workload(error.field), ..error })
+        .collect();
+    if !errors.is_empty() {
+        return Err(errors);
     }
+    serialize(&AuthzDocument::with_cedar(cedar)).map_err(|error| vec![error.within("authzConfig.inline")])
 }
 
 /// The field of the workload that a field of the document is from.
@@ -122,7 +124,7 @@ pub(crate) fn add_volumes(config: &AuthzConfig, inline_name: &str, volumes: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config_refs::samples::{mounts, sample};
+    use crate::config_refs::samples::{fields as fields_of, mounts, sample};
 
     const POLICY: &str = "permit(principal, action, resource);";
 
@@ -229,8 +231,14 @@ mod tests {
             ),
             (json!({"groupEntityType": "A::B"}), "authzConfig.groupEntityType"),
         ] {
-            assert_eq!(inline_document(&inline_config(fields)).unwrap_err().field.to_string(), field);
+            assert_eq!(fields_of(&inline_document(&inline_config(fields)).unwrap_err()), [field]);
         }
+        let all = json!({"inline": {"policies": ["permit", "forbid"], "entitiesJson": "{}"}});
+        let expected = ["policies[0]", "policies[1]", "entitiesJson"];
+        assert_eq!(
+            fields_of(&inline_document(&inline_config(all)).unwrap_err()),
+            expected.map(|field| format!("authzConfig.inline.{field}"))
+        );
     }
 
     #[test]

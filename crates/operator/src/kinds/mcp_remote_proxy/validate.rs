@@ -106,7 +106,9 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
     if proxy.authz.is_none() {
         match proxy.policies() {
             Ok(_) => {}
-            Err(PoliciesError::Invalid(error)) => fail(AuthzPolicySyntaxInvalid, error),
+            Err(PoliciesError::Invalid(errors)) => {
+                errors.into_iter().for_each(|error| fail(AuthzPolicySyntaxInvalid, error));
+            }
             Err(PoliciesError::MissingConfigMap(error)) => fail(AuthzConfigMapNotFound, error),
             Err(PoliciesError::InvalidConfigMap(error)) => fail(AuthzConfigMapInvalid, error),
         }

@@ -28,11 +28,6 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
         ..proxy.run_config(spec.transport().as_str())?
     };
     add_permissions(inputs, &mut config)?;
-    if config.aws_sts_config.is_some() {
-        let message =
-            "awsSts signs requests to a remote server, and an MCPServer has none: use an MCPRemoteProxy";
-        return Err(FieldError::new("externalAuthConfigRef", message));
-    }
     if let Some(limits) = &spec.rate_limiting {
         config.rate_limit_config = Some(config_refs::rate_limits::rate_limits(limits));
         config.rate_limit_namespace.clone_from(&proxy.identity.namespace);
@@ -99,14 +94,7 @@ fn add_permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), FieldE
         }
         Some(profile) => {
             config.permission_profile_name_or_path.clone_from(&profile.name);
-            match profile.name.as_str() {
-                "network" => PermissionProfile::network(),
-                "none" => PermissionProfile::none(),
-                other => {
-                    let message = format!("{other} is not a built-in profile: use none or network");
-                    return Err(FieldError::new("permissionProfile.name", message));
-                }
-            }
+            built_in_profile(&profile.name)?
         }
     };
     for volume in &spec.volumes {
@@ -119,6 +107,18 @@ fn add_permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), FieldE
     }
     config.permission_profile = Some(profile);
     Ok(())
+}
+
+/// The profile of this name that every proxy has.
+pub(super) fn built_in_profile(name: &str) -> Result<PermissionProfile, FieldError> {
+    match name {
+        "network" => Ok(PermissionProfile::network()),
+        "none" => Ok(PermissionProfile::none()),
+        other => {
+            let message = format!("{other} is not a built-in profile: use none or network");
+            Err(FieldError::new("permissionProfile.name", message))
+        }
+    }
 }
 
 fn scaling(inputs: &Inputs) -> Option<Scaling> {

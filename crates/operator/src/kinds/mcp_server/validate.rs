@@ -2,14 +2,18 @@
 
 use skep_api::{
     conditions::{PodTemplateValid, RateLimitConfigValid, StdioReplicaCapped},
-    kinds::Transport,
+    kinds::{ExternalAuthType, PermissionProfile, PermissionProfileType, Transport},
 };
 
-use super::{inputs::Inputs, run_config::run_config};
+use super::{
+    inputs::Inputs,
+    run_config::{built_in_profile, run_config},
+};
 use crate::{
     config_refs,
     proxy_workload::validate::{self as shared, RefReasons},
     reconcile::{Condition, Problem, Validation},
+    resources::object,
 };
 
 /// All checks. The first problem is the one that the status reports.
@@ -39,17 +43,39 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     shared::auth_server(proxy, &mut validation);
     shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
     shared::authz("authzConfigRef", &proxy.authz, &mut validation);
+    shared::policies(proxy, &mut validation);
+    permissions(inputs, &mut validation);
+    signatures(inputs, &mut validation);
     shared::secrets(proxy, &mut validation);
     for (service, owner) in &inputs.taken_services {
         let message = format!("needs Service {service}, which belongs to {owner}: rename one of the two");
         validation.fail(Problem::of("metadata.name", message).transient());
     }
+    // What depends on several of these.
     if validation.problems.is_empty()
         && let Err(error) = run_config(inputs)
     {
         validation.fail(Problem::new(error));
     }
     validation
+}
+
+fn permissions(inputs: &Inputs, validation: &mut Validation) {
+    let profile = inputs.spec().permission_profile.as_ref();
+    let is_built_in =
+        |profile: &&PermissionProfile| profile.type_.unwrap_or_default() == PermissionProfileType::Builtin;
+    if let Some(Err(error)) = profile.filter(is_built_in).map(|profile| built_in_profile(&profile.name)) {
+        validation.fail(Problem::new(error));
+    }
+}
+
+/// Only requests to a remote server are signed for AWS.
+fn signatures(inputs: &Inputs, validation: &mut Validation) {
+    if object(&inputs.proxy.external_auth).is_some_and(|auth| auth.spec.type_ == ExternalAuthType::AwsSts) {
+        let message =
+            "awsSts signs requests to a remote server, and an MCPServer has none: use an MCPRemoteProxy";
+        validation.fail(Problem::of("externalAuthConfigRef", message));
+    }
 }
 
 /// A process has one standard input, so a stdio server cannot have two proxies.
@@ -70,8 +96,11 @@ fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
     let Some(limits) = &spec.rate_limiting else {
         return validation.add(Condition::new(RateLimitNotApplicable, "no limits are set"));
     };
-    for error in config_refs::rate_limits::check(limits) {
+    for error in limits.errors() {
         validation.fail(Problem::new(error.within("rateLimiting")).reported_as(RateLimitConfigInvalid));
+    }
+    if inputs.proxy.session_redis().is_none() {
+        validation.fail(Problem::new(config_refs::chain::no_redis()));
     }
     let per_user = limits.per_user.is_some() || limits.tools.iter().any(|tool| tool.per_user.is_some());
     let is_authenticated = spec.oidc_config_ref.is_some() || spec.external_auth_config_ref.is_some();

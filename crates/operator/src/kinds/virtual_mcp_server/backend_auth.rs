@@ -6,10 +6,8 @@ use skep_api::{
     conditions::{BackendAuthConfig, DefaultAuthConfig, DiscoveredAuthConfig, Reason},
     kinds::{BackendAuth, BackendAuthType, MCPExternalAuthConfig, OutgoingAuthSource},
     refs::SecretKeyRef,
-    vmcp::{
-        BackendAuthStrategy, OutgoingAuth,
-        strategy::{StrategyError, provider, strategy, variables},
-    },
+    strategy::{StrategyError, provider, strategy, variables},
+    vmcp::{BackendAuthStrategy, OutgoingAuth},
 };
 use skep_config::FieldPath;
 

@@ -22,6 +22,11 @@ const A_MINUTE: &str = "1m0s";
 
 /// The configuration of the server.
 pub(super) fn config(inputs: &Inputs) -> Result<Config, BuildError> {
+    Ok(Config { incoming_auth: Some(inputs.incoming_auth()?), ..config_without_callers(inputs)? })
+}
+
+/// The same without how callers are authenticated, whose mistakes must not hide those of the rest.
+pub(super) fn config_without_callers(inputs: &Inputs) -> Result<Config, BuildError> {
     let declared = inputs.config();
     let spec = inputs.spec();
     let source = inputs.source();
@@ -32,7 +37,7 @@ pub(super) fn config(inputs: &Inputs) -> Result<Config, BuildError> {
             OutgoingAuthSource::Inline => backends(inputs),
             OutgoingAuthSource::Discovered => declared.backends,
         },
-        incoming_auth: Some(inputs.incoming_auth()?),
+        incoming_auth: None,
         outgoing_auth: Some(BackendAuths::new(inputs).outgoing_auth(source)),
         aggregation: Some(aggregation(inputs, declared.aggregation.unwrap_or_default())),
         composite_tools: composite_tools(inputs, declared.composite_tools),

@@ -2,7 +2,8 @@
 
 use skep_api::{
     kinds::IncomingAuthType,
-    vmcp::{Authz, IncomingAuth, strategy::provider},
+    strategy::provider,
+    vmcp::{Authz, IncomingAuth},
 };
 use skep_config::{
     AuthServer, FieldError, Json, ports,
@@ -45,18 +46,13 @@ impl Inputs {
     /// The policies to enforce.
     pub(super) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
         let config = self.spec().incoming_auth.authz_config.as_ref();
-        let within = |error: PoliciesError| match error {
-            PoliciesError::MissingConfigMap(error) => {
-                PoliciesError::MissingConfigMap(error.within("incomingAuth"))
-            }
-            PoliciesError::InvalidConfigMap(error) => {
-                PoliciesError::InvalidConfigMap(error.within("incomingAuth"))
-            }
-            PoliciesError::Invalid(error) => PoliciesError::Invalid(error.within("incomingAuth")),
-        };
+        let within = |error: PoliciesError| error.within("incomingAuth");
         let document = policies(&self.authz, config, self.policies.as_deref()).map_err(within)?;
         let is_config_map = self.authz.is_none() && config.is_some_and(|config| config.config_map.is_some());
-        let invalid = if is_config_map { PoliciesError::InvalidConfigMap } else { PoliciesError::Invalid };
+        let invalid = |error| match is_config_map {
+            true => PoliciesError::InvalidConfigMap(error),
+            false => PoliciesError::Invalid(vec![error]),
+        };
         document.as_ref().map(cedar_of).transpose().map_err(|error| within(invalid(error)))
     }
 

@@ -13,7 +13,7 @@ use skep_api::{
         VirtualMCPCompositeToolDefinition, VirtualMCPServer, VirtualMCPServerSpec,
     },
     refs::SecretKeyRef,
-    vmcp::{self, strategy},
+    strategy, vmcp,
     workload::SessionProvider,
 };
 use skep_config::objects;

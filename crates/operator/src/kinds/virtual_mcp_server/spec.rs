@@ -8,7 +8,7 @@ use skep_api::{
 };
 use skep_config::{FieldError, FieldPath, env};
 
-use super::{backends::Member, config::config as file, inputs::Inputs, startup};
+use super::{backends::Member, config::config_without_callers, inputs::Inputs, startup};
 
 /// Everything that is wrong.
 pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
@@ -26,8 +26,8 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
         let workflow = workflow.chain(skep_workflow::check_permissions(tool, &config));
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
-    // Without a file, what it depends on is reported.
-    errors.extend(file(inputs).iter().flat_map(|file| startup::errors_of_the_spec(spec, file)));
+    let file = config_without_callers(inputs);
+    errors.extend(file.iter().flat_map(|file| startup::errors_of_the_spec(spec, file)));
     errors.extend(check_variables(inputs));
     errors
 }

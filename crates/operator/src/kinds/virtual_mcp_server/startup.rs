@@ -43,10 +43,7 @@ fn rejected(file: &Config) -> Vec<FieldError> {
         Ok(text) => text,
         Err(error) => return vec![FieldError::new("", error.to_string())],
     };
-    match Config::parse_checked(&text) {
-        Ok(config) => skep_workflow::check_tools(&config),
-        Err(errors) => errors,
-    }
+    Config::parse_checked(&text, skep_workflow::check_tools).err().unwrap_or_default()
 }
 
 /// ToolHive's program compares defaults, too.

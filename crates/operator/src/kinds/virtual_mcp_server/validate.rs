@@ -9,7 +9,7 @@ use skep_api::{
     },
     events::EventReason,
     kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
-    vmcp::strategy::provider,
+    strategy::provider,
     workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
@@ -74,7 +74,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
 /// The condition is there only while a limit is invalid, as users of ToolHive know it.
 fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
     let Some(limits) = inputs.config().rate_limiting else { return };
-    for error in config_refs::rate_limits::check(&limits) {
+    for error in limits.errors() {
         let problem = Problem::new(error.within("config.rateLimiting"));
         validation.fail(problem.reported_as(RateLimitConfigValid::RateLimitConfigInvalid));
     }
@@ -217,7 +217,10 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
         Err(PoliciesError::InvalidConfigMap(error)) => {
             validation.fail(Problem::new(error).reported_as(AuthzConfigMapInvalid));
         }
-        Err(PoliciesError::Invalid(error)) => validation.fail(Problem::new(error).reported_as(AuthInvalid)),
+        Err(PoliciesError::Invalid(errors)) => {
+            let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(AuthInvalid));
+            problems.for_each(|problem| validation.fail(problem));
+        }
     }
 }
 

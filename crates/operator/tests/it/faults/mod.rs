@@ -4,20 +4,23 @@ mod killed;
 mod storm;
 mod storms;
 
-use crate::kinds::{EmbeddingServers, Registries, RemoteProxies, Servers, VirtualServers};
+use crate::kinds::{EmbeddingServers, OidcConfigs, Registries, RemoteProxies, Servers, VirtualServers};
 use skep_operator::resources::{Secrets, StatefulSets};
 use std::{collections::BTreeMap, time::Duration};
 
 use http::Request;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_api::kinds::MCPServer;
+use skep_api::kinds::{MCPOIDCConfig, MCPServer};
 use skep_converge::Kind;
 use skep_operator::settings::Settings;
-use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer};
+use skep_testkit::{
+    ControlPlane, Namespace,
+    fixtures::{TestOidcConfig, TestServer},
+};
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, children, without_checksums};
+use crate::fixture::{Fixture, children, conditions, without_checksums};
 
 /// All objects of a namespace, without what differs between two equal runs.
 async fn end_state(test: &Namespace) -> BTreeMap<String, Value> {
@@ -93,6 +96,26 @@ async fn a_malformed_object_does_not_affect_others() {
 }
 
 #[tokio::test]
+async fn a_configuration_that_a_malformed_object_uses_is_not_deleted() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    store_malformed(&test).await;
+    test.create_object(&MCPOIDCConfig::test("company")).await;
+    let fixture = Fixture::on(test, Settings::default()).await;
+    let is_used = |object: &DynamicObject| {
+        object.data["status"]["referencingWorkloads"] == json!([{"kind": "MCPServer", "name": "malformed"}])
+    };
+    fixture.until_object(OidcConfigs::kind(), "company", "in use", is_used).await;
+    fixture.delete(OidcConfigs::kind(), "company").await;
+    let is_held = |object: &DynamicObject| conditions(object).contains_key("DeletionBlocked");
+    fixture.until_object(OidcConfigs::kind(), "company", "held", is_held).await;
+    fixture.settle_any(OidcConfigs::kind(), "company").await;
+    fixture.delete(Servers::kind(), "malformed").await;
+    fixture.until_any(OidcConfigs::kind(), "company", "deleted", Value::is_null).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
 async fn a_malformed_object_can_be_deleted() {
     let plane = ControlPlane::start().await;
     let test = plane.namespace().await;
@@ -124,7 +147,7 @@ async fn store_malformed(test: &Namespace) {
     replace(&lax).await;
     let malformed = json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer",
-        "metadata": {"name": "malformed", "finalizers": ["mcpserver.toolhive.stacklok.dev/finalizer"]}, "spec": {"image": ["not", "a", "text"]},
+        "metadata": {"name": "malformed", "finalizers": ["mcpserver.toolhive.stacklok.dev/finalizer"]}, "spec": {"image": ["not", "a", "text"], "oidcConfigRef": {"name": "company", "audience": "a"}},
     });
     let stored = async {
         loop {

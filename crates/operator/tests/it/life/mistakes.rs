@@ -36,6 +36,11 @@ pub(super) fn of_the_configuration() -> Vec<Row> {
         )
         .until(ExternalAuthConfigs::kind(), "later", exchange),
         row(
+            json!({"authServerRef": {"name": "login"}, "externalAuthConfigRef": {"name": "login"}}),
+            &[(CONFIGURATION, "AuthServerConflict"), AUTH],
+            Some("AuthServerConflict"),
+        ),
+        row(
             json!({"authzConfig": inline}),
             &[(CONFIGURATION, "AuthzPolicySyntaxInvalid"), AUTH],
             Some("AuthzPolicySyntaxInvalid"),

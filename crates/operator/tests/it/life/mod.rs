@@ -6,5 +6,6 @@ mod remote_proxy;
 mod reported;
 mod rows;
 mod server;
+mod server_mistakes;
 mod virtual_mistakes;
 mod without_pods;

@@ -62,6 +62,14 @@ pub(super) fn of_the_spec() -> Vec<Row> {
         config(search(json!({"semanticDistanceThreshold": "2.1"}))),
         invalid(json!({"outgoingAuth": {"default": {"type": "externalAuthConfigRef"}}})),
         row(
+            json!({
+                "sessionStorage": {"provider": "redis", "address": "redis:6379"},
+                "config": {"rateLimiting": {"shared": {"maxTokens": 1, "refillPeriod": "0s"}}},
+            }),
+            &[("RateLimitConfigValid", "RateLimitConfigInvalid")],
+            Some("RateLimitConfigInvalid"),
+        ),
+        row(
             json!({"podTemplateSpec": {"spec": {"containers": "many"}}}),
             &[("PodTemplateSpecValid", "InvalidPodTemplateSpec")],
             Some("InvalidPodTemplateSpec"),

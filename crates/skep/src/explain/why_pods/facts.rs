@@ -12,7 +12,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use skep_api::{GROUP, for_each_kind, kinds, refs::REFERENCES};
 
-use crate::kubectl::{Cluster, kind_of};
+use crate::cluster::{Cluster, kind_of};
 
 /// All of it, as JSON.
 pub(super) struct Facts {

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Format;
-use crate::{kubectl::Cluster, output::print};
+use crate::{cluster::Cluster, output::print};
 use facts::Facts;
 use restarts::Restart;
 use revisions::Revision;

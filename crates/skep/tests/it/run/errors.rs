@@ -276,3 +276,113 @@ FILE:12: MCPGroup b: spec.descripton: unknown field; did you mean description?";
     expected_lines.sort_unstable();
     assert_eq!(lines, expected_lines);
 }
+
+#[test]
+fn every_mistake_in_what_the_objects_mean_is_reported_at_once_with_its_line() {
+    let text = "apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPServer
+metadata: {name: a}
+spec:
+  image: x
+  permissionProfile:
+    type: builtin
+    name: wide
+  oidcConfigRef: {name: corp, audience: crm}
+  rateLimiting:
+    shared:
+      maxTokens: 1
+      refillPeriod: 0s
+  authzConfig:
+    type: inline
+    inline:
+      policies:
+        - permit
+        - permit(principal, action, resource);
+        - forbid
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPRemoteProxy
+metadata: {name: b}
+spec:
+  remoteUrl: https://localhost/mcp
+  toolConfigRef: {name: few}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: VirtualMCPServer
+metadata: {name: c}
+spec:
+  groupRef: {name: none}
+  incomingAuth:
+    type: anonymous
+    authzConfig:
+      type: inline
+      inline:
+        policies:
+          - permit
+  config:
+    passthroughHeaders: [Host]
+    aggregation:
+      conflictResolution: priority
+";
+    let policy =
+        |word: &str| format!("line 1, column 7, after `{word}`: unexpected end of input, expected `(`");
+    let expected = [
+        (
+            "8: MCPServer a: ",
+            "permissionProfile.name",
+            "wide is not a built-in profile: use none or network".into(),
+        ),
+        (
+            "9: MCPServer a: ",
+            "oidcConfigRef",
+            "MCPOIDCConfig corp does not exist in this namespace: create it".into(),
+        ),
+        (
+            "10: MCPServer a: ",
+            "rateLimiting",
+            "calls are counted in Redis: set sessionStorage with provider redis".into(),
+        ),
+        (
+            "13: MCPServer a: ",
+            "rateLimiting.shared.refillPeriod",
+            "must be a millisecond or more, for example 1m".into(),
+        ),
+        ("18: MCPServer a: ", "authzConfig.inline.policies[0]", policy("permit")),
+        ("20: MCPServer a: ", "authzConfig.inline.policies[2]", policy("forbid")),
+        (
+            "26: MCPRemoteProxy b: ",
+            "remoteUrl",
+            "\"localhost\" is the node, the cluster's own API or a metadata service: use another server"
+                .into(),
+        ),
+        (
+            "27: MCPRemoteProxy b: ",
+            "toolConfigRef",
+            "MCPToolConfig few does not exist in this namespace: create it".into(),
+        ),
+        (
+            "33: VirtualMCPServer c: ",
+            "groupRef",
+            "MCPGroup none does not exist in this namespace: create it".into(),
+        ),
+        ("40: VirtualMCPServer c: ", "incomingAuth.authzConfig.inline.policies[0]", policy("permit")),
+        ("42: VirtualMCPServer c: ", "config.passthroughHeaders[0]", "\"Host\" cannot be passed on".into()),
+        (
+            "43: VirtualMCPServer c: ",
+            "config.aggregation.conflictResolutionConfig.priorityOrder",
+            "is required".into(),
+        ),
+    ];
+    // `skep run` names fields from the root of the object.
+    for (message, root) in [(error(text), "spec."), (rendered(text), "")] {
+        let message = message.split_once("error: ").unwrap().1;
+        let mut lines: Vec<&str> = message.lines().collect();
+        lines.sort_unstable();
+        let mut expected: Vec<String> = expected
+            .iter()
+            .map(|(place, field, what)| format!("FILE:{place}{root}{field}: {what}"))
+            .collect();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+    }
+}
