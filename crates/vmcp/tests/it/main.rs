@@ -24,6 +24,7 @@ mod scripted;
 mod scripts;
 mod search;
 mod sessions;
+mod tenants;
 mod upstream_tokens;
 mod waiting;
 mod workflows;
