@@ -37,10 +37,14 @@ impl Front {
         if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
             return RpcError::internal(conflict).response(request.id, request.era);
         }
+        let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
+        // A client that goes on with a list has its first page, of which it must hear if it has changed since.
+        if cursor.is_none() {
+            request.session.show(list, &catalog);
+        }
         if let Some(search) = self.search.as_ref().filter(|_| list == List::Tools) {
             return self.searched_list(request, search, &catalog);
         }
-        let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
         let Ok(page) = catalog.table(list).page(cursor.as_deref()) else {
             return RpcError::invalid("params.cursor is not one of this list")
                 .response(request.id, request.era);

@@ -6,6 +6,7 @@
 //! makes several calls ([`workflow`]), and so does a script ([`script`]). Where clients search for tools, find_tool is answered
 //! here, and a call of call_tool is the call of another tool from the start ([`search`]).
 
+mod announce;
 mod answer;
 mod call;
 mod connect;
@@ -21,6 +22,7 @@ mod parameters;
 mod process;
 mod received;
 mod relay;
+mod relays;
 mod rpc;
 mod script;
 mod search;

@@ -131,6 +131,7 @@ impl Front {
             self.sessions.remove(id);
             return Err(SessionError::Unknown);
         };
+        let is_taken_over = known.is_none();
         let session = match known {
             Some(session) => session,
             None => {
@@ -146,6 +147,10 @@ impl Front {
             }
         };
         session.update(record);
+        if is_taken_over {
+            // What it was shown elsewhere is not known: changes from now on are announced.
+            session.show_all(|_| self.views.peek(&session));
+        }
         Ok(session)
     }
 
@@ -173,11 +178,6 @@ impl Front {
     }
 }
 
-/// Why a request has no session.
-pub(super) enum SessionError {
-    Missing,
-    Unknown,
-    Foreign,
 /// What distinguishes these headers from others. They may be secrets, so they are not kept.
 fn headers_digest(headers: &HeaderMap) -> String {
     if headers.is_empty() {
@@ -194,6 +194,11 @@ fn headers_digest(headers: &HeaderMap) -> String {
     URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
+/// Why a request has no session.
+pub(super) enum SessionError {
+    Missing,
+    Unknown,
+    Foreign,
     /// It cannot be looked up now.
     Unavailable,
 }

@@ -3,6 +3,7 @@
 // A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod announcements;
 mod audit;
 mod backend;
 mod client;
@@ -25,13 +26,14 @@ mod scripts;
 mod search;
 mod sessions;
 mod tenants;
+mod streams;
 mod upstream_tokens;
 mod waiting;
 mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
+use skep_vmcp::{Cluster, Listen, Settings, VirtualServer, Workers, serve};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot, task::JoinHandle};
 
 use backend::Backend;
@@ -41,6 +43,7 @@ use client::Client;
 struct Server {
     address: SocketAddr,
     stop: oneshot::Sender<()>,
+    server: Arc<VirtualServer>,
     served: JoinHandle<()>,
 }
 
@@ -86,10 +89,17 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(async move {
+        let serving = server.clone();
             let stopped = async { drop(stopped.await) };
-            serve(listener, server, Workers::default(), stopped).await.unwrap();
+            serve(listener, serving, Workers::default(), stopped).await.unwrap();
         });
-        Self { address, stop, served }
+        Self { address, server, stop, served }
+    }
+
+    /// Has these backends from now on.
+    fn set_backends(&self, backends: &[(&str, &Backend)]) {
+        let backends: Vec<_> = backends.iter().map(|(name, backend)| (*name, backend.url())).collect();
+        self.server.set_backends(&Settings::parse(&Self::config(&backends, "")).unwrap()).unwrap();
     }
 
     /// Stops it, and waits until it has.
