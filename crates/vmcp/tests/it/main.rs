@@ -20,13 +20,14 @@ mod load;
 mod memory;
 mod metrics;
 mod policies;
+mod rate_limits;
 mod replicas;
 mod scripted;
 mod scripts;
 mod search;
 mod sessions;
-mod tenants;
 mod streams;
+mod tenants;
 mod upstream_tokens;
 mod waiting;
 mod workflows;
@@ -42,8 +43,8 @@ use client::Client;
 /// A running virtual server.
 struct Server {
     address: SocketAddr,
-    stop: oneshot::Sender<()>,
     server: Arc<VirtualServer>,
+    stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
 
@@ -88,8 +89,8 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(async move {
         let serving = server.clone();
+        let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
             serve(listener, serving, Workers::default(), stopped).await.unwrap();
         });
