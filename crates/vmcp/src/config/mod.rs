@@ -82,7 +82,8 @@ impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
         let config = Config::parse_checked(text)?;
-        let errors = check_tools(&config);
+        let mut errors = check_tools(&config);
+        errors.extend(chain::policy_errors(&config));
         if !errors.is_empty() {
             return Err(errors);
         }
