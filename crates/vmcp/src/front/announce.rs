@@ -1,12 +1,12 @@
 //! Announcements that lists have changed, to clients whose own view has.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use bytes::Bytes;
 use skep_gateway::message::ListFilters;
 use skep_mcp::List;
 
-use super::Front;
+use super::{Front, lists::has_items};
 use crate::{
     backend::Caller,
     catalog::{Catalog, Entry, field},
@@ -46,13 +46,20 @@ impl Front {
         changed.into_iter().map(notification).collect()
     }
 
-    /// Whether a list is another one, as far as its reader may see it.
+    /// Whether a list is another one, as far as its reader may see it. Policies decide about what has changed alone: a list may be
+    /// long, and have many readers.
     async fn differs(&self, list: List, before: &Catalog, now: &Catalog, filters: &ListFilters) -> bool {
-        let is_same = self.shown_entries(list, before).eq(self.shown_entries(list, now));
-        if is_same || filters.is_empty() {
-            return !is_same;
+        let old: HashSet<&str> = self.shown_entries(list, before).collect();
+        let new: HashSet<&str> = self.shown_entries(list, now).collect();
+        // Of a tool that has changed, policies remember the hints that come last.
+        let changed: Vec<&str> = old.difference(&new).chain(new.difference(&old)).copied().collect();
+        if changed.is_empty() || filters.is_empty() {
+            return !changed.is_empty();
         }
-        self.seen(list, before, filters).await != self.seen(list, now, filters).await
+        let message =
+            format!(r#"{{"jsonrpc":"2.0","id":0,"result":{{"{}":[{}]}}}}"#, field(list), changed.join(","));
+        // What cannot be filtered is not seen.
+        filters.seen(message.into_bytes()).await.is_ok_and(|seen| has_items(&seen, list))
     }
 
     /// What a client is sent of a list before its filters. Clients that search are sent few of the tools, unless the description of
@@ -61,13 +68,5 @@ impl Front {
         let search = self.search.as_ref().filter(|_| list == List::Tools && self.scripts.is_none());
         let is_shown = move |entry: &&Entry| search.is_none_or(|search| search.is_pinned(&entry.key));
         catalog.table(list).iter().filter(is_shown).map(Entry::json)
-    }
-
-    /// What its reader may see of a list. None if that cannot be decided: then the list is an error.
-    async fn seen(&self, list: List, catalog: &Catalog, filters: &ListFilters) -> Option<Vec<u8>> {
-        let items: Vec<&str> = self.shown_entries(list, catalog).collect();
-        let message =
-            format!(r#"{{"jsonrpc":"2.0","id":0,"result":{{"{}":[{}]}}}}"#, field(list), items.join(","));
-        filters.seen(message.into_bytes()).await.ok()
     }
 }

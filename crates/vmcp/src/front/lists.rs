@@ -20,12 +20,7 @@ impl Front {
         let response = self.list(request, list).await;
         let seen = self.chain.filter(request.exchange, response, &self.budget).await;
         let Ok(body) = seen.into_body().collect().await else { return false };
-        let body = body.to_bytes();
-        let result = Envelope::parse(&body).ok().and_then(|envelope| match envelope.message() {
-            Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(list)),
-            _ => None,
-        });
-        result.and_then(|items| items.items().ok()).is_some_and(|items| !items.is_empty())
+        has_items(&body.to_bytes(), list)
     }
 
     /// One page of a list.
@@ -63,4 +58,13 @@ impl Front {
         }
         rpc::result(request.id, &result.json(), request.era)
     }
+}
+
+/// Whether a response has anything of a list.
+pub(super) fn has_items(body: &[u8], list: List) -> bool {
+    let result = Envelope::parse(body).ok().and_then(|envelope| match envelope.message() {
+        Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(list)),
+        _ => None,
+    });
+    result.and_then(|items| items.items().ok()).is_some_and(|items| !items.is_empty())
 }
