@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use k8s_openapi::{
-    api::core::v1::{ConfigMap, Secret}, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::{ConfigMap, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -197,7 +198,8 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
     assert_eq!((&status["discoveredBackends"], &status["backendCount"]), (&json!(expected), &json!(2)));
     let condition = &status["conditions"][0];
     assert_eq!((&condition["type"], &condition["status"]), (&json!("BackendsDiscovered"), &json!("True")));
-    let (version, written, looks) = (object.metadata.resource_version, writes().await, looks(&recording).await);
+    let (version, written, looks) =
+        (object.metadata.resource_version, writes().await, looks(&recording).await);
     // Another replica finds what is written already, and checks and sessions go on.
     let other = replica(&test, CHECKS).await;
     while self::looks(&recording).await == looks {
@@ -251,7 +253,8 @@ async fn an_entry_is_used_with_its_headers_and_its_authority() {
     for entry in &entries {
         test.create_object(entry).await;
     }
-    let config: ConfigMap = parsed(json!({"metadata": {"name": "authority"}, "data": {"ca.crt": certificate}}));
+    let config: ConfigMap =
+        parsed(json!({"metadata": {"name": "authority"}, "data": {"ca.crt": certificate}}));
     test.create_object(&config).await;
     let secret: Secret = parsed(json!({"metadata": {"name": "key"}, "stringData": {"value": "first"}}));
     test.create_object(&secret).await;
