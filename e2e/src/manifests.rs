@@ -43,6 +43,16 @@ pub(crate) fn remote(name: &str, url: &str) -> Value {
     })
 }
 
+/// A remote server without a proxy, with a header from a Secret.
+pub(crate) fn entry(name: &str, url: &str, secret: &str) -> Value {
+    let header = json!({"headerName": "X-Key", "valueSecretRef": {"name": secret, "key": "key"}});
+    let spec = json!({
+        "remoteUrl": url, "allowPrivateEndpoint": true, "transport": "streamable-http",
+        "headerForward": {"addHeadersFromSecret": [header]},
+    });
+    object("MCPServerEntry", name, &spec)
+}
+
 /// A group of servers.
 pub(crate) fn group(name: &str) -> Value {
     object("MCPGroup", name, &json!({}))

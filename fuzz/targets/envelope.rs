@@ -30,6 +30,11 @@ fuzz_target!(|bytes: &[u8]| {
         if let Ok(Some(judged)) = envelope.unambiguous_arguments() {
             assert_eq!(Some(&judged), arguments.as_ref(), "what is judged is what is sent");
         }
+        if let Ok(uris) = envelope.subscribed_resources() {
+            let sent = read.pointer("/params/notifications/resourceSubscriptions").and_then(Value::as_array);
+            let sent: Vec<&str> = sent.into_iter().flatten().filter_map(Value::as_str).collect();
+            assert_eq!(uris, sent, "what is judged is what is sent");
+        }
         // Another id, and nothing else.
         if let Some(id) = envelope.id()
             && let Ok(changed) = Edits::of(bytes).replace(id.raw(), Json::Text("another")).bytes()

@@ -110,6 +110,33 @@ impl Document {
     }
 }
 
+/// A policy that is always valid.
+const VALID_POLICY: &str = "permit(principal, action, resource);";
+
+/// Every mistake in policies, their entities and the type of groups. [`check`] stops at the first.
+pub fn mistakes(cedar: &Cedar) -> Vec<Error> {
+    let Err(first) = check(cedar) else { return Vec::new() };
+    let policies = cedar.policies.iter().enumerate().filter_map(|(index, policy)| {
+        let alone = Cedar { policies: vec![policy.clone()], ..Cedar::default() };
+        Some(Error::new(format!("policies[{index}]"), check(&alone).err()?.message()))
+    });
+    let policies = match cedar.policies.as_slice() {
+        [] => vec![first.clone()],
+        _ => policies.collect(),
+    };
+    let valid = Cedar { policies: vec![VALID_POLICY.into()], ..Cedar::default() };
+    let others = [
+        Cedar { entities_json: cedar.entities_json.clone(), ..valid.clone() },
+        Cedar { group_entity_type: cedar.group_entity_type.clone(), ..valid },
+    ];
+    let others = others.iter().filter_map(|part| check(part).err());
+    let mut errors: Vec<_> = policies.into_iter().chain(others).collect();
+    if errors.is_empty() {
+        errors.push(first);
+    }
+    errors
+}
+
 /// Validates that policies and entities can be enforced, and returns warnings.
 pub fn check(cedar: &Cedar) -> Result<Vec<Warning>, Error> {
     let policies = Policies::parse(&cedar.policies)?;

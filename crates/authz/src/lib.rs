@@ -66,7 +66,7 @@ mod warnings;
 
 pub use authorizer::Authorizer;
 pub use decision::{Decision, Denial};
-pub use document::{Backend, Document, check};
+pub use document::{Backend, Document, check, mistakes};
 pub use error::Error;
 pub use matcher::{EvaluationError, Matcher, MatcherError};
 pub use method::{Treatment, treatment};

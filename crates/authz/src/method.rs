@@ -9,6 +9,8 @@ pub enum Treatment {
     Always,
     /// It passes if the policies permit it.
     Check(Action),
+    /// It passes if the policies permit this for each resource that it subscribes to.
+    CheckEach(Action),
     /// It passes, and the response keeps each item whose action would pass.
     FilterList(Feature),
     /// It does not pass.
@@ -31,13 +33,13 @@ pub fn treatment(method: &str) -> Treatment {
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             Treatment::Check(Action::ReadResource)
         }
+        "subscriptions/listen" => Treatment::CheckEach(Action::ReadResource),
         "tools/list" => Treatment::FilterList(Feature::Tool),
         "prompts/list" => Treatment::FilterList(Feature::Prompt),
         "resources/list" => Treatment::FilterList(Feature::Resource),
         "initialize"
         | "ping"
         | "server/discover"
-        | "subscriptions/listen"
         | "roots/list"
         | "logging/setLevel"
         | "completion/complete"

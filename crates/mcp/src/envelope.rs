@@ -79,6 +79,10 @@ static SUBSCRIPTION_ID: [Field; 1] = [Field {
     path: "_meta[\"io.modelcontextprotocol/subscriptionId\"]",
 }];
 
+static NOTIFICATIONS: [Field; 1] = [Field { key: "notifications", path: "params.notifications" }];
+static SUBSCRIBED: [Field; 1] =
+    [Field { key: "resourceSubscriptions", path: "params.notifications.resourceSubscriptions" }];
+
 impl<'a> Envelope<'a> {
     /// The envelope of these bytes, which must be one message and nothing else.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
@@ -189,6 +193,25 @@ impl<'a> Envelope<'a> {
     ) -> Result<Option<Map<String, Value>>, Fault> {
         let members = self.arguments().map(|arguments| arguments.members("params.arguments", is_read));
         Ok(members.transpose()?.flatten())
+    }
+
+    /// The resources that a `subscriptions/listen` subscribes to, for a policy. It is a fault if the server might read others.
+    pub fn subscribed_resources(&self) -> Result<Vec<Cow<'a, str>>, Fault> {
+        let wrong = |field: &Field, expected| Fault::WrongType { field: field.path, expected };
+        let Some(params) = self.params.raw() else { return Ok(Vec::new()) };
+        let Some(notifications) = params.decided_member(&NOTIFICATIONS)? else { return Ok(Vec::new()) };
+        if notifications.kind() != Kind::Object {
+            return Err(wrong(&NOTIFICATIONS[0], "an object"));
+        }
+        let Some(uris) = notifications.decided_member(&SUBSCRIBED)? else { return Ok(Vec::new()) };
+        if uris.kind() != Kind::Array {
+            return Err(wrong(&SUBSCRIBED[0], "an array of strings"));
+        }
+        let text = |uri: Raw<'a>| match uri.kind() {
+            Kind::Text => Ok(uri.text()?.decoded()),
+            _ => Err(wrong(&SUBSCRIBED[0], "an array of strings")),
+        };
+        uris.items()?.into_iter().map(text).collect()
     }
 
     /// The whole message, for a policy. It is a fault if the server might parse it differently.

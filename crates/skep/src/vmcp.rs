@@ -6,6 +6,7 @@ use std::{env, fs, path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
+use skep_api::vmcp::OutgoingAuth;
 use skep_config::env as names;
 use skep_vmcp::{CallsPage, Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
@@ -167,7 +168,24 @@ fn validate(settings: &Settings) -> anyhow::Result<()> {
     println!("name: {}", config.name.as_deref().unwrap_or_default());
     println!("group: {}", config.group_ref.as_deref().unwrap_or_default());
     println!("backends: {}", config.backends.len());
+    println!("incoming: {}", config.incoming_auth.as_ref().map(|auth| &*auth.type_).unwrap_or_default());
+    println!("outgoing: {}", config.outgoing_auth.as_ref().map(outgoing).unwrap_or_default());
+    let aggregation = config.aggregation.as_ref();
+    let strategy = aggregation.and_then(|aggregation| aggregation.conflict_resolution).unwrap_or_default();
+    println!("conflict resolution: {}", strategy.as_str());
+    println!("composite tools: {}", config.composite_tools.len());
     Ok(())
+}
+
+/// How the server authenticates to its backends.
+fn outgoing(auth: &OutgoingAuth) -> String {
+    let strategies = match (auth.backends.len(), &auth.default) {
+        (0, None) => "no strategies".to_owned(),
+        (0, Some(_)) => "default only".to_owned(),
+        (1, _) => "1 backend with a strategy".to_owned(),
+        (count, _) => format!("{count} backends with a strategy"),
+    };
+    format!("{}, {strategies}", auth.source)
 }
 
 /// How long sessions live. Zero is the default.

@@ -23,6 +23,13 @@ pub(crate) const REFRESH_TIME: Duration = Duration::from_millis(500);
 pub(crate) const MESSAGE: usize = 32 << 20;
 /// How long a backend may take to send a message, unless it is configured.
 pub(crate) const BACKEND_TIME: Duration = Duration::from_secs(30);
+/// How many times as long a backend may take for a whole request, whatever it sends meanwhile. MCP demands a maximum, so that a
+/// backend that sends progress for ever does not hold a call for ever.
+pub(crate) const REQUEST_TIMES: u32 = 60;
+/// The first and the longest pause before a backend is listened to again whose stream has ended. After one that lasted for longer
+/// than that, the first one follows.
+pub(crate) const LISTEN_PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const LISTEN_LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How long a session lives without being used, unless it is configured.
 pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How many messages wait for a client that reads slowly. It loses the stream after that, and can open another.

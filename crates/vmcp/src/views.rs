@@ -119,7 +119,7 @@ impl Views {
         let is_new = session.last_catalog().is_none();
         let missing = backends
             .values()
-            .filter(|backend| self.is_for_each(backend) && session.own_lists(&backend.name).is_none());
+            .filter(|backend| self.is_for_each(backend) && session.needs_own_lists(&backend.name));
         let missing: Vec<&Arc<Backend>> = missing.collect();
         if is_new || !missing.is_empty() {
             let shared = join_all(backends.values().filter(|_| is_new).map(|backend| async {
@@ -133,15 +133,30 @@ impl Views {
     }
 
     /// Whether what a backend offers may be different for each caller.
-    fn is_for_each(&self, backend: &Backend) -> bool {
+    pub(crate) fn is_for_each(&self, backend: &Backend) -> bool {
         self.policy.passes_headers || backend.credentials.depend_on_caller()
     }
 
-    /// Reads what a backend offers this caller. If that fails, the caller sees what the virtual server itself is offered:
-    /// a call then fails with the reason.
+    /// What the client would see now, for an announcement: it counts as seen when the client has requested it. What backends
+    /// have announced to be different for this caller is read again.
+    pub(crate) async fn announced(&self, session: &ClientSession, caller: &Caller) -> Arc<Catalog> {
+        let backends = self.backends();
+        let expired = backends.values().filter(|backend| session.has_expired_lists(&backend.name));
+        let read = join_all(expired.map(|backend| self.read_own(session, backend, caller)));
+        timeout(limits::FIRST_LISTS_TIME, read).await.ok();
+        self.peek(session)
+    }
+
+    /// What the client would see now, as far as that is known.
+    pub(crate) fn peek(&self, session: &ClientSession) -> Arc<Catalog> {
+        self.shared(&self.visible(session))
+    }
+
+    /// Reads what a backend offers this caller. If that fails, the caller sees what it was offered before, or else what the
+    /// virtual server itself is offered: a call then fails with the reason.
     async fn read_own(&self, session: &ClientSession, backend: &Arc<Backend>, caller: &Caller) {
         let read = async {
-            let (link, _) = session.links.get(backend, caller).await?;
+            let link = session.links.get(backend, caller).await?;
             let lists = backend.lists(&link, caller).await;
             if lists == Err(BackendError::SessionLost) {
                 session.links.forget(backend, &link);
@@ -186,7 +201,7 @@ impl Views {
         if let Some(catalog) = session.catalog(epoch) {
             return catalog;
         }
-        let members = self.members(session, |backend| backend.is_usable() || session.has_seen(&backend.name));
+        let members = self.visible(session);
         let catalog = self.shared(&members);
         session.see(epoch, catalog.clone(), members.into_iter().map(|member| member.backend));
         catalog
@@ -220,6 +235,11 @@ impl Views {
             .values()
             .filter_map(|backend| Some(Member { backend: backend.name.clone(), lists: backend.offered()? }));
         self.shared(&members.collect::<Vec<_>>())
+    }
+
+    /// The backends that this client sees: also those that have become unavailable since it saw them.
+    fn visible(&self, session: &ClientSession) -> Vec<Member> {
+        self.members(session, |backend| backend.is_usable() || session.has_seen(&backend.name))
     }
 
     /// Backends with what they offer this client.

@@ -16,8 +16,8 @@ use crate::{
 const SOME_CALLS: Duration = Duration::from_secs(2);
 const TRANSPORT: &str = "streamable-http";
 
-/// Members with three transports are discovered. While clients call one of them, another is added, one breaks and is repaired, and
-/// one is removed.
+/// Members of three kinds are discovered: servers, a remote server behind a proxy, and one without. While clients call one of them,
+/// another is added, one breaks and is repaired, and one is removed.
 pub(super) fn a_virtual_server_follows_its_group_under_load(cluster: &Cluster<'_>) -> Result<()> {
     create_server(cluster, "elsewhere", TRANSPORT)?;
     cluster.kubectl.apply(&[
@@ -25,10 +25,12 @@ pub(super) fn a_virtual_server_follows_its_group_under_load(cluster: &Cluster<'_
         manifests::member(manifests::server("stdio", "stdio"), "team"),
         manifests::member(manifests::server("http", TRANSPORT), "team"),
         manifests::member(manifests::remote("remote", &url("elsewhere", TRANSPORT)), "team"),
+        manifests::secret("entry-key", &json!({"key": "secret"})),
+        manifests::member(manifests::entry("entry", &url("elsewhere", TRANSPORT), "entry-key"), "team"),
         manifests::virtual_server("all", "team"),
     ])?;
-    let address = address(cluster, "all", 3)?;
-    see(cluster, &address, &["http_echo", "remote_echo", "stdio_echo"], &[])?;
+    let address = address(cluster, "all", 4)?;
+    see(cluster, &address, &["entry_echo", "http_echo", "remote_echo", "stdio_echo"], &[])?;
 
     let load = cluster.caller.load_tool(&address, "stdio_echo")?;
     thread::sleep(SOME_CALLS);

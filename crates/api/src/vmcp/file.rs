@@ -17,10 +17,10 @@ impl Config {
     }
 
     /// Parses a file that a process is to run with, and reports everything that is wrong with it: by the checks here, and by those
-    /// of its composite tools, which are not part of this crate.
+    /// of its composite tools and policies, which are not part of this crate.
     pub fn parse_checked(
         text: &str,
-        check_tools: impl FnOnce(&Self) -> Vec<FieldError>,
+        check_further: impl FnOnce(&Self) -> Vec<FieldError>,
     ) -> Result<Self, Vec<FieldError>> {
         let (Some(config), mut errors) = Self::parse_lenient(text) else {
             return Self::parse(text);
@@ -35,7 +35,7 @@ impl Config {
             tool == known
         };
         let is_right = |error: &FieldError| !errors.iter().any(|known| is_of_same_tool(error, known));
-        checked.extend(check_tools(&config).into_iter().filter(is_right));
+        checked.extend(check_further(&config).into_iter().filter(is_right));
         errors.extend(checked);
         if errors.is_empty() { Ok(config) } else { Err(errors) }
     }

@@ -11,10 +11,8 @@ fn calls_are_checked_lists_are_filtered_and_unknown_methods_are_denied() {
         ("tools/list", Treatment::FilterList(Feature::Tool)),
         ("prompts/list", Treatment::FilterList(Feature::Prompt)),
         ("resources/list", Treatment::FilterList(Feature::Resource)),
-        (
-            "ping initialize server/discover subscriptions/listen roots/list logging/setLevel",
-            Treatment::Always,
-        ),
+        ("subscriptions/listen", Treatment::CheckEach(Action::ReadResource)),
+        ("ping initialize server/discover roots/list logging/setLevel", Treatment::Always),
         ("completion/complete resources/templates/list features/list", Treatment::Always),
         ("notifications/initialized notifications/message notifications/progress", Treatment::Always),
         (

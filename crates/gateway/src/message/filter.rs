@@ -34,6 +34,25 @@ pub trait MessageFilter: Send + Sync + 'static {
 /// The filters of one response, in the order in which they apply.
 pub type Filters = Vec<Box<dyn MessageFilter>>;
 
+/// The filters of a caller that listens, for lists that it may be sent.
+pub struct ListFilters(Filters);
+
+impl ListFilters {
+    pub(crate) fn new(filters: Filters) -> Self {
+        Self(filters)
+    }
+
+    /// Whether the caller sees every list as it is.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The message as the caller may see it.
+    pub async fn seen(&self, message: Vec<u8>) -> Result<Vec<u8>, Rejection> {
+        Ok(apply(&self.0, &message).await?.unwrap_or(message))
+    }
+}
+
 /// The response with every message in it filtered.
 pub async fn filter(
     response: Response<Body>,

@@ -7,7 +7,7 @@ mod parsed;
 mod read;
 
 pub use exchange::{Exchange, PartOf, SignRequest};
-pub use filter::{Filters, MessageFilter, filter};
+pub use filter::{Filters, ListFilters, MessageFilter, filter};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};
 pub use parsed::ParsedMessage;
 pub use read::{discard, read};

@@ -12,7 +12,7 @@ use crate::{
     http::{Body, ErrorResponse, events, response},
     identity::Identity,
     limits,
-    message::{self, Exchange},
+    message::{self, Exchange, Filters, ListFilters},
     sessions::Sessions,
 };
 
@@ -202,8 +202,7 @@ impl Chain {
         response: Response<Body>,
         budget: &Budget,
     ) -> Response<Body> {
-        let filters: Vec<_> =
-            self.middlewares.iter().rev().filter_map(|middleware| middleware.filter(exchange)).collect();
+        let filters = self.filters(exchange);
         if filters.is_empty() {
             return while_authenticated(exchange, response);
         }
@@ -213,6 +212,15 @@ impl Chain {
             Ok(response) => while_authenticated(exchange, response),
             Err(rejection) => response::error(&rejection, exchange.id()),
         }
+    }
+
+    /// What the caller of a request may see of lists, for as long as it listens.
+    pub fn list_filters(&self, exchange: &Exchange) -> ListFilters {
+        ListFilters::new(self.filters(exchange))
+    }
+
+    fn filters(&self, exchange: &Exchange) -> Filters {
+        self.middlewares.iter().rev().filter_map(|middleware| middleware.filter(exchange)).collect()
     }
 
     /// A request that the middlewares observe, however it ends.

@@ -42,7 +42,7 @@ use mutating_webhooks::MutatingWebhooks;
 use origin::Origin;
 use rate_limit::RateLimit;
 pub use telemetry::{
-    BackendRequest, CallOutcome, METRICS, Page, SearchEvent, Telemetry, WorkflowRun, not_served,
+    BackendRequest, BackendState, CallOutcome, METRICS, Page, SearchEvent, Telemetry, WorkflowRun, not_served,
 };
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};

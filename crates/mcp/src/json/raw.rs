@@ -136,12 +136,22 @@ impl<'a> Raw<'a> {
 
     /// The value of one key of this object, if it is one.
     pub(crate) fn member(self, field: &'static [Field; 1]) -> Result<Option<Raw<'a>>, Fault> {
-        if self.kind() != Kind::Object {
-            return Ok(None);
-        }
+        Ok(self.read(field)?.value(0))
+    }
+
+    /// The same for a policy, which must see what every server sees. Null is none.
+    pub(crate) fn decided_member(self, field: &'static [Field; 1]) -> Result<Option<Raw<'a>>, Fault> {
+        let fields = self.read(field)?;
+        fields.check_case([0])?;
+        Ok(fields.value(0).filter(|value| value.kind() != Kind::Null))
+    }
+
+    fn read(self, field: &'static [Field; 1]) -> Result<Fields<'a, 1>, Fault> {
         let mut fields = Fields::new(field);
-        Scanner::within(self).object(|scanner, key| fields.take(scanner, key))?;
-        Ok(fields.value(0))
+        if self.kind() == Kind::Object {
+            Scanner::within(self).object(|scanner, key| fields.take(scanner, key))?;
+        }
+        Ok(fields)
     }
 }
 

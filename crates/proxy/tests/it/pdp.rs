@@ -26,6 +26,11 @@ fn url(server: &Server) -> String {
     format!("http://{}/v1/", server.address)
 }
 
+/// A request to hear of changes of these resources.
+fn listen(uris: &[&str]) -> String {
+    call("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": uris}}))
+}
+
 /// Allows what ends with `read`.
 fn reader(request: &ReceivedRequest) -> Response<Bytes> {
     let resource = request.json()["resource"].as_str().unwrap().to_owned();
@@ -43,19 +48,23 @@ async fn a_request_names_principal_action_and_resource_and_the_decision_is_enfor
         (call("tools/call", json!({"name": "write"})), 403),
         (call("prompts/get", json!({"name": "read"})), 200),
         (call("resources/subscribe", json!({"uri": "file:///write"})), 403),
+        (listen(&["file:///read"]), 200),
+        (listen(&["file:///read", "file:///write"]), 403),
+        (listen(&[]), 200),
         (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"write"}}"#.into(), 403),
     ] {
         assert_eq!(fixture.post(&[], &body).await.status, expected, "{body}");
     }
     let requests = point.requests();
-    assert_eq!((requests.len(), requests[0].path.as_str()), (5, "/v1/decision"));
+    assert_eq!((requests.len(), requests[0].path.as_str()), (8, "/v1/decision"));
     let expected = json!({
         "principal": {"sub": "local"}, "operation": "mcp:tool:call", "resource": "mrn:mcp:files:tool:read",
         "context": {"mcp": {"feature": "tool", "operation": "call", "resource_id": "read", "args": arguments}},
     });
     assert_eq!(requests[0].json(), expected);
     assert_eq!(requests[3].json()["operation"], "mcp:resource:read");
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!(requests[4].json()["resource"], "mrn:mcp:files:resource:file:///read");
+    assert_eq!(server.requests().len(), 4);
 }
 
 #[tokio::test]

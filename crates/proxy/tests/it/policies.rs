@@ -41,6 +41,49 @@ async fn a_request_that_no_policy_permits_is_denied_and_not_forwarded() {
     assert_eq!(server.requests().len(), 3);
 }
 
+/// The attack: a caller that may not read a resource hears of its changes, and so of its existence.
+#[tokio::test]
+async fn a_stream_is_opened_only_for_resources_that_the_caller_may_read() {
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let permit =
+        r#"permit(principal, action == Action::"read_resource", resource == Resource::"file:///a");"#;
+    let fixture = Fixture::new(&server, middleware(&[permit])).await;
+    let listen = |notifications: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{{"notifications":{notifications}}}}}"#
+        )
+    };
+    for allowed in [
+        r#"{}"#,
+        r#"{"toolsListChanged":true,"resourceSubscriptions":null}"#,
+        r#"{"resourceSubscriptions":[]}"#,
+        r#"{"resourceSubscriptions":["file:///a"]}"#,
+    ] {
+        assert_eq!(fixture.post(&[], &listen(allowed)).await.status, StatusCode::OK, "{allowed}");
+    }
+    let sent = server.requests().len();
+    let many = json!({"resourceSubscriptions": vec!["file:///a"; 1_001]}).to_string();
+    for (denied, expected) in [
+        (r#"{"resourceSubscriptions":["file:///b"]}"#, StatusCode::FORBIDDEN),
+        (r#"{"resourceSubscriptions":["file:///a","file:///b"]}"#, StatusCode::FORBIDDEN),
+        (r#"{"resource\u0053ubscriptions":["file:///b"]}"#, StatusCode::FORBIDDEN),
+        (&many, StatusCode::FORBIDDEN),
+        // Servers differ in which of these they read.
+        (
+            r#"{"resourceSubscriptions":["file:///a"],"resourceSubscriptions":["file:///b"]}"#,
+            StatusCode::BAD_REQUEST,
+        ),
+        (r#"{"ResourceSubscriptions":["file:///b"]}"#, StatusCode::BAD_REQUEST),
+        (r#"{},"notifications":{"resourceSubscriptions":["file:///b"]}"#, StatusCode::BAD_REQUEST),
+        (r#"{"resourceSubscriptions":"file:///b"}"#, StatusCode::BAD_REQUEST),
+        (r#"{"resourceSubscriptions":[{"uri":"file:///b"}]}"#, StatusCode::BAD_REQUEST),
+        (r#"["file:///b"]"#, StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(fixture.post(&[], &listen(denied)).await.status, expected, "{denied}");
+    }
+    assert_eq!(server.requests().len(), sent, "the server sees none of them");
+}
+
 #[tokio::test]
 async fn lists_contain_only_permitted_items_also_if_they_were_not_requested() {
     let tools = json!({"tools": [{"name": "read"}, {"name": "write"}], "prompts": [{"name": "p"}], "nextCursor": "c"});

@@ -20,13 +20,13 @@ pub(crate) fn config_files(objects: &str) -> Vec<String> {
     objects.iter().filter_map(file).collect()
 }
 
-/// What it reports about a configuration.
-pub(crate) fn validate(config: &str) -> Result<(), String> {
+/// Its summary of a configuration, or what it reports about it.
+pub(crate) fn validate(config: &str) -> Result<String, String> {
     validate_files(&[("config.yaml", config)])
 }
 
 /// The same with further files beside it, whose folder is left out of errors.
-fn validate_files(files: &[(&str, &str)]) -> Result<(), String> {
+fn validate_files(files: &[(&str, &str)]) -> Result<String, String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let folder = std::env::temp_dir().join(format!("skep-validate-{}-{number}", std::process::id()));
@@ -39,7 +39,7 @@ fn validate_files(files: &[(&str, &str)]) -> Result<(), String> {
     let output = command.args(["vmcp", "validate", "--config"]).arg(&file).output().unwrap();
     fs::remove_dir_all(&folder).ok();
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => {
             let errors = String::from_utf8_lossy(&output.stderr);
             Err(errors.replace(&format!("{}/", folder.display()), ""))
@@ -86,4 +86,29 @@ config.yaml:23: compositeTools[0].steps[0].dependsOn[0]: there is no step \"neve
 authserver-config.yaml:3: token_lifespans.wild: is not known: check how it is spelled
 ";
     assert_eq!(errors, expected);
+}
+
+#[test]
+fn the_summary_has_what_decides_about_callers_and_backends() {
+    let config = "name: team\ngroupRef: team\nbackends: [{name: a, url: \"http://127.0.0.1:1/mcp\", transport: streamable-http}]\n\
+        incomingAuth: {type: anonymous}\n\
+        outgoingAuth: {source: inline, backends: {a: {type: unauthenticated}}}\n\
+        aggregation: {conflictResolution: priority, conflictResolutionConfig: {priorityOrder: [a]}}\n\
+        compositeTools: [{name: twice, description: d, steps: [{id: s, tool: echo}]}]\n";
+    let expected = "name: team\ngroup: team\nbackends: 1\nincoming: anonymous\noutgoing: inline, 1 backend with a strategy\n\
+        conflict resolution: priority\ncomposite tools: 1\n";
+    assert_eq!(validate(config).as_deref(), Ok(expected));
+}
+
+#[test]
+fn policies_that_cannot_be_enforced_are_mistakes_of_their_fields() {
+    let authz = "{type: cedar, policies: [\"permit(principal, action, resource);\", \"permit(\"], entitiesJson: \"{}\"}";
+    let config = format!(
+        "name: team\ngroupRef: team\nincomingAuth: {{type: anonymous, authz: {authz}}}\noutgoingAuth: {{source: inline}}\nbackends: []\n"
+    );
+    let errors = validate(&config).unwrap_err();
+    for field in ["incomingAuth.authz.policies[1]: ", "incomingAuth.authz.entitiesJson: "] {
+        assert!(errors.contains(field), "{errors}");
+    }
+    assert!(!errors.contains("policies[0]"), "{errors}");
 }

@@ -14,6 +14,8 @@ pub(crate) enum BackendError {
     Broken,
     #[error("it sent nothing within {} s", .0.as_secs_f32())]
     Timeout(Duration),
+    #[error("it has not completed the request within {} s", .0.as_secs_f32())]
+    TooLong(Duration),
     #[error("it rejects the credentials of this request, or needs some (HTTP {})", .0.as_u16())]
     Unauthenticated(StatusCode),
     #[error("there are no credentials for it: {0}")]
@@ -58,7 +60,7 @@ impl BackendError {
     /// The category that status pages show.
     pub(crate) fn category(&self) -> &'static str {
         match self {
-            Self::Timeout(_) => "timeout",
+            Self::Timeout(_) | Self::TooLong(_) => "timeout",
             Self::Unauthenticated(_) | Self::NoCredentials(_) | Self::NotConnected { .. } => {
                 "authentication_failed"
             }

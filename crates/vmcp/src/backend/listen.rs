@@ -34,6 +34,9 @@ impl Backend {
         interest: &Interest,
     ) -> Result<Option<Listening>, BackendError> {
         if let Some(stream) = &link.stream {
+            if stream.has_ended() {
+                return Err(BackendError::SessionLost);
+            }
             return Ok(Some(Listening::Queue(stream.listen())));
         }
         let response = match link.revision.era() {

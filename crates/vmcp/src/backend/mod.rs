@@ -38,7 +38,7 @@ use skep_gateway::{
 use skep_mcp::{Era, Revision};
 use tokio::sync::{Notify, watch};
 
-use crate::{catalog::Lists, outgoing::Credentials};
+use crate::{catalog::Lists, limits, outgoing::Credentials};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::{Capabilities, Spoken};
 pub(crate) use counted::CountedBytes;
@@ -184,6 +184,11 @@ impl Backend {
     /// Whether requests are not sent to it, as its circuit is open.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.state().health.circuit == Circuit::Open
+    }
+
+    /// How long it may take for a whole request, whatever it sends meanwhile.
+    pub(crate) fn request_time(&self) -> Duration {
+        self.timeout.saturating_mul(limits::REQUEST_TIMES)
     }
 
     fn spoken(&self) -> Option<Spoken> {

@@ -92,8 +92,15 @@ impl Backend {
         self.result(&mut messages).await
     }
 
-    /// The result among these messages, as JSON. Others are of no interest here.
+    /// The result among these messages, as JSON.
     pub(super) async fn result(&self, messages: &mut Messages) -> Result<String, BackendError> {
+        let time = self.request_time();
+        let result = tokio::time::timeout(time, self.any_result(messages)).await;
+        result.unwrap_or(Err(BackendError::TooLong(time)))
+    }
+
+    /// The same, however long it takes. Other messages are of no interest here.
+    async fn any_result(&self, messages: &mut Messages) -> Result<String, BackendError> {
         while let Some(message) = messages.next(self.timeout).await? {
             let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
             match envelope.message() {

@@ -91,11 +91,6 @@ impl Table {
     pub(crate) fn page(&self, cursor: Option<&str>) -> Result<Page, InvalidCursor> {
         Page::after(cursor, self.0.iter().filter(|entry| entry.is_listed))
     }
-
-    /// Whether clients see the same in both.
-    pub(crate) fn looks_like(&self, other: &Self) -> bool {
-        self.iter().map(|entry| &entry.json).eq(other.iter().map(|entry| &entry.json))
-    }
 }
 
 impl From<Candidate> for Entry {

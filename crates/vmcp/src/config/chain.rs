@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Serialize, de::DeserializeOwned};
 use skep_api::vmcp::{Authz, Config, IncomingAuth, Oidc};
 use skep_config::{
-    Json, env,
+    FieldError, Json, env,
     run_config::{
         self, Audit, AuditParameters, Auth, Authorization, AuthzDocument, Cedar, Middleware, RateLimit,
         TelemetryParameters, Transport,
@@ -105,8 +105,26 @@ fn tokens(oidc: &Oidc, variables: &Variables) -> run_config::Oidc {
 }
 
 fn policies(authz: &Authz) -> Result<Authorization, ConfigError> {
+    let document = AuthzDocument::with_cedar(cedar(authz));
+    let document = Json::new(&document).map_err(|error| ConfigError::new(error.to_string()))?;
+    Ok(Authorization { config_path: String::new(), config_data: Some(document) })
+}
+
+/// Every mistake in the policies, by the fields of the file.
+pub(super) fn policy_errors(config: &Config) -> Vec<FieldError> {
+    let authz = config.incoming_auth.as_ref().and_then(|incoming| incoming.authz.as_ref());
+    let Some(authz) = authz.filter(|authz| authz.type_ == Authz::CEDAR) else { return Vec::new() };
+    let error = |mistake: &skep_authz::Error| {
+        let names = [("entities_json", "entitiesJson"), ("group_entity_type", "groupEntityType")];
+        let path = names.iter().fold(mistake.path().to_owned(), |path, (name, own)| path.replace(name, own));
+        FieldError::new(path, mistake.message()).within("incomingAuth.authz")
+    };
+    skep_authz::mistakes(&cedar(authz)).iter().map(error).collect()
+}
+
+fn cedar(authz: &Authz) -> Cedar {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let document = AuthzDocument::with_cedar(Cedar {
+    Cedar {
         policies: authz.policies.clone(),
         entities_json: authz.entities_json.clone().unwrap_or_else(|| "[]".into()),
         primary_upstream_provider: text(&authz.primary_upstream_provider),
@@ -114,9 +132,7 @@ fn policies(authz: &Authz) -> Result<Authorization, ConfigError> {
         role_claim_name: text(&authz.role_claim_name),
         group_entity_type: text(&authz.group_entity_type),
         multi_valued_claims: Vec::new(),
-    });
-    let document = Json::new(&document).map_err(|error| ConfigError::new(error.to_string()))?;
-    Ok(Authorization { config_path: String::new(), config_data: Some(document) })
+    }
 }
 
 /// A section of the configuration decides that requests are audited, and how.

@@ -81,7 +81,11 @@ impl Variables {
 impl Settings {
     /// Parses and checks a file. All its errors are reported at once.
     pub fn parse(text: &str) -> Result<Self, Vec<FieldError>> {
-        let config = Config::parse_checked(text, check_tools)?;
+        let config = Config::parse_checked(text, |config| {
+            let mut errors = check_tools(config);
+            errors.extend(chain::policy_errors(config));
+            errors
+        })?;
         Ok(Self {
             config,
             authorization_server: None,

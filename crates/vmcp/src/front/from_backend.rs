@@ -25,7 +25,7 @@ pub(super) fn for_client(
     match envelope.method() {
         Some(Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged) => {
             // Clients get it once the lists have been read.
-            session.forget_own_lists(&backend.name);
+            session.expire_own_lists(&backend.name);
             backend.lists_changed();
             false
         }

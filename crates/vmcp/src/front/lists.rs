@@ -20,12 +20,7 @@ impl Front {
         let response = self.list(request, list).await;
         let seen = self.chain.filter(request.exchange, response, &self.budget).await;
         let Ok(body) = seen.into_body().collect().await else { return false };
-        let body = body.to_bytes();
-        let result = Envelope::parse(&body).ok().and_then(|envelope| match envelope.message() {
-            Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(list)),
-            _ => None,
-        });
-        result.and_then(|items| items.items().ok()).is_some_and(|items| !items.is_empty())
+        has_items(&body.to_bytes(), list)
     }
 
     /// One page of a list.
@@ -37,10 +32,14 @@ impl Front {
         if let Some(conflict) = catalog.conflict().filter(|_| list == List::Tools) {
             return RpcError::internal(conflict).response(request.id, request.era);
         }
+        let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
+        // A client that goes on with a list has its first page, of which it must hear if it has changed since.
+        if cursor.is_none() {
+            request.session.show(list, &catalog);
+        }
         if let Some(search) = self.search.as_ref().filter(|_| list == List::Tools) {
             return self.searched_list(request, search, &catalog);
         }
-        let cursor = request.envelope.params().and_then(|params| params.get("cursor")).and_then(Raw::as_text);
         let Ok(page) = catalog.table(list).page(cursor.as_deref()) else {
             return RpcError::invalid("params.cursor is not one of this list")
                 .response(request.id, request.era);
@@ -59,4 +58,13 @@ impl Front {
         }
         rpc::result(request.id, &result.json(), request.era)
     }
+}
+
+/// Whether a response has anything of a list.
+pub(super) fn has_items(body: &[u8], list: List) -> bool {
+    let result = Envelope::parse(body).ok().and_then(|envelope| match envelope.message() {
+        Message::Response { outcome: Outcome::Result(result), .. } => result.get(field(list)),
+        _ => None,
+    });
+    result.and_then(|items| items.items().ok()).is_some_and(|items| !items.is_empty())
 }

@@ -6,6 +6,7 @@
 //! makes several calls ([`workflow`]), and so does a script ([`script`]). Where clients search for tools, find_tool is answered
 //! here, and a call of call_tool is the call of another tool from the start ([`search`]).
 
+mod announce;
 mod answer;
 mod call;
 mod connect;
@@ -21,6 +22,7 @@ mod parameters;
 mod process;
 mod received;
 mod relay;
+mod relays;
 mod rpc;
 mod script;
 mod search;
@@ -49,7 +51,7 @@ use skep_gateway::{
     body::Budget,
     http::{Body, Service, WellKnown},
     message::Exchange,
-    middleware::{CallsPage, Chain},
+    middleware::{BackendState, CallsPage, Chain},
     sessions::{Memory, Records},
 };
 use skep_mcp::{Envelope, Era, Method, Raw};
@@ -67,7 +69,7 @@ use crate::{
     scripts::Scripts,
     search::Search,
     session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
-    views::Views,
+    views::{Backends, Views},
 };
 use guard::Guard;
 pub(crate) use hints::entry_hints;
@@ -283,9 +285,7 @@ impl Front {
         let mut changes = self.views.changes();
         loop {
             let backends = self.views.backends();
-            if let Some(telemetry) = self.chain.telemetry() {
-                telemetry.set_backends(backends.len());
-            }
+            self.measure(&backends);
             running.retain(|name, (backend, _)| {
                 backends.get(name).is_some_and(|current| Arc::ptr_eq(current, backend))
             });
@@ -300,6 +300,19 @@ impl Front {
                 return;
             }
         }
+    }
+
+    /// Sets the metrics about the state of backends.
+    fn measure(&self, backends: &Backends) {
+        let Some(telemetry) = self.chain.telemetry() else { return };
+        let state = |(name, backend): (&'_ Arc<str>, &Arc<Backend>)| {
+            let health = backend.health();
+            (name.clone(), health.status.as_str(), health.circuit.as_str())
+        };
+        let states: Vec<_> = backends.iter().map(state).collect();
+        let states =
+            states.iter().map(|(name, health, circuit)| BackendState { backend: name, health, circuit });
+        telemetry.set_backends(&states.collect::<Vec<_>>());
     }
 
     /// Follows the members of the group, where backends are discovered.

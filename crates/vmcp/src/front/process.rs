@@ -117,16 +117,21 @@ impl Front {
 
     /// For whom requests to backends are sent.
     pub(super) fn caller(&self, exchange: &Exchange) -> Caller {
+        let authorization = exchange.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token =
+            authorization.and_then(|value| value.split_once(' ')).map(|(_, token)| token.trim().into());
+        Caller { identity: exchange.identity.clone(), token, headers: self.passed_headers(exchange) }
+    }
+
+    /// The headers of a request that backends get.
+    pub(super) fn passed_headers(&self, exchange: &Exchange) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for name in &self.passthrough {
             for value in exchange.headers.get_all(name) {
                 headers.append(name, value.clone());
             }
         }
-        let authorization = exchange.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token =
-            authorization.and_then(|value| value.split_once(' ')).map(|(_, token)| token.trim().into());
-        Caller { identity: exchange.identity.clone(), token, headers }
+        headers
     }
 }
 

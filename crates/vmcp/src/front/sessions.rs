@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Response, StatusCode};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
+use sha2::{Digest, Sha256};
 use skep_gateway::{
     http::{Body, response},
     message::Exchange,
@@ -70,7 +72,8 @@ impl Front {
     }
 
     /// The session of a caller that has none, since 2026-07-28. It keeps the sessions at older backends, which would have
-    /// to be opened for each request otherwise. Callers that cannot be distinguished, but by their addresses, share one.
+    /// to be opened for each request otherwise. Callers that cannot be distinguished, but by their addresses and the headers
+    /// that are passed on, share one.
     pub(super) fn stateless_session(
         &self,
         exchange: &Exchange,
@@ -78,8 +81,14 @@ impl Front {
     ) -> Result<Arc<ClientSession>, Rejection> {
         let owner = exchange.owner();
         let capabilities = self.capabilities.declared(envelope.meta().client_capabilities());
-        // The same capabilities are one text in memory.
-        let id = format!("{}/{}/{:p}", owner.to_text(), exchange.peer.ip(), Arc::as_ptr(&capabilities));
+        // The same capabilities are one text in memory. Backends may decide by the headers that are passed on.
+        let id = format!(
+            "{}/{}/{:p}/{}",
+            owner.to_text(),
+            exchange.peer.ip(),
+            Arc::as_ptr(&capabilities),
+            headers_digest(&self.passed_headers(exchange)),
+        );
         if let Some(Known(session)) = self.stateless.get(&id) {
             return Ok(session);
         }
@@ -122,6 +131,7 @@ impl Front {
             self.sessions.remove(id);
             return Err(SessionError::Unknown);
         };
+        let is_taken_over = known.is_none();
         let session = match known {
             Some(session) => session,
             None => {
@@ -137,6 +147,10 @@ impl Front {
             }
         };
         session.update(record);
+        if is_taken_over {
+            // What it was shown elsewhere is not known: changes from now on are announced.
+            session.show_all(|_| self.views.peek(&session));
+        }
         Ok(session)
     }
 
@@ -162,6 +176,22 @@ impl Front {
         }
         Ok(response::empty(StatusCode::OK))
     }
+}
+
+/// What distinguishes these headers from others. They may be secrets, so they are not kept.
+fn headers_digest(headers: &HeaderMap) -> String {
+    if headers.is_empty() {
+        return String::new();
+    }
+    let mut digest = Sha256::new();
+    for (name, value) in headers {
+        // With their lengths, so that no letters can move from the one to the other.
+        for part in [name.as_str().as_bytes(), value.as_bytes()] {
+            digest.update(part.len().to_le_bytes());
+            digest.update(part);
+        }
+    }
+    URL_SAFE_NO_PAD.encode(digest.finalize())
 }
 
 /// Why a request has no session.

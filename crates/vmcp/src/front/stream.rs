@@ -1,29 +1,22 @@
 //! Streams of what belongs to no request: that of a session, and since 2026-07-28 those of `subscriptions/listen`.
 
-use std::{collections::VecDeque, pin::pin, sync::Arc};
+use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{StreamExt, future::BoxFuture, stream};
 use http::{Response, StatusCode};
 use skep_gateway::{
     http::{Body, events, response},
     message::Exchange,
     sessions::Memory,
 };
-use skep_mcp::{Envelope, Era, List, Message, Rejection, header::MCP_SESSION_ID, sse};
+use skep_mcp::{Rejection, header::MCP_SESSION_ID, sse};
 use tokio::{sync::watch, time::timeout};
-use tracing::debug;
 
-use super::{
-    Front,
-    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
-    subscription::Subscription,
-};
+use super::{AbortOnDrop, Front, announce::Listener, subscription::Subscription};
 use crate::{
-    backend::{Backend, Caller, Interest, Link},
     limits,
-    session::{ClientSession, Known, Queue},
-    views::Views,
+    session::{Known, Queue},
 };
 
 /// Keeps a connection open that is idle.
@@ -31,27 +24,35 @@ const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
 
 /// A stream of a client.
 pub(super) struct Listening {
-    views: Arc<Views>,
+    front: Arc<Front>,
     /// Where its session is kept, and under which id.
     sessions: Arc<Memory<Known>>,
     id: String,
-    session: Arc<ClientSession>,
+    listener: Arc<Listener>,
     /// What the stream is for, if it is not that of the session.
     subscription: Option<Subscription>,
     queue: Queue,
     /// Messages that are to be sent next.
     pending: VecDeque<Bytes>,
     changes: watch::Receiver<u64>,
+    /// The lists that have changed for this client, while that is computed.
+    announcing: Option<Announcing>,
     closing: watch::Receiver<bool>,
     has_ended: bool,
+    /// What backends send by themselves.
+    _relays: AbortOnDrop,
 }
+
+type Announcing = BoxFuture<'static, Vec<Bytes>>;
 
 /// What a stream waits for.
 enum Happened {
     /// There is a message, or there will be no more.
     Message(Option<Bytes>),
-    /// What clients see may have changed.
+    /// What this client sees may have changed.
     Change,
+    /// It is known what has.
+    Announced(Vec<Bytes>),
 }
 
 impl Front {
@@ -67,101 +68,40 @@ impl Front {
         let Some(queue) = session.outbox.open() else {
             return Ok(response::text(StatusCode::CONFLICT, "the session has a stream\n"));
         };
-        let caller = self.caller(exchange);
-        for (backend, link) in session.links.open() {
-            self.listen_to(session.clone(), backend, link, caller.clone());
-        }
+        let listener =
+            Listener { session, caller: self.caller(exchange), filters: self.chain.list_filters(exchange) };
         let id = exchange.headers.get(MCP_SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-        let listening = self.listening(self.sessions.clone(), id.to_owned(), session, queue, None);
+        let listening = self.listening(self.sessions.clone(), id.to_owned(), listener, queue, None);
         Ok(listening.response())
     }
 
     pub(super) fn listening(
-        &self,
+        self: &Arc<Self>,
         sessions: Arc<Memory<Known>>,
         id: String,
-        session: Arc<ClientSession>,
+        listener: Listener,
         queue: Queue,
         subscription: Option<Subscription>,
     ) -> Listening {
+        let listener = Arc::new(listener);
         let pending = subscription.iter().map(Subscription::acknowledgement).collect();
-        let (views, changes) = (self.views.clone(), self.views.changes());
-        let closing = self.closing.subscribe();
-        Listening {
-            views,
+        let mut listening = Listening {
+            front: self.clone(),
             sessions,
             id,
-            session,
+            _relays: self.relay_all(&listener),
+            listener,
             subscription,
             queue,
             pending,
-            changes,
-            closing,
+            changes: self.views.changes(),
+            announcing: None,
+            closing: self.closing.subscribe(),
             has_ended: false,
-        }
-    }
-
-    /// Relays what a backend sends by itself, for as long as the client listens.
-    pub(super) fn listen_to(
-        &self,
-        session: Arc<ClientSession>,
-        backend: Arc<Backend>,
-        link: Arc<Link>,
-        caller: Caller,
-    ) {
-        let Some(closed) = session.outbox.closed() else { return };
-        tokio::spawn(async move {
-            tokio::select! {
-                () = closed => {}
-                () = relay(&session, &backend, &link, &caller) => {}
-            }
-        });
-    }
-}
-
-/// Relays what a backend sends by itself, for as long as it does.
-async fn relay(session: &ClientSession, backend: &Backend, link: &Link, caller: &Caller) {
-    loop {
-        let mut changed = pin!(session.subscribed.notified());
-        let interest = Interest { lists: false, resources: session.subscriptions_at(&backend.name) };
-        let events = match backend.listen(link, caller, &interest).await {
-            Ok(events) => events,
-            Err(error) => return debug!(backend = &*backend.name, %error, "failed to listen to a backend"),
         };
-        let is_modern = link.revision.era() == Era::Modern;
-        let relayed = async {
-            let Some(mut events) = events else { return };
-            while let Some(message) = events.next().await {
-                pass_on(&message, session, backend, link, caller).await;
-            }
-        };
-        // Since 2026-07-28, a stream is for what was subscribed to when it was opened.
-        tokio::select! {
-            () = &mut changed, if is_modern => {}
-            () = relayed => {
-                if !is_modern {
-                    return;
-                }
-                changed.await;
-            }
-        }
-    }
-}
-
-async fn pass_on(message: &Bytes, session: &ClientSession, backend: &Backend, link: &Link, caller: &Caller) {
-    let Ok(envelope) = Envelope::parse(message) else { return };
-    match envelope.message() {
-        Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
-            let is_same = link.revision.era() == Era::Legacy;
-            let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
-            message.into_iter().for_each(|message| session.send(message));
-        }
-        Message::Request { id, .. } if for_session(&envelope, session) => {
-            let id = request_id(&backend.name, id.raw().as_str());
-            readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
-        }
-        Message::Request { .. } => decline(&envelope, backend, link, caller).await,
-        _ => {}
+        // Lists may have changed since the client was sent them.
+        listening.announce();
+        listening
     }
 }
 
@@ -187,14 +127,21 @@ impl Listening {
             if self.has_ended {
                 return None;
             }
-            let Self { queue, closing, changes, .. } = self;
+            let Self { queue, closing, changes, announcing, listener, .. } = self;
+            let is_idle = announcing.is_none();
             let happened = tokio::select! {
                 message = queue.next() => Happened::Message(message),
                 _ = closing.wait_for(|closing| *closing) => Happened::Message(None),
-                Ok(()) = changes.changed() => Happened::Change,
+                messages = announced(announcing) => Happened::Announced(messages),
+                Ok(()) = changes.changed(), if is_idle => Happened::Change,
+                () = listener.session.lists_changed.notified(), if is_idle => Happened::Change,
             };
             match happened {
                 Happened::Change => self.announce(),
+                Happened::Announced(messages) => {
+                    self.announcing = None;
+                    messages.into_iter().for_each(|message| self.put(message));
+                }
                 Happened::Message(Some(message)) => self.put(message),
                 Happened::Message(None) => {
                     self.has_ended = true;
@@ -212,27 +159,18 @@ impl Listening {
         }
     }
 
-    /// Announces the lists that have changed for this client.
+    /// Announces the lists that have changed for this client. Messages do not wait for that.
     fn announce(&mut self) {
-        // A client that has not seen any has nothing to see again.
-        let Some(seen) = self.session.last_catalog() else { return };
-        let now = self.views.current(&self.session);
-        let same = |list: List| seen.table(list).looks_like(now.table(list));
-        for (is_same, name) in [
-            (same(List::Tools), "tools"),
-            (same(List::Prompts), "prompts"),
-            (same(List::Resources) && same(List::ResourceTemplates), "resources"),
-        ] {
-            if is_same {
-                continue;
-            }
-            let message =
-                format!(r#"{{"jsonrpc":"2.0","method":"notifications/{name}/list_changed"}}"#).into();
-            match &self.subscription {
-                None => self.pending.push_back(message),
-                Some(subscription) => self.pending.extend(subscription.tagged(&message)),
-            }
-        }
+        let (front, listener) = (self.front.clone(), self.listener.clone());
+        self.announcing = Some(Box::pin(async move { front.announcements(&listener).await }));
+    }
+}
+
+/// What is announced next. It may be dropped and called again.
+async fn announced(announcing: &mut Option<Announcing>) -> Vec<Bytes> {
+    match announcing {
+        Some(announcing) => announcing.await,
+        None => std::future::pending().await,
     }
 }
 

@@ -17,24 +17,21 @@ use super::{
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
     limits,
-    session::{ClientSession, Level, Origin},
+    session::{ClientSession, Level},
 };
 
 impl Front {
-    /// The session at a backend. One that has just been opened gets what the client has set before.
+    /// The session at a backend. One that is new gets what the client has set before.
     pub(super) async fn link(
         &self,
         session: &Arc<ClientSession>,
         caller: &Caller,
         backend: &Arc<Backend>,
     ) -> Result<Arc<Link>, BackendError> {
-        let (link, origin) = session.links.get(backend, caller).await?;
-        if origin == Origin::New && link.revision.era() == Era::Legacy {
+        let link = session.links.get(backend, caller).await?;
+        if session.links.take_new(backend) && link.revision.era() == Era::Legacy {
             self.restore(session, backend, &link, caller).await;
             self.store(session).await;
-        }
-        if origin != Origin::Kept {
-            self.listen_to(session.clone(), backend.clone(), link.clone(), caller.clone());
         }
         Ok(link)
     }

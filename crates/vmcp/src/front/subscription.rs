@@ -11,6 +11,7 @@ use skep_mcp::{Envelope, Era, Kind, Method, Raw, SessionId};
 
 use super::{
     ClientRequest, Front,
+    announce::Listener,
     from_backend::{SUBSCRIPTION_ID, retagged},
     rpc::{self, RpcError},
 };
@@ -32,7 +33,7 @@ pub(super) struct Subscription {
 
 impl Front {
     /// Opens a stream. It has a session of its own, which ends with it.
-    pub(super) async fn listen_for(&self, request: &ClientRequest<'_>) -> Response<Body> {
+    pub(super) async fn listen_for(self: &Arc<Self>, request: &ClientRequest<'_>) -> Response<Body> {
         let wanted = request.envelope.params().and_then(|params| params.get("notifications"));
         let Some(wanted) = wanted.filter(|wanted| wanted.kind() == Kind::Object) else {
             return RpcError::invalid("params.notifications must be an object")
@@ -59,8 +60,15 @@ impl Front {
             resources: is_wanted("resourcesListChanged"),
             uris: self.subscribe_all(request, &session, wanted).await,
         };
+        // What the client was sent last is what it was sent without this stream.
+        session.show_all(|list| request.session.shown(list).unwrap_or_else(|| self.views.peek(&session)));
+        let listener = Listener {
+            session,
+            caller: request.caller.clone(),
+            filters: self.chain.list_filters(request.exchange),
+        };
         let (sessions, id) = (self.stateless.clone(), id.as_str().to_owned());
-        let mut response = self.listening(sessions, id, session, queue, Some(subscription)).response();
+        let mut response = self.listening(sessions, id, listener, queue, Some(subscription)).response();
         response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
         response
     }

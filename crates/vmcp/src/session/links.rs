@@ -2,11 +2,14 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use skep_mcp::Era;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::record::Resumable;
 use crate::backend::{Backend, BackendError, Caller, Link};
@@ -19,17 +22,6 @@ pub(crate) struct Opened {
     pub(crate) caller: Caller,
     /// The client's session, if other replicas may use it.
     pub(crate) shared: Option<Box<str>>,
-}
-
-/// How a session at a backend came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// It was there.
-    Kept,
-    /// Another replica had opened it.
-    Resumed,
-    /// It has just been opened.
-    New,
 }
 
 /// A request without a response yet.
@@ -56,12 +48,16 @@ pub(crate) struct Links {
     /// The client's session, if other replicas may use it.
     pub(crate) shared: Option<Box<str>>,
     ended: Ended,
+    /// Counts sessions that are opened.
+    opened: watch::Sender<u64>,
 }
 
 /// The session at one backend.
 #[derive(Default)]
 struct Slot {
     opened: Mutex<Option<Opened>>,
+    /// Whether it lacks what the client has set, as it has just been opened.
+    is_new: AtomicBool,
     /// Held while it is being opened: requests that need it wait, and nothing else does.
     opening: tokio::sync::Mutex<()>,
 }
@@ -89,41 +85,58 @@ impl Links {
             era,
             shared,
             ended,
+            opened: watch::Sender::new(0),
         }
     }
 
-    /// The session at a backend, and how it came to be.
+    /// Counts sessions that are opened, in place of others or not.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.opened.subscribe()
+    }
+
+    /// The session at a backend, which is opened if there is none.
     pub(crate) async fn get(
         &self,
         backend: &Arc<Backend>,
         caller: &Caller,
-    ) -> Result<(Arc<Link>, Origin), BackendError> {
+    ) -> Result<Arc<Link>, BackendError> {
         let slot = self.slots().entry(backend.name.clone()).or_default().clone();
         if let Some(link) = slot.link(backend) {
-            return Ok((link, Origin::Kept));
+            return Ok(link);
         }
         let _opening = slot.opening.lock().await;
         if let Some(link) = slot.link(backend) {
-            return Ok((link, Origin::Kept));
+            return Ok(link);
         }
         let resumable = self.resumable().remove(&*backend.name);
-        let (link, origin) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
-            Some(link) => (link, Origin::Resumed),
-            None => (backend.open(caller, &self.client, self.era).await?, Origin::New),
+        let (link, is_new) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
+            Some(link) => (link, false),
+            None => (backend.open(caller, &self.client, self.era).await?, true),
         };
         let (link, shared) = (Arc::new(link), self.shared.clone());
         let opened = Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared };
+        slot.is_new.store(is_new, Ordering::Relaxed);
         *slot.opened() = Some(opened);
-        Ok((link, origin))
+        self.opened.send_modify(|count| *count += 1);
+        Ok(link)
+    }
+
+    /// Whether a session lacks what the client has set. It is restored by the first who learns that.
+    pub(crate) fn take_new(&self, backend: &Backend) -> bool {
+        let slot = self.slots().get(&backend.name).cloned();
+        slot.is_some_and(|slot| slot.is_new.swap(false, Ordering::Relaxed))
+    }
+
+    /// Whether there is a session at a backend, here or at another replica.
+    pub(crate) fn has(&self, backend: &Backend) -> bool {
+        self.opened(&backend.name).is_some() || self.resumable().contains_key(&*backend.name)
     }
 
     /// The session at a backend, if there is one, here or at another replica.
     pub(crate) async fn existing(&self, backend: &Arc<Backend>, caller: &Caller) -> Option<Arc<Link>> {
         match self.opened(&backend.name) {
             Some(link) => Some(link),
-            None if self.resumable().contains_key(&*backend.name) => {
-                self.get(backend, caller).await.ok().map(|(link, _)| link)
-            }
+            None if self.resumable().contains_key(&*backend.name) => self.get(backend, caller).await.ok(),
             None => None,
         }
     }

@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use skep_gateway::{identity::Owner, sessions::Kept};
-use skep_mcp::{Era, Raw};
+use skep_mcp::{Era, List, Raw};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
-pub(crate) use links::{Ended, Links, Opened, Origin};
+pub(crate) use links::{Ended, Links, Opened};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
 pub(crate) use record::{Record, Resumable};
@@ -38,6 +38,8 @@ pub(crate) struct ClientSession {
     pub(crate) outbox: Outbox,
     /// What it subscribes to has changed.
     pub(crate) subscribed: Notify,
+    /// What backends offer this caller may have changed.
+    pub(crate) lists_changed: Notify,
     state: Mutex<State>,
     _present: Present,
 }
@@ -49,15 +51,27 @@ struct State {
     subscriptions: BTreeSet<Box<str>>,
     /// The backends that the client has seen. They stay in its lists while they are unavailable.
     seen: BTreeSet<Arc<str>>,
-    /// What backends offer this caller, where that may depend on the caller, and when it was read.
-    own_lists: HashMap<Arc<str>, (Instant, Arc<Lists>)>,
+    /// What backends offer this caller, where that may depend on the caller.
+    own_lists: HashMap<Arc<str>, OwnLists>,
     /// Why backends could not be listed for this caller, by their names.
     unlisted: BTreeMap<Arc<str>, String>,
-    /// What it saw last, and of which state of all backends.
-    catalog: Option<(u64, Arc<Catalog>)>,
+    /// What it saw last, and of which state of all backends, if that is still what it would see.
+    catalog: Option<(Option<u64>, Arc<Catalog>)>,
+    /// What the client was sent last of each list, or that it has changed.
+    shown: [Option<Arc<Catalog>>; LISTS.len()],
     /// Requests of the virtual server to the client, by their ids.
     requests: HashMap<Box<str>, oneshot::Sender<Bytes>>,
 }
+
+/// What a backend offers one caller.
+struct OwnLists {
+    /// When that was read, unless the backend has announced others since.
+    read: Option<Instant>,
+    lists: Arc<Lists>,
+}
+
+/// All lists.
+const LISTS: [List; 4] = [List::Tools, List::Prompts, List::Resources, List::ResourceTemplates];
 
 /// The response of the client to a request of the virtual server.
 pub(crate) struct Reply {
@@ -138,6 +152,7 @@ impl ClientSession {
             links: Links::new(capabilities, era, shared, ended),
             outbox: Outbox::default(),
             subscribed: Notify::new(),
+            lists_changed: Notify::new(),
             state: Mutex::default(),
             _present: presence.enter(),
         }
@@ -226,7 +241,8 @@ impl ClientSession {
 
     /// What the client saw in this state of all backends, if it has seen it.
     pub(crate) fn catalog(&self, epoch: u64) -> Option<Arc<Catalog>> {
-        self.state().catalog.as_ref().filter(|(seen, _)| *seen == epoch).map(|(_, catalog)| catalog.clone())
+        let state = self.state();
+        state.catalog.as_ref().filter(|(seen, _)| *seen == Some(epoch)).map(|(_, catalog)| catalog.clone())
     }
 
     /// What the client saw last.
@@ -234,18 +250,53 @@ impl ClientSession {
         self.state().catalog.as_ref().map(|(_, catalog)| catalog.clone())
     }
 
-    /// What a backend offers this caller, unless it was read too long ago.
+    /// What the client was sent last of a list, if it was.
+    pub(crate) fn shown(&self, list: List) -> Option<Arc<Catalog>> {
+        let place = LISTS.iter().position(|one| *one == list)?;
+        self.state().shown.get(place).cloned().flatten()
+    }
+
+    /// Remembers what the client is sent of a list, or that it has changed.
+    pub(crate) fn show(&self, list: List, catalog: &Arc<Catalog>) {
+        let mut state = self.state();
+        let places = LISTS.iter().zip(&mut state.shown);
+        for (_, shown) in places.into_iter().filter(|(one, _)| **one == list) {
+            *shown = Some(catalog.clone());
+        }
+    }
+
+    /// The same for all lists, of a client that was sent them elsewhere.
+    pub(crate) fn show_all(&self, catalog: impl Fn(List) -> Arc<Catalog>) {
+        LISTS.iter().for_each(|list| self.show(*list, &catalog(*list)));
+    }
+
+    /// What a backend offers this caller, as far as that is known.
     pub(crate) fn own_lists(&self, backend: &str) -> Option<Arc<Lists>> {
+        self.state().own_lists.get(backend).map(|own| own.lists.clone())
+    }
+
+    /// Whether that is not known, or was read too long ago.
+    pub(crate) fn needs_own_lists(&self, backend: &str) -> bool {
         let state = self.state();
-        let (read, lists) = state.own_lists.get(backend)?;
-        (read.elapsed() < limits::OWN_LISTS_AGE).then(|| lists.clone())
+        let read = state.own_lists.get(backend).and_then(|own| own.read);
+        read.is_none_or(|read| read.elapsed() >= limits::OWN_LISTS_AGE)
+    }
+
+    /// Whether the backend has announced others since they were read.
+    pub(crate) fn has_expired_lists(&self, backend: &str) -> bool {
+        self.state().own_lists.get(backend).is_some_and(|own| own.read.is_none())
     }
 
     pub(crate) fn set_own_lists(&self, backend: &Arc<str>, lists: Arc<Lists>) {
         let mut state = self.state();
-        state.own_lists.insert(backend.clone(), (Instant::now(), lists));
+        let own = OwnLists { read: Some(Instant::now()), lists: lists.clone() };
+        let before = state.own_lists.insert(backend.clone(), own);
         state.unlisted.remove(backend);
-        state.catalog = None;
+        if before.is_none_or(|before| before.lists != lists) {
+            state.catalog = state.catalog.take().map(|(_, catalog)| (None, catalog));
+            drop(state);
+            self.lists_changed.notify_one();
+        }
     }
 
     pub(crate) fn set_unlisted(&self, backend: &Arc<str>, reason: String) {
@@ -262,8 +313,11 @@ impl ClientSession {
     }
 
     /// Has what a backend offers this caller read again.
-    pub(crate) fn forget_own_lists(&self, backend: &str) {
-        self.state().own_lists.remove(backend);
+    pub(crate) fn expire_own_lists(&self, backend: &str) {
+        if let Some(own) = self.state().own_lists.get_mut(backend) {
+            own.read = None;
+            self.lists_changed.notify_one();
+        }
     }
 
     pub(crate) fn has_seen(&self, backend: &str) -> bool {
@@ -277,7 +331,7 @@ impl ClientSession {
     pub(crate) fn see(&self, epoch: u64, catalog: Arc<Catalog>, backends: impl Iterator<Item = Arc<str>>) {
         let mut state = self.state();
         state.seen.extend(backends);
-        state.catalog = Some((epoch, catalog));
+        state.catalog = Some((Some(epoch), catalog));
     }
 
     /// Sends a message that belongs to no request, if the client listens.
@@ -309,16 +363,45 @@ impl Kept for Known {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
     use tokio::sync::mpsc;
 
     use super::*;
+    use crate::catalog::list_page;
 
-    #[test]
-    fn a_request_whose_client_disconnects_is_no_longer_in_flight() {
+    fn session() -> Arc<ClientSession> {
         let (ended, _ending) = mpsc::channel(1);
         let client =
             Client { owner: Owner::ANONYMOUS, era: Era::Legacy, capabilities: "{}".into(), shared: None };
-        let session = Arc::new(ClientSession::new(client, ended, &Presence::new()));
+        Arc::new(ClientSession::new(client, ended, &Presence::new()))
+    }
+
+    #[test]
+    fn lists_of_a_caller_that_are_read_again_wake_its_stream_only_if_they_differ() {
+        let session = session();
+        let is_woken = || session.lists_changed.notified().now_or_never().is_some();
+        let backend: Arc<str> = "a".into();
+        let lists = |name: &str| {
+            let page = format!(r#"{{"tools":[{{"name":"{name}"}}]}}"#);
+            let mut lists = Lists::default();
+            *lists.of_mut(List::Tools) = list_page(Raw::spelled(&page).unwrap(), List::Tools).unwrap();
+            Arc::new(lists)
+        };
+        assert!(session.needs_own_lists("a"));
+        session.set_own_lists(&backend, lists("one"));
+        assert!(is_woken() && !session.needs_own_lists("a"));
+        session.expire_own_lists("a");
+        assert!(is_woken() && session.needs_own_lists("a") && session.has_expired_lists("a"));
+        assert_eq!(session.own_lists("a"), Some(lists("one")), "until others are read, they are shown");
+        session.set_own_lists(&backend, lists("one"));
+        assert!(!is_woken());
+        session.set_own_lists(&backend, lists("two"));
+        assert!(is_woken());
+    }
+
+    #[test]
+    fn a_request_whose_client_disconnects_is_no_longer_in_flight() {
+        let session = session();
         let request = session.begin("1", &"a".into(), 7);
         assert_eq!(session.links.cancel("1"), Some(("a".into(), 7)));
         drop(request);

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::limits;
 
@@ -18,15 +18,12 @@ struct Stream {
     sender: mpsc::Sender<Bytes>,
     /// How many bytes wait for the client.
     waiting: Arc<AtomicUsize>,
-    /// Ends with the queue.
-    is_open: watch::Receiver<()>,
 }
 
 /// The messages of a stream. It ends if the client reads too slowly: it must see that it has missed something.
 pub(crate) struct Queue {
     messages: mpsc::Receiver<Bytes>,
     waiting: Arc<AtomicUsize>,
-    _open: watch::Sender<()>,
 }
 
 impl Queue {
@@ -46,16 +43,9 @@ impl Outbox {
             return None;
         }
         let (sender, messages) = mpsc::channel(limits::STREAM_QUEUE);
-        let (open, is_open) = watch::channel(());
         let waiting = Arc::new(AtomicUsize::new(0));
-        *stream = Some(Stream { sender, waiting: waiting.clone(), is_open });
-        Some(Queue { messages, waiting, _open: open })
-    }
-
-    /// Completes when the client no longer listens. None if it does not.
-    pub(crate) fn closed(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let mut is_open = self.lock().as_ref().filter(|stream| stream.is_open())?.is_open.clone();
-        Some(async move { while is_open.changed().await.is_ok() {} })
+        *stream = Some(Stream { sender, waiting: waiting.clone() });
+        Some(Queue { messages, waiting })
     }
 
     pub(crate) fn send(&self, message: Bytes) {

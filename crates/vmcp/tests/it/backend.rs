@@ -1,7 +1,7 @@
 //! A fake backend: an MCP server that counts its sessions and requests, and fails on demand.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     convert::Infallible,
     fs::File,
     io::Write,
@@ -14,12 +14,21 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::{StreamExt, stream};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::{
+    body::{Frame, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio_rustls::TlsAcceptor;
+
+type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
 /// How a backend responds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +43,30 @@ pub(crate) enum Mood {
     Garbage,
     /// Its lists have no end.
     EndlessPages,
+    /// Its calls send log messages, and never a response.
+    EndlessLogs,
+}
+
+/// A stream of messages that belong to no request.
+struct Stream {
+    session: String,
+    /// What it is for. Before 2026-07-28, a stream has everything.
+    wanted: Option<Value>,
+    messages: mpsc::UnboundedSender<String>,
+}
+
+impl Stream {
+    fn is_for(&self, message: &Value) -> bool {
+        let Some(wanted) = &self.wanted else { return true };
+        match message["method"].as_str().unwrap_or_default() {
+            "notifications/tools/list_changed" => wanted["toolsListChanged"] == true,
+            "notifications/resources/updated" => {
+                let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
+                uris.into_iter().any(|uri| *uri == message["params"]["uri"])
+            }
+            _ => false,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -60,6 +93,13 @@ struct State {
     hangs_in_calls: bool,
     /// The result of all calls, as JSON, if it is always the same.
     result: Option<Arc<str>>,
+    /// The tools of callers with this value of X-Tenant.
+    tools_of: HashMap<String, Vec<Value>>,
+    /// Whether it speaks 2026-07-28, and nothing else.
+    is_modern: bool,
+    /// Whether it has streams of messages that belong to no request, and those that are open.
+    has_streams: bool,
+    streams: Vec<Stream>,
 }
 
 impl State {
@@ -95,11 +135,89 @@ impl Backend {
         self.state().tools = Some(tools);
     }
 
+    /// Has these tools for callers with this value of X-Tenant from now on.
+    pub(crate) fn set_tools_of(&self, tenant: &str, names: &[&str]) {
+        self.state().tools_of.insert(tenant.to_owned(), names.iter().map(|name| tool(name)).collect());
+    }
+
+    /// One that speaks 2026-07-28.
+    pub(crate) async fn modern() -> Self {
+        let backend = Self::start().await;
+        backend.state().is_modern = true;
+        backend
+    }
+
+    /// Has streams of messages that belong to no request from now on.
+    pub(crate) fn allow_streams(&self) {
+        self.state().has_streams = true;
+    }
+
+    /// The sessions of the streams that are open.
+    pub(crate) fn streams(&self) -> Vec<String> {
+        let mut state = self.state();
+        state.streams.retain(|stream| !stream.messages.is_closed());
+        state.streams.iter().map(|stream| stream.session.clone()).collect()
+    }
+
+    /// Sends a message on the streams of these sessions that are for it.
+    pub(crate) fn send(&self, message: &Value, sessions: &[String]) {
+        let state = self.state();
+        let of = state.streams.iter().filter(|stream| sessions.contains(&stream.session));
+        of.filter(|stream| stream.is_for(message)).for_each(|stream| {
+            stream.messages.send(message.to_string()).ok();
+        });
+    }
+
+    /// Ends all streams.
+    pub(crate) fn break_streams(&self) {
+        self.state().streams.clear();
+    }
+
+    /// Ends as a process does, with its connections and sessions.
+    pub(crate) async fn kill(&mut self) {
+        self.task.abort();
+        (&mut self.task).await.unwrap_err();
+        let mut state = self.state();
+        state.sessions.clear();
+        state.streams.clear();
+    }
+
+    /// Starts again at the same address.
+    pub(crate) async fn start_again(&mut self) {
+        // A connection of another test may have the port for a moment.
+        let listener = loop {
+            match TcpListener::bind(self.address).await {
+                Ok(listener) => break listener,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        self.task = serving(listener, self.state.clone(), None);
+    }
+
     /// One that writes a line for each call that it runs, and may never end one.
     pub(crate) async fn logging(log: File, hangs_in_calls: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State { log: Some(log), hangs_in_calls, ..State::default() };
         Self::on(listener, Arc::new(Mutex::new(state)))
+    }
+
+    /// One that is reached by TLS, and its certificate, which signs itself.
+    pub(crate) async fn with_tls() -> (Self, String) {
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = rustls::ServerConfig::builder_with_provider(provider);
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = builder.with_single_cert(vec![made.cert.der().clone()], key).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::default();
+        let task = serving(listener, Arc::clone(&state), Some(TlsAcceptor::from(Arc::new(config))));
+        (Self { address, state, task }, made.cert.pem())
+    }
+
+    pub(crate) fn https_url(&self) -> String {
+        format!("https://{}/mcp", self.address)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -108,18 +226,7 @@ impl Backend {
 
     fn on(listener: TcpListener, state: Arc<Mutex<State>>) -> Self {
         let address = listener.local_addr().unwrap();
-        let shared = state.clone();
-        let task = tokio::spawn(async move {
-            let mut connections = tokio::task::JoinSet::new();
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                let shared = shared.clone();
-                connections.spawn(async move {
-                    let service = service_fn(move |request| respond(request, shared.clone()));
-                    http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
-                });
-            }
-        });
+        let task = serving(listener, state.clone(), None);
         Self { address, state, task }
     }
 
@@ -197,10 +304,33 @@ impl Drop for Backend {
     }
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    state: Arc<Mutex<State>>,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+fn serving(listener: TcpListener, state: Arc<Mutex<State>>, tls: Option<TlsAcceptor>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let (state, tls) = (state.clone(), tls.clone());
+            connections.spawn(async move {
+                let service = service_fn(move |request| respond(request, state.clone()));
+                let http = http1::Builder::new();
+                match tls {
+                    None => http.serve_connection(TokioIo::new(stream), service).await.ok(),
+                    Some(tls) => match tls.accept(stream).await {
+                        Ok(stream) => http.serve_connection(TokioIo::new(stream), service).await.ok(),
+                        Err(_) => None,
+                    },
+                }
+            });
+        }
+    })
+}
+
+/// A tool of this name.
+pub(crate) fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Reply, Infallible> {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let session = request.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
     let session = session.unwrap_or_default();
@@ -208,6 +338,7 @@ async fn respond(
     let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let name = message["method"].as_str().unwrap_or(method.as_str()).to_owned();
+    let tenant = headers.get("x-tenant").map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
     let mood = {
         let mut state = state.lock().unwrap();
         state.received.push((name.clone(), session.clone()));
@@ -227,7 +358,8 @@ async fn respond(
         Mood::Slow(time) => tokio::time::sleep(Duration::from_millis(time)).await,
         Mood::Status(status) => return Ok(reply(status, String::new())),
         Mood::Garbage => return Ok(reply(200, "{\"not\": \"a message\"".into())),
-        Mood::Good | Mood::EndlessPages => {}
+        Mood::EndlessLogs if name == "tools/call" => return Ok(endless_logs()),
+        Mood::Good | Mood::EndlessPages | Mood::EndlessLogs => {}
     }
     let is_call = name == "tools/call" && state.lock().unwrap().sessions.contains(&session);
     if is_call && state.lock().unwrap().runs_forever() {
@@ -240,7 +372,20 @@ async fn respond(
             return Ok(reply(200, String::new()));
         }
         if method == Method::GET {
-            return Ok(reply(405, String::new()));
+            return Ok(match state.has_streams {
+                false => reply(405, String::new()),
+                true if !state.sessions.contains(&session) => reply(404, String::new()),
+                true => opened(&mut state, session, None),
+            });
+        }
+        if name == "subscriptions/listen" {
+            return Ok(opened(&mut state, session, Some(message["params"]["notifications"].clone())));
+        }
+        let capabilities =
+            json!({"tools": {"listChanged": true}, "logging": {}, "resources": {"subscribe": true}});
+        if name == "server/discover" && state.is_modern {
+            let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities});
+            return Ok(reply(200, answer(&message, &result)));
         }
         if name == "server/discover" {
             return Ok(reply(400, String::new()));
@@ -250,7 +395,7 @@ async fn respond(
             state.sessions.insert(id.clone());
             let mut result = json!({
                 "protocolVersion": "2025-11-25", "serverInfo": {"name": "fake", "version": "1"},
-                "capabilities": {"tools": {"listChanged": true}, "logging": {}, "resources": {"subscribe": true}},
+                "capabilities": capabilities,
             });
             if state.has_prompts {
                 result["capabilities"]["prompts"] = json!({});
@@ -259,20 +404,19 @@ async fn respond(
             response.headers_mut().insert("mcp-session-id", id.parse().unwrap());
             return Ok(response);
         }
-        if !state.sessions.contains(&session) {
+        if !state.sessions.contains(&session) && !state.is_modern {
             return Ok(reply(404, String::new()));
         }
         match &*name {
             "tools/list" if mood == Mood::EndlessPages => {
                 json!({"tools": [], "nextCursor": NUMBER.fetch_add(1, Ordering::Relaxed).to_string()})
             }
+            "tools/list" if state.tools_of.contains_key(&tenant) => json!({"tools": state.tools_of[&tenant]}),
             "tools/list" if state.tools.is_some() => json!({"tools": state.tools}),
             "tools/list" => {
                 let page =
                     message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse::<usize>().unwrap());
-                let name = ["echo", "whoami", "last"][page];
-                let tool = json!({"name": name, "inputSchema": {"type": "object"}});
-                let mut result = json!({"tools": [tool]});
+                let mut result = json!({"tools": [tool(["echo", "whoami", "last"][page])]});
                 if page < 2 {
                     result["nextCursor"] = (page + 1).to_string().into();
                 }
@@ -306,8 +450,34 @@ fn answer(message: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string()
 }
 
-fn reply(status: u16, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
+/// A stream of messages that belong to no request.
+fn opened(state: &mut State, session: String, wanted: Option<Value>) -> Reply {
+    let (messages, receiver) = mpsc::unbounded_channel();
+    state.streams.push(Stream { session, wanted, messages });
+    let next = |mut receiver: mpsc::UnboundedReceiver<String>| async move {
+        let message = receiver.recv().await?;
+        Some((message, receiver))
+    };
+    events(stream::unfold(receiver, next))
+}
+
+fn endless_logs() -> Reply {
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}});
+    events(stream::unfold(log.to_string(), |log| async move {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Some((log.clone(), log))
+    }))
+}
+
+fn events(messages: impl futures::Stream<Item = String> + Send + 'static) -> Reply {
+    let frame = |message| Ok(Frame::data(Bytes::from(format!("event: message\ndata: {message}\n\n"))));
+    let mut response = Response::new(StreamBody::new(messages.map(frame)).boxed_unsync());
+    response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+    response
+}
+
+fn reply(status: u16, body: String) -> Reply {
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response.headers_mut().insert("content-type", "application/json".parse().unwrap());
     response

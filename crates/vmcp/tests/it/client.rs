@@ -23,14 +23,20 @@ pub(crate) struct Client {
     from: [u8; 4],
     /// The last event of a stream that it opens again.
     last_event: Option<String>,
+    /// A header of all its requests.
+    header: Option<(&'static str, String)>,
 }
 
 const LOCALHOST: [u8; 4] = [127, 0, 0, 1];
 
 impl Client {
     pub(crate) async fn start(address: SocketAddr, capabilities: Value) -> Self {
-        let mut client =
-            Self { address, session: String::new(), modern: None, from: LOCALHOST, last_event: None };
+        Self::without_session(address).started(capabilities).await
+    }
+
+    /// The same client with a session.
+    pub(crate) async fn started(self, capabilities: Value) -> Self {
+        let mut client = self;
         let params = json!({
             "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": {"name": "test", "version": "1"},
@@ -44,18 +50,19 @@ impl Client {
 
     /// A client that has no session.
     pub(crate) fn without_session(address: SocketAddr) -> Self {
-        Self { address, session: String::new(), modern: None, from: LOCALHOST, last_event: None }
+        Self {
+            address,
+            session: String::new(),
+            modern: None,
+            from: LOCALHOST,
+            last_event: None,
+            header: None,
+        }
     }
 
     /// A client of 2026-07-28 with these capabilities.
     pub(crate) fn modern(address: SocketAddr, capabilities: Value) -> Self {
-        Self {
-            address,
-            session: String::new(),
-            modern: Some(capabilities),
-            from: LOCALHOST,
-            last_event: None,
-        }
+        Self { modern: Some(capabilities), ..Self::without_session(address) }
     }
 
     /// The same client with another address of this machine.
@@ -71,7 +78,13 @@ impl Client {
             modern: self.modern.clone(),
             from: self.from,
             last_event: None,
+            header: self.header.clone(),
         }
+    }
+
+    /// The same client with a header in all its requests.
+    pub(crate) fn with_header(self, name: &'static str, value: &str) -> Self {
+        Self { header: Some((name, value.to_owned())), ..self }
     }
 
     /// A page of the server.
@@ -107,6 +120,9 @@ impl Client {
             .header("host", "localhost")
             .header("accept", accept)
             .header("content-type", "application/json");
+        if let Some((name, value)) = &self.header {
+            request = request.header(*name, value);
+        }
         if let Some(id) = &self.last_event {
             request = request.header("last-event-id", id);
         }

@@ -1,19 +1,27 @@
 //! Members of a group, on a real API server: they come, change and go without a restart, and without a lost session.
 
+use std::time::Duration;
+
 use k8s_openapi::{
-    api::core::v1::Secret, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::{ConfigMap, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use skep_api::kinds::{MCPExternalAuthConfig, MCPServer, VirtualMCPServer};
-use skep_testkit::{ControlPlane, Namespace};
+use skep_api::kinds::{MCPExternalAuthConfig, MCPServer, MCPServerEntry, VirtualMCPServer};
+use skep_testkit::{ControlPlane, Namespace, audit::Recording};
 use skep_vmcp::Cluster;
 
 use crate::{
     Server,
     backend::{Backend, Mood},
     client::text,
+    until,
 };
+
+/// Health is checked often.
+const CHECKS: &str =
+    "operational: {failureHandling: {healthCheckInterval: 500ms, healthCheckTimeout: 450ms}}\n";
 
 fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -26,11 +34,21 @@ async fn discovering(test: &Namespace) -> Server {
 
 /// The same with more lines in its configuration.
 async fn discovering_with(test: &Namespace, more: &str) -> Server {
+    virtual_server(test).await;
+    replica(test, more).await
+}
+
+/// The object that replicas report to.
+async fn virtual_server(test: &Namespace) {
     let virtual_server: VirtualMCPServer = parsed(json!({
         "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "VirtualMCPServer", "metadata": {"name": "all"},
         "spec": {"groupRef": {"name": "team"}, "incomingAuth": {"type": "anonymous"}},
     }));
     test.create_object(&virtual_server).await;
+}
+
+/// A replica of it, with more lines in its configuration.
+async fn replica(test: &Namespace, more: &str) -> Server {
     let client = test.admin("vmcp").client();
     let cluster = Cluster { client, namespace: test.name().to_owned(), name: Some("all".into()) };
     let config = "name: test\ngroupRef: team\nincomingAuth: {type: anonymous}\noutgoingAuth: {source: discovered}\n\
@@ -142,7 +160,10 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
     member(&test, "one", "team", &one, json!({})).await;
     member(&test, "two", "team", &two, json!({})).await;
     two.set(Mood::Status(401));
-    let server = discovering(&test).await;
+    virtual_server(&test).await;
+    let recording = test.admin("vmcp").record();
+    let writes = async || recording.count("patch", "virtualmcpservers", "status").await;
+    let server = replica(&test, CHECKS).await;
     let handle = test.object::<VirtualMCPServer>("all");
     let has = |object: Option<&VirtualMCPServer>, state: &str| {
         let status = object.and_then(|object| object.status.as_ref());
@@ -177,19 +198,84 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
     assert_eq!((&status["discoveredBackends"], &status["backendCount"]), (&json!(expected), &json!(2)));
     let condition = &status["conditions"][0];
     assert_eq!((&condition["type"], &condition["status"]), (&json!("BackendsDiscovered"), &json!("True")));
-    let version = object.metadata.resource_version;
-    // Checks and sessions go on, and nothing changes.
-    until_offered(&server, &["one"]).await;
+    let (version, written, looks) =
+        (object.metadata.resource_version, writes().await, looks(&recording).await);
+    // Another replica finds what is written already, and checks and sessions go on.
+    let other = replica(&test, CHECKS).await;
+    while self::looks(&recording).await == looks {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let checked = two.received("server/discover").len();
+    until_offered(&other, &["one"]).await;
+    until(|| two.received("server/discover").len() > checked + 6).await;
+    assert_eq!(writes().await, written, "nothing has changed");
     two.set(Mood::Good);
     // A new session has lists read again.
     until_offered(&server, &["one", "two"]).await;
     let object = handle.until("it has the change", |object| has(object, "ready")).await.unwrap();
-    let writes = object.metadata.managed_fields.unwrap();
+    let managers = object.metadata.managed_fields.unwrap();
     assert!(
-        writes.iter().any(|entry| entry.manager.as_deref() == Some("vmcp-status-reporter")),
-        "{writes:?}"
+        managers.iter().any(|entry| entry.manager.as_deref() == Some("vmcp-status-reporter")),
+        "{managers:?}"
     );
     assert_ne!(object.metadata.resource_version, version);
+    // Both may have found it at the same time.
+    assert!((1..=2).contains(&(writes().await - written)), "{} writes", writes().await - written);
+}
+
+/// How often replicas have looked at the object.
+async fn looks(recording: &Recording) -> usize {
+    recording.count("get", "virtualmcpservers", "").await
+}
+
+#[tokio::test]
+async fn an_entry_is_used_with_its_headers_and_its_authority() {
+    let test = skep_testkit::namespace().await;
+    let (backend, certificate) = Backend::with_tls().await;
+    let entry = |name: &str, more: Value| -> MCPServerEntry {
+        let mut spec = json!({"remoteUrl": backend.https_url(), "transport": "streamable-http",
+            "allowPrivateEndpoint": true, "groupRef": {"name": "team"}});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parsed(json!({"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServerEntry",
+            "metadata": {"name": name}, "spec": spec}))
+    };
+    let headers = json!({
+        "addPlaintextHeaders": {"X-Plain": "plain"},
+        "addHeadersFromSecret": [{"headerName": "X-Key", "valueSecretRef": {"name": "key", "key": "value"}}],
+    });
+    let authority = json!({"configMapRef": {"name": "authority", "key": "ca.crt"}});
+    let entries = [
+        entry("trusted", json!({"headerForward": headers, "caBundleRef": authority})),
+        // The authority of its certificate is not among those of this machine.
+        entry("untrusted", json!({})),
+        entry("pending", json!({"caBundleRef": authority})),
+    ];
+    for entry in &entries {
+        test.create_object(entry).await;
+    }
+    let config: ConfigMap =
+        parsed(json!({"metadata": {"name": "authority"}, "data": {"ca.crt": certificate}}));
+    test.create_object(&config).await;
+    let secret: Secret = parsed(json!({"metadata": {"name": "key"}, "stringData": {"value": "first"}}));
+    test.create_object(&secret).await;
+    // The operator has validated two of them.
+    let api: Api<MCPServerEntry> = test.api();
+    for name in ["trusted", "untrusted"] {
+        let status = Patch::Merge(json!({"status": {"phase": "Valid"}}));
+        api.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+    }
+    let server = discovering(&test).await;
+    until_offered(&server, &["trusted"]).await;
+    let client = server.client().await;
+    assert!(!text(&client.call("trusted_echo").await).1);
+    assert_eq!(backend.last_header("x-key"), Some("first".into()));
+    assert_eq!(backend.last_header("x-plain"), Some("plain".into()));
+    test.object::<Secret>("key").patch(&json!({"stringData": {"value": "second"}})).await;
+    while backend.last_header("x-key") != Some("second".into()) {
+        client.call("trusted_echo").await;
+    }
+    let failed = client.call("untrusted_echo").await;
+    assert_eq!(failed["error"]["message"], "unknown tool \"untrusted_echo\"", "{failed}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 // A test panics where it fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod announcements;
 mod audit;
 mod backend;
 mod client;
@@ -19,18 +20,21 @@ mod load;
 mod memory;
 mod metrics;
 mod policies;
+mod rate_limits;
 mod replicas;
 mod scripted;
 mod scripts;
 mod search;
 mod sessions;
+mod streams;
+mod tenants;
 mod upstream_tokens;
 mod waiting;
 mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use skep_vmcp::{Cluster, Listen, Settings, Workers, serve};
+use skep_vmcp::{Cluster, Listen, Settings, VirtualServer, Workers, serve};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot, task::JoinHandle};
 
 use backend::Backend;
@@ -39,6 +43,7 @@ use client::Client;
 /// A running virtual server.
 struct Server {
     address: SocketAddr,
+    server: Arc<VirtualServer>,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -84,11 +89,18 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
+        let serving = server.clone();
         let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
-            serve(listener, server, Workers::default(), stopped).await.unwrap();
+            serve(listener, serving, Workers::default(), stopped).await.unwrap();
         });
-        Self { address, stop, served }
+        Self { address, server, stop, served }
+    }
+
+    /// Has these backends from now on.
+    fn set_backends(&self, backends: &[(&str, &Backend)]) {
+        let backends: Vec<_> = backends.iter().map(|(name, backend)| (*name, backend.url())).collect();
+        self.server.set_backends(&Settings::parse(&Self::config(&backends, "")).unwrap()).unwrap();
     }
 
     /// Stops it, and waits until it has.

@@ -26,3 +26,47 @@ async fn requests_to_backends_are_counted_with_their_failures() {
     assert_eq!(value("toolhive_vmcp_backend_errors_total{"), (true, "1".into()));
     assert_eq!(value("toolhive_vmcp_backend_requests_total{"), (true, "2".into()));
 }
+
+#[tokio::test]
+async fn the_health_and_the_circuit_of_each_backend_are_measured() {
+    let (good, bad) = (Backend::start().await, Backend::start().await);
+    let more = "telemetry: {serviceName: test, enablePrometheusMetricsPath: true, metricsEnabled: true}\n\
+        operational: {failureHandling: {unhealthyThreshold: 1, circuitBreaker: {enabled: true, failureThreshold: 2, timeout: 1s}}}\n";
+    let server = Server::before(&[("bad", &bad), ("good", &good)], more).await;
+    let client = server.client().await;
+    // The states that are 1, which are all that there are.
+    let states = async || {
+        let page = client.page("/metrics").await;
+        let lines = page.lines().filter(|line| line.starts_with("skep_vmcp_backend_"));
+        let mut states: Vec<String> = lines.map(|line| line.replace("skep_vmcp_backend_", "")).collect();
+        states.sort();
+        states
+    };
+    let all = |bad: (&str, &str)| -> Vec<String> {
+        let line = |what: &str, backend: &str, state: &str| {
+            format!("{what}{{target_workload_name=\"{backend}\",state=\"{state}\"}} 1")
+        };
+        vec![
+            line("circuit", "bad", bad.1),
+            line("circuit", "good", "closed"),
+            line("health", "bad", bad.0),
+            line("health", "good", "healthy"),
+        ]
+    };
+    for (mood, expected) in [
+        (Mood::Good, all(("healthy", "closed"))),
+        (Mood::Status(503), all(("unhealthy", "open"))),
+        (Mood::Good, all(("healthy", "closed"))),
+    ] {
+        bad.set(mood);
+        while states().await != expected {
+            // A new session has backends checked.
+            server.client().await.tools().await;
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+    server.set_backends(&[("good", &good)]);
+    while states().await != [all(("", ""))[1].clone(), all(("", ""))[3].clone()] {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}

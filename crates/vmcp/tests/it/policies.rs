@@ -165,6 +165,27 @@ async fn check(way: Way, permitted: Permitted) {
     server.stop().await;
 }
 
+/// The attack: a caller that may not read a resource hears of its changes.
+#[tokio::test]
+async fn a_client_hears_only_of_resources_that_it_may_read() {
+    let backend = Backend::start().await;
+    let policy = r#"permit(principal, action == Action::"read_resource", resource == Resource::"kit://2");"#;
+    let policy = json!([policy]).to_string();
+    let auth = format!("incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: {policy}}}}}");
+    let config = Server::config(&[("a", backend.url())], "");
+    let server = Server::of(&config.replace("incomingAuth: {type: anonymous}", &auth), None, None).await;
+    let client = Client::modern(server.address, json!({}));
+    let notifications = |uri: &str| json!({"notifications": {"resourceSubscriptions": [uri]}});
+    backend.forget();
+    let denied = client.request("subscriptions/listen", notifications("kit://1")).await;
+    let error = json!({"code": 403, "message": "read denied by authorization policy"});
+    assert_eq!(denied["error"], error, "{denied}");
+    assert_eq!(backend.received("resources/subscribe"), Vec::<String>::new());
+    let mut stream = client.open("subscriptions/listen", notifications("kit://2")).await;
+    let acknowledged = stream.next().await.unwrap();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 

@@ -12,14 +12,11 @@ use skep_authz::{Action, Decision, Feature, Hints, PrincipalKind, Resource, Subj
 use skep_mcp::{Envelope, Item, List, Raw, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
-use super::{Authority, AuthorizationRequest, Policies, pdp::DecisionPoint};
+use super::{Authority, AuthorizationRequest, DECISIONS_IN_A_TURN, Policies, pdp::DecisionPoint};
 use crate::{identity::Identity, limits, message::MessageFilter};
 
 /// The tools whose hints are remembered. A server with more loses the hints of some.
 const REMEMBERED_TOOLS: usize = 10_000;
-
-/// How many decisions are made before other requests have their turn.
-const DECISIONS_IN_A_TURN: usize = 32;
 
 /// Removes from lists what the caller may not use.
 pub(super) struct Lists {
@@ -156,8 +153,8 @@ async fn verdicts(
     let deadline = tokio::time::Instant::now() + limits::DECISIONS_TIME;
     let requests = requests.into_iter().take(limits::DECISIONS);
     let answers = stream::iter(requests).map(|(item, target, hints)| async move {
-        let request =
-            AuthorizationRequest { kind, identity, action: item.0, target: &target, hints, arguments: None };
+        let (action, target) = (item.0, Cow::Owned(target));
+        let request = AuthorizationRequest { kind, identity, action, target, hints, arguments: None };
         (item, point.allows(&request).await)
     });
     let mut answers = std::pin::pin!(answers.buffer_unordered(limits::DECISIONS_AT_ONCE));

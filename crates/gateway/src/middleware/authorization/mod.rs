@@ -6,10 +6,12 @@ mod pdp;
 mod principals;
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use futures::{FutureExt, StreamExt, stream};
 use serde_json::{Map, Value};
 use skep_authz::{
     Action, Authorizer, Decision, Document, Hints, Principal, PrincipalKind, Resource, Treatment, treatment,
@@ -31,6 +33,9 @@ use lists::Lists;
 pub use lists::tool_hints;
 use pdp::DecisionPoint;
 use principals::Principals;
+
+/// How many decisions are made before other requests have their turn.
+const DECISIONS_IN_A_TURN: usize = 32;
 
 /// The policies of a server.
 pub(crate) struct Authorization {
@@ -65,7 +70,7 @@ struct AuthorizationRequest<'a> {
     kind: PrincipalKind,
     identity: &'a Arc<Identity>,
     action: Action,
-    target: &'a str,
+    target: Cow<'a, str>,
     hints: Hints,
     arguments: Option<Value>,
 }
@@ -104,18 +109,13 @@ impl Authorization {
         if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
             exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
         }
-        let Some(request) = self.authorization_request(exchange)? else { return Ok(()) };
+        let requests = self.authorization_requests(exchange)?;
+        let Some(action) = requests.first().map(|request| request.action) else { return Ok(()) };
         let allowed = match &self.policies.authority {
-            Authority::Cedar { authorizer, callers } => match request.decision(authorizer, callers) {
-                Decision::Allow => true,
-                Decision::Deny(denial) => {
-                    info!(action = request.action.as_str(), %denial, "request denied");
-                    false
-                }
-            },
-            Authority::Pdp(point) => Box::pin(point.allows(&request)).await,
+            Authority::Cedar { authorizer, callers } => are_permitted(&requests, authorizer, callers).await,
+            Authority::Pdp(point) => Box::pin(are_allowed(&requests, point)).await,
         };
-        let denied = match request.action {
+        let denied = match action {
             _ if !self.policies.is_virtual => Rejection::Denied,
             Action::CallTool => Rejection::DeniedBy { what: "call" },
             Action::GetPrompt => Rejection::DeniedBy { what: "prompt" },
@@ -126,18 +126,12 @@ impl Authorization {
 
     /// Which policies decide about a request, or who does.
     pub(super) fn reasons(&self, exchange: &Exchange) -> Vec<String> {
-        let Ok(Some(request)) = self.authorization_request(exchange) else { return Vec::new() };
+        let requests = self.authorization_requests(exchange).unwrap_or_default();
         let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
-            return vec!["a policy decision point is queried".into()];
+            let queried = requests.first().map(|_| "a policy decision point is queried".into());
+            return queried.into_iter().collect();
         };
-        let (principal, resource) = (request.principal(), request.resource());
-        let determining = authorizer.determining(&principal, request.action, &resource, request.arguments());
-        let decision = request.decision(authorizer, callers);
-        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision) {
-            return vec![denial.to_string()];
-        }
-        let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        determining.into_iter().map(|(name, text)| format!("{name}: {}", one_line(text))).collect()
+        requests.iter().flat_map(|request| request.reasons(authorizer, callers)).collect()
     }
 
     /// The caller as the policies see it. If the provider has no claims about it, none of them can permit anything.
@@ -148,31 +142,49 @@ impl Authorization {
         if self.provider.is_some() { exchange.principal.as_ref() } else { exchange.identity.as_ref() }
     }
 
-    /// The request to authorize, if policies apply to it.
-    fn authorization_request<'a>(
+    /// What policies must permit for a request to pass. Nothing if they do not apply to it.
+    fn authorization_requests<'a>(
         &self,
         exchange: &'a Exchange,
-    ) -> Result<Option<AuthorizationRequest<'a>>, ErrorResponse> {
-        let Some(message) = &exchange.message else { return Ok(None) };
+    ) -> Result<Vec<AuthorizationRequest<'a>>, ErrorResponse> {
+        let Some(message) = &exchange.message else { return Ok(Vec::new()) };
         // A response to the server requests nothing of it.
         if message.method.is_none() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let action = match treatment(&message.method_name) {
-            Treatment::Always | Treatment::FilterList(_) => return Ok(None),
-            Treatment::Check(action) => action,
-            Treatment::Deny => return Err(exchange.reject(&Rejection::Denied)),
-        };
-        let (Some(target), Some(identity)) = (&message.target, self.principal(exchange)) else {
-            return Err(exchange.reject(&Rejection::Denied));
-        };
-        if self.policies.is_own(action, target) {
-            return Ok(None);
-        }
-        let arguments = self.arguments(message).map_err(|rejection| exchange.reject(&rejection))?;
-        let hints = exchange.hints.or_else(|| self.policies.listed_hints(target)).unwrap_or_default();
+        let denied = || exchange.reject(&Rejection::Denied);
+        let rejected = |rejection: Rejection| exchange.reject(&rejection);
         let kind = kind(exchange);
-        Ok(Some(AuthorizationRequest { kind, identity, action, target, hints, arguments }))
+        match treatment(&message.method_name) {
+            Treatment::Always | Treatment::FilterList(_) => Ok(Vec::new()),
+            Treatment::Deny => Err(denied()),
+            Treatment::Check(action) => {
+                let (Some(target), Some(identity)) = (&message.target, self.principal(exchange)) else {
+                    return Err(denied());
+                };
+                if self.policies.is_own(action, target) {
+                    return Ok(Vec::new());
+                }
+                let arguments = self.arguments(message).map_err(rejected)?;
+                let hints = exchange.hints.or_else(|| self.policies.listed_hints(target)).unwrap_or_default();
+                let target = Cow::Borrowed(&**target);
+                Ok(vec![AuthorizationRequest { kind, identity, action, target, hints, arguments }])
+            }
+            Treatment::CheckEach(action) => {
+                let subscribed = message.envelope().map_err(rejected)?.subscribed_resources();
+                let subscribed = subscribed.map_err(|fault| rejected(fault.into()))?;
+                let Some(identity) =
+                    self.principal(exchange).filter(|_| subscribed.len() <= limits::DECISIONS)
+                else {
+                    return if subscribed.is_empty() { Ok(Vec::new()) } else { Err(denied()) };
+                };
+                let request = |target| {
+                    let (hints, arguments) = (Hints::default(), None);
+                    AuthorizationRequest { kind, identity, action, target, hints, arguments }
+                };
+                Ok(subscribed.into_iter().map(request).collect())
+            }
+        }
     }
 
     /// The arguments that the policies may read. A caller can send very many.
@@ -222,17 +234,59 @@ impl AuthorizationRequest<'_> {
     }
 
     fn resource(&self) -> Resource<'_> {
-        Resource { hints: self.hints, ..Resource::new(self.target) }
+        Resource { hints: self.hints, ..Resource::new(&self.target) }
     }
 
     fn arguments(&self) -> Option<&Map<String, Value>> {
         self.arguments.as_ref().and_then(Value::as_object)
     }
 
+    /// Which policies decide about it.
+    fn reasons(&self, authorizer: &Authorizer, callers: &Callers) -> Vec<String> {
+        let (principal, resource) = (self.principal(), self.resource());
+        let determining = authorizer.determining(&principal, self.action, &resource, self.arguments());
+        let decision = self.decision(authorizer, callers);
+        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision) {
+            return vec![denial.to_string()];
+        }
+        let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        determining.into_iter().map(|(name, text)| format!("{name}: {}", one_line(text))).collect()
+    }
+
     fn decision(&self, authorizer: &Authorizer, callers: &Callers) -> Decision {
         let caller = callers.subject(authorizer, self.kind, self.identity);
         caller.decide(self.action, &self.resource(), self.arguments())
     }
+}
+
+/// Whether policies permit all of these. There may be many, so other requests of the thread have their turn in between.
+async fn are_permitted(
+    requests: &[AuthorizationRequest<'_>],
+    authorizer: &Authorizer,
+    callers: &Callers,
+) -> bool {
+    for (number, request) in requests.iter().enumerate() {
+        if number % DECISIONS_IN_A_TURN == DECISIONS_IN_A_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        if let Decision::Deny(denial) = request.decision(authorizer, callers) {
+            info!(action = request.action.as_str(), %denial, "request denied");
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether a service allows all of these, in time.
+async fn are_allowed(requests: &[AuthorizationRequest<'_>], point: &DecisionPoint) -> bool {
+    if let [request] = requests {
+        return point.allows(request).await;
+    }
+    let answers: Vec<_> = requests.iter().map(|request| point.allows(request).boxed()).collect();
+    let all = stream::iter(answers)
+        .buffer_unordered(limits::DECISIONS_AT_ONCE)
+        .all(|is_allowed| async move { is_allowed });
+    tokio::time::timeout(limits::DECISIONS_TIME, all).await.unwrap_or(false)
 }
 
 /// Who acts in a request.

@@ -1,6 +1,10 @@
 //! The metrics of a virtual server about its backends, with the names and labels of ToolHive's.
 
-use std::time::Duration;
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use opentelemetry::{
     KeyValue,
@@ -15,6 +19,10 @@ use prometheus_client::{
 use super::{durations::BUCKETS, names::Names};
 
 const DISCOVERED: (&str, &str) = ("toolhive_vmcp_backends_discovered", "Backends of the virtual server");
+const HEALTH: (&str, &str) =
+    ("skep_vmcp_backend_health", "1 for the health that a backend of the virtual server has");
+const CIRCUIT: (&str, &str) =
+    ("skep_vmcp_backend_circuit", "1 for the state that the circuit breaker of a backend has");
 const REQUESTS: (&str, &str) = ("toolhive_vmcp_backend_requests", "Requests to backends");
 const ERRORS: (&str, &str) = ("toolhive_vmcp_backend_errors", "Requests to backends that failed");
 const DURATION: (&str, &str) =
@@ -22,6 +30,58 @@ const DURATION: (&str, &str) =
 const OPERATION: (&str, &str) = ("mcp_client_operation_duration", "Duration of MCP operations as a client");
 /// The name that OpenTelemetry has for it.
 const OPERATION_SENT: &str = "mcp.client.operation.duration";
+
+/// The state of a backend.
+#[derive(Clone, Copy, Debug)]
+pub struct BackendState<'a> {
+    /// The name of the backend.
+    pub backend: &'a str,
+    /// Its health.
+    pub health: &'static str,
+    /// The state of its circuit breaker.
+    pub circuit: &'static str,
+}
+
+/// The labels of one state.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    target_workload_name: String,
+    state: &'static str,
+}
+
+impl StateLabels {
+    fn new(backend: &str, state: &'static str) -> Self {
+        Self { target_workload_name: backend.to_owned(), state }
+    }
+
+    fn attributes(&self) -> [KeyValue; 2] {
+        [
+            KeyValue::new("target.workload_name", self.target_workload_name.clone()),
+            KeyValue::new("state", self.state),
+        ]
+    }
+}
+
+/// The series that are 1. Others have been, and are 0 for a collector, which does not forget them by itself.
+#[derive(Default)]
+struct States(Mutex<HashSet<StateLabels>>);
+
+impl States {
+    /// Has these instead, and returns those that are no longer.
+    fn replace(&self, states: HashSet<StateLabels>) -> Vec<StateLabels> {
+        let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *current, states);
+        before.into_iter().filter(|state| !current.contains(state)).collect()
+    }
+}
+
+fn healths(states: &[BackendState<'_>]) -> HashSet<StateLabels> {
+    states.iter().map(|state| StateLabels::new(state.backend, state.health)).collect()
+}
+
+fn circuits(states: &[BackendState<'_>]) -> HashSet<StateLabels> {
+    states.iter().map(|state| StateLabels::new(state.backend, state.circuit)).collect()
+}
 
 /// A request to a backend that has ended.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +165,8 @@ impl Labels {
 /// For a collector.
 pub(super) struct Sent {
     discovered: Gauge<u64>,
+    health: (Gauge<u64>, States),
+    circuit: (Gauge<u64>, States),
     requests: Counter<u64>,
     errors: Counter<u64>,
     duration: Histogram<f64>,
@@ -115,12 +177,15 @@ pub(super) struct Sent {
 impl Sent {
     pub(super) fn new(meter: &Meter) -> Self {
         let counter = |(name, what)| meter.u64_counter(name).with_description(what).build();
+        let gauge = |(name, what)| meter.u64_gauge(name).with_description(what).build();
         let seconds = |name: &'static str, what: &'static str| {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(what);
             histogram.with_boundaries(BUCKETS.to_vec()).build()
         };
         Self {
-            discovered: meter.u64_gauge(DISCOVERED.0).with_description(DISCOVERED.1).build(),
+            discovered: gauge(DISCOVERED),
+            health: (gauge(HEALTH), States::default()),
+            circuit: (gauge(CIRCUIT), States::default()),
             requests: counter(REQUESTS),
             errors: counter(ERRORS),
             duration: seconds(DURATION.0, DURATION.1),
@@ -129,8 +194,13 @@ impl Sent {
         }
     }
 
-    pub(super) fn discovered(&self, count: usize) {
-        self.discovered.record(count as u64, &[]);
+    pub(super) fn states(&self, states: &[BackendState<'_>]) {
+        self.discovered.record(states.len() as u64, &[]);
+        let all = [(&self.health, healths(states)), (&self.circuit, circuits(states))];
+        for ((gauge, known), states) in all {
+            states.iter().for_each(|state| gauge.record(1, &state.attributes()));
+            known.replace(states).iter().for_each(|state| gauge.record(0, &state.attributes()));
+        }
     }
 
     pub(super) fn ended(&self, request: &BackendRequest<'_>) {
@@ -153,6 +223,8 @@ struct Operation {
 /// For Prometheus.
 pub(super) struct Scraped {
     discovered: gauge::Gauge,
+    health: (Family<StateLabels, gauge::Gauge>, States),
+    circuit: (Family<StateLabels, gauge::Gauge>, States),
     requests: Family<Labels, counter::Counter>,
     errors: Family<Labels, counter::Counter>,
     duration: Family<Labels, histogram::Histogram>,
@@ -165,6 +237,8 @@ impl Scraped {
         let histogram = || histogram::Histogram::new(BUCKETS);
         let new = Self {
             discovered: gauge::Gauge::default(),
+            health: Default::default(),
+            circuit: Default::default(),
             requests: Family::default(),
             errors: Family::default(),
             duration: Family::new_with_constructor(histogram),
@@ -172,6 +246,8 @@ impl Scraped {
             names: Names::default(),
         };
         registry.register(DISCOVERED.0, DISCOVERED.1, new.discovered.clone());
+        registry.register(HEALTH.0, HEALTH.1, new.health.0.clone());
+        registry.register(CIRCUIT.0, CIRCUIT.1, new.circuit.0.clone());
         registry.register(REQUESTS.0, REQUESTS.1, new.requests.clone());
         registry.register(ERRORS.0, ERRORS.1, new.errors.clone());
         registry.register_with_unit(DURATION.0, DURATION.1, Unit::Seconds, new.duration.clone());
@@ -179,8 +255,17 @@ impl Scraped {
         new
     }
 
-    pub(super) fn discovered(&self, count: usize) {
-        self.discovered.set(i64::try_from(count).unwrap_or(i64::MAX));
+    pub(super) fn states(&self, states: &[BackendState<'_>]) {
+        self.discovered.set(i64::try_from(states.len()).unwrap_or(i64::MAX));
+        let all = [(&self.health, healths(states)), (&self.circuit, circuits(states))];
+        for ((family, known), states) in all {
+            for state in &states {
+                family.get_or_create(state).set(1);
+            }
+            for state in known.replace(states) {
+                family.remove(&state);
+            }
+        }
     }
 
     pub(super) fn ended(&self, request: &BackendRequest<'_>) {

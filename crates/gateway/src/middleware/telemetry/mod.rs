@@ -36,7 +36,7 @@ use crate::{
     message::{Checked, Exchange, RateLimited, RequestMetrics},
     middleware::ChainContext,
 };
-pub use backends::BackendRequest;
+pub use backends::{BackendRequest, BackendState};
 use collector::Collector;
 use labels::{ABANDONED, Known, Measured, Server, Subject};
 use metrics::Metrics;
@@ -130,13 +130,13 @@ impl Telemetry {
         }
     }
 
-    /// Sets how many backends a virtual server has.
-    pub fn set_backends(&self, count: usize) {
+    /// Sets which backends a virtual server has, and their state.
+    pub fn set_backends(&self, states: &[BackendState<'_>]) {
         if let Some(backends) = self.0.metrics.as_ref().and_then(|metrics| metrics.backends.as_ref()) {
-            backends.discovered(count);
+            backends.states(states);
         }
         if let Some(backends) = self.0.prometheus.as_ref().and_then(|page| page.backends.as_ref()) {
-            backends.discovered(count);
+            backends.states(states);
         }
     }
 

@@ -3,12 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value;
 use skep_authz::{Backend, Cedar, Pdp};
-use skep_config::{FieldError, FieldPath};
+use skep_config::FieldError;
 
 use crate::config_refs::checks;
-
-/// A policy that is always valid.
-const VALID_POLICY: &str = "permit(principal, action, resource);";
 
 /// The authorizer of a type.
 pub(super) fn backend(type_: &str) -> Result<Backend, FieldError> {
@@ -30,28 +27,7 @@ fn parse<'a, T: Deserialize<'a>>(config: &'a Value) -> Result<T, FieldError> {
 
 /// Every mistake in policies, their entities and the type of groups. An invalid policy is quoted at the place.
 pub(super) fn check_cedar(cedar: &Cedar) -> Vec<FieldError> {
-    let Err(first) = skep_authz::check(cedar) else { return Vec::new() };
-    // The check of a document stops at its first mistake, so each part is checked alone.
-    let policies = cedar.policies.iter().enumerate().filter_map(|(index, policy)| {
-        let alone = Cedar { policies: vec![policy.clone()], ..Cedar::default() };
-        let error = skep_authz::check(&alone).err()?;
-        Some(FieldError::new(FieldPath::from("policies").index(index), error.message()))
-    });
-    let policies = match cedar.policies.as_slice() {
-        [] => vec![field_error(&first)],
-        _ => policies.collect(),
-    };
-    let valid = Cedar { policies: vec![VALID_POLICY.into()], ..Cedar::default() };
-    let others = [
-        Cedar { entities_json: cedar.entities_json.clone(), ..valid.clone() },
-        Cedar { group_entity_type: cedar.group_entity_type.clone(), ..valid },
-    ];
-    let others = others.iter().filter_map(|part| skep_authz::check(part).err().as_ref().map(field_error));
-    let mut errors: Vec<_> = policies.into_iter().chain(others).collect();
-    if errors.is_empty() {
-        errors.push(field_error(&first));
-    }
-    errors
+    skep_authz::mistakes(cedar).iter().map(field_error).collect()
 }
 
 fn check_pdp(pdp: &Pdp) -> Vec<FieldError> {
@@ -73,6 +49,8 @@ mod tests {
 
     use super::*;
     use crate::config_refs::samples::fields;
+
+    const VALID_POLICY: &str = "permit(principal, action, resource);";
 
     fn first(errors: &[FieldError]) -> String {
         errors.first().map(ToString::to_string).unwrap_or_default()

@@ -3,7 +3,12 @@
 mod input;
 mod parked;
 
-use std::{collections::VecDeque, net::IpAddr, sync::Arc};
+use std::{
+    collections::VecDeque,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -55,6 +60,8 @@ pub(super) struct Relay {
     rounds: usize,
     /// Whether the backend waits for a response of the client.
     waits_for_client: bool,
+    /// How much longer the backend may take, apart from when it waits for the client.
+    left: Duration,
     has_ended: bool,
     measured: Measured,
 }
@@ -91,6 +98,7 @@ impl Relay {
         measured: Measured,
     ) -> Self {
         let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
+        let left = backend.request_time();
         Self {
             server: server.name.clone(),
             parked: server.parked.clone(),
@@ -105,6 +113,7 @@ impl Relay {
             sent,
             messages,
             in_flight,
+            left,
             outgoing: VecDeque::new(),
             pending: None,
             rounds: 0,
@@ -143,18 +152,33 @@ impl Relay {
             if let Some(pending) = self.pending.take() {
                 self.send_again(pending).await?;
             }
-            let time = if self.waits_for_client { limits::INPUT_TIME } else { self.backend.timeout };
-            let is_modern = self.sent.link.revision.era() == Era::Modern;
-            let message = tokio::select! {
-                message = self.messages.next(time) => message?.ok_or(BackendError::Broken)?,
-                // An older backend gets a notification; this one sees that its response is not read.
-                () = self.in_flight.cancelled(), if is_modern => return Err(BackendError::Cancelled),
-            };
+            let message = self.message().await?;
             self.waits_for_client = false;
             if let Some(step) = self.step(message).await? {
                 return Ok(step);
             }
         }
+    }
+
+    /// The next message of the backend.
+    async fn message(&mut self) -> Result<CountedBytes, BackendError> {
+        let (limit, started) = (self.backend.timeout, Instant::now());
+        let time = if self.waits_for_client { limits::INPUT_TIME } else { limit.min(self.left) };
+        let is_modern = self.sent.link.revision.era() == Era::Modern;
+        let message = tokio::select! {
+            message = self.messages.next(time) => message,
+            // An older backend gets a notification; this one sees that its response is not read.
+            () = self.in_flight.cancelled(), if is_modern => Err(BackendError::Cancelled),
+        };
+        if self.waits_for_client {
+            return message?.ok_or(BackendError::Broken);
+        }
+        self.left = self.left.saturating_sub(started.elapsed());
+        // Also if it sends something all the time.
+        if self.left.is_zero() {
+            return Err(BackendError::TooLong(self.backend.request_time()));
+        }
+        message?.ok_or(BackendError::Broken)
     }
 
     async fn step(&mut self, message: CountedBytes) -> Result<Option<Step>, BackendError> {

@@ -1,0 +1,152 @@
+//! What backends send by themselves, on its way to a client that listens.
+
+use std::{collections::HashMap, pin::pin, sync::Arc, time::Instant};
+
+use bytes::Bytes;
+use skep_mcp::{Envelope, Era, Message};
+use tokio::sync::watch;
+use tracing::debug;
+
+use super::{
+    AbortOnDrop, Front,
+    announce::Listener,
+    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+};
+use crate::{
+    backend::{Backend, BackendError, Interest, Link},
+    limits,
+    session::ClientSession,
+};
+
+impl Front {
+    /// Relays what all backends send by themselves in the sessions of a client, until the handle is dropped.
+    pub(super) fn relay_all(self: &Arc<Self>, listener: &Arc<Listener>) -> AbortOnDrop {
+        let (front, listener) = (self.clone(), listener.clone());
+        AbortOnDrop(tokio::spawn(async move { front.run_relays(&listener).await }).abort_handle())
+    }
+
+    async fn run_relays(self: &Arc<Self>, listener: &Arc<Listener>) {
+        let session = &listener.session;
+        // It must be known where resources are that the client has subscribed to, maybe at another replica.
+        if !session.subscriptions().is_empty() {
+            self.views.catalog(session, &listener.caller).await;
+        }
+        let (mut opened, mut changes) = (session.links.changes(), self.views.changes());
+        let mut relays: HashMap<Arc<str>, (Arc<Backend>, AbortOnDrop)> = HashMap::new();
+        loop {
+            let backends = self.views.backends();
+            relays.retain(|name, (backend, _)| {
+                backends.get(name).is_some_and(|current| Arc::ptr_eq(current, backend))
+            });
+            for (name, backend) in &*backends {
+                let is_used = || session.links.has(backend) || !session.subscriptions_at(name).is_empty();
+                if relays.contains_key(name) || !is_used() {
+                    continue;
+                }
+                let (front, listener, at) = (self.clone(), listener.clone(), backend.clone());
+                let relay = tokio::spawn(async move { front.relay(&listener, &at).await });
+                relays.insert(name.clone(), (backend.clone(), AbortOnDrop(relay.abort_handle())));
+            }
+            tokio::select! {
+                Ok(()) = opened.changed() => {}
+                Ok(()) = changes.changed() => {}
+                else => return,
+            }
+        }
+    }
+
+    /// Relays what a backend sends by itself, for ever. If its stream ends, it is opened again, and so is a session that the
+    /// backend has lost, if the client waits for something in it.
+    async fn relay(&self, listener: &Listener, backend: &Arc<Backend>) {
+        let Listener { session, caller, .. } = listener;
+        let is_for_each = self.views.is_for_each(backend);
+        let mut opened = session.links.changes();
+        let mut pause = limits::LISTEN_PAUSE;
+        let mut has_listened = false;
+        loop {
+            let link = match self.link(session, caller, backend).await {
+                Ok(link) => link,
+                Err(error) => {
+                    debug!(backend = &*backend.name, %error, "failed to open a session to listen in");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(limits::LISTEN_LONGEST_PAUSE);
+                    continue;
+                }
+            };
+            let started = Instant::now();
+            let mut subscribed = pin!(session.subscribed.notified());
+            subscribed.as_mut().enable();
+            let interest =
+                Interest { lists: is_for_each, resources: session.subscriptions_at(&backend.name) };
+            let is_modern = link.revision.era() == Era::Modern;
+            let is_awaited = is_for_each || !interest.resources.is_empty();
+            let relayed = async {
+                match backend.listen(&link, caller, &interest).await {
+                    Ok(Some(mut events)) => {
+                        if has_listened {
+                            // What it has announced meanwhile is not known.
+                            session.expire_own_lists(&backend.name);
+                        }
+                        has_listened = true;
+                        while let Some(message) = events.next().await {
+                            pass_on(&message, listener, backend, &link).await;
+                        }
+                    }
+                    // It has no stream.
+                    Ok(None) => std::future::pending().await,
+                    Err(BackendError::SessionLost) => {
+                        session.links.forget(backend, &link);
+                        if !is_awaited {
+                            std::future::pending().await
+                        }
+                    }
+                    Err(error) => debug!(backend = &*backend.name, %error, "failed to listen to a backend"),
+                }
+                if started.elapsed() > limits::LISTEN_LONGEST_PAUSE {
+                    pause = limits::LISTEN_PAUSE;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(limits::LISTEN_LONGEST_PAUSE);
+            };
+            tokio::select! {
+                () = relayed => {}
+                // Since 2026-07-28, a stream is for what was subscribed to when it was opened.
+                () = subscribed, if is_modern => {}
+                () = replaced(session, backend, &link, &mut opened) => {}
+            }
+        }
+    }
+}
+
+/// Completes when a session at a backend has been replaced by another.
+async fn replaced(
+    session: &ClientSession,
+    backend: &Backend,
+    link: &Arc<Link>,
+    opened: &mut watch::Receiver<u64>,
+) {
+    let is_other = |current: Arc<Link>| !Arc::ptr_eq(&current, link);
+    while !session.links.opened(&backend.name).is_some_and(is_other) {
+        if opened.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+async fn pass_on(message: &Bytes, listener: &Listener, backend: &Backend, link: &Link) {
+    let Ok(envelope) = Envelope::parse(message) else { return };
+    let session = &listener.session;
+    match envelope.message() {
+        Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
+            let is_same = link.revision.era() == Era::Legacy;
+            let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
+            message.into_iter().for_each(|message| session.send(message));
+        }
+        Message::Request { id, .. } if for_session(&envelope, session) => {
+            let id = request_id(&backend.name, id.raw().as_str());
+            readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
+        }
+        Message::Request { .. } => decline(&envelope, backend, link, &listener.caller).await,
+        _ => {}
+    }
+}
