@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use serde_json::{Map, Value};
@@ -90,12 +90,18 @@ pub(crate) async fn check_session(
     server: &dyn AuthorizationServer,
     session: &str,
 ) -> Result<(), ProviderTokenError> {
+    let providers = server.providers().into_iter().filter(|_| server.injects_tokens());
+    // One that does not respond delays no caller who has a token of another.
+    let mut tokens: FuturesUnordered<_> =
+        providers.map(|provider| server.provider_token(session, provider)).collect();
     let mut failure = None;
-    for provider in server.providers().into_iter().filter(|_| server.injects_tokens()) {
-        match server.provider_token(session, provider).await {
+    while let Some(token) = tokens.next().await {
+        match token {
             Ok(_) => return Ok(()),
             Err(ProviderTokenError::NotConnected) => {}
-            Err(error) => failure = Some(error),
+            // Another login is of no use while a provider does not respond.
+            Err(error) if failure != Some(ProviderTokenError::Unavailable) => failure = Some(error),
+            Err(_) => {}
         }
     }
     failure.map_or(Ok(()), Err)
