@@ -9,7 +9,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use skep_auth::OwnTokens;
-use skep_mcp::{Rejection, SessionId};
+use skep_mcp::{Era, Rejection, SessionId};
 
 /// Why there is no token of an identity provider for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,13 +74,13 @@ pub trait AuthorizationServer: OwnTokens {
 }
 
 /// What a client with these capabilities gets for a call that needs a provider to which its user is not connected: the page
-/// where the user connects it, if the client opens addresses (MCP 2025-11-25, elicitation in URL mode).
-pub fn connect_page(capabilities: &Value, provider: &str, url: &str) -> Option<Rejection> {
+/// where the user connects it, if the client opens addresses (MCP, elicitation in URL mode).
+pub fn connect_page(capabilities: &Value, era: Era, provider: &str, url: &str) -> Option<Rejection> {
     capabilities.get("elicitation")?.get("url").filter(|url| url.is_object())?;
     Some(Rejection::Connect {
         message: format!("Connect your account at {provider}, then repeat the call."),
         url: url.to_owned(),
-        id: SessionId::random().as_str().to_owned(),
+        id: (era == Era::Legacy).then(|| SessionId::random().as_str().to_owned()),
     })
 }
 

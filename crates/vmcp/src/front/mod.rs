@@ -60,6 +60,7 @@ use tokio::{
 
 use crate::{
     ConfigError, Settings,
+    admission::Admission,
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
     limits,
@@ -112,6 +113,8 @@ pub(crate) struct Front {
     factory: Factory,
     reporter: Option<Reporter>,
     scripts: Option<Arc<Scripts>>,
+    /// The workflows of each caller.
+    workflows: Admission<()>,
     search: Option<Arc<Search>>,
 }
 
@@ -268,6 +271,7 @@ impl Front {
             factory,
             reporter,
             scripts,
+            workflows: Admission::default(),
             search,
         }
     }
