@@ -56,6 +56,15 @@ pub(crate) const UPSTREAM_RESPONSE: usize = 1 << 20;
 /// The timeout of a request to an upstream.
 pub(crate) const UPSTREAM_TIME: Duration = Duration::from_secs(30);
 
+/// How long requests share the failure of a refresh, before another one is tried.
+pub(crate) const REFRESH_PAUSE: Duration = Duration::from_secs(2);
+/// How long a lock is held at most: longer than a request to an upstream takes, and storing what came of it.
+pub(crate) const LOCK_LIFE: Duration = Duration::from_secs(45);
+/// How long one is waited for.
+pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(35);
+/// How long before its end a registration at an upstream is replaced.
+pub(crate) const REGISTRATION_MARGIN: Duration = Duration::from_secs(60);
+
 /// How far the clock of an issuer may be off.
 pub(crate) const SKEW: u64 = 60;
 /// How long an assertion of a client may be valid, in seconds.

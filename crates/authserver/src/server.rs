@@ -1,8 +1,9 @@
 //! The server.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{Request, Response};
 use serde_json::{Map, Value};
 use skep_config::FieldError;
@@ -14,7 +15,7 @@ use crate::{
     endpoints,
     rates::Rates,
     store::{MemoryStore, RedisStore, Store, StoreError},
-    upstreams::{Upstream, UpstreamTokens},
+    upstreams::{ConnectError, Upstream, UpstreamTokens},
 };
 
 /// The authorization server.
@@ -84,16 +85,36 @@ impl AuthServer {
     }
 
     /// Checks that the store and the upstreams can be used, and registers the server where it is no client yet. To be
-    /// called before it serves.
-    pub async fn check(&self) -> Result<(), FieldError> {
+    /// called before it serves, and again at [`Self::next_check`]. Returns the upstreams that cannot be used yet: the others
+    /// can. It is an error if none can, or if one refuses to register the server.
+    pub async fn check(&self) -> Result<Vec<FieldError>, FieldError> {
         let redis = |error: String| FieldError::new("storage.redis_config", error);
         self.store.check().await.map_err(redis)?;
-        for upstream in self.upstreams.iter() {
-            upstream.connect(&*self.store, &self.settings.issuer).await.map_err(|error| {
-                FieldError::new("upstreams", format!("{} cannot be used: {error}", upstream.name))
-            })?;
+        let (issuer, now) = (&self.settings.issuer, self.clock.now());
+        let connecting = self.upstreams.iter().map(async |upstream| {
+            let connected = upstream.connect(&*self.store, issuer, now).await;
+            connected.map_err(|error| {
+                let is_refused = matches!(error, ConnectError::Refused(_));
+                let message = format!("{} cannot be used: {error}", upstream.name);
+                (is_refused, FieldError::new("upstreams", message))
+            })
+        });
+        let mut failures: Vec<_> = join_all(connecting).await.into_iter().filter_map(Result::err).collect();
+        let fatal = match failures.iter().position(|(is_refused, _)| *is_refused) {
+            None if failures.len() == self.upstreams.len() => Some(0),
+            refused => refused,
+        };
+        match fatal.filter(|fatal| *fatal < failures.len()) {
+            Some(fatal) => Err(failures.swap_remove(fatal).1),
+            None => Ok(failures.into_iter().map(|(_, error)| error).collect()),
         }
-        Ok(())
+    }
+
+    /// In how much time it should be checked again: at once if an upstream cannot be used yet, or when a registration there
+    /// expires. `None`: never.
+    pub fn next_check(&self) -> Option<Duration> {
+        let now = self.clock.now();
+        self.upstreams.iter().filter_map(|upstream| upstream.time_left(now)).min()
     }
 
     /// The issuer in its tokens.

@@ -4,12 +4,12 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use serde_json::{Map, Value};
 use skep_auth::OwnTokens;
-use skep_mcp::{Rejection, SessionId};
+use skep_mcp::{Era, Rejection, SessionId};
 
 /// Why there is no token of an identity provider for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,13 +74,13 @@ pub trait AuthorizationServer: OwnTokens {
 }
 
 /// What a client with these capabilities gets for a call that needs a provider to which its user is not connected: the page
-/// where the user connects it, if the client opens addresses (MCP 2025-11-25, elicitation in URL mode).
-pub fn connect_page(capabilities: &Value, provider: &str, url: &str) -> Option<Rejection> {
+/// where the user connects it, if the client opens addresses (MCP, elicitation in URL mode).
+pub fn connect_page(capabilities: &Value, era: Era, provider: &str, url: &str) -> Option<Rejection> {
     capabilities.get("elicitation")?.get("url").filter(|url| url.is_object())?;
     Some(Rejection::Connect {
         message: format!("Connect your account at {provider}, then repeat the call."),
         url: url.to_owned(),
-        id: SessionId::random().as_str().to_owned(),
+        id: (era == Era::Legacy).then(|| SessionId::random().as_str().to_owned()),
     })
 }
 
@@ -90,12 +90,18 @@ pub(crate) async fn check_session(
     server: &dyn AuthorizationServer,
     session: &str,
 ) -> Result<(), ProviderTokenError> {
+    let providers = server.providers().into_iter().filter(|_| server.injects_tokens());
+    // One that does not respond delays no caller who has a token of another.
+    let mut tokens: FuturesUnordered<_> =
+        providers.map(|provider| server.provider_token(session, provider)).collect();
     let mut failure = None;
-    for provider in server.providers().into_iter().filter(|_| server.injects_tokens()) {
-        match server.provider_token(session, provider).await {
+    while let Some(token) = tokens.next().await {
+        match token {
             Ok(_) => return Ok(()),
             Err(ProviderTokenError::NotConnected) => {}
-            Err(error) => failure = Some(error),
+            // Another login is of no use while a provider does not respond.
+            Err(error) if failure != Some(ProviderTokenError::Unavailable) => failure = Some(error),
+            Err(_) => {}
         }
     }
     failure.map_or(Ok(()), Err)

@@ -21,6 +21,7 @@ pub mod header;
 pub mod sse;
 pub mod stdio;
 
+mod connect;
 mod envelope;
 mod fault;
 mod id;
@@ -36,6 +37,7 @@ mod session_id;
 mod splice;
 mod target;
 
+pub use connect::{CONNECT_INPUT, ConnectAnswer};
 pub use envelope::{DEPTH, Envelope, Message, Outcome};
 pub use fault::Fault;
 pub use header::{Header, Headers};

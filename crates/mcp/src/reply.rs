@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Fault, Id, Revision, RevisionFault};
+use crate::{Fault, Id, Revision, RevisionFault, connect::input_required};
 
 /// Why a message is not forwarded to the server, or the server's response not to the caller.
 ///
@@ -18,7 +18,7 @@ use crate::{Fault, Id, Revision, RevisionFault};
 /// | `Method` | 404 | -32601 | |
 /// | `TooLarge` | 413 | -32600 | text |
 /// | `RateLimited` | 429 | 429 | |
-/// | `Connect` | 200 | -32042 | 401 |
+/// | `Connect` | 200 | -32042, or a result since 2026-07-28 | 401 |
 /// | `HiddenTool` | 200 | -32602 | 400 without a body if the caller does not accept JSON |
 /// | `Internal` | 500 | -32603 | |
 /// | `Unreachable` | 502 | -32603 | no body |
@@ -68,14 +68,14 @@ pub enum Rejection {
     },
     /// The tool is hidden, so for callers it does not exist.
     HiddenTool,
-    /// The user must first connect an account, on a page that the client opens (MCP 2025-11-25, elicitation in URL mode).
+    /// The user must first connect an account, on a page that the client opens (MCP, elicitation in URL mode).
     Connect {
         /// What the user is to do.
         message: String,
         /// The page.
         url: String,
-        /// The id of the elicitation.
-        id: String,
+        /// The id of the elicitation. Since 2026-07-28 there is none: it is input that a result needs.
+        id: Option<String>,
     },
     /// An internal error.
     Internal,
@@ -160,7 +160,7 @@ impl Rejection {
                 Some(json!({"header": value, "body": body}))
             }
             Self::Capability { required } => Some(json!({"requiredCapabilities": required})),
-            Self::Connect { message, url, id } => {
+            Self::Connect { message, url, id: Some(id) } => {
                 let elicitation = json!({"mode": "url", "elicitationId": id, "url": url, "message": message});
                 Some(json!({"elicitations": [elicitation]}))
             }
@@ -171,9 +171,20 @@ impl Rejection {
         }
     }
 
-    /// The error as a message. The id is the one of the request as it was spelled; without one it is omitted,
+    /// The result in place of an error, for a client of 2026-07-28 that is to provide input.
+    pub fn result(&self) -> Option<Value> {
+        match self {
+            Self::Connect { message, url, id: None } => Some(input_required(message, url)),
+            _ => None,
+        }
+    }
+
+    /// The error, or the result in place of it, as a message. The id is the one of the request as it was spelled; without one it is omitted,
     /// because MCP has no null ids.
     pub fn body(&self, id: Option<Id<'_>>) -> Vec<u8> {
+        if let Some(result) = self.result() {
+            return reply(id, "result", &result.to_string());
+        }
         let mut error = json!({"code": self.code(), "message": self.message()});
         if let Some(data) = self.data() {
             error["data"] = data;

@@ -1,6 +1,12 @@
 //! The authorization server of a proxy or a virtual server, in the same process.
 
-use std::{fs, net::IpAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    fs,
+    net::IpAddr,
+    path::Path,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
@@ -11,7 +17,7 @@ use skep_auth::{AuthenticationError, OwnTokens};
 use skep_authserver::{AuthServer, UpstreamTokenError};
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{AuthorizationServer, ProviderTokenError};
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::manifests::located;
 
@@ -57,17 +63,42 @@ impl Embedded {
         server.map(Some).map_err(|errors| located(&file, &text, &errors))
     }
 
-    /// Checks that its store and its upstreams can be used.
-    pub(crate) async fn check(&self) -> anyhow::Result<()> {
-        self.server.check().await.map_err(|error| anyhow::anyhow!("{}: {error}", self.place))?;
+    /// Checks that its store and its upstreams can be used. Those that cannot be used yet are tried again while it serves.
+    pub(crate) async fn check(self: &Arc<Self>) -> anyhow::Result<()> {
+        let missing = self.server.check().await;
+        let missing = missing.map_err(|error| anyhow::anyhow!("{}: {error}", self.place))?;
+        self.report(&missing);
         info!(issuer = self.server.issuer(), "the authorization server is ready");
+        tokio::spawn(keep_connected(Arc::downgrade(self)));
         Ok(())
+    }
+
+    fn report(&self, missing: &[FieldError]) {
+        for error in missing {
+            warn!(place = self.place, %error, "an identity provider is missing; retrying");
+        }
+    }
+}
+
+/// Checks a server again while providers are missing, and when its registration at one expires, until it ends.
+async fn keep_connected(server: Weak<Embedded>) {
+    let mut pause = RETRY_FIRST;
+    loop {
+        let Some(wait) = server.upgrade().and_then(|server| server.server.next_check()) else { return };
+        tokio::time::sleep(wait.max(pause)).await;
+        let Some(server) = server.upgrade() else { return };
+        match server.server.check().await {
+            Ok(missing) => server.report(&missing),
+            Err(error) => server.report(&[error]),
+        }
+        let is_missing = server.server.next_check().is_some_and(|wait| wait.is_zero());
+        pause = if is_missing { (pause * 2).min(RETRY_LAST) } else { RETRY_FIRST };
     }
 }
 
 impl Embedded {
     /// Checks it again and again, until it can be used. Every failure is reported.
-    pub(crate) async fn wait_until_ready(&self, failed: impl Fn(&str)) {
+    pub(crate) async fn wait_until_ready(self: &Arc<Self>, failed: impl Fn(&str)) {
         let mut pause = RETRY_FIRST;
         while let Err(error) = self.check().await {
             failed(&error.to_string());

@@ -104,7 +104,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         serve(listener, proxy.clone(), workers, async {
             tokio::select! {
                 () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
-                Err(error) = check(&proxy, issuer.as_deref()) => end = Err(error),
+                Err(error) = check(&proxy, issuer.as_ref()) => end = Err(error),
                 () = report(reporter, &proxy, restarts) => {}
                 // Without its server, the proxy has no purpose.
                 ended = run_server(server, &overrides.env) => end = ended,
@@ -124,7 +124,7 @@ async fn report(reporter: Option<Reporter>, proxy: &Proxy, restarts: Option<Read
 }
 
 /// Checks that what the proxy needs beside its server can be used.
-async fn check(proxy: &Proxy, issuer: Option<&Embedded>) -> anyhow::Result<()> {
+async fn check(proxy: &Proxy, issuer: Option<&Arc<Embedded>>) -> anyhow::Result<()> {
     proxy.check().await?;
     match issuer {
         Some(issuer) => issuer.check().await,

@@ -82,14 +82,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
             let settings = with_session_secret(with_calls_page(settings))?;
-            serve_until_stopped(settings, server.as_deref(), &listen, options.port)
+            serve_until_stopped(settings, server.as_ref(), &listen, options.port)
         }
     }
 }
 
 fn serve_until_stopped(
     settings: Settings,
-    authorization_server: Option<&Embedded>,
+    authorization_server: Option<&Arc<Embedded>>,
     listen: &Listen,
     port: u16,
 ) -> anyhow::Result<()> {

@@ -10,6 +10,7 @@
 //! whether it is answered here, from the catalog, or by a backend. Payloads are forwarded byte for byte, but for names and
 //! ids. Where there are too many tools for a model, it can [`search`] for them.
 
+mod admission;
 mod backend;
 mod catalog;
 mod cluster;

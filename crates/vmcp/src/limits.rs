@@ -66,6 +66,11 @@ pub(crate) const KEPT_RUNS: usize = PARKED_CALLS;
 pub(crate) const KEPT_RUNS_OF_ONE: Shares = PARKED_CALLS_OF_ONE;
 /// The pause between looks at Redis for an answer that another replica has received.
 pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
+/// How long a call waits for the user to connect an account on the page that was opened, and how often it looks.
+pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(20);
+pub(crate) const CONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// How many workflows one caller may have at the same time: some run, and others wait for an answer of the user.
+pub(crate) const WORKFLOWS_OF_ONE: Shares = Shares { caller: 100, address: 400 };
 /// How much memory all scripts may use, and those of one caller: the server's container has 512 MiB.
 pub(crate) const SCRIPT_MEMORY: usize = 128 << 20;
 pub(crate) const SCRIPT_MEMORY_OF_ONE: usize = 64 << 20;

@@ -1,19 +1,14 @@
 //! Code mode: the tool that runs scripts, and what scripts may use.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
-
 use serde_json::json;
 use skep_api::vmcp::CodeMode;
 use skep_gateway::sessions::Holder;
 use skep_script::{Limits, Pool};
 
-use crate::limits;
+use crate::{
+    admission::{Admission, Admitted},
+    limits,
+};
 
 /// The tool that runs scripts.
 pub(crate) const EXECUTE_TOOL_SCRIPT: &str = "execute_tool_script";
@@ -23,17 +18,8 @@ pub(crate) struct Scripts {
     pub(crate) limits: Limits,
     pool: Pool,
     /// What each caller uses who has scripts running.
-    shares: Mutex<HashMap<Holder, Weak<Share>>>,
+    running: Admission<Pool>,
 }
-
-/// What one caller uses.
-struct Share {
-    pool: Pool,
-    running: AtomicUsize,
-}
-
-/// A script that may run.
-pub(crate) struct Admitted(Arc<Share>);
 
 impl Scripts {
     /// The tools of the virtual server itself.
@@ -54,37 +40,13 @@ impl Scripts {
                 .unwrap_or(default.call_time),
             ..default
         };
-        Some(Self { limits, pool: Pool::new(limits::SCRIPT_MEMORY), shares: Mutex::default() })
+        Some(Self { limits, pool: Pool::new(limits::SCRIPT_MEMORY), running: Admission::default() })
     }
 
-    /// Lets a script of this caller run, unless too many do.
-    pub(crate) fn admit(&self, holder: Holder) -> Option<Admitted> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = shares.get(&holder).and_then(Weak::upgrade).unwrap_or_else(|| {
-            shares.retain(|_, share| share.strong_count() > 0);
-            let pool = self.pool.part(limits::SCRIPT_MEMORY_OF_ONE);
-            let share = Arc::new(Share { pool, running: AtomicUsize::new(0) });
-            shares.insert(holder, Arc::downgrade(&share));
-            share
-        });
-        if share.running.fetch_add(1, Ordering::Relaxed) >= limits::SCRIPTS_OF_ONE {
-            share.running.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
-        Some(Admitted(share))
-    }
-}
-
-impl Admitted {
-    /// The memory of its caller's scripts.
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.0.pool
-    }
-}
-
-impl Drop for Admitted {
-    fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::Relaxed);
+    /// Lets a script of this caller run, unless too many do. They share the memory of the caller's scripts.
+    pub(crate) fn admit(&self, holder: Holder) -> Option<Admitted<Pool>> {
+        let pool = || self.pool.part(limits::SCRIPT_MEMORY_OF_ONE);
+        self.running.admit(holder, limits::SCRIPTS_OF_ONE, pool)
     }
 }
 

@@ -12,6 +12,8 @@ mod host;
 mod parameters;
 mod result;
 mod run;
+mod schema;
+mod validation;
 
 pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions, check_tools};
 pub use compiled::Workflow;

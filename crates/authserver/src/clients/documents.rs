@@ -173,18 +173,33 @@ fn is_json(headers: &HeaderMap) -> bool {
     type_ == "application/json" || (type_.starts_with("application/") && type_.ends_with("+json"))
 }
 
-/// How long a document may be used, by its cache headers (RFC 9111, section 5.2.2).
+/// How long a document may be used, by its cache headers (RFC 9111, section 4.2).
 fn life(headers: &HeaderMap, default: Duration) -> Duration {
     let values = headers.get_all(header::CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
     let directives: Vec<String> =
         values.flat_map(|value| value.split(',')).map(|part| part.trim().to_ascii_lowercase()).collect();
     let has = |name: &str| directives.iter().any(|directive| directive == name);
-    let age = directives.iter().find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
-    match age {
+    let most = directives.iter().find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
+    // It may have been in a cache for some time.
+    let age: u64 = text(headers, &header::AGE).and_then(|age| age.trim().parse().ok()).unwrap_or_default();
+    match most.or_else(|| until_expiry(headers)) {
         _ if has("no-store") || has("no-cache") => Duration::ZERO,
-        Some(seconds) => Duration::from_secs(seconds).min(limits::DOCUMENT_LIFE),
+        Some(seconds) => Duration::from_secs(seconds.saturating_sub(age)).min(limits::DOCUMENT_LIFE),
         None => default,
     }
+}
+
+/// The seconds until a document expires. What is no date is in the past (RFC 9111, section 5.3).
+fn until_expiry(headers: &HeaderMap) -> Option<u64> {
+    let time = |name| jiff::fmt::rfc2822::parse(text(headers, name)?).ok().map(|time| time.timestamp());
+    headers.get(header::EXPIRES)?;
+    let sent = time(&header::DATE).unwrap_or_else(jiff::Timestamp::now);
+    let left = time(&header::EXPIRES).map(|expires| expires.as_second().saturating_sub(sent.as_second()));
+    Some(left.and_then(|left| u64::try_from(left).ok()).unwrap_or_default())
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
 }
 
 /// The client that a document describes. A document has no secrets: the client is public, or signs assertions.
@@ -226,12 +241,31 @@ mod tests {
 
     #[test]
     fn a_document_is_cached_as_its_headers_say() {
-        let life = |value: &str| {
+        let most = limits::DOCUMENT_LIFE.as_secs();
+        let (date, later) = (("date", "Tue, 17 Nov 2026 06:00:00 GMT"), "Tue, 17 Nov 2026 06:02:00 GMT");
+        for (fields, expected) in [
+            (&[("cache-control", "public, max-age=60")][..], 60),
+            (&[("cache-control", "no-store")], 0),
+            (&[("cache-control", "no-cache, max-age=60")], 0),
+            (&[("cache-control", "public")], 300),
+            (&[("cache-control", "max-age=99999999")], most),
+            (&[("cache-control", "max-age=60"), ("age", "50")], 10),
+            (&[("cache-control", "max-age=60"), ("age", "61")], 0),
+            (&[date, ("expires", later)], 120),
+            (&[date, ("expires", later), ("age", "100")], 20),
+            (&[date, ("expires", later), ("cache-control", "max-age=7")], 7),
+            (&[date, ("expires", later), ("cache-control", "no-store")], 0),
+            (&[("expires", later), ("date", later)], 0),
+            (&[("expires", date.1), ("date", later)], 0),
+            (&[("expires", "Tue, 17 Nov 2099 06:02:00 GMT")], most),
+            (&[("expires", "0")], 0),
+            (&[], 300),
+        ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::CACHE_CONTROL, value.parse().unwrap());
-            life(&headers, Duration::from_secs(300)).as_secs()
-        };
-        assert_eq!((life("public, max-age=60"), life("no-store"), life("no-cache, max-age=60")), (60, 0, 0));
-        assert_eq!((life("public"), life("max-age=99999999")), (300, limits::DOCUMENT_LIFE.as_secs()));
+            for (name, value) in fields {
+                headers.insert(*name, value.parse().unwrap());
+            }
+            assert_eq!(life(&headers, Duration::from_secs(300)).as_secs(), expected, "{fields:?}");
+        }
     }
 }

@@ -78,7 +78,8 @@ impl AuthServer {
         };
         self.keep(upstream, &pending, &user, login).await?;
         pending.user = Some(user);
-        match self.upstreams.get(position + 1) {
+        // One that has not been discovered is left out: the user connects it later, and until then its own backends fail.
+        match self.upstreams.iter().skip(position + 1).find(|next| next.is_connected()) {
             Some(next) => self.send_to(next, pending, browser).await,
             None => Ok(self.finish(pending, browser).await),
         }
@@ -146,10 +147,12 @@ impl AuthServer {
             scopes,
             upstream_subject: subject,
             client_id: pending.client_id.clone(),
+            is_refused: false,
         };
         if row.refresh_token.is_empty()
             && let Some(earlier) = self.store.latest_upstream(&user.id, &upstream.name).await?
             && earlier.upstream_subject == row.upstream_subject
+            && !earlier.is_refused
         {
             row.refresh_token = earlier.refresh_token;
         }

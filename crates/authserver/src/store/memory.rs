@@ -34,6 +34,7 @@ struct Rows {
     /// The sessions of a user at a provider, by their rows, the newest last.
     sessions: Expiring<VecDeque<String>>,
     registrations: Expiring<Registration>,
+    locks: Expiring<String>,
 }
 
 /// The refresh tokens of a session.
@@ -58,6 +59,7 @@ impl Default for Rows {
             upstreams: Expiring::new(limits::ROWS),
             sessions: Expiring::new(limits::ROWS),
             registrations: Expiring::new(limits::ROWS),
+            locks: Expiring::new(limits::ROWS),
         }
     }
 }
@@ -239,5 +241,21 @@ impl Store for MemoryStore {
     async fn registration(&self, key: &str) -> Result<Option<Registration>> {
         let (rows, now) = self.rows();
         Ok(rows.registrations.get(key, now).cloned())
+    }
+
+    async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let (mut rows, now) = self.rows();
+        if rows.locks.get(key, now).is_some() {
+            return Ok(false);
+        }
+        stored(rows.locks.put(key, holder.to_owned(), now + life.as_secs(), now)).map(|()| true)
+    }
+
+    async fn unlock(&self, key: &str, holder: &str) -> Result<()> {
+        let (mut rows, now) = self.rows();
+        if rows.locks.get(key, now).is_some_and(|known| known == holder) {
+            rows.locks.remove(key);
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! What the server remembers. Things that are used once are taken by one operation, so that no two requests get the same.
 
 mod expiring;
+mod locks;
 mod logins;
 mod memory;
 mod redis;
@@ -10,6 +11,7 @@ use std::{net::IpAddr, time::Duration};
 
 use async_trait::async_trait;
 
+pub(crate) use locks::Lock;
 pub(crate) use memory::MemoryStore;
 pub(crate) use redis::RedisStore;
 pub(crate) use rows::{Client, Grant, Method, Pending, Proof, Registration, Session, Upstream, User};
@@ -93,4 +95,9 @@ pub(crate) trait Store: Send + Sync {
 
     async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()>;
     async fn registration(&self, key: &str) -> Result<Option<Registration>>;
+
+    /// Takes a lock for all servers with this store. `false`: another holder has it. It ends after some time by itself.
+    async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool>;
+    /// Releases a lock, if this holder still has it.
+    async fn unlock(&self, key: &str, holder: &str) -> Result<()>;
 }

@@ -1,7 +1,13 @@
 //! The rows of the store. Their names are ToolHive's, where it has the same.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::{Map, Value};
+
+use crate::{limits, random::base64};
+
+/// The length of a hash, in bytes.
+const HASH: usize = 32;
 
 /// How a client authenticates (RFC 7591, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -35,8 +41,8 @@ pub(crate) struct Client {
     #[serde(default)]
     pub(crate) dcr_issued: bool,
     pub(crate) token_endpoint_auth_method: Method,
-    /// The hash of its secret.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    /// The hash of its secret, by ToolHive's name in its rows.
+    #[serde(default, alias = "secret", deserialize_with = "hash", skip_serializing_if = "String::is_empty")]
     pub(crate) secret_hash: String,
     /// Whether it may send its secret in either way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -155,6 +161,9 @@ pub(crate) struct Upstream {
     pub(crate) upstream_subject: String,
     #[serde(default)]
     pub(crate) client_id: String,
+    /// Whether the upstream has refused the refresh token.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_refused: bool,
 }
 
 /// This server as a client of an upstream (RFC 7591, section 3.2.1).
@@ -164,8 +173,26 @@ pub(crate) struct Registration {
     #[serde(default)]
     pub(crate) client_secret: String,
     pub(crate) token_endpoint_auth_method: Method,
+    /// When the secret expires, in seconds since 1970. Zero: it does not.
     #[serde(default)]
     pub(crate) client_secret_expires_at: u64,
+}
+
+impl Registration {
+    /// Whether the secret has expired, or is about to.
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        self.client_secret_expires_at != 0
+            && self.client_secret_expires_at <= now + limits::REGISTRATION_MARGIN.as_secs()
+    }
+}
+
+/// A SHA-256 hash in base64url, or as Go writes bytes: in base64 with padding.
+fn hash<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(match STANDARD.decode(&text) {
+        Ok(bytes) if bytes.len() == HASH => base64(&bytes),
+        _ => text,
+    })
 }
 
 fn is_zero(number: &u64) -> bool {

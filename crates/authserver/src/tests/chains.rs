@@ -1,10 +1,13 @@
 //! Logins at several upstreams, and at upstreams without OpenID Connect.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use serde_json::{Value, json};
 use skep_testkit::IdentityProvider;
 
 use super::world::{Visitor, World, location, parameter};
+use crate::clock::Clock;
 
 const CALLBACK: &str = "http://127.0.0.1:1/oauth/callback";
 
@@ -113,4 +116,39 @@ async fn the_server_registers_itself_once_at_a_provider_where_it_is_no_client() 
     let client = world.client().await;
     let url = world.begin(&mut Visitor::default(), &client, &[]).await;
     assert_eq!(parameter(&url, "client_id"), "new");
+}
+
+/// RFC 7591, section 3.2.1.
+#[tokio::test]
+async fn the_server_registers_itself_again_when_its_secret_expires() {
+    let provider = IdentityProvider::start().await;
+    let registered = |id: &str, expires: u64| {
+        json!({
+            "client_id": id, "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
+            "client_secret_expires_at": expires,
+        })
+    };
+    let now = Clock::default().now();
+    provider.answer("/register", registered("first", now + 3600));
+    let endpoint = format!("{}/register", provider.issuer);
+    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
+    let upstreams = vec![oauth2(&provider, "one", registration)];
+    let world = world(provider, upstreams).await;
+    world.server.check().await.unwrap();
+    assert_eq!(world.provider.requests("/register").len(), 1);
+    let wait = world.server.next_check().unwrap();
+    assert!((Duration::from_secs(3000)..Duration::from_secs(3600)).contains(&wait), "{wait:?}");
+    world.server.clock.advance(wait + Duration::from_secs(1));
+    assert_eq!(world.server.next_check(), Some(Duration::ZERO));
+    // It stays the former client while it cannot be another one.
+    world.provider.answer("/register", json!({"status": 503}));
+    world.server.check().await.unwrap_err();
+    let client = world.client().await;
+    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
+    assert_eq!(parameter(&url, "client_id"), "first");
+    world.provider.answer("/register", registered("second", 0));
+    world.server.check().await.unwrap();
+    assert_eq!(world.server.next_check(), None);
+    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
+    assert_eq!(parameter(&url, "client_id"), "second");
 }

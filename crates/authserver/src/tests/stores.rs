@@ -2,8 +2,10 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::future::join_all;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use skep_testkit::Redis;
 
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     config::{RedisPlace, RedisSettings, RedisTls},
     keys::family,
     limits,
+    random::hash,
     store::{
         Client, Grant, MemoryStore, Method, Pending, RedisStore, Rotation, Session, Store, StoreError, Taken,
         Upstream, User,
@@ -69,6 +72,7 @@ fn row(access_token: &str) -> Upstream {
         scopes: Vec::new(),
         upstream_subject: "a".into(),
         client_id: "c".into(),
+        is_refused: false,
     }
 }
 
@@ -170,6 +174,19 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
         let found = token(store.upstream(session, "corp").await.unwrap());
         assert_eq!(found.as_deref(), expected, "{session}");
     }
+    // A lock has one holder, and only this one releases it.
+    let held = join_all((0..16).map(|holder| {
+        let store = store.clone();
+        async move { store.lock("k", &holder.to_string(), LIFE).await }
+    }));
+    let held = held.await;
+    assert_eq!(held.iter().filter(|held| **held == Ok(true)).count(), 1, "{held:?}");
+    let holder = held.iter().position(|held| *held == Ok(true)).unwrap();
+    store.unlock("k", &(holder + 1).to_string()).await.unwrap();
+    assert_eq!(store.lock("k", "next", LIFE).await, Ok(false));
+    assert_eq!(store.lock("other", "next", LIFE).await, Ok(true));
+    store.unlock("k", &holder.to_string()).await.unwrap();
+    assert_eq!(store.lock("k", "next", LIFE).await, Ok(true));
 }
 
 fn client(id: usize) -> Client {
@@ -350,7 +367,17 @@ async fn clients_users_and_tokens_that_toolhive_stored_are_found() {
         (json!("0001-01-01T00:00:00Z"), 0),
         (json!(-62_135_596_800_i64), 0),
     ];
-    let mut rows = vec![("client:c".to_owned(), client), ("provider:4:corp:ann".to_owned(), link)];
+    let secret = STANDARD.encode(Sha256::digest("secret-of-a-client"));
+    let confidential = json!({
+        "id": "d", "secret": secret, "redirect_uris": ["https://app.example/cb"], "grant_types": ["authorization_code"],
+        "response_types": ["code"], "scopes": [], "audience": [], "public": false, "dcr_issued": true,
+        "token_endpoint_auth_method": "client_secret_basic",
+    });
+    let mut rows = vec![
+        ("client:c".to_owned(), client),
+        ("client:d".to_owned(), confidential),
+        ("provider:4:corp:ann".to_owned(), link),
+    ];
     rows.extend(
         times
             .iter()
@@ -365,6 +392,11 @@ async fn clients_users_and_tokens_that_toolhive_stored_are_found() {
         command.query_async::<()>(&mut connection).await.unwrap();
     }
     assert!(store.client("c").await.unwrap().is_some_and(|client| client.public && client.dcr_issued));
+    let confidential = store.client("d").await.unwrap().unwrap();
+    assert_eq!(confidential.secret_hash, hash("secret-of-a-client"));
+    // As it is written here, it is read as well.
+    store.put_client(&confidential).await.unwrap();
+    assert!(store.client("d").await.unwrap().is_some_and(|client| client == confidential));
     assert_eq!(store.user("corp", "ann", "new", 1).await.as_deref(), Ok("u"));
     for (number, (time, seconds)) in times.into_iter().enumerate() {
         let row = store.upstream(&format!("s{number}"), "corp").await.unwrap();

@@ -4,9 +4,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use skep_testkit::{IdentityProvider, Redis};
 
-use super::world::World;
-use crate::UpstreamTokenError;
+use super::{
+    chains::oauth2,
+    stores::{PASSWORD, store_at},
+    world::{World, config, metadata_of},
+};
+use crate::{AuthServer, UpstreamTokenError, config::RedisPlace, limits};
 
 async fn session(world: &World) -> String {
     let client = world.client().await;
@@ -93,8 +98,15 @@ async fn a_refusal_needs_a_login_and_an_outage_does_not() {
     world.server.clock.advance(Duration::from_secs(3601));
     world.provider.answer("/token", json!({"status": 400}));
     assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
-    world.provider.answer("/token", json!({"status": 500}));
-    assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Unavailable));
+    for status in [500, 503, 408, 429] {
+        world.provider.answer("/token", json!({"status": status}));
+        assert_eq!(
+            tokens.access_token(&session, "corp").await,
+            Err(UpstreamTokenError::Unavailable),
+            "{status}"
+        );
+        world.server.clock.advance(2 * limits::REFRESH_PAUSE);
+    }
     assert_eq!(tokens.access_token("unknown", "corp").await, Err(UpstreamTokenError::NotConnected));
     world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
     assert_eq!(tokens.access_token(&session, "corp").await.as_deref(), Ok("new"));
@@ -126,4 +138,155 @@ async fn an_expired_id_token_is_renewed_if_the_upstream_issues_another_one() {
     world.server.store.put_upstream(&session, &row, Duration::from_secs(60)).await.unwrap();
     assert_eq!(tokens.id_token(&session, "corp").await, Err(UpstreamTokenError::NoIdToken));
     assert_eq!(tokens.id_token("unknown", "corp").await, Err(UpstreamTokenError::NotConnected));
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_the_provider_refuses_twice_is_not_sent_again() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    let expired = async || {
+        let connections = tokens.connections(&session).await.unwrap();
+        assert!(connections[0].connected);
+        connections[0].expired
+    };
+    world.server.clock.advance(Duration::from_secs(3601));
+    let before = world.provider.requests("/token").len();
+    let refusal = json!({"status": 400, "body": {"error": "invalid_grant"}});
+    world.provider.answer("/token", refusal.clone());
+    assert!(!expired().await, "it has not been tried yet");
+    assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    assert!(expired().await, "users do not learn what to do");
+    // A provider may have erred.
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer", "expires_in": 1}));
+    assert_eq!(tokens.access_token(&session, "corp").await.as_deref(), Ok("new"));
+    world.server.clock.advance(Duration::from_secs(2));
+    assert!(!expired().await);
+    // Some have the error in a response of success.
+    for refusal in [refusal, json!({"error": "bad_refresh_token"})] {
+        world.provider.answer("/token", refusal);
+        assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    }
+    for _ in 0..3 {
+        assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
+    }
+    assert!(expired().await);
+    assert_eq!(world.provider.requests("/token").len(), before + 4);
+}
+
+#[tokio::test]
+async fn all_who_wait_share_a_failure_and_then_the_provider_has_a_pause() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    world.server.clock.advance(Duration::from_secs(3601));
+    let before = world.provider.requests("/token").len();
+    world.provider.down();
+    for _ in 0..3 {
+        let results = join_all((0..8).map(|_| tokens.access_token(&session, "corp"))).await;
+        assert_eq!(results, vec![Err(UpstreamTokenError::Unavailable); 8]);
+    }
+    assert_eq!(world.provider.requests("/token").len(), before + 1);
+    world.provider.up();
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
+    world.server.clock.advance(limits::REFRESH_PAUSE);
+    assert_eq!(tokens.access_token(&session, "corp").await.as_deref(), Ok("new"));
+}
+
+/// A client may give up and retry as often as it likes.
+#[tokio::test]
+async fn requests_that_give_up_send_no_more_to_a_provider_that_hangs() {
+    let world = World::new().await;
+    let session = session(&world).await;
+    let tokens = world.server.upstream_tokens();
+    world.server.clock.advance(Duration::from_secs(3601));
+    let before = world.provider.requests("/token").len();
+    world.provider.slow(Duration::from_secs(3600));
+    for _ in 0..5 {
+        let waiting = join_all((0..8).map(|_| tokens.access_token(&session, "corp")));
+        tokio::time::timeout(Duration::from_millis(100), waiting).await.unwrap_err();
+    }
+    assert_eq!(world.provider.requests("/token").len(), before + 1);
+}
+
+/// Two servers with one Redis, and a session whose token has expired.
+struct Replicas {
+    _redis: Redis,
+    provider: IdentityProvider,
+    servers: [AuthServer; 2],
+    session: String,
+}
+
+impl Replicas {
+    async fn new() -> Self {
+        let redis = Redis::with_password(PASSWORD).await;
+        let provider = IdentityProvider::start().await;
+        provider.answer("/.well-known/openid-configuration", metadata_of(&provider));
+        let start = async || {
+            let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+            let server = AuthServer::with_store(&config(&provider, &json!({})), store);
+            assert!(server.check().await.unwrap().is_empty());
+            server
+        };
+        let (first, second) = (start().await, start().await);
+        let world = World { server: first, provider };
+        let session = session(&world).await;
+        let World { server: first, provider } = world;
+        let servers = [first, second];
+        for server in &servers {
+            server.clock.advance(Duration::from_secs(3601));
+        }
+        Self { _redis: redis, provider, servers, session }
+    }
+
+    /// Calls at both, at the same time.
+    async fn tokens(&self) -> Vec<Result<String, UpstreamTokenError>> {
+        let servers = self.servers.iter().cycle().take(8);
+        join_all(servers.map(|server| server.upstream_tokens().access_token(&self.session, "corp"))).await
+    }
+}
+
+/// RFC 9700, section 4.14.2: a provider takes the second use of a refresh token for theft, and ends the grant.
+#[tokio::test]
+async fn replicas_do_not_use_one_refresh_token_at_the_same_time() {
+    let replicas = Replicas::new().await;
+    let before = replicas.provider.requests("/token").len();
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    replicas.provider.answer("/token", response);
+    replicas.provider.slow(Duration::from_millis(200));
+    assert_eq!(replicas.tokens().await, vec![Ok("new".to_owned()); 8]);
+    assert_eq!(replicas.provider.requests("/token").len(), before + 1);
+}
+
+#[tokio::test]
+async fn replicas_share_the_failure_of_a_refresh() {
+    let replicas = Replicas::new().await;
+    let before = replicas.provider.requests("/token").len();
+    replicas.provider.down();
+    replicas.provider.slow(Duration::from_millis(200));
+    assert_eq!(replicas.tokens().await, vec![Err(UpstreamTokenError::Unavailable); 8]);
+    assert_eq!(replicas.provider.requests("/token").len(), before + 1);
+}
+
+#[tokio::test]
+async fn replicas_that_start_together_are_one_client_of_a_provider() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let provider = IdentityProvider::start().await;
+    let registered = json!({
+        "client_id": "new", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
+    });
+    provider.answer("/register", registered);
+    provider.slow(Duration::from_millis(200));
+    let endpoint = format!("{}/register", provider.issuer);
+    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
+    let changes = json!({"upstreams": [oauth2(&provider, "one", registration)]});
+    let start = async || {
+        let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+        AuthServer::with_store(&config(&provider, &changes), store)
+    };
+    let servers = [start().await, start().await, start().await];
+    for checked in join_all(servers.iter().map(AuthServer::check)).await {
+        assert!(checked.unwrap().is_empty());
+    }
+    assert_eq!(provider.requests("/register").len(), 1);
 }

@@ -46,6 +46,15 @@ pub(super) fn config(provider: &IdentityProvider, changes: &Value) -> skep_confi
     serde_json::from_value(config).unwrap()
 }
 
+/// The metadata of a provider.
+pub(super) fn metadata_of(provider: &IdentityProvider) -> Value {
+    let at = |path: &str| format!("{}/{path}", provider.issuer);
+    json!({
+        "issuer": provider.issuer, "authorization_endpoint": at("authorize"), "token_endpoint": at("token"),
+        "jwks_uri": at("keys"), "revocation_endpoint": at("revoke"),
+    })
+}
+
 impl World {
     pub(super) async fn new() -> Self {
         Self::with(json!({})).await
@@ -54,17 +63,10 @@ impl World {
     /// A world whose configuration has these members.
     pub(super) async fn with(changes: Value) -> Self {
         let provider = IdentityProvider::start().await;
-        let metadata = json!({
-            "issuer": provider.issuer,
-            "authorization_endpoint": format!("{}/authorize", provider.issuer),
-            "token_endpoint": format!("{}/token", provider.issuer),
-            "jwks_uri": format!("{}/keys", provider.issuer),
-            "revocation_endpoint": format!("{}/revoke", provider.issuer),
-        });
-        provider.answer("/.well-known/openid-configuration", metadata);
+        provider.answer("/.well-known/openid-configuration", metadata_of(&provider));
         let server =
             AuthServer::new(&config(&provider, &changes)).map_err(|errors| format!("{errors:?}")).unwrap();
-        server.check().await.unwrap();
+        assert!(server.check().await.unwrap().is_empty());
         Self { server, provider }
     }
 

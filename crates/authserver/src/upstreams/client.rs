@@ -17,6 +17,8 @@ pub(super) struct UpstreamClient {
     pub(super) id: String,
     pub(super) secret: Option<String>,
     pub(super) method: Method,
+    /// When its secret expires, in seconds since 1970. Zero: it does not.
+    pub(super) expires: u64,
 }
 
 impl UpstreamClient {
@@ -53,9 +55,16 @@ impl UpstreamClient {
         request.headers_mut().insert(header::CONTENT_TYPE, form);
         let (status, body) = fetcher.send(request, limits::UPSTREAM_RESPONSE, limits::UPSTREAM_TIME).await?;
         match body {
+            // Some providers respond so with the status 200.
+            Some(body) if body.get("error").is_some_and(is_dead_grant) => Err(UpstreamError::InvalidGrant),
             _ if !status.is_success() => Err(UpstreamError::Refused(status)),
             Some(body) => Ok(body),
             None => Err(UpstreamError::Response("its response is not a JSON object")),
         }
     }
+}
+
+/// Whether an error is about the code or refresh token (RFC 6749, section 5.2). GitHub has a code of its own.
+fn is_dead_grant(error: &Value) -> bool {
+    matches!(error.as_str(), Some("invalid_grant" | "bad_refresh_token"))
 }

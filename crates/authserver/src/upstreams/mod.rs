@@ -4,24 +4,32 @@ mod client;
 mod discovery;
 mod identity;
 mod path;
+mod refreshes;
 mod registration;
 mod response;
 mod tokens;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use form_urlencoded::Serializer;
+use http::StatusCode;
 use skep_auth::{ExpectedIdToken, Fetcher, IssuerKeys, id_token_subject};
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex;
 
 use crate::{
     config::{Kind, UpstreamSettings},
+    limits,
     rules::challenge_of,
     store::Store,
 };
 use client::UpstreamClient;
 use discovery::Endpoints;
 pub(crate) use identity::{Login, Subject};
+use registration::Registrar;
 use response::TokenResponse;
 pub(crate) use tokens::Connection;
 pub(crate) use tokens::row_life;
@@ -32,13 +40,32 @@ pub use tokens::{UpstreamTokenError, UpstreamTokens};
 pub(crate) enum UpstreamError {
     #[error("{0}")]
     Fetch(#[from] skep_auth::FetchError),
+    /// The code or the refresh token is not valid (any more).
+    #[error("it refuses the code or refresh token")]
+    InvalidGrant,
     /// The provider refuses.
     #[error("it responds with status {0}")]
-    Refused(http::StatusCode),
+    Refused(StatusCode),
     #[error("{0}")]
     Response(&'static str),
     #[error("its ID token is not accepted: {0}")]
     IdToken(String),
+}
+
+/// Whether a status is of an upstream that cannot respond now (RFC 9110, sections 15.5.9 and 15.6, RFC 6585, section 4).
+fn is_transient(status: StatusCode) -> bool {
+    status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
+}
+
+/// Why an upstream cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectError {
+    /// That may change.
+    #[error("{0}")]
+    Unavailable(String),
+    /// It does not accept this server as a client.
+    #[error("registration failed: {0}")]
+    Refused(String),
 }
 
 /// An upstream, with what was found out about it.
@@ -48,7 +75,9 @@ pub(crate) struct Upstream {
     fetcher: Fetcher,
     /// Logins have connections of their own: strangers begin as many as they like, and these do not delay the refreshes of users.
     for_logins: Fetcher,
-    connected: OnceCell<Connected>,
+    connected: RwLock<Option<Arc<Connected>>>,
+    /// Held while the upstream is discovered.
+    turn: Mutex<()>,
 }
 
 struct Connected {
@@ -65,22 +94,48 @@ impl Upstream {
             fetcher: fetcher()?,
             for_logins: fetcher()?,
             settings,
-            connected: OnceCell::new(),
+            connected: RwLock::default(),
+            turn: Mutex::default(),
         })
     }
 
-    /// Discovers the endpoints, and registers this server where it is no client yet.
-    pub(crate) async fn connect(&self, store: &dyn Store, issuer: &str) -> Result<(), String> {
-        self.connected
-            .get_or_try_init(|| async {
-                let endpoints = discovery::endpoints(&self.settings, &self.fetcher).await?;
-                let client =
-                    registration::client(&self.settings, &endpoints, &self.fetcher, store, issuer).await?;
-                let keys = endpoints.keys.as_ref().map(|address| self.issuer_keys(address)).transpose()?;
-                Ok(Connected { endpoints, client, keys })
-            })
-            .await
-            .map(|_| ())
+    /// Discovers the endpoints, and registers this server where it is no client yet, or its registration has expired.
+    pub(crate) async fn connect(
+        &self,
+        store: &dyn Store,
+        issuer: &str,
+        now: u64,
+    ) -> Result<(), ConnectError> {
+        let _turn = self.turn.lock().await;
+        if self.time_left(now).is_none_or(|left| !left.is_zero()) {
+            return Ok(());
+        }
+        let endpoints = discovery::endpoints(&self.settings, &self.fetcher).await;
+        let endpoints = endpoints.map_err(ConnectError::Unavailable)?;
+        let registrar = Registrar { settings: &self.settings, endpoints: &endpoints, fetcher: &self.fetcher };
+        let client = registrar.client(store, issuer, now).await?;
+        let keys = endpoints.keys.as_ref().map(|address| self.issuer_keys(address)).transpose();
+        let keys = keys.map_err(ConnectError::Unavailable)?;
+        let connected = Arc::new(Connected { endpoints, client, keys });
+        *self.connected.write().unwrap_or_else(PoisonError::into_inner) = Some(connected);
+        Ok(())
+    }
+
+    /// How long it can be used, before it must be connected (again). `None`: for ever.
+    pub(crate) fn time_left(&self, now: u64) -> Option<Duration> {
+        match self.connected() {
+            Err(_) => Some(Duration::ZERO),
+            Ok(connected) => {
+                let expires = connected.client.expires.checked_sub(limits::REGISTRATION_MARGIN.as_secs());
+                (connected.client.expires != 0)
+                    .then(|| Duration::from_secs(expires.unwrap_or_default().saturating_sub(now)))
+            }
+        }
+    }
+
+    /// Whether it has been discovered.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.connected().is_ok()
     }
 
     fn issuer_keys(&self, address: &str) -> Result<IssuerKeys, String> {
@@ -88,8 +143,9 @@ impl Upstream {
         IssuerKeys::new(fetcher, address, "", skep_auth::Pace::default()).map_err(|error| error.to_string())
     }
 
-    fn connected(&self) -> Result<&Connected, UpstreamError> {
-        self.connected.get().ok_or(UpstreamError::Response("it has not been discovered yet"))
+    fn connected(&self) -> Result<Arc<Connected>, UpstreamError> {
+        let connected = self.connected.read().unwrap_or_else(PoisonError::into_inner).clone();
+        connected.ok_or(UpstreamError::Response("it has not been discovered yet"))
     }
 
     /// Where the browser goes to log in (RFC 6749, section 4.1.1).
@@ -99,7 +155,8 @@ impl Upstream {
         nonce: &str,
         verifier: &str,
     ) -> Result<String, UpstreamError> {
-        let Connected { endpoints, client, .. } = self.connected()?;
+        let connected = self.connected()?;
+        let Connected { endpoints, client, .. } = &*connected;
         let mut query = Serializer::new(String::new());
         query
             .append_pair("response_type", "code")
@@ -119,7 +176,7 @@ impl Upstream {
 
     /// Whether a response comes from this upstream, and not from another one that wants its code (RFC 9207, section 2.4).
     pub(crate) fn is_issuer(&self, named: Option<&str>) -> bool {
-        let Some(connected) = self.connected.get() else { return false };
+        let Ok(connected) = self.connected() else { return false };
         match (named, &connected.endpoints.issuer) {
             (Some(named), Some(issuer)) => named == issuer,
             (Some(_), None) => true,
@@ -173,7 +230,8 @@ impl Upstream {
 
     /// Revokes a token, if the upstream has an endpoint for that. Its response has no content (RFC 7009, section 2.2).
     async fn revoke(&self, token: &str) -> Result<(), UpstreamError> {
-        let Connected { endpoints, client, .. } = self.connected()?;
+        let connected = self.connected()?;
+        let Connected { endpoints, client, .. } = &*connected;
         let Some(endpoint) = endpoints.revocation.as_ref().filter(|_| !token.is_empty()) else {
             return Ok(());
         };
@@ -188,7 +246,8 @@ impl Upstream {
         fetcher: &Fetcher,
         form: BTreeMap<&str, &str>,
     ) -> Result<TokenResponse, UpstreamError> {
-        let Connected { endpoints, client, .. } = self.connected()?;
+        let connected = self.connected()?;
+        let Connected { endpoints, client, .. } = &*connected;
         let mapping = match &self.settings.kind {
             Kind::Oauth2 { mapping, .. } => mapping.as_deref(),
             Kind::Oidc { .. } => None,
@@ -205,7 +264,8 @@ impl Upstream {
         subject_claim: &str,
         now: u64,
     ) -> Result<(String, crate::keys::Claims), UpstreamError> {
-        let Connected { endpoints, client, keys } = self.connected()?;
+        let connected = self.connected()?;
+        let Connected { endpoints, client, keys } = &*connected;
         let keys = keys.as_ref().ok_or(UpstreamError::Response("it has no keys"))?;
         if tokens.id_token.is_empty() {
             return Err(UpstreamError::Response("its response has no ID token"));

@@ -1,21 +1,16 @@
-//! The tokens of sessions at upstreams, refreshed when they have expired: once for all requests that wait.
+//! The tokens of sessions at upstreams, refreshed when they have expired.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, Weak},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
-use tokio::sync::Mutex as Turn;
 use tracing::warn;
 
-use super::{Upstream, UpstreamError};
+use super::{Upstream, refreshes::Refreshes};
 use crate::{
     clock::Clock,
     keys::unverified,
     limits,
-    store::{self, Store, StoreError},
+    store::{self, Lock, Store, StoreError},
 };
 
 /// How often a refreshed token is stored before that is given up, and how long in between.
@@ -64,7 +59,8 @@ pub(crate) struct Connection {
     pub(crate) scopes: Vec<String>,
     /// When the access token expires, if it does.
     pub(crate) expires_at: Option<u64>,
-    /// Whether the tokens are of no use any more: the access token has expired, and there is none to refresh it with.
+    /// Whether the tokens are of no use any more: the access token has expired, and there is none to refresh it with that the
+    /// upstream accepts.
     pub(crate) expired: bool,
 }
 
@@ -72,19 +68,16 @@ pub(crate) struct Connection {
 #[derive(Clone)]
 pub struct UpstreamTokens(Arc<Shared>);
 
-type Turns = HashMap<(String, String), Weak<Turn<()>>>;
-
-struct Shared {
-    store: Arc<dyn Store>,
-    upstreams: Arc<Vec<Upstream>>,
-    clock: Clock,
-    /// Held by the request that refreshes a row.
-    turns: Mutex<Turns>,
+pub(super) struct Shared {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) upstreams: Arc<Vec<Upstream>>,
+    pub(super) clock: Clock,
+    pub(super) refreshes: Refreshes,
 }
 
 impl UpstreamTokens {
     pub(crate) fn new(store: Arc<dyn Store>, upstreams: Arc<Vec<Upstream>>, clock: Clock) -> Self {
-        Self(Arc::new(Shared { store, upstreams, clock, turns: Mutex::default() }))
+        Self(Arc::new(Shared { store, upstreams, clock, refreshes: Refreshes::default() }))
     }
 
     /// The names of the upstreams.
@@ -101,7 +94,7 @@ impl UpstreamTokens {
         if is_valid(&row, self.0.clock.now()) {
             return Ok(row.access_token);
         }
-        Ok(self.refreshed(session, &row, is_valid).await?.access_token)
+        Ok(self.0.refreshed(session, row).await?.access_token)
     }
 
     /// The ID token of a session at an upstream.
@@ -116,24 +109,10 @@ impl UpstreamTokens {
         if has_valid_id_token(&row, self.0.clock.now()) {
             return Ok(row.id_token);
         }
-        let row = self.refreshed(session, &row, has_valid_id_token).await?;
+        let row = self.0.refreshed(session, row).await?;
         // An upstream need not issue another one (OpenID Connect Core 1.0, section 12.2).
         let is_new = has_valid_id_token(&row, self.0.clock.now());
         is_new.then_some(row.id_token).ok_or(UpstreamTokenError::Expired)
-    }
-
-    /// The row, after its tokens were refreshed. Others wait for it even if this request is cancelled.
-    async fn refreshed(
-        &self,
-        session: &str,
-        seen: &store::Upstream,
-        is_current: IsCurrent,
-    ) -> Result<store::Upstream, UpstreamTokenError> {
-        let (shared, session) = (self.0.clone(), session.to_owned());
-        let (provider, seen) = (seen.provider_id.clone(), seen.access_token.clone());
-        let refreshing =
-            tokio::spawn(async move { shared.refresh(&session, &provider, &seen, is_current).await });
-        refreshing.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
     }
 }
 
@@ -150,7 +129,9 @@ impl UpstreamTokens {
                 since: row.as_ref().map(|row| row.connected_at).filter(|since| *since > 0),
                 scopes: row.as_ref().map(|row| row.scopes.clone()).unwrap_or_default(),
                 expires_at: row.as_ref().map(|row| row.expires_at).filter(|until| *until > 0),
-                expired: row.is_some_and(|row| !is_valid(&row, now) && row.refresh_token.is_empty()),
+                expired: row.is_some_and(|row| {
+                    !is_valid(&row, now) && (row.is_refused || row.refresh_token.is_empty())
+                }),
             });
         }
         Ok(connections)
@@ -159,28 +140,10 @@ impl UpstreamTokens {
     /// Forgets the tokens of a session at an upstream, and revokes them there. The row stays without them: it has the user of
     /// the session.
     pub(crate) async fn disconnect(&self, session: &str, provider: &str) -> Result<(), UpstreamTokenError> {
-        let shared = &self.0;
-        let upstream = shared.upstreams.iter().find(|upstream| upstream.name == provider);
-        let upstream = upstream.ok_or(UpstreamTokenError::NotConnected)?;
-        // A refresh that is under way must not store tokens afterwards.
-        let turn = shared.turn(session, provider);
-        let _turn = turn.lock().await;
-        let Some(row) = shared.store.upstream(session, provider).await? else { return Ok(()) };
-        let empty = store::Upstream {
-            access_token: String::new(),
-            refresh_token: String::new(),
-            id_token: String::new(),
-            scopes: Vec::new(),
-            ..row.clone()
-        };
-        shared.save(session, &empty, shared.clock.now()).await?;
-        // With a refresh token, the access tokens of it end as well (RFC 7009, section 2.1).
-        for token in [&row.refresh_token, &row.access_token] {
-            if let Err(error) = upstream.revoke(token).await {
-                warn!(provider, %error, "failed to revoke a token of an upstream");
-            }
-        }
-        Ok(())
+        let (shared, session, provider) = (self.0.clone(), session.to_owned(), provider.to_owned());
+        // A request that is cancelled does not leave a lock.
+        let disconnecting = tokio::spawn(async move { shared.disconnect(&session, &provider).await });
+        disconnecting.await.unwrap_or(Err(UpstreamTokenError::Unavailable))
     }
 
     /// The claims of the access token of a session at an upstream. It came from the upstream itself, so its signature is not
@@ -208,9 +171,6 @@ impl UpstreamTokens {
     }
 }
 
-/// Whether a row has the token that is needed at this time.
-type IsCurrent = fn(&store::Upstream, u64) -> bool;
-
 fn is_valid(row: &store::Upstream, now: u64) -> bool {
     row.expires_at == 0 || now < row.expires_at
 }
@@ -222,89 +182,49 @@ fn has_valid_id_token(row: &store::Upstream, now: u64) -> bool {
 }
 
 impl Shared {
-    fn turn(&self, session: &str, provider: &str) -> Arc<Turn<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let key = (session.to_owned(), provider.to_owned());
-        if let Some(turn) = turns.get(&key).and_then(Weak::upgrade) {
-            return turn;
-        }
-        let turn = Arc::new(Turn::new(()));
-        turns.insert(key, Arc::downgrade(&turn));
-        turn
+    pub(super) fn upstream(&self, provider: &str) -> Result<&Upstream, UpstreamTokenError> {
+        let upstream = self.upstreams.iter().find(|upstream| upstream.name == provider);
+        upstream.ok_or(UpstreamTokenError::NotConnected)
     }
 
-    /// Refreshes the tokens, unless that has happened since this request has seen the access token: what another request
-    /// has got meanwhile is new, however short its life is.
-    async fn refresh(
+    async fn disconnect(&self, session: &str, provider: &str) -> Result<(), UpstreamTokenError> {
+        let upstream = self.upstream(provider)?;
+        // A refresh that is under way must not store tokens afterwards.
+        let key = lock_key(session, provider);
+        let lock = Lock::take(&*self.store, &key).await?;
+        let forgotten = self.forget(session, provider).await;
+        lock.release().await;
+        let Some(row) = forgotten? else { return Ok(()) };
+        // With a refresh token, the access tokens of it end as well (RFC 7009, section 2.1).
+        for token in [&row.refresh_token, &row.access_token] {
+            if let Err(error) = upstream.revoke(token).await {
+                warn!(provider, %error, "failed to revoke a token of an upstream");
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the tokens of a row, and returns what it was.
+    async fn forget(
         &self,
         session: &str,
         provider: &str,
-        seen: &str,
-        is_current: IsCurrent,
-    ) -> Result<store::Upstream, UpstreamTokenError> {
-        let turn = self.turn(session, provider);
-        let _turn = turn.lock().await;
-        let row = self.store.upstream(session, provider).await?.ok_or(UpstreamTokenError::NotConnected)?;
-        let now = self.clock.now();
-        if row.access_token.is_empty() {
-            return Err(UpstreamTokenError::NotConnected);
-        }
-        if is_current(&row, now) || row.access_token != seen {
-            return Ok(row);
-        }
-        let upstream = self.upstreams.iter().find(|upstream| upstream.name == provider);
-        let upstream = upstream.ok_or(UpstreamTokenError::NotConnected)?;
-        if row.refresh_token.is_empty() {
-            return Err(UpstreamTokenError::Expired);
-        }
-        match upstream.refresh(&row.refresh_token, &row.upstream_subject, now).await {
-            Ok(tokens) => {
-                let kept = |new: String, old: &str| if new.is_empty() { old.to_owned() } else { new };
-                let refreshed = store::Upstream {
-                    access_token: tokens.access_token,
-                    refresh_token: kept(tokens.refresh_token, &row.refresh_token),
-                    id_token: kept(tokens.id_token, &row.id_token),
-                    expires_at: tokens.expires_in.map_or(0, |seconds| now + seconds),
-                    ..row
-                };
-                self.save(session, &refreshed, now).await?;
-                Ok(refreshed)
-            }
-            Err(error) => self.after_failure(session, &row, &error, is_current).await,
-        }
-    }
-
-    /// Another replica may have refreshed the row meanwhile, and so have used up the refresh token, or have disconnected it.
-    async fn after_failure(
-        &self,
-        session: &str,
-        row: &store::Upstream,
-        error: &UpstreamError,
-        is_current: IsCurrent,
-    ) -> Result<store::Upstream, UpstreamTokenError> {
-        let provider = &*row.provider_id;
-        if let Some(current) = self.store.upstream(session, provider).await? {
-            let is_newer = current.access_token != row.access_token;
-            let is_renewed =
-                current.refresh_token != row.refresh_token && is_current(&current, self.clock.now());
-            match () {
-                () if current.access_token.is_empty() => return Err(UpstreamTokenError::NotConnected),
-                () if is_newer || is_renewed => return Ok(current),
-                () => {}
-            }
-        }
-        warn!(provider, %error, "failed to refresh the token of an upstream");
-        match error {
-            UpstreamError::Refused(status) if status.is_client_error() => Err(UpstreamTokenError::Expired),
-            UpstreamError::IdToken(_) => Err(UpstreamTokenError::Expired),
-            _ => Err(UpstreamTokenError::Unavailable),
-        }
+    ) -> Result<Option<store::Upstream>, UpstreamTokenError> {
+        let Some(row) = self.store.upstream(session, provider).await? else { return Ok(None) };
+        let empty = store::Upstream {
+            access_token: String::new(),
+            refresh_token: String::new(),
+            id_token: String::new(),
+            scopes: Vec::new(),
+            ..row.clone()
+        };
+        self.save(session, &empty).await?;
+        Ok(Some(row))
     }
 
     /// The former refresh token may work no more, so the new one must not be lost.
-    async fn save(&self, session: &str, row: &store::Upstream, now: u64) -> Result<(), UpstreamTokenError> {
-        let life = row_life(row, now);
+    pub(super) async fn save(&self, session: &str, row: &store::Upstream) -> Result<(), UpstreamTokenError> {
+        let life = row_life(row, self.clock.now());
         for _ in 1..TRIES {
             if self.store.put_upstream(session, row, life).await.is_ok() {
                 return Ok(());
@@ -313,6 +233,11 @@ impl Shared {
         }
         Ok(self.store.put_upstream(session, row, life).await?)
     }
+}
+
+/// The key of the lock under which the tokens of a session at an upstream are replaced.
+pub(super) fn lock_key(session: &str, provider: &str) -> String {
+    format!("upstream:{session}:{provider}")
 }
 
 /// How long a row is kept: a month longer than its access token.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use skep_mcp::Rejection;
+use skep_mcp::{Era, Rejection};
 
 use super::ChainContext;
 use crate::{AuthorizationServer, ConfigError, ProviderTokenError, connect_page, identity::Identity};
@@ -37,9 +37,14 @@ impl Provider {
     }
 
     /// What a client that opens addresses gets, if the caller's account is to be connected first.
-    pub(super) fn connect_page(&self, identity: &Identity, capabilities: &Value) -> Option<Rejection> {
+    pub(super) fn connect_page(
+        &self,
+        identity: &Identity,
+        capabilities: &Value,
+        era: Era,
+    ) -> Option<Rejection> {
         let session = identity.session.as_ref()?;
-        connect_page(capabilities, &self.name, &self.server.connections_url(session))
+        connect_page(capabilities, era, &self.name, &self.server.connections_url(session))
     }
 
     /// The claims of the caller's token, if it has one. `None` within: there are none that can be read.

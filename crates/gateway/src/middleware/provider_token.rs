@@ -3,11 +3,14 @@
 use serde_json::Value;
 use skep_auth::{AuthenticationError, ProtectedResource};
 use skep_config::run_config::Oidc;
-use skep_mcp::{Era, Method, header::MCP_SESSION_ID};
+use skep_mcp::{ConnectAnswer, Era, Method, header::MCP_SESSION_ID};
 
 use super::{ChainContext, authentication::rejected, provider::Provider};
 use crate::{
-    ConfigError, ProviderTokenError, http::ErrorResponse, identity::Identity, message::Exchange,
+    ConfigError, ProviderTokenError,
+    http::ErrorResponse,
+    identity::Identity,
+    message::{Exchange, ParsedMessage},
     sessions::Sessions,
 };
 
@@ -52,8 +55,9 @@ impl ProviderToken {
         let may_connect = matches!(error, ProviderTokenError::NotConnected | ProviderTokenError::Expired);
         if may_connect
             && is_call(exchange)
+            && let Some(message) = exchange.message.as_ref().filter(|message| !has_refused(message))
             && let Some(capabilities) = self.capabilities(exchange).await
-            && let Some(rejection) = self.provider.connect_page(identity, &capabilities)
+            && let Some(rejection) = self.provider.connect_page(identity, &capabilities, message.era)
         {
             return exchange.reject(&rejection);
         }
@@ -80,6 +84,12 @@ fn is_call(exchange: &Exchange) -> bool {
     let message = exchange.message.as_ref().filter(|message| message.id.is_some());
     let method = message.and_then(|message| message.method);
     matches!(method, Some(Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead))
+}
+
+/// Whether the user does not want to connect the account.
+fn has_refused(message: &ParsedMessage) -> bool {
+    let answer = message.envelope().ok().and_then(|envelope| ConnectAnswer::of(envelope.params()));
+    answer == Some(ConnectAnswer::Refused)
 }
 
 /// Why the caller must log in again, or retry.

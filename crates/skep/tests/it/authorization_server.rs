@@ -239,16 +239,19 @@ async fn a_call_that_needs_a_provider_which_is_not_connected_names_where_to_go()
             call_without_session(proxy.port, &token, &opens_urls),
         ];
         let mut page = String::new();
-        for answer in answers {
-            let (body, error) = (answer.json(), answer.json()["error"].clone());
-            assert_eq!(
-                (answer.status, &body["id"], &error["code"]),
-                (200, &json!("c"), &json!(-32042)),
-                "{body}"
-            );
-            let elicitation = &error["data"]["elicitations"][0];
+        for (answer, is_modern) in answers.into_iter().zip([false, true]) {
+            let body = answer.json();
+            assert_eq!((answer.status, &body["id"]), (200, &json!("c")), "{body}");
+            let elicitation = if is_modern {
+                assert_eq!(body["result"]["resultType"], "input_required", "{body}");
+                &body["result"]["inputRequests"]["skep/connect-account"]["params"]
+            } else {
+                assert_eq!(body["error"]["code"], -32042, "{body}");
+                &body["error"]["data"]["elicitations"][0]
+            };
             assert_eq!(elicitation["mode"], "url", "{body}");
-            assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string(), "{body}");
+            assert!(elicitation["elicitationId"].is_string() != is_modern, "{body}");
+            assert!(elicitation["message"].is_string(), "{body}");
             page = elicitation["url"].as_str().unwrap().to_owned();
         }
         // Other clients log in again, and so does a new session.

@@ -199,7 +199,7 @@ impl IdentityProvider {
         self.shared.state().tokens.remove(token);
     }
 
-    /// Overrides the response at a path. `{"status": 500}` is a status; null removes the override.
+    /// Overrides the response at a path. `{"status": 500}` is a status, with the JSON of `body`; null removes the override.
     pub fn answer(&self, path: &str, answer: Value) {
         self.shared.state().overrides.insert(path.to_owned(), answer);
     }

@@ -52,9 +52,9 @@ fn json_page(body: &Value) -> Response<String> {
     response
 }
 
-/// A status, with a location if it is a redirect.
+/// A status, with a JSON body if there is one, and a location if it is a redirect.
 fn plain(status: u64, answer: &Value) -> Response<String> {
-    let mut response = Response::new(String::new());
+    let mut response = answer.get("body").map_or_else(|| Response::new(String::new()), json_page);
     let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
     *response.status_mut() = status.expect("a status");
     if let Some(location) = answer.get("location").and_then(Value::as_str) {

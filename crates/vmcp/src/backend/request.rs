@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::Value;
-use skep_mcp::{Era, Fault, Kind, Raw, Revision};
+use skep_mcp::{CONNECT_INPUT, Era, Fault, Kind, Raw, Revision};
 
 /// The names in `_meta` that the protocol reserves. They are about one connection, so they end here.
 const RESERVED: &str = "io.modelcontextprotocol/";
@@ -66,6 +66,13 @@ fn translated(
             ("_meta", _) => meta = Some(*value),
             // Some clients send null for none, which is no object.
             ("arguments", _) if value.kind() == Kind::Null => {}
+            ("inputResponses", _) => {
+                // An older backend has requested none.
+                let responses = without_own(*value)?;
+                if form.era == Era::Modern && !responses.is_empty() {
+                    object.put(key.raw().as_str(), &responses.json());
+                }
+            }
             (name, Some(Rename { field, within: None, name: original })) if name == field => {
                 object.put(key.raw().as_str(), &Value::from(original).to_string());
             }
@@ -84,6 +91,17 @@ fn translated(
         object.put("\"_meta\"", &meta.json());
     }
     Ok(object.json())
+}
+
+/// The input of the client, without what the virtual server has requested itself.
+fn without_own(responses: Raw<'_>) -> Result<Object, Fault> {
+    let mut object = Object::default();
+    for (key, value) in responses.entries()? {
+        if key.decoded() != CONNECT_INPUT {
+            object.put(key.raw().as_str(), value.as_str());
+        }
+    }
+    Ok(object)
 }
 
 fn renamed(value: Raw<'_>, field: &str, name: &str) -> Result<String, Fault> {
@@ -170,6 +188,22 @@ mod tests {
             sent(params, Some(reference), &LEGACY)
                 .contains(r#"{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"who"}}"#)
         );
+    }
+
+    #[test]
+    fn input_that_the_backend_has_not_requested_ends_here() {
+        let modern = Form { era: Era::Modern, capabilities: "{}", log_level: None };
+        let own = format!(r#""{CONNECT_INPUT}":{{"action":"accept"}}"#);
+        let both = format!(r#""a": {{"x":1}},{own}"#);
+        for (responses, forwarded) in [(own, None), (both, Some(r#""inputResponses":{"a":{"x":1}}"#))] {
+            let params = format!(r#"{{"name":"n","inputResponses":{{{responses}}}}}"#);
+            let (old, new) = (sent(&params, None, &LEGACY), sent(&params, None, &modern));
+            assert!(!old.contains("inputResponses"), "{old}");
+            match forwarded {
+                Some(forwarded) => assert!(new.contains(forwarded), "{new}"),
+                None => assert!(!new.contains("inputResponses"), "{new}"),
+            }
+        }
     }
 
     #[test]

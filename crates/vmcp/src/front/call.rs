@@ -12,7 +12,7 @@ use tracing::debug;
 use super::{
     ClientRequest, Front, Sender,
     answer::failure,
-    connect,
+    connect::Opener,
     measured::Measured,
     parameters::parameter_headers,
     relay::{Relay, Sent, respond},
@@ -84,17 +84,18 @@ impl Front {
         let in_flight = request.session.begin(request.id, &backend.name, self.next_number());
         let name = route.rename.as_ref().map(|(_, _, name)| &**name);
         let measured = Measured::new(self, request, &backend, name);
-        let sent = self.forward(request, &backend, &route, in_flight.number).await;
+        let opener = Opener::of(request);
+        let number = in_flight.number;
+        let sent = self.forward_when_connected(request, &backend, &route, number, opener.answer).await;
         if sent.is_err() {
             measured.record(None, true);
         }
         match sent {
             Ok(sent) => respond(Relay::new(self, request, backend, sent, in_flight, measured)).await,
             Err(error) => {
-                if let Some(error) = connect::elicitation(&request.session.capabilities, &error) {
-                    return error.response(request.id, request.era);
-                }
-                match failure(request.method, request.era, &backend.name, &error) {
+                let elicited = opener.elicitation(&error, &self.name);
+                let failed = || failure(request.method, request.era, &backend.name, &error);
+                match elicited.unwrap_or_else(failed) {
                     Ok(result) => rpc::result(request.id, &result, request.era),
                     Err(error) => error.response(request.id, request.era),
                 }

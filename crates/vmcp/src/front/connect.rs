@@ -1,17 +1,89 @@
 //! A call that needs an identity provider to which its user is not connected. A client that opens addresses gets the one
 //! where the user connects it; others get it within the message of the error.
 
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
 use serde_json::Value;
 use skep_gateway::connect_page;
+use skep_mcp::{ConnectAnswer, Era, Method, Raw};
 
-use super::rpc::RpcError;
-use crate::backend::BackendError;
+use super::{ClientRequest, Front, answer::translated, call::Route, relay::Sent, rpc::RpcError};
+use crate::{
+    backend::{Backend, BackendError},
+    limits,
+};
 
-/// The error for a client with these capabilities, if it opens addresses and the call needs that.
-pub(super) fn elicitation(capabilities: &str, error: &BackendError) -> Option<RpcError> {
-    let BackendError::NotConnected { provider, url, .. } = error else { return None };
-    let capabilities: Value = serde_json::from_str(capabilities).ok()?;
-    let rejection = connect_page(&capabilities, provider, url)?;
-    let error = RpcError::new(rejection.code().into(), rejection.message());
-    Some(RpcError { data: rejection.data(), ..error })
+/// What a client gets in place of the result of a call: another result, as JSON, or an error.
+pub(super) type Elicited = Result<String, RpcError>;
+
+/// A client that may open the page.
+pub(super) struct Opener<'a> {
+    pub(super) method: Method,
+    pub(super) era: Era,
+    /// Its capabilities, as JSON.
+    pub(super) capabilities: &'a str,
+    /// What its user has answered before.
+    pub(super) answer: Option<ConnectAnswer>,
+}
+
+impl<'a> Opener<'a> {
+    pub(super) fn of(request: &'a ClientRequest<'_>) -> Self {
+        Self {
+            method: request.method,
+            era: request.era,
+            capabilities: &request.session.capabilities,
+            answer: ConnectAnswer::of(request.envelope.params()),
+        }
+    }
+
+    /// What the client gets if its call has failed with this error, and the user can change that on a page. A user who has
+    /// declined is not led there again.
+    pub(super) fn elicitation(&self, error: &BackendError, server: &str) -> Option<Elicited> {
+        let BackendError::NotConnected { provider, url, .. } = error else { return None };
+        let is_supported =
+            matches!(self.method, Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead);
+        if !is_supported || self.answer == Some(ConnectAnswer::Refused) {
+            return None;
+        }
+        let capabilities: Value = serde_json::from_str(self.capabilities).ok()?;
+        let rejection = connect_page(&capabilities, self.era, provider, url)?;
+        Some(match rejection.result() {
+            Some(result) => {
+                let result = result.to_string();
+                Ok(translated(Raw::spelled(&result)?, self.method, self.era, server).ok()?)
+            }
+            None => {
+                let error = RpcError::new(rejection.code().into(), rejection.message());
+                Err(RpcError { data: rejection.data(), ..error })
+            }
+        })
+    }
+}
+
+impl Front {
+    /// Sends a request to its backend. A user who has opened the page has some time to connect the account: since 2026-07-28, a
+    /// client does not learn when that is done.
+    pub(super) async fn forward_when_connected(
+        &self,
+        request: &ClientRequest<'_>,
+        backend: &Arc<Backend>,
+        route: &Route,
+        number: u64,
+        answer: Option<ConnectAnswer>,
+    ) -> Result<Sent, BackendError> {
+        let time =
+            if answer == Some(ConnectAnswer::Accepted) { limits::CONNECT_TIME } else { Duration::ZERO };
+        let started = Instant::now();
+        loop {
+            match self.forward(request, backend, route, number).await {
+                Err(BackendError::NotConnected { .. }) if started.elapsed() < time => {
+                    tokio::time::sleep(limits::CONNECT_PAUSE).await;
+                }
+                sent => return sent,
+            }
+        }
+    }
 }

@@ -62,6 +62,7 @@ use tokio::{
 
 use crate::{
     ConfigError, Settings,
+    admission::Admission,
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
     limits,
@@ -114,6 +115,8 @@ pub(crate) struct Front {
     factory: Factory,
     reporter: Option<Reporter>,
     scripts: Option<Arc<Scripts>>,
+    /// The workflows of each caller.
+    workflows: Admission<()>,
     search: Option<Arc<Search>>,
 }
 
@@ -270,6 +273,7 @@ impl Front {
             factory,
             reporter,
             scripts,
+            workflows: Admission::default(),
             search,
         }
     }

@@ -202,6 +202,12 @@ impl ClientSession {
         Raw::spelled(&self.capabilities).is_some_and(|declared| declared.get(capability).is_some())
     }
 
+    /// Whether the client has its user fill in forms. Without modes, it does (MCP 2025-11-25, elicitation, capabilities).
+    pub(crate) fn elicits_by_form(&self) -> bool {
+        let modes = Raw::spelled(&self.capabilities).and_then(|declared| declared.get("elicitation"));
+        modes.is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
+    }
+
     pub(crate) fn level(&self) -> Option<Level> {
         self.state().level
     }

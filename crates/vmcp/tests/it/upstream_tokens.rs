@@ -3,7 +3,11 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -19,27 +23,43 @@ use tokio::net::TcpStream;
 
 use crate::{Server, backend::Backend, client::text};
 
+/// The key of the input that connects an account.
+const CONNECT: &str = "skep/connect-account";
 const ISSUER: &str = "https://as.example";
 const AUDIENCE: &str = "https://as.example/mcp";
 
 /// A fake: it knows the tokens `valid` of ann and `other` of bob, and has what the test says of each provider.
-pub(crate) struct FakeServer(Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>);
+/// A provider without an entry never responds.
+pub(crate) struct FakeServer {
+    tokens: Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>,
+    /// How often a token was missing.
+    missing: AtomicUsize,
+}
 
 impl FakeServer {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(HashMap::from([("corp", Ok("corp-token")), ("hub", Ok("hub-token"))]))))
+        let tokens = HashMap::from([("corp", Ok("corp-token")), ("hub", Ok("hub-token"))]);
+        Arc::new(Self { tokens: Mutex::new(tokens), missing: AtomicUsize::new(0) })
     }
 
     pub(crate) fn set(&self, provider: &'static str, token: Result<&'static str, ProviderTokenError>) {
-        self.0.lock().unwrap().insert(provider, token);
+        self.tokens.lock().unwrap().insert(provider, token);
+    }
+
+    pub(crate) fn hang(&self, provider: &'static str) {
+        self.tokens.lock().unwrap().remove(provider);
     }
 
     /// The token of a session. That of bob has his name.
-    fn token(&self, session: &str, provider: &str) -> Result<String, ProviderTokenError> {
-        let token = self.0.lock().unwrap()[provider]?;
+    async fn token(&self, session: &str, provider: &str) -> Result<String, ProviderTokenError> {
+        let known = self.tokens.lock().unwrap().get(provider).copied();
+        let Some(token) = known else { return std::future::pending().await };
+        if token.is_err() {
+            self.missing.fetch_add(1, Ordering::SeqCst);
+        }
         match session {
-            "s" => Ok(token.to_owned()),
-            "s2" => Ok(format!("{token}-of-bob")),
+            "s" => token.map(str::to_owned),
+            "s2" => token.map(|token| format!("{token}-of-bob")),
             _ => panic!("the session {session} is unknown"),
         }
     }
@@ -100,8 +120,7 @@ impl AuthorizationServer for FakeServer {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
-        let token = self.token(session, provider);
-        async { token }.boxed()
+        self.token(session, provider).boxed()
     }
 
     fn provider_id_token<'a>(
@@ -109,8 +128,7 @@ impl AuthorizationServer for FakeServer {
         session: &'a str,
         provider: &'a str,
     ) -> BoxFuture<'a, Result<String, ProviderTokenError>> {
-        let token = self.token(session, provider).map(|token| format!("id-{token}"));
-        async { token }.boxed()
+        async move { Ok(format!("id-{}", self.token(session, provider).await?)) }.boxed()
     }
 
     fn provider_claims<'a>(
@@ -168,6 +186,13 @@ impl Caller {
         if !self.session.is_empty() {
             request = request.header("mcp-session-id", &self.session);
         }
+        if body["params"]["_meta"].is_object() {
+            let name = body["params"]["name"].as_str().unwrap().to_owned();
+            request = request
+                .header("mcp-protocol-version", "2026-07-28")
+                .header("mcp-method", body["method"].as_str().unwrap())
+                .header("mcp-name", name);
+        }
         let request = request.body(Full::new(Bytes::from(body.to_string()))).unwrap();
         let (head, body) = sender.send_request(request).await.unwrap().into_parts();
         Response::from_parts(head, body.collect().await.unwrap().to_bytes())
@@ -191,6 +216,20 @@ impl Caller {
 
     pub(crate) async fn call(&self, tool: &str) -> Value {
         self.request("tools/call", json!({"name": tool, "arguments": {"n": 1}})).await
+    }
+
+    /// A call of a client of 2026-07-28 that opens addresses, with what its user has answered.
+    async fn modern_call(&self, tool: &str, action: Option<&str>) -> Value {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"url": {}}},
+        });
+        let mut params = json!({"name": tool, "arguments": {"n": 1}, "_meta": meta});
+        if let Some(action) = action {
+            params["inputResponses"] = json!({CONNECT: {"action": action}});
+        }
+        self.request("tools/call", params).await
     }
 
     pub(crate) async fn request(&self, method: &str, params: Value) -> Value {
@@ -250,6 +289,33 @@ async fn a_provider_that_fails_makes_only_its_own_backends_fail() {
 }
 
 #[tokio::test]
+async fn a_provider_that_hangs_delays_no_call_to_backends_of_another() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    let caller = caller(&server).await;
+    for (hanging, token, tool) in [("corp", "corp-token", "two_echo"), ("hub", "hub-token", "one_echo")] {
+        fake.hang(hanging);
+        let answer = tokio::time::timeout(Duration::from_secs(10), caller.call(tool)).await;
+        assert!(!text(&answer.expect("it waits for the other provider")).1, "{hanging}");
+        fake.set(hanging, Ok(token));
+    }
+}
+
+#[tokio::test]
+async fn a_caller_with_an_expired_token_does_not_log_in_again_while_another_provider_is_unavailable() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    for [first, second] in [["corp", "hub"], ["hub", "corp"]] {
+        fake.set(first, Err(ProviderTokenError::Expired));
+        fake.set(second, Err(ProviderTokenError::Unavailable));
+        let mut caller = Caller { address: server.address, session: String::new(), token: "valid" };
+        assert_eq!(caller.initialize().await, StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
+
+#[tokio::test]
 async fn a_call_that_needs_another_login_names_where_to_go() {
     let (one, two) = (Backend::start().await, Backend::start().await);
     let fake = FakeServer::new();
@@ -282,6 +348,93 @@ pub(crate) async fn assert_names_where_to_go(server: &Server, tool: &str) {
         assert_eq!((&elicitation["mode"], &elicitation["url"]), (&json!("url"), &json!(page)));
         assert!(elicitation["elicitationId"].is_string() && elicitation["message"].is_string());
     }
+}
+
+/// A client of 2026-07-28 without a session.
+fn modern(server: &Server) -> Caller {
+    Caller { address: server.address, session: String::new(), token: "valid" }
+}
+
+/// The response leads the user to the page.
+fn assert_needs_account(response: &Value) {
+    let result = &response["result"];
+    assert_eq!(result["resultType"], "input_required", "{response}");
+    let request = &result["inputRequests"][CONNECT];
+    assert_eq!(request["method"], "elicitation/create", "{response}");
+    let params = request["params"].as_object().unwrap();
+    assert_eq!((&params["mode"], &params["url"]), (&json!("url"), &json!(format!("{ISSUER}/connections/s"))));
+    assert!(params["message"].is_string() && params.len() == 3, "{response}");
+}
+
+#[tokio::test]
+async fn a_client_of_2026_gets_a_result_that_needs_the_user_to_connect_the_account() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    let caller = modern(&server);
+    assert!(caller.modern_call("two_echo", None).await["result"]["content"].is_array());
+    for error in [ProviderTokenError::Expired, ProviderTokenError::NotConnected] {
+        fake.set("hub", Err(error));
+        assert_needs_account(&caller.modern_call("two_echo", None).await);
+        // Users who do not want to are not led there again.
+        for action in ["decline", "cancel"] {
+            let refused = caller.modern_call("two_echo", Some(action)).await;
+            let message = refused["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains("hub") && message.contains("/connections/s"), "{refused}");
+        }
+        // The call waits for the user who is connecting the account.
+        let before = fake.missing.load(Ordering::SeqCst);
+        let connected = async {
+            crate::until(|| fake.missing.load(Ordering::SeqCst) > before + 1).await;
+            fake.set("hub", Ok("hub-token"));
+        };
+        let (response, ()) = tokio::join!(caller.modern_call("two_echo", Some("accept")), connected);
+        assert!(response["result"]["content"].is_array(), "{response}");
+    }
+}
+
+/// Tools that call a tool of the second backend and then, whatever comes of it, one of the first.
+const MORE: &str = "codeMode: {enabled: true}\ncompositeTools:\n  - name: combo\n    description: d\n    steps:\n\
+    \x20     - {id: a, tool: two_echo, onError: {action: retry, retryCount: 3, retryDelay: 1ms}}\n\
+    \x20     - {id: b, tool: one_echo, dependsOn: [a]}\n\
+    \x20 - name: lenient\n    description: d\n    steps:\n\
+    \x20     - {id: a, tool: two_echo, onError: {action: continue}}\n\
+    \x20     - {id: b, tool: one_echo, dependsOn: [a]}\n";
+
+#[tokio::test]
+async fn a_workflow_or_script_that_needs_an_account_ends_with_where_to_connect_it() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let config = format!("{}{MORE}", config(&one, &two));
+    let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let server = Server::run(settings.with_authorization_server(fake.clone()).unwrap(), None, None).await;
+    let mut opener = Caller { address: server.address, session: String::new(), token: "valid" };
+    assert_eq!(opener.initialize_with(json!({"elicitation": {"url": {}}})).await, StatusCode::OK);
+    let script =
+        json!({"name": "execute_tool_script", "arguments": {"script": "two_echo()\nreturn one_echo()"}});
+    // Its backends are known before the account is missing.
+    assert!(!text(&opener.call("combo").await).1);
+    assert!(!text(&modern(&server).modern_call("combo", None).await).1);
+    one.forget();
+    fake.set("hub", Err(ProviderTokenError::NotConnected));
+    for tool in ["combo", "lenient"] {
+        let before = fake.missing.load(Ordering::SeqCst);
+        let answer = opener.call(tool).await;
+        assert_eq!(answer["error"]["code"], -32042, "{answer}");
+        // The request itself may look, too.
+        assert!(fake.missing.load(Ordering::SeqCst) <= before + 2, "the step was tried again");
+        assert_needs_account(&modern(&server).modern_call(tool, None).await);
+    }
+    let answer = opener.request("tools/call", script).await;
+    assert_eq!(answer["error"]["data"]["elicitations"][0]["mode"], "url", "{answer}");
+    assert_eq!(one.received("tools/call").len(), 0, "another tool was called");
+    // Other clients, and users who decline, get the reason.
+    let (caller, declining) = (caller(&server).await, modern(&server));
+    for answer in [caller.call("combo").await, declining.modern_call("combo", Some("decline")).await] {
+        let (message, is_error) = text(&answer);
+        assert!(is_error && message.contains("/connections/s"), "{answer}");
+    }
+    assert!(!text(&caller.call("lenient").await).1);
 }
 
 #[tokio::test]

@@ -180,8 +180,88 @@ async fn a_client_without_elicitation_gets_the_reason() {
     let backend = Scripted::start(Speaks::Legacy).await;
     let server = server(&backend, &[POLITE]).await;
     let response = server.client().await.call("polite").await;
-    let expected = "Workflow execution failed: step \"q\" failed: the client does not support elicitation";
+    let expected =
+        "Workflow execution failed: step \"q\" failed: the client does not support elicitation by forms";
     assert_eq!(text(&response), (expected, true));
+    // It would have nothing to open.
+    let opener = json!({"elicitation": {"url": {}}});
+    let response = Client::start(server.address, opener.clone()).await.call("polite").await;
+    assert_eq!(text(&response), (expected, true));
+    let response = Client::modern(server.address, opener).call("polite").await;
+    assert_eq!(text(&response), (expected, true));
+    // Without modes, it is by forms.
+    for modes in [json!({}), json!({"form": {}}), json!({"form": {}, "url": {}})] {
+        let client = Client::modern(server.address, json!({"elicitation": modes}));
+        let response = client.call("polite").await;
+        assert_eq!(response["result"]["resultType"], "input_required", "{modes}: {response}");
+    }
+}
+
+/// What a workflow does without an answer.
+const WITHOUT_ANSWER: [&str; 3] = ["abort", "continue", "skip_remaining"];
+
+#[tokio::test]
+async fn a_user_of_a_client_of_2026_declines_or_dismisses_a_question() {
+    let backend = Backend::start().await;
+    let tools = WITHOUT_ANSWER.map(|action| {
+        format!(
+            "{{name: {action}, description: d, steps: [\
+             {{id: q, type: elicitation, message: m, schema: {{type: object}}, \
+             onDecline: {{action: {action}}}, onCancel: {{action: {action}}}}}, \
+             {{id: s, tool: a_echo, dependsOn: [q]}}]}}"
+        )
+    });
+    let tools = format!("compositeTools: [{}]\n", tools.join(", "));
+    let server = Server::before(&[("a", &backend)], &tools).await;
+    let client = Client::modern(server.address, json!({"elicitation": {}}));
+    for (action, reason) in [("decline", "the user declined"), ("cancel", "the user dismissed the question")]
+    {
+        for tool in WITHOUT_ANSWER {
+            backend.forget();
+            let mut params = json!({"name": tool, "arguments": {}});
+            let needed = client.request("tools/call", params.clone()).await;
+            assert_eq!(needed["result"]["resultType"], "input_required", "{needed}");
+            params["requestState"] = needed["result"]["requestState"].clone();
+            params["inputResponses"] = json!({"1": {"action": action}});
+            let response = client.request("tools/call", params).await;
+            let (message, is_error) = text(&response);
+            assert_eq!(is_error, tool == "abort", "{response}");
+            if is_error {
+                assert_eq!(message, format!("Workflow execution failed: step \"q\" failed: {reason}"));
+            }
+            let expected: &[&str] = if tool == "continue" { &["echo"] } else { &[] };
+            assert_eq!(backend.called(), expected, "{tool}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_runs_a_bounded_number_of_workflows() {
+    /// The share of an address whose callers are anonymous.
+    const SHARE: usize = 400;
+    let backend = Backend::start().await;
+    let combo = COMBO.replace("a_ask", "a_echo");
+    let tools = format!("compositeTools: [{combo}]\n");
+    let server = Server::before(&[("a", &backend)], &tools).await;
+    let client = server.client().await;
+    let stranger = Client::start(server.address, json!({})).await.from([127, 0, 0, 2]);
+    assert!(!text(&client.call("combo").await).1);
+    assert!(!text(&stranger.call("combo").await).1);
+    backend.forget();
+    backend.set(Mood::Hangs);
+    let waiting = futures::future::join_all((0..SHARE + 10).map(|_| client.call("combo")));
+    let rejected = async {
+        // Those that were rejected have ended.
+        crate::until(|| backend.received("tools/call").len() == SHARE).await;
+        let more = client.call("combo").await;
+        assert!(text(&more).0.contains("too many of your workflows are running"), "{more}");
+        backend.set(Mood::Good);
+        assert!(!text(&stranger.call("combo").await).1);
+    };
+    tokio::select! {
+        _ = waiting => panic!("all have ended"),
+        () = rejected => {}
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Answer, CallError, Host, Question, StepStatus, coerce,
     compiled::{Action, Call, CompiledStep},
-    parameters, result,
+    result, validation,
 };
 
 /// The largest answer of a user.
@@ -43,7 +43,7 @@ async fn call(
     let arguments = data.argument(&call.arguments, item);
     let arguments = arguments.map_err(|error| lasting(format!("arguments: {error}")))?;
     let arguments = match host.input_schema(&call.tool) {
-        Some(schema) => coerce::by_schema(arguments, &schema, 0),
+        Some(schema) => coerce::by_schema(arguments, &schema),
         None => arguments,
     };
     let arguments = match arguments {
@@ -82,7 +82,7 @@ async fn elicit(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<En
             if content.to_string().len() > ANSWER {
                 return Err(lasting("the answer is too large"));
             }
-            parameters::check(&content, schema, schema, "the answer", 0).map_err(lasting)?;
+            validation::check(&content, schema, "the answer").map_err(lasting)?;
             return Ok(answered(json!({"action": "accept", "content": content})));
         }
         Ok(Ok(Answer::Decline)) => ("decline", on_decline, "the user declined"),

@@ -245,4 +245,14 @@ impl Store for RedisStore {
         let secret = self.seal.open(&place, &row.client_secret);
         Ok(secret.map(|client_secret| Registration { client_secret, ..row }))
     }
+
+    async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let mut command = cmd("SET");
+        command.arg(self.key(&["lock", key])).arg(holder).arg("NX").arg("PX").arg(life.as_millis() as u64);
+        Ok(self.query::<Option<String>>(&command).await?.is_some())
+    }
+
+    async fn unlock(&self, key: &str, holder: &str) -> Result<()> {
+        self.query(&scripts::unlock(&[self.key(&["lock", key])], holder)).await
+    }
 }

@@ -88,6 +88,17 @@ if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 1 then
 end
 return 1";
 
+const UNLOCK: &str = "
+if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1";
+
+/// Releases a lock, unless it has become another holder's.
+pub(super) fn unlock(keys: &[String; 1], holder: &str) -> Cmd {
+    let mut command = script(UNLOCK, keys);
+    command.arg(holder);
+    command
+}
+
 fn script(text: &str, keys: &[String]) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(text).arg(keys.len()).arg(keys);

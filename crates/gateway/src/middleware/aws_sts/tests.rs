@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use serde_json::{Map, Value, json};
 use skep_auth::{AuthenticationError, Delegation, OwnTokens, aws::Signer};
 use skep_config::run_config::Transport;
+use skep_mcp::CONNECT_INPUT;
 use skep_testkit::FakeSts;
 
 use super::*;
@@ -318,10 +319,17 @@ async fn a_caller_who_is_not_connected_to_the_provider_learns_where_to_go() {
             call_without_session(session, &opens_urls),
         ];
         for mut call in calls {
+            let is_modern = call.headers.get("mcp-protocol-version").is_some();
             let (status, body) = described(middleware.request(&mut call).await.unwrap_err()).await;
             let body: Value = serde_json::from_str(&body).unwrap();
-            assert_eq!((status, &body["id"], &body["error"]["code"]), (200, &json!("c"), &json!(-32042)));
-            let elicitation = &body["error"]["data"]["elicitations"][0];
+            assert_eq!((status, &body["id"]), (200, &json!("c")), "{body}");
+            let elicitation = if is_modern {
+                assert_eq!(body["result"]["resultType"], "input_required", "{body}");
+                &body["result"]["inputRequests"][CONNECT_INPUT]["params"]
+            } else {
+                assert_eq!(body["error"]["code"], -32042, "{body}");
+                &body["error"]["data"]["elicitations"][0]
+            };
             assert_eq!(elicitation["url"], format!("https://as.example/connections/{session}"), "{body}");
         }
         for capabilities in [json!({}), json!({"elicitation": {"form": {}}})] {

@@ -15,19 +15,20 @@ use skep_gateway::{
     identity::Identity,
     message::{Exchange, PartOf},
 };
-use skep_mcp::{Envelope, Era, Method, Rejection, SessionId};
+use skep_mcp::{ConnectAnswer, Envelope, Era, Method, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::{NeededInput, Sent, input_time::InputTime, progress_token};
 use crate::{
-    backend::{Backend, Caller, Link},
+    backend::{Backend, BackendError, Caller, Link},
     catalog::{Catalog, Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
         answer::tool_error,
         call::Route,
+        connect::{Elicited, Opener},
         hints::entry_hints,
         measured::Measured,
         relay::{Relay, Step},
@@ -86,6 +87,8 @@ pub(in crate::front) struct Calls {
     progress: Option<Box<str>>,
     /// What each request of 2026-07-28 has, as JSON.
     meta: Value,
+    /// What the user has answered who was to connect an account.
+    connect: Option<ConnectAnswer>,
     input_time: InputTime,
 }
 
@@ -112,6 +115,7 @@ impl Calls {
             sent,
             progress,
             meta: Value::Object(reserved.collect()),
+            connect: ConnectAnswer::of(request.envelope.params()),
             input_time: InputTime::default(),
         })
     }
@@ -140,6 +144,7 @@ impl Calls {
         exchange.part_of = Some(part.of.clone());
         exchange.workflow = part.workflow.clone();
         let mut call = self.front.chain.observed_call(exchange);
+        let mut elicited = None;
         let (response, outcome) = match self.front.chain.call(&mut call.exchange).await {
             Err(rejection) => {
                 let (head, body) = (*rejection).into_parts();
@@ -152,7 +157,7 @@ impl Calls {
                     Some(composite) => {
                         Ok(self.run_composite(&call.exchange, &id, composite, arguments).await)
                     }
-                    None => self.send(&call.exchange, entry).await,
+                    None => self.send(&call.exchange, entry, &mut elicited).await,
                 };
                 let body = match &sent {
                     Ok(body) => body.clone(),
@@ -166,6 +171,11 @@ impl Calls {
         };
         // The entry is written when the response has been read.
         call.respond(response).into_body().collect().await.ok();
+        if let Some(elicited) = elicited {
+            // The client calls again: nothing else is called for this call.
+            self.end_with(elicited).await;
+            return std::future::pending().await;
+        }
         outcome
     }
 
@@ -201,8 +211,14 @@ impl Calls {
         Ok(call)
     }
 
-    /// Sends the call to its backend, and returns the response as a message.
-    async fn send(&self, exchange: &Exchange, entry: &Entry) -> Result<Bytes, CallError> {
+    /// Sends the call to its backend, and returns the response as a message. `elicited` is what the client gets if its user must
+    /// connect an account first.
+    async fn send(
+        &self,
+        exchange: &Exchange,
+        entry: &Entry,
+        elicited: &mut Option<Elicited>,
+    ) -> Result<Bytes, CallError> {
         let internal = |_| failed("the call could not be made");
         let message = exchange.message.as_ref().ok_or(Rejection::Internal).map_err(internal)?;
         let envelope = message.envelope().map_err(internal)?;
@@ -225,9 +241,13 @@ impl Calls {
         let measured = Measured::new(&self.front, &request, &backend, Some(&entry.original));
         let route = Route::of(entry, None);
         let number = in_flight.number;
-        let sent = self.front.forward(&request, &backend, &route, number).await.map_err(|error| {
+        let forwarded = self.front.forward_when_connected(&request, &backend, &route, number, self.connect);
+        let sent = forwarded.await.map_err(|error| {
             measured.record(None, true);
-            failed(format!("backend {}: {error}", backend.name))
+            let opener = Opener { answer: self.connect, ..Opener::of(&request) };
+            *elicited = opener.elicitation(&error, &self.front.name);
+            let is_final = matches!(error, BackendError::NotConnected { .. });
+            CallError { is_final, ..failed(format!("backend {}: {error}", backend.name)) }
         })?;
         let link = sent.link.clone();
         let mut running = Running { backend: backend.clone(), link, caller, number, has_ended: false };
@@ -271,12 +291,21 @@ impl Calls {
         self.sent.send(Sent::Result(Bytes::from(tool_error(reason)).into())).await.ok();
     }
 
+    /// Ends the call of the client with what its user is to do.
+    async fn end_with(&self, elicited: Elicited) {
+        let sent = match elicited {
+            Ok(result) => Sent::Result(Bytes::from(result).into()),
+            Err(error) => Sent::Error(error),
+        };
+        self.sent.send(sent).await.ok();
+    }
+
     /// Whether the client can ask its user.
     pub(in crate::front) fn check_elicitation(&self) -> Result<(), CallError> {
-        if self.session.can("elicitation") {
+        if self.session.elicits_by_form() {
             return Ok(());
         }
-        Err(CallError { is_final: true, ..failed("the client does not support elicitation") })
+        Err(CallError { is_final: true, ..failed("the client does not support elicitation by forms") })
     }
 
     /// Has the user answer a question.

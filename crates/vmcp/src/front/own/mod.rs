@@ -35,6 +35,8 @@ enum Sent {
     NeedsInput(NeededInput),
     /// The result, as JSON.
     Result(CountedBytes),
+    /// The error in place of a result.
+    Error(RpcError),
 }
 
 /// Input that a call needs.

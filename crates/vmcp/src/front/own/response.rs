@@ -92,6 +92,7 @@ impl OwnCall {
             Sent::Result(result) => {
                 return rpc::reply(StatusCode::OK, message(&self.id, &result).into_bytes(), era);
             }
+            Sent::Error(error) => return error.response(&self.id, era),
             Sent::NeedsInput(needed) => return rpc::reply(StatusCode::OK, self.park(needed), era),
             Sent::Message(first) => event(&first),
             Sent::Question(question, state) => question_event(&question, state),
@@ -107,6 +108,7 @@ impl OwnCall {
                 Sent::Message(message) => (event(&message), Some(call)),
                 Sent::Question(question, state) => (question_event(&question, state), Some(call)),
                 Sent::Result(result) => (event(&message(&call.id, &result)), None),
+                Sent::Error(error) => (sse::encoded("message", error.body(&call.id).as_bytes()), None),
                 Sent::NeedsInput(needed) => (sse::encoded("message", &call.park(needed)), None),
             };
             Some((Ok(event), call))

@@ -65,7 +65,7 @@ impl Front {
         let run = |calls: Calls| async move {
             let script = Script { source: &source, data, tools };
             let host = ScriptHost::new(&calls, part);
-            let outcome = skep_script::run(script, &scripts.limits, admitted.pool(), &host).await;
+            let outcome = skep_script::run(script, &scripts.limits, admitted.shared(), &host).await;
             result(outcome.result, &outcome.logs)
         };
         match self.start_own(request, catalog, None, run) {

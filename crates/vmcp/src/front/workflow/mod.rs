@@ -21,11 +21,18 @@ use super::{
     own::{Calls, OwnCall, Part, arguments, progress_token},
     rpc::RpcError,
 };
-use crate::catalog::{Catalog, Composite};
+use crate::{
+    admission::Admitted,
+    catalog::{Catalog, Composite},
+    limits,
+};
 pub(super) use host::{Reports, Steps};
 pub(super) use keeper::{Keeper, QUESTION};
 use kept::KeptCall;
 pub(super) use kept::{KeptRuns, PassedOn};
+
+/// Why a workflow does not run.
+const TOO_MANY: &str = "too many of your workflows are running: wait until one has ended";
 
 /// A call of a composite tool that another replica has kept.
 struct Resumed {
@@ -64,15 +71,24 @@ impl Front {
         composite: Arc<Composite>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
+        let Some(admitted) = self.admit_workflow(request) else {
+            return self.tool_result(request, tool_error(TOO_MANY));
+        };
         let resumed = match self.resumed(request, &composite).await {
             Ok(resumed) => resumed,
             Err(error) => return error.response(request.id, request.era),
         };
         let run = self.new_run(request, composite, resumed);
-        match self.start_workflow(request, catalog, run) {
+        match self.start_workflow(request, catalog, run, admitted) {
             Ok(call) => call.respond().await,
             Err(error) => error.response(request.id, request.era),
         }
+    }
+
+    /// Lets a workflow of this caller run, unless too many do.
+    fn admit_workflow(&self, request: &ClientRequest<'_>) -> Option<Admitted<()>> {
+        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        self.workflows.admit(holder, limits::WORKFLOWS_OF_ONE.of(holder), || ())
     }
 
     fn new_run(
@@ -108,11 +124,13 @@ impl Front {
         request: &ClientRequest<'_>,
         catalog: Arc<Catalog>,
         run: Run,
+        admitted: Admitted<()>,
     ) -> Result<OwnCall, RpcError> {
         let Run { composite, start, part, keeper } = run;
         let (front, keeper) = (self.clone(), keeper.map(Arc::new));
         let kept = keeper.clone();
         let run = |calls: Calls| async move {
+            let _admitted = admitted;
             let steps = Steps::new(&calls, part, Reports::Progress, keeper);
             front.workflow_result(&composite, start, &steps).await
         };

@@ -15,7 +15,7 @@ use skep_mcp::{Era, Method, Raw, sse};
 use skep_workflow::Answer;
 
 use super::{
-    Resumed,
+    Resumed, TOO_MANY,
     kept::{KeptCall, KeptRun},
 };
 use crate::{
@@ -80,9 +80,6 @@ impl Front {
         };
         let origin = exchange.call(&call.tool, request_of(&call)).ok()?;
         let envelope = origin.message.as_ref()?.envelope().ok()?;
-        if !runs.take(state).await.ok()? {
-            return None;
-        }
         let id = call.id.clone();
         let request = ClientRequest {
             exchange: &origin,
@@ -94,11 +91,19 @@ impl Front {
             caller,
             sender: Sender::Client,
         };
+        // One that is not admitted stays as it is.
+        let Some(admitted) = self.admit_workflow(&request) else {
+            let error = RpcError::internal(TOO_MANY).body(&id);
+            return Some(events::response(Body::Whole(sse::encoded("message", error.as_bytes()))));
+        };
+        if !runs.take(state).await.ok()? {
+            return None;
+        }
         let step = checkpoint.step.clone();
         let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None };
         let mut run = self.new_run(&request, composite, Some(resumed));
         run.keeper = run.keeper.map(|keeper| keeper.with_question(step, question));
-        Some(match self.start_workflow(&request, catalog, run) {
+        Some(match self.start_workflow(&request, catalog, run, admitted) {
             Ok(call) => call.stream(None),
             Err(error) => error.response(&id, Era::Legacy),
         })
