@@ -26,6 +26,7 @@ mod rules;
 mod server;
 mod store;
 mod upstreams;
+mod users;
 
 #[cfg(test)]
 mod tests;
@@ -33,3 +34,4 @@ mod tests;
 pub use server::AuthServer;
 pub use store::StoreError;
 pub use upstreams::{UpstreamTokenError, UpstreamTokens};
+pub use users::{UserConnection, UserConnections};

@@ -45,6 +45,9 @@ pub(crate) const ROWS: usize = 50_000;
 /// The sessions of a user that have tokens of an upstream. Of one more, the oldest loses its tokens.
 pub(crate) const SESSIONS_OF_A_USER: usize = 100;
 
+/// The connections in Redis that are found without a look at all rows. Of one more, that which expires first is not counted.
+pub(crate) const CONNECTIONS_IN_REDIS: usize = 100_000;
+
 /// The largest document of a client.
 pub(crate) const DOCUMENT: usize = 10 << 10;
 /// The timeout of fetching it.

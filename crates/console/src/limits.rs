@@ -23,9 +23,11 @@ pub(crate) const SESSIONS: usize = 256;
 /// How long a user stays signed in.
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(60 * 60);
 /// How many tokens are verified at once.
-pub(crate) const SIGN_INS: usize = 8;
+pub(crate) const SIGN_INS: usize = 16;
 /// How many logins wait for the provider at once.
-pub(crate) const LOGINS: usize = 8;
+pub(crate) const LOGINS: usize = 16;
+/// How many of either are because of requests of one address, which may be an ingress with all its users.
+pub(crate) const OF_AN_ADDRESS: usize = 8;
 /// How long a login at a provider may take.
 pub(crate) const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
 /// The longest query with which a provider sends a browser back.

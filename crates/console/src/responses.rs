@@ -11,3 +11,7 @@ pub(crate) fn error(status: StatusCode, message: &str) -> Response<Body> {
 pub(crate) fn not_found() -> Response<Body> {
     error(StatusCode::NOT_FOUND, "there is no such page or object")
 }
+
+pub(crate) fn busy() -> Response<Body> {
+    error(StatusCode::SERVICE_UNAVAILABLE, "too many sign in at once: try again")
+}

@@ -1,6 +1,9 @@
 //! The console as an HTTP service.
 
-use std::{future::Future, net::SocketAddr};
+use std::{
+    future::Future,
+    net::{IpAddr, SocketAddr},
+};
 
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -15,20 +18,21 @@ use crate::{
     Console,
     access::{CALLBACK, Rejected},
     api, assets, limits, mcp,
-    responses::{error, not_found},
+    responses::{busy, error, not_found},
 };
 
 /// The path of probes.
 const HEALTH: &str = "/health";
 
 impl Console {
-    async fn route(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn route(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
         if request.uri().path() == HEALTH {
             return response::text(StatusCode::OK, "ok\n");
         }
         if request.uri().path() == CALLBACK && request.method() == Method::GET {
             let query = request.uri().query().unwrap_or_default();
-            return self.access.finish_login(request.headers(), query).await.unwrap_or_else(not_found);
+            let finished = self.access.finish_login(request.headers(), query, peer).await;
+            return finished.unwrap_or_else(not_found);
         }
         let Some(path) = request.uri().path().strip_prefix("/api/").map(str::to_owned) else {
             return match self.access.check_host(request.headers()) {
@@ -36,20 +40,26 @@ impl Console {
                 Err(rejected) => self.rejection(rejected),
             };
         };
-        let mut response = self.api(&path, request).await.unwrap_or_else(|rejected| self.rejection(rejected));
+        let responded = self.api(&path, request, peer).await;
+        let mut response = responded.unwrap_or_else(|rejected| self.rejection(rejected));
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 
-    async fn api(&self, path: &str, request: Request<Incoming>) -> Result<Response<Body>, Rejected> {
+    async fn api(
+        &self,
+        path: &str,
+        request: Request<Incoming>,
+        peer: IpAddr,
+    ) -> Result<Response<Body>, Rejected> {
         self.access.check_origin(request.method(), request.headers())?;
         if path == "session" && request.method() != Method::GET {
-            return Ok(self.change_session(request).await);
+            return Ok(self.change_session(request, peer).await);
         }
         if path == "login" && request.method() == Method::POST {
-            return Ok(self.access.begin_login().await.unwrap_or_else(not_found));
+            return Ok(self.access.begin_login(peer).await.unwrap_or_else(not_found));
         }
-        let viewer = self.access.viewer(request.headers()).await?;
+        let viewer = self.access.viewer(request.headers(), peer).await?;
         Ok(match path.strip_prefix("mcp/") {
             Some(object) => mcp::forward(self, &viewer, object, request).await,
             None => api::respond(self, viewer, path, &request).await,
@@ -57,11 +67,11 @@ impl Console {
     }
 
     /// Signs a user in or out.
-    async fn change_session(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn change_session(&self, request: Request<Incoming>, peer: IpAddr) -> Response<Body> {
         let (head, body) = request.into_parts();
         let changed = match head.method {
             Method::POST => match timeout(limits::BODY_TIME, body::read(body, limits::SIGN_IN)).await {
-                Ok(Ok(body)) => self.access.sign_in(&body).await,
+                Ok(Ok(body)) => self.access.sign_in(&body, peer).await,
                 Ok(Err(_)) | Err(_) => None,
             },
             Method::DELETE => self.access.sign_out(&head.headers),
@@ -75,6 +85,7 @@ impl Console {
             Rejected::Foreign => {
                 error(StatusCode::FORBIDDEN, "only the page of this console may send this request")
             }
+            Rejected::Busy => busy(),
             // The page offers what this console has.
             Rejected::Unauthenticated => {
                 let (mode, provider) = (self.access.mode(), self.access.provider());
@@ -89,9 +100,9 @@ impl Service for Console {
     fn respond(
         &self,
         request: Request<Incoming>,
-        _: SocketAddr,
+        peer: SocketAddr,
     ) -> impl Future<Output = Response<Body>> + Send {
-        let responding = self.route(request);
+        let responding = self.route(request, peer.ip());
         async {
             let mut response = responding.await;
             let headers = response.headers_mut();

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{Request, Response};
 use hyper::body::Incoming;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skep_auth::OwnTokens;
 use skep_mcp::{Era, Rejection, SessionId};
@@ -31,8 +33,44 @@ pub enum ProviderTokenError {
     Unavailable,
 }
 
+/// A connection of a user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// The subject of the user, as calls have it.
+    pub user: Box<str>,
+    /// The name of the provider.
+    pub provider: Box<str>,
+    /// The subject of the user there.
+    pub account: Box<str>,
+    /// When the user connected it, if that is known.
+    pub since: Option<Timestamp>,
+    /// When its access token expires, if it does.
+    pub until: Option<Timestamp>,
+    /// Whether it is renewed then.
+    pub renewed: bool,
+}
+
+/// The connections of all users.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connections {
+    /// Whether they are known at this time.
+    pub available: bool,
+    /// Whether all replicas have the same ones.
+    pub shared: bool,
+    /// How many there are.
+    pub total: u64,
+    /// Some of them, the newest first.
+    pub shown: Vec<Connection>,
+}
+
+/// What knows the connections of all users.
+pub trait ConnectionSource: Send + Sync {
+    /// The connections of all users, at most so many of them. It must not take longer if there are more.
+    fn connections(&self, most: usize) -> BoxFuture<'_, Result<Connections, ProviderTokenError>>;
+}
+
 /// An authorization server whose routes share the listener, and which has the tokens of callers at identity providers.
-pub trait AuthorizationServer: OwnTokens {
+pub trait AuthorizationServer: OwnTokens + ConnectionSource {
     /// Whether a path is one of its routes.
     fn serves(&self, path: &str) -> bool;
 

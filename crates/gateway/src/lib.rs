@@ -25,7 +25,9 @@ pub mod sessions;
 mod truncate;
 mod workers;
 
-pub use authorization_server::{AuthorizationServer, ProviderTokenError, connect_page};
+pub use authorization_server::{
+    AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError, connect_page,
+};
 pub use context::{RequestContext, request_context};
 pub use workers::Workers;
 

@@ -29,6 +29,14 @@ pub const CALLS_WATCHERS: usize = 16;
 pub const CALLS_TIME: Duration = Duration::from_millis(250);
 /// How often a stream of calls without any sends a comment, so that nothing on the path takes it for dead.
 pub const CALLS_KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// How many connections of users are shown to people who watch.
+pub const CONNECTIONS_SHOWN: usize = 100;
+/// How often each of these people gets them, if they have changed.
+pub const CONNECTIONS_TIME: Duration = Duration::from_secs(3);
+/// How old they may be then: the storage is not queried more often, however many watch.
+pub const CONNECTIONS_AGE: Duration = Duration::from_secs(2);
+/// How long that may take.
+pub const CONNECTIONS_WAIT: Duration = Duration::from_secs(2);
 /// How many sessions that clients ended are remembered, so that none of them is restored.
 pub const ENDED_SESSIONS: usize = 10_000;
 /// The timeout of a request to a Redis with sessions or limits, including the connection.

@@ -26,7 +26,8 @@ pub use front::{Configured, Proxy};
 pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
-    AuthorizationServer, ConfigError, ProviderTokenError, RequestContext, Workers,
+    AuthorizationServer, ConfigError, Connection, ConnectionSource, Connections, ProviderTokenError,
+    RequestContext, Workers,
     http::serve,
     middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
     request_context,

@@ -12,11 +12,12 @@ use bytes::Bytes;
 use futures::future::{BoxFuture, FutureExt};
 use http::{Request, Response};
 use hyper::body::Incoming;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
-use skep_authserver::{AuthServer, UpstreamTokenError};
+use skep_authserver::{AuthServer, UpstreamTokenError, UserConnection, UserConnections};
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
-use skep_proxy::{AuthorizationServer, ProviderTokenError};
+use skep_proxy::{AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError};
 use tracing::{info, warn};
 
 use crate::manifests::located;
@@ -128,6 +129,28 @@ impl OwnTokens for Embedded {
         }
         .boxed()
     }
+}
+
+impl ConnectionSource for Embedded {
+    fn connections(&self, most: usize) -> BoxFuture<'_, Result<Connections, ProviderTokenError>> {
+        let found = self.server.user_connections(most);
+        found.map(|found| found.map(connections).map_err(|_| ProviderTokenError::Unavailable)).boxed()
+    }
+}
+
+fn connections(UserConnections { total, shown, is_shared }: UserConnections) -> Connections {
+    let time =
+        |seconds: u64| i64::try_from(seconds).ok().and_then(|second| Timestamp::from_second(second).ok());
+    let connection = |one: UserConnection| Connection {
+        user: one.user.into(),
+        provider: one.provider.into(),
+        account: one.account.into(),
+        since: one.since.and_then(time),
+        until: one.expires_at.and_then(time),
+        renewed: one.is_renewed,
+    };
+    let shown = shown.into_iter().map(connection).collect();
+    Connections { available: true, shared: is_shared, total: total as u64, shown }
 }
 
 impl AuthorizationServer for Embedded {

@@ -3,13 +3,13 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value};
-use skep_auth::{Fetcher, Reach, counted_address};
+use skep_auth::{Fetcher, Place, Places, Reach, counted_address};
 use tracing::info;
 
 use super::Metadata;
@@ -29,31 +29,13 @@ pub(crate) struct Documents {
     known: Mutex<HashMap<String, (Client, u64)>>,
     of_peer: Buckets,
     of_host: Buckets,
-    /// How many are being fetched because of requests of an address.
-    fetching: Mutex<HashMap<IpAddr, usize>>,
+    /// The places for those that are being fetched. The fetcher has a bound for all of them.
+    fetching: Arc<Places>,
 }
 
 /// Too many documents are fetched already.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooManyFetches;
-
-/// A document that is being fetched because of a request of an address.
-struct Fetching<'a> {
-    documents: &'a Documents,
-    peer: IpAddr,
-}
-
-impl Drop for Fetching<'_> {
-    fn drop(&mut self) {
-        let mut fetching = self.documents.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = fetching.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                fetching.remove(&self.peer);
-            }
-        }
-    }
-}
 
 impl Documents {
     /// A stranger names the addresses: only public ones are connected to. A server on this machine, to develop with, may
@@ -67,7 +49,7 @@ impl Documents {
             known: Mutex::default(),
             of_peer: Buckets::new(limits::DOCUMENTS),
             of_host: Buckets::new(limits::DOCUMENTS),
-            fetching: Mutex::default(),
+            fetching: Places::new(usize::MAX, limits::DOCUMENTS_AT_ONCE),
         })
     }
 
@@ -84,7 +66,7 @@ impl Documents {
         {
             return Ok(Some(client.clone()));
         }
-        let _fetching = self.begin(id, counted_address(peer), clock)?;
+        let _fetching = self.begin(id, peer, clock)?;
         match self.fetched(id, settings).await {
             Ok((client, life)) => {
                 self.remember(&client, clock.now() + life.as_secs(), clock.now());
@@ -99,18 +81,13 @@ impl Documents {
 
     /// Strangers name the documents: neither do they make this server flood another one, nor does one of them, with slow documents,
     /// keep others from being fetched.
-    fn begin(&self, id: &str, peer: IpAddr, clock: &Clock) -> Result<Fetching<'_>, TooManyFetches> {
+    fn begin(&self, id: &str, peer: IpAddr, clock: &Clock) -> Result<Place, TooManyFetches> {
         let host = Uri::parse(id).map(|uri| uri.host.to_ascii_lowercase()).unwrap_or_default();
-        if !self.of_peer.admits(&peer.to_string(), clock) || !self.of_host.admits(&host, clock) {
+        let address = counted_address(peer).to_string();
+        if !self.of_peer.admits(&address, clock) || !self.of_host.admits(&host, clock) {
             return Err(TooManyFetches);
         }
-        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = fetching.entry(peer).or_default();
-        if *count >= limits::DOCUMENTS_AT_ONCE {
-            return Err(TooManyFetches);
-        }
-        *count += 1;
-        Ok(Fetching { documents: self, peer })
+        self.fetching.take(peer).ok_or(TooManyFetches)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Client, u64)>> {

@@ -44,6 +44,7 @@ impl AuthServer {
     /// Ends a session, for as long as an access token of it could still be valid, or its code be used.
     pub(crate) async fn end_session(&self, session: &str) -> Result<(), OAuthError> {
         let life = self.settings.access_life + self.settings.code_life + limits::SPENT_LIFE;
-        Ok(self.store.end_session(session, life).await?)
+        let providers: Vec<&str> = self.upstream_tokens().providers().collect();
+        Ok(self.store.end_session(session, &providers, life).await?)
     }
 }

@@ -20,7 +20,7 @@ impl<V> Expiring<V> {
 
     /// Adds or replaces an entry. `false`: there is no room.
     pub(super) fn put(&mut self, key: &str, value: V, until: u64, now: u64) -> bool {
-        while self.remove_first(|first| first <= now) {}
+        self.sweep(now);
         if self.is_full() && !self.entries.contains_key(key) {
             return false;
         }
@@ -28,13 +28,24 @@ impl<V> Expiring<V> {
         true
     }
 
-    /// Adds or replaces an entry. If there is no room, the one that expires first makes some.
-    pub(super) fn put_evicting(&mut self, key: &str, value: V, until: u64, now: u64) {
-        while self.remove_first(|first| first <= now) {}
-        if self.is_full() && !self.entries.contains_key(key) {
-            self.remove_first(|_| true);
-        }
+    /// Adds or replaces an entry. If there is no room, the one that expires first makes some: its key is returned.
+    pub(super) fn put_evicting(&mut self, key: &str, value: V, until: u64, now: u64) -> Option<Arc<str>> {
+        self.sweep(now);
+        let is_one_more = self.is_full() && !self.entries.contains_key(key);
+        let evicted = if is_one_more { self.remove_first(|_| true) } else { None };
         self.insert(key, value, until);
+        evicted
+    }
+
+    /// How many entries there are, and the keys of some: those that expire last, the last first.
+    pub(super) fn last(&mut self, most: usize, now: u64) -> (usize, Vec<Arc<str>>) {
+        self.sweep(now);
+        let keys = self.order.iter().rev().take(most).map(|(_, key)| key.clone());
+        (self.entries.len(), keys.collect())
+    }
+
+    fn sweep(&mut self, now: u64) {
+        while self.remove_first(|first| first <= now).is_some() {}
     }
 
     fn insert(&mut self, key: &str, value: V, until: u64) {
@@ -74,15 +85,15 @@ impl<V> Expiring<V> {
         self.entries.len() >= self.most
     }
 
-    /// Removes the entry that expires first, if this holds for that time. Returns whether it does.
-    fn remove_first(&mut self, is_due: impl Fn(u64) -> bool) -> bool {
-        match self.order.first() {
-            Some((until, _)) if is_due(*until) => {
-                let first = self.order.pop_first();
-                first.is_some_and(|(_, key)| self.entries.remove(&key).is_some())
-            }
-            _ => false,
+    /// Removes the entry that expires first, if this holds for that time, and returns its key.
+    fn remove_first(&mut self, is_due: impl Fn(u64) -> bool) -> Option<Arc<str>> {
+        let (until, _) = self.order.first()?;
+        if !is_due(*until) {
+            return None;
         }
+        let (_, key) = self.order.pop_first()?;
+        self.entries.remove(&key);
+        Some(key)
     }
 }
 
@@ -106,8 +117,12 @@ mod tests {
             map.put_evicting(key, until, until, 0);
         }
         assert_eq!((map.get("a", 0), map.get("b", 0), map.get("c", 0)), (Some(&20), None, Some(&40)));
-        map.remove("a");
-        map.remove("a");
+        assert_eq!(map.put_evicting("d", 50, 50, 0).as_deref(), Some("a"));
+        assert_eq!(map.last(1, 0), (2, vec!["d".into()]));
+        assert_eq!(map.last(9, 40), (1, vec!["d".into()]), "what expired is not counted");
+        map.remove("d");
+        map.remove("d");
+        map.put_evicting("c", 40, 40, 0);
         assert_eq!((map.entries.len(), map.order.len()), (1, 1));
     }
 

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
+    Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
     expiring::Expiring, logins::Logins,
 };
 use crate::{clock::Clock, keys::family, limits};
@@ -33,6 +33,8 @@ struct Rows {
     upstreams: Expiring<Upstream>,
     /// The sessions of a user at a provider, by their rows, the newest last.
     sessions: Expiring<VecDeque<String>>,
+    /// The rows that have tokens, of sessions that have not ended.
+    connections: Expiring<()>,
     registrations: Expiring<Registration>,
     locks: Expiring<String>,
 }
@@ -58,6 +60,7 @@ impl Default for Rows {
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
             sessions: Expiring::new(limits::ROWS),
+            connections: Expiring::new(limits::ROWS),
             registrations: Expiring::new(limits::ROWS),
             locks: Expiring::new(limits::ROWS),
         }
@@ -176,10 +179,13 @@ impl Store for MemoryStore {
         Ok(Rotation::Done)
     }
 
-    async fn end_session(&self, session: &str, life: Duration) -> Result<()> {
+    async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
         let (mut rows, now) = self.rows();
         stored(rows.ended.put(session, (), now + life.as_secs(), now))?;
         rows.refresh.remove(&family(session));
+        for provider in providers {
+            rows.connections.remove(&pair(session, provider));
+        }
         Ok(())
     }
 
@@ -215,9 +221,18 @@ impl Store for MemoryStore {
         // One user does not take the room of others.
         while sessions.len() > limits::SESSIONS_OF_A_USER {
             let oldest = sessions.pop_front().unwrap_or_default();
-            rows.upstreams.remove(&pair(&oldest, &row.provider_id));
+            let oldest = pair(&oldest, &row.provider_id);
+            rows.upstreams.remove(&oldest);
+            rows.connections.remove(&oldest);
         }
-        rows.upstreams.put_evicting(&key, row.clone(), until, now);
+        if let Some(evicted) = rows.upstreams.put_evicting(&key, row.clone(), until, now) {
+            rows.connections.remove(&evicted);
+        }
+        if row.access_token.is_empty() || rows.ended.get(session, now).is_some() {
+            rows.connections.remove(&key);
+        } else {
+            rows.connections.put_evicting(&key, (), until, now);
+        }
         rows.sessions.put_evicting(&user, sessions, until, now);
         Ok(())
     }
@@ -231,6 +246,17 @@ impl Store for MemoryStore {
         let (rows, now) = self.rows();
         let session = rows.sessions.get(&pair(user, provider), now).and_then(VecDeque::back);
         Ok(session.and_then(|session| rows.upstreams.get(&pair(session, provider), now)).cloned())
+    }
+
+    async fn connections(&self, most: usize) -> Result<(usize, Vec<Connected>)> {
+        let (mut rows, now) = self.rows();
+        let (total, keys) = rows.connections.last(most, now);
+        let shown = keys.iter().filter_map(|key| rows.upstreams.get(key, now)).map(Connected::from);
+        Ok((total, shown.collect()))
+    }
+
+    fn is_shared(&self) -> bool {
+        false
     }
 
     async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()> {

@@ -14,7 +14,9 @@ use async_trait::async_trait;
 pub(crate) use locks::Lock;
 pub(crate) use memory::MemoryStore;
 pub(crate) use redis::RedisStore;
-pub(crate) use rows::{Client, Grant, Method, Pending, Proof, Registration, Session, Upstream, User};
+pub(crate) use rows::{
+    Client, Connected, Grant, Method, Pending, Proof, Registration, Session, Upstream, User,
+};
 
 /// Why the store did not do it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,8 +80,9 @@ pub(crate) trait Store: Send + Sync {
     async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, now: u64)
     -> Result<Rotation>;
 
-    /// Ends a session: it has no refresh token any more, and none of its tokens is accepted for this long.
-    async fn end_session(&self, session: &str, life: Duration) -> Result<()>;
+    /// Ends a session: it has no refresh token any more, none of its tokens is accepted for this long, and it is not connected
+    /// to these providers any more.
+    async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()>;
     async fn is_ended(&self, session: &str) -> Result<bool>;
 
     /// Whether this is the first use of something that may be used once.
@@ -92,6 +95,11 @@ pub(crate) trait Store: Send + Sync {
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>>;
     /// The newest row of a user at a provider.
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>>;
+
+    /// How many connections all users have, and some of them: those whose rows expire last. It takes no look at the others.
+    async fn connections(&self, most: usize) -> Result<(usize, Vec<Connected>)>;
+    /// Whether other processes have the same rows.
+    fn is_shared(&self) -> bool;
 
     async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()>;
     async fn registration(&self, key: &str) -> Result<Option<Registration>>;

@@ -166,6 +166,34 @@ pub(crate) struct Upstream {
     pub(crate) is_refused: bool,
 }
 
+/// What a user has at an upstream, as the row of a session has it, without the tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) struct Connected {
+    pub(crate) user_id: String,
+    pub(crate) provider_id: String,
+    #[serde(default)]
+    pub(crate) upstream_subject: String,
+    #[serde(default)]
+    pub(crate) connected_at: u64,
+    #[serde(default, deserialize_with = "seconds")]
+    pub(crate) expires_at: u64,
+    /// Whether there is a refresh token.
+    pub(crate) is_renewed: bool,
+}
+
+impl From<&Upstream> for Connected {
+    fn from(row: &Upstream) -> Self {
+        Self {
+            user_id: row.user_id.clone(),
+            provider_id: row.provider_id.clone(),
+            upstream_subject: row.upstream_subject.clone(),
+            connected_at: row.connected_at,
+            expires_at: row.expires_at,
+            is_renewed: !row.refresh_token.is_empty(),
+        }
+    }
+}
+
 /// This server as a client of an upstream (RFC 7591, section 3.2.1).
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Registration {

@@ -19,6 +19,7 @@ mod refreshes;
 mod registration;
 mod stores;
 mod upstream_tokens;
+mod user_connections;
 mod world;
 
 pub(crate) use stores::pending;

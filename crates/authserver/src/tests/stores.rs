@@ -22,7 +22,7 @@ use crate::{
 
 /// The password of every Redis.
 pub(super) const PASSWORD: &str = "correct-horse";
-const LIFE: Duration = Duration::from_secs(60);
+pub(super) const LIFE: Duration = Duration::from_secs(60);
 
 fn grant(session: &str) -> Grant {
     Grant {
@@ -59,7 +59,7 @@ pub(crate) fn pending(state: &str) -> Pending {
     }
 }
 
-fn row(access_token: &str) -> Upstream {
+pub(super) fn row(access_token: &str) -> Upstream {
     Upstream {
         provider_id: "corp".into(),
         access_token: access_token.into(),
@@ -99,7 +99,7 @@ pub(super) fn store_as(
     Arc::new(RedisStore::new(settings(user, password, place, tls, key), Clock::default()).unwrap())
 }
 
-fn settings(
+pub(super) fn settings(
     user: Option<&str>,
     password: &str,
     place: RedisPlace,
@@ -146,7 +146,7 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     assert_eq!(store.rotate("old", "x", &session, LIFE, 1600).await, Ok(Rotation::Lost(0)));
     assert_eq!(store.rotate("old", "x", &grant("none"), LIFE, 1600).await, Ok(Rotation::Ended));
     // Nothing is issued for a session that has ended.
-    store.end_session("s", LIFE).await.unwrap();
+    store.end_session("s", &[], LIFE).await.unwrap();
     assert_eq!(store.is_ended("s").await, Ok(true));
     assert_eq!(store.is_ended("t").await, Ok(false));
     assert_eq!(store.rotate("third", "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));

@@ -171,3 +171,51 @@ test("a user sees, ends and renews the connections of a session", { timeout: 120
     assert.doesNotMatch((await states())[1], /not connected/i);
   });
 });
+
+test("the console shows which users are connected, as it changes, and no token", { timeout: 120_000 }, async () => {
+  const client = await newClient(servers, "Watched");
+  let token;
+  await visit(async (page) => {
+    await page.goto(client.url);
+    await press(page, "button[value=allow]");
+    await logIn(page);
+    token = await client.token(parameters(page).code);
+  });
+  const { sub } = JSON.parse(Buffer.from(token.split(".")[1], "base64url").toString());
+  const rows = (page) =>
+    page.$$eval(".connections tbody tr", (rows) => rows.map((row) => [...row.cells].slice(0, 3).map((cell) => cell.textContent)));
+  for (const look of Object.keys(LOOKS)) {
+    await visit(async (page) => {
+      await page.goto(servers.console);
+      await page.waitForSelector("tbody tr");
+      await page.evaluate(() => (location.hash = "#/object/VirtualMCPServer/default/joined"));
+      await page.waitForSelector(".connections");
+      const before = await rows(page);
+      for (const provider of ["company", "calendar"]) {
+        const found = before.filter(([user, name, account]) => user === sub && name === provider && account === "ann");
+        assert.ok(found.length > 0, `${provider} in ${JSON.stringify(before)}`);
+      }
+      assert.deepEqual(await violations(page), []);
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, "it is wider than the screen");
+      const text = await page.content();
+      assert.ok(!text.includes(token) && !text.includes(token.split(".")[2]));
+      if (process.env.SKEP_SCREENSHOTS) {
+        await mkdir(process.env.SKEP_SCREENSHOTS, { recursive: true });
+        const path = `${process.env.SKEP_SCREENSHOTS}/console-connections-${look}.png`;
+        // Not beyond the viewport, but with a larger one: rows outside of it are not drawn.
+        await page.screenshot({ path, fullPage: true, captureBeyondViewport: false });
+      }
+    }, look);
+  }
+  await visit(async (page) => {
+    await page.goto(servers.console);
+    await page.waitForSelector("tbody tr");
+    await page.evaluate(() => (location.hash = "#/object/VirtualMCPServer/default/joined"));
+    await page.waitForSelector(".connections");
+    const before = (await rows(page)).length;
+    const options = { method: "DELETE", headers: { authorization: `Bearer ${token}` } };
+    const ended = await fetch(`${servers.origin}/oauth/connections?provider=calendar`, options);
+    assert.equal(ended.status, 204);
+    await page.waitForFunction((count) => document.querySelectorAll(".connections tbody tr").length === count, {}, before - 1);
+  });
+});

@@ -25,7 +25,7 @@ async function start(command, args, env, expected) {
     child.stderr.on("data", read);
     ended.then(() => reject(new Error(`${command} ended: ${output}`)));
   });
-  return { found, stop: () => (child.kill("SIGTERM"), ended) };
+  return { found, output, stop: () => (child.kill("SIGTERM"), ended) };
 }
 
 /** A port that is free now. */
@@ -86,6 +86,7 @@ export async function startServers() {
   await new Promise((resolve) => client.listen(0, "127.0.0.1", resolve));
   return {
     origin: run.found[1],
+    console: /^Console: (\S+)$/m.exec(run.output)[1],
     provider: provider.found[1],
     redirectUri: `http://127.0.0.1:${client.address().port}/cb`,
     async stop() {

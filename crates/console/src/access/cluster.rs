@@ -5,7 +5,7 @@
 //! each request instead. What they may see is up to the API server: the
 //! console has no right to act as another user.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -14,8 +14,8 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::{Api, Client, Config, api::PostParams, config::AuthInfo};
 use serde::Deserialize;
 use serde_json::json;
+use skep_auth::Places;
 use skep_gateway::http::{Body, response};
-use tokio::sync::Semaphore;
 use tracing::debug;
 
 use super::{
@@ -25,7 +25,10 @@ use super::{
     text,
     users::{User, Users, session_time},
 };
-use crate::{limits, responses::error};
+use crate::{
+    limits,
+    responses::{busy, error},
+};
 
 /// The prefix makes browsers refuse it from another host, and without encryption.
 const COOKIE: &str = "__Host-skep-console";
@@ -39,7 +42,7 @@ pub struct ClusterAccess {
     config: Config,
     users: Users,
     /// The places for sign-ins: each is a request to the API server that a stranger causes.
-    sign_ins: Semaphore,
+    sign_ins: Arc<Places>,
     login: Option<Login>,
 }
 
@@ -52,7 +55,8 @@ impl ClusterAccess {
     /// Access by tokens of the cluster that this configuration is for. Its own credentials are not used.
     pub fn new(config: &Config) -> Self {
         let config = with_credentials(config, AuthInfo::default());
-        Self { config, users: Users::default(), sign_ins: Semaphore::new(limits::SIGN_INS), login: None }
+        let sign_ins = Places::new(limits::SIGN_INS, limits::OF_AN_ADDRESS);
+        Self { config, users: Users::default(), sign_ins, login: None }
     }
 
     /// The same, with logins at a provider.
@@ -66,32 +70,32 @@ impl ClusterAccess {
     }
 
     /// The user that a request authenticates: by its token, or by its cookie.
-    pub(super) async fn user(&self, headers: &HeaderMap) -> Result<Arc<User>, Rejected> {
+    pub(super) async fn user(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Arc<User>, Rejected> {
         if let Some(token) = bearer(headers) {
             if let Some(user) = self.users.find(token) {
                 return Ok(user);
             }
-            let user = self.authenticate(token).await.ok_or(Rejected::Unauthenticated)?;
+            let user = self.authenticate(token, peer).await?;
             self.users.add(token, user.clone());
             return Ok(user);
         }
         cookie(headers, COOKIE).and_then(|id| self.users.find(id)).ok_or(Rejected::Unauthenticated)
     }
 
-    pub(super) async fn sign_in(&self, body: &[u8]) -> Response<Body> {
+    pub(super) async fn sign_in(&self, body: &[u8], peer: IpAddr) -> Response<Body> {
         let Ok(SignIn { token }) = serde_json::from_slice(body) else {
             return error(StatusCode::BAD_REQUEST, "the body must be {\"token\": \"...\"}");
         };
-        match self.open_session(token.trim()).await {
+        match self.open_session(token.trim(), peer).await {
             Ok(cookie) => with_cookies(response::empty(StatusCode::NO_CONTENT), &[cookie]),
             Err(response) => response,
         }
     }
 
     /// Begins a login: the browser gets a cookie, and the address to go to.
-    pub(super) async fn begin_login(&self) -> Option<Response<Body>> {
+    pub(super) async fn begin_login(&self, peer: IpAddr) -> Option<Response<Body>> {
         let login = self.login.as_ref()?;
-        Some(match login.begin().await {
+        Some(match login.begin(peer).await {
             Some(begun) => {
                 let cookie = login_cookie(&begun.id, limits::LOGIN_TIME.as_secs());
                 let body = json!({"location": begun.location}).to_string();
@@ -105,13 +109,18 @@ impl ClusterAccess {
     }
 
     /// Ends a login, to which the provider has sent the browser back with this query, and leads to the page.
-    pub(super) async fn finish_login(&self, headers: &HeaderMap, query: &str) -> Option<Response<Body>> {
+    pub(super) async fn finish_login(
+        &self,
+        headers: &HeaderMap,
+        query: &str,
+        peer: IpAddr,
+    ) -> Option<Response<Body>> {
         let login = self.login.as_ref()?;
         let finished = async {
             let query =
                 Some(query).filter(|query| query.len() <= limits::CALLBACK).ok_or(Failure::Unknown)?;
-            let token = login.finish(cookie(headers, LOGIN_COOKIE), query).await?;
-            self.open_session(&token).await.map_err(|_| Failure::Cluster)
+            let token = login.finish(cookie(headers, LOGIN_COOKIE), query, peer).await?;
+            self.open_session(&token, peer).await.map_err(|_| Failure::Cluster)
         };
         let (page, session) = match finished.await {
             Ok(session) => ("/".to_owned(), Some(session)),
@@ -125,9 +134,11 @@ impl ClusterAccess {
     }
 
     /// A session of the user of this token, as a cookie.
-    async fn open_session(&self, token: &str) -> Result<String, Response<Body>> {
-        let Some(user) = self.authenticate(token).await else {
-            return Err(error(StatusCode::UNAUTHORIZED, "the cluster does not accept this token"));
+    async fn open_session(&self, token: &str, peer: IpAddr) -> Result<String, Response<Body>> {
+        let user = match self.authenticate(token, peer).await {
+            Ok(user) => user,
+            Err(Rejected::Busy) => return Err(busy()),
+            Err(_) => return Err(error(StatusCode::UNAUTHORIZED, "the cluster does not accept this token")),
         };
         let mut id = [0; 24];
         if rand::fill(&mut id).is_err() {
@@ -146,11 +157,15 @@ impl ClusterAccess {
     }
 
     /// The user of a token, by the API server.
-    async fn authenticate(&self, token: &str) -> Option<Arc<User>> {
+    async fn authenticate(&self, token: &str, peer: IpAddr) -> Result<Arc<User>, Rejected> {
         if token.is_empty() || token.len() > limits::TOKEN {
-            return None;
+            return Err(Rejected::Unauthenticated);
         }
-        let _place = self.sign_ins.try_acquire().ok()?;
+        let _place = self.sign_ins.take(peer).ok_or(Rejected::Busy)?;
+        self.review(token).await.ok_or(Rejected::Unauthenticated)
+    }
+
+    async fn review(&self, token: &str) -> Option<Arc<User>> {
         let auth_info = AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() };
         let client = Client::try_from(with_credentials(&self.config, auth_info)).ok()?;
         let reviewing: Api<SelfSubjectReview> = Api::all(client.clone());
@@ -195,4 +210,30 @@ fn with_cookies(mut response: Response<Body>, cookies: &[String]) -> Response<Bo
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stranger_at_one_address_keeps_no_user_elsewhere_from_signing_in() {
+        // It accepts connections, and never responds.
+        let api_server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", api_server.local_addr().unwrap());
+        let access = ClusterAccess::new(&Config::new(url.parse().unwrap()));
+        let (stranger, user) = (IpAddr::from([203, 0, 113, 1]), IpAddr::from([203, 0, 113, 2]));
+        let signing_in = |peer| Box::pin(access.sign_in(br#"{"token": "t"}"#, peer));
+        let mut waiting: Vec<_> = (0..limits::SIGN_INS).map(|_| signing_in(stranger)).collect();
+        let refused: Vec<_> = waiting.iter_mut().filter_map(|signed_in| signed_in.now_or_never()).collect();
+        assert_eq!(refused.len(), limits::SIGN_INS - limits::OF_AN_ADDRESS, "it has its part");
+        assert!(refused.iter().all(|response| response.status() == StatusCode::SERVICE_UNAVAILABLE));
+        assert!(signing_in(user).now_or_never().is_none(), "the token of the user is verified");
+        let bearer = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer t"))]);
+        let by_header = |peer| access.user(&bearer, peer).now_or_never().map(|found| found.err());
+        assert_eq!(by_header(stranger), Some(Some(Rejected::Busy)), "nor has it more by another path");
+        assert_eq!(by_header(user), None);
+    }
 }

@@ -4,12 +4,15 @@
 //! (`state`, `nonce`, proof key) is a keyed hash of that id. So only the browser that began a login can end it, and a stranger
 //! who begins many takes no memory.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac, rand};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use skep_auth::{LoginError, LoginProvider, LoginSecrets, LoginSettings};
-use tokio::sync::Semaphore;
+use skep_auth::{LoginError, LoginProvider, LoginSecrets, LoginSettings, Places};
 use tracing::warn;
 
 use crate::limits;
@@ -23,7 +26,7 @@ pub struct Login {
     key: hmac::Key,
     /// The places for requests to the provider that strangers cause. They are not those of sign-ins with a token: a provider
     /// that hangs must not keep other users out.
-    places: Semaphore,
+    places: Arc<Places>,
 }
 
 /// A login that has begun.
@@ -82,7 +85,7 @@ impl Login {
         rand::fill(&mut key).map_err(|_| "the system has no random numbers")?;
         let settings = LoginSettings { redirect_uri: format!("{address}{CALLBACK}"), ..settings };
         let provider = LoginProvider::new(settings).map_err(|error| error.to_string())?;
-        let places = Semaphore::new(limits::LOGINS);
+        let places = Places::new(limits::LOGINS, limits::OF_AN_ADDRESS);
         Ok(Self { provider, key: hmac::Key::new(hmac::HMAC_SHA256, &key), places })
     }
 
@@ -92,8 +95,8 @@ impl Login {
     }
 
     /// Begins a login, unless the provider does not respond, or too many wait for it.
-    pub(super) async fn begin(&self) -> Option<Begun> {
-        let _place = self.places.try_acquire().ok()?;
+    pub(super) async fn begin(&self, peer: IpAddr) -> Option<Begun> {
+        let _place = self.places.take(peer)?;
         let mut id = [0; 32];
         rand::fill(&mut id[8..]).ok()?;
         id[..8].copy_from_slice(&now().to_be_bytes());
@@ -108,7 +111,12 @@ impl Login {
     }
 
     /// The ID token of the login that this browser began.
-    pub(super) async fn finish(&self, id: Option<&str>, query: &str) -> Result<String, Failure> {
+    pub(super) async fn finish(
+        &self,
+        id: Option<&str>,
+        query: &str,
+        peer: IpAddr,
+    ) -> Result<String, Failure> {
         let id = id.filter(|id| is_recent(id, now())).ok_or(Failure::Unknown)?;
         let Returned { code, state, issuer } = returned(query);
         let secrets = self.secrets(id);
@@ -118,7 +126,7 @@ impl Login {
             return Err(Failure::Unknown);
         }
         let code = code.ok_or(Failure::Refused)?;
-        let _place = self.places.try_acquire().map_err(|_| Failure::Provider)?;
+        let _place = self.places.take(peer).ok_or(Failure::Provider)?;
         self.provider.id_token(&code, issuer.as_deref(), &secrets).await.map_err(|error| {
             warn!(%error, provider = self.host(), "a login has failed");
             match error {
@@ -171,6 +179,10 @@ mod tests {
         Login::new(settings, "https://console.example/").unwrap()
     }
 
+    fn peer(last: u8) -> IpAddr {
+        IpAddr::from([203, 0, 113, last])
+    }
+
     fn id(time: u64) -> String {
         let mut id = [7; 32];
         id[..8].copy_from_slice(&time.to_be_bytes());
@@ -195,29 +207,49 @@ mod tests {
             (&mine, Some(id_of.clone()), "code=c".to_owned()),
             (&mine, Some(id_of.clone()), format!("{query}&state={state}")),
         ] {
-            assert_eq!(login.finish(id.as_deref(), &query).await, Err(Failure::Unknown), "{query}");
+            assert_eq!(login.finish(id.as_deref(), &query, peer(1)).await, Err(Failure::Unknown), "{query}");
         }
         let refused = format!("error=access_denied&state={state}");
-        assert_eq!(mine.finish(Some(&id_of), &refused).await, Err(Failure::Refused));
+        assert_eq!(mine.finish(Some(&id_of), &refused, peer(1)).await, Err(Failure::Refused));
         // It goes on to the provider, which does not exist.
-        assert_eq!(mine.finish(Some(&id_of), &query).await, Err(Failure::Provider));
+        assert_eq!(mine.finish(Some(&id_of), &query, peer(1)).await, Err(Failure::Provider));
+    }
+
+    /// Logins at a provider that accepts connections, and never responds.
+    fn hanging() -> (std::net::TcpListener, Login) {
+        let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let issuer = format!("https://{}", provider.local_addr().unwrap());
+        let settings = LoginSettings { issuer, ..LoginSettings::default() };
+        (provider, Login::new(settings, "https://console.example").unwrap())
     }
 
     #[tokio::test]
     async fn strangers_who_wait_for_a_provider_that_hangs_are_few() {
-        // It accepts connections, and never responds.
-        let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let issuer = format!("https://{}", provider.local_addr().unwrap());
-        let settings = LoginSettings { issuer, ..LoginSettings::default() };
-        let login = Login::new(settings, "https://console.example").unwrap();
-        let mut waiting: Vec<_> = (0..limits::LOGINS).map(|_| Box::pin(login.begin())).collect();
+        let (_provider, login) = hanging();
+        let strangers = (0..limits::LOGINS).map(|number| peer((number / limits::OF_AN_ADDRESS) as u8));
+        let mut waiting: Vec<_> = strangers.map(|peer| Box::pin(login.begin(peer))).collect();
         assert!(waiting.iter_mut().all(|begun| begun.now_or_never().is_none()), "they wait");
-        assert!(login.begin().now_or_never().is_some_and(|begun| begun.is_none()), "one too many");
+        let user = peer(9);
+        assert!(login.begin(user).now_or_never().is_some_and(|begun| begun.is_none()), "one too many");
         let id = id(now());
         let query = format!("code=c&state={}", login.secrets(&id).state);
-        assert_eq!(login.finish(Some(&id), &query).now_or_never(), Some(Err(Failure::Provider)));
+        let finished = login.finish(Some(&id), &query, user).now_or_never();
+        assert_eq!(finished, Some(Err(Failure::Provider)));
         waiting.pop();
-        assert!(login.begin().now_or_never().is_none(), "one who leaves makes room");
+        assert!(login.begin(user).now_or_never().is_none(), "one who leaves makes room");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_at_one_address_keeps_no_user_elsewhere_from_logging_in() {
+        let (_provider, login) = hanging();
+        let (stranger, user) = (peer(1), peer(2));
+        let mut waiting: Vec<_> = (0..limits::LOGINS).map(|_| Box::pin(login.begin(stranger))).collect();
+        let refused = waiting.iter_mut().filter_map(|begun| begun.now_or_never()).count();
+        assert_eq!(refused, limits::LOGINS - limits::OF_AN_ADDRESS, "it has its part");
+        assert!(login.begin(user).now_or_never().is_none(), "the login of the user goes on");
+        let id = id(now());
+        let query = format!("code=c&state={}", login.secrets(&id).state);
+        assert_eq!(login.finish(Some(&id), &query, user).now_or_never(), None, "and its end, too");
     }
 
     #[test]

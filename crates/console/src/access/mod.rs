@@ -10,7 +10,7 @@ mod login;
 mod rights;
 mod users;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use http::{HeaderMap, HeaderName, Method, Response, header};
 use skep_gateway::http::Body;
@@ -53,6 +53,8 @@ pub(crate) enum Rejected {
     Foreign,
     /// It has no credential, or one that is not valid.
     Unauthenticated,
+    /// Too many tokens are being verified.
+    Busy,
 }
 
 impl Access {
@@ -72,18 +74,18 @@ impl Access {
     }
 
     /// Who has sent a request.
-    pub(crate) async fn viewer(&self, headers: &HeaderMap) -> Result<Viewer, Rejected> {
+    pub(crate) async fn viewer(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Viewer, Rejected> {
         match self {
             Self::Local(access) => access.check_token(headers).map(|()| Viewer::Local),
-            Self::Cluster(access) => access.user(headers).await.map(Viewer::User),
+            Self::Cluster(access) => access.user(headers, peer).await.map(Viewer::User),
         }
     }
 
     /// Signs a user in, by the token in this body.
-    pub(crate) async fn sign_in(&self, body: &[u8]) -> Option<Response<Body>> {
+    pub(crate) async fn sign_in(&self, body: &[u8], peer: IpAddr) -> Option<Response<Body>> {
         match self {
             Self::Local(_) => None,
-            Self::Cluster(access) => Some(access.sign_in(body).await),
+            Self::Cluster(access) => Some(access.sign_in(body, peer).await),
         }
     }
 
@@ -96,18 +98,23 @@ impl Access {
     }
 
     /// Begins a login at the provider, if there is one.
-    pub(crate) async fn begin_login(&self) -> Option<Response<Body>> {
+    pub(crate) async fn begin_login(&self, peer: IpAddr) -> Option<Response<Body>> {
         match self {
             Self::Local(_) => None,
-            Self::Cluster(access) => access.begin_login().await,
+            Self::Cluster(access) => access.begin_login(peer).await,
         }
     }
 
     /// Ends the login to which the provider has sent the browser back with this query.
-    pub(crate) async fn finish_login(&self, headers: &HeaderMap, query: &str) -> Option<Response<Body>> {
+    pub(crate) async fn finish_login(
+        &self,
+        headers: &HeaderMap,
+        query: &str,
+        peer: IpAddr,
+    ) -> Option<Response<Body>> {
         match self {
             Self::Local(_) => None,
-            Self::Cluster(access) => access.finish_login(headers, query).await,
+            Self::Cluster(access) => access.finish_login(headers, query, peer).await,
         }
     }
 

@@ -11,6 +11,7 @@ use http::{Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use skep_gateway::{
+    Connections,
     http::{Body, events},
     middleware::{Call, Traffic},
 };
@@ -49,6 +50,7 @@ pub(super) fn stream(console: &Console, viewer: Viewer, query: &str) -> Response
         seen: BTreeMap::new(),
         calls: VecDeque::new(),
         traffic: BTreeMap::new(),
+        connections: None,
         call_ticks: ticks(limits::CALLS_TIME),
         traffic_ticks: ticks(limits::TRAFFIC_TIME),
         last: Instant::now(),
@@ -111,6 +113,8 @@ struct State {
     calls: VecDeque<(Key, Arc<Call>)>,
     /// The figures that were sent.
     traffic: BTreeMap<Key, Traffic>,
+    /// The connections of users that were sent, of the one server whose calls are wanted.
+    connections: Option<Connections>,
     call_ticks: Interval,
     traffic_ticks: Interval,
     last: Instant,
@@ -171,6 +175,9 @@ impl State {
                     if !changed.is_empty() {
                         return Some(event("traffic", &changed));
                     }
+                    if let Some(changed) = self.changed_connections().await {
+                        return Some(changed);
+                    }
                     if self.last.elapsed() >= limits::KEEP_ALIVE_TIME {
                         return Some(":\n\n".to_owned());
                     }
@@ -193,6 +200,18 @@ impl State {
             }
         }
         changed
+    }
+
+    /// The connections of users, if they differ from those that were sent.
+    async fn changed_connections(&mut self) -> Option<String> {
+        let Wanted::One(key) = &self.wanted else { return None };
+        let connections = self.logs.find(key)?.connections().await;
+        if connections == self.connections || !self.viewer.may_see_calls(key).await {
+            return None;
+        }
+        let changed = event("connections", &json!({"key": key, "connections": connections}));
+        self.connections = connections;
+        Some(changed)
     }
 }
 

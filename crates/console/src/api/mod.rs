@@ -80,6 +80,7 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
         if detail.sees_calls {
             detail.calls = log.last();
             detail.calls.reverse();
+            detail.connections = log.connections().await;
         }
     }
     json_of(&detail)

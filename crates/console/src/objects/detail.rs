@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::Value;
-use skep_gateway::middleware::{Call, Traffic};
+use skep_gateway::{
+    Connections,
+    middleware::{Call, Traffic},
+};
 
 use super::{
     Child, Event, Object, Summary,
@@ -28,6 +31,8 @@ pub(crate) struct Detail<'a> {
     /// Whether the viewer may see its calls.
     pub(crate) sees_calls: bool,
     pub(crate) calls: Vec<Arc<Call>>,
+    /// The connections of its users, if it has an authorization server and the viewer may see its calls.
+    pub(crate) connections: Option<Connections>,
     pub(crate) links: Vec<Link>,
     pub(crate) objects: Vec<Child>,
 }
@@ -84,6 +89,7 @@ impl<'a> Detail<'a> {
             reported: reported(status),
             sees_calls: false,
             calls: Vec::new(),
+            connections: None,
             links: Vec::new(),
             objects: Vec::new(),
         }

@@ -84,7 +84,7 @@ class FakeConsole {
       const found = this.objects.find(
         (object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`,
       );
-      const calls = this.seesCalls ? {} : { calls: [] };
+      const calls = this.seesCalls ? {} : { calls: [], connections: null };
       return found
         ? json(response, 200, { ...detail(found), seesCalls: this.seesCalls, ...calls })
         : json(response, 404, { error: "there is no such object" });

@@ -171,6 +171,7 @@ export function detail(object) {
             { name: "echo", title: "Echo", readOnly: true, destructive: null, digest: "1" },
             { name: "hidden_from_you", title: "", readOnly: null, destructive: true, digest: "2" },
           ],
+    connections: connections(object),
     calls:
       object.tools === null
         ? []
@@ -202,4 +203,27 @@ function backends(object) {
     }),
     backend("weather", { phase: "unavailable", message: "connection refused", url: "http://weather.default.svc:8080/mcp" }),
   ];
+}
+
+/** Users of an authorization server. There are more than are shown. */
+function connections(object) {
+  const hours = (number) => new Date(Date.now() + number * 3_600_000).toISOString();
+  if (object.name === "hostile") {
+    const one = { user: HOSTILE, provider: HOSTILE, account: HOSTILE, since: "never", until: null, renewed: false };
+    return { available: true, shared: true, total: 1, shown: [one] };
+  }
+  if (object.name !== "everything") return null;
+  const ann = "1c0e0f4a-7f0b-4a55-9b1e-0d5a6f3c2b11";
+  const bob = "c7a1d9d2-52a4-4a0e-8a37-0a7d1f0c9e42";
+  return {
+    available: true,
+    shared: true,
+    total: 1204,
+    shown: [
+      { user: ann, provider: "company", account: "ann@example.test", since: hours(-0.2), until: hours(1), renewed: true },
+      { user: ann, provider: "calendar", account: "108234577123", since: hours(-0.2), until: null, renewed: false },
+      { user: bob, provider: "company", account: "bob@example.test", since: hours(-30), until: hours(-22), renewed: false },
+      { user: bob, provider: "calendar", account: "108234577999", since: null, until: hours(5.5), renewed: false },
+    ],
+  };
 }

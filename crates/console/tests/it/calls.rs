@@ -22,17 +22,17 @@ pub(crate) fn own_address() -> IpAddr {
 
 /// What has arrived at a pod.
 #[derive(Default)]
-struct Seen(Mutex<Vec<String>>);
+pub(crate) struct Seen(Mutex<Vec<String>>);
 
 /// A pod with the stream of calls of an object. It verifies tokens as one in a cluster does.
-struct FakeProxy {
+pub(crate) struct FakeProxy {
     address: SocketAddr,
-    page: Arc<CallsPage>,
+    pub(crate) page: Arc<CallsPage>,
     seen: Arc<Seen>,
 }
 
 impl FakeProxy {
-    async fn start(test: &Namespace, object: &str) -> Self {
+    pub(crate) async fn start(test: &Namespace, object: &str) -> Self {
         let own = test.folder().join(format!("{}-{object}-token", test.name()));
         std::fs::write(&own, token(test, &format!("{object}-runner"), Vec::new()).await).unwrap();
         let oidc = Oidc {
@@ -72,7 +72,7 @@ impl FakeProxy {
     }
 
     /// Has the object use it: by its address, and a slice of its Service as the cluster would write it.
-    async fn serve(&self, test: &Namespace, object: &str) {
+    pub(crate) async fn serve(&self, test: &Namespace, object: &str) {
         let service = format!("mcp-{object}-proxy");
         let slice: EndpointSlice = serde_json::from_value(json!({
             "metadata": {
@@ -100,7 +100,7 @@ impl FakeProxy {
 }
 
 /// A console that reads calls with the account `console` of this namespace, and with no other permission for it.
-async fn reading_console(test: &Namespace) -> SocketAddr {
+pub(crate) async fn reading_console(test: &Namespace) -> SocketAddr {
     let logs = Arc::new(CallLogs::default());
     let (address, objects) = console_with(test, logs.clone()).await;
     let own: ServiceAccount = serde_json::from_value(json!({"metadata": {"name": "console"}})).unwrap();
@@ -121,7 +121,7 @@ async fn reading_console(test: &Namespace) -> SocketAddr {
 }
 
 /// Reads a stream until it has this text, and returns all of it.
-async fn read_until(body: &mut Incoming, text: &mut String, wanted: &str) {
+pub(crate) async fn read_until(body: &mut Incoming, text: &mut String, wanted: &str) {
     let read = async {
         while !text.contains(wanted) {
             let frame = body.frame().await.unwrap().unwrap();

@@ -16,9 +16,13 @@ import { authorization } from "./token.js";
  * @typedef {{name: string, title: string, readOnly: boolean | null, destructive: boolean | null, digest: string}} Reported
  * @typedef {Ref & {id: number, time: string, method: string, target: string, caller: string, status: number | null,
  *   error: number | null, failed: boolean, ms: number, decidedBy: string}} Call
+ * @typedef {{user: string, provider: string, account: string, since: string | null, until: string | null,
+ *   renewed: boolean}} Connection
+ * @typedef {{available: boolean, total: number, shown: Connection[]}} Connections
  * @typedef {Summary & {conditions: Condition[], manifest: unknown, configuration: Setting[],
  *   objects?: {kind: string, name: string, state: string}[], events: Happening[], backends: Backend[],
- *   reported: Reported[] | null, seesCalls: boolean, calls: Omit<Call, keyof Ref>[], links: Link[]}} Detail
+ *   reported: Reported[] | null, seesCalls: boolean, calls: Omit<Call, keyof Ref>[],
+ *   connections: Connections | null, links: Link[]}} Detail
  * @typedef {{title: string, url: string}} Link
  * @typedef {{mode: string, user: string, version: string, links: Link[]}} Session
  */

@@ -8,6 +8,7 @@ import { authorization } from "./token.js";
 
 /**
  * @typedef {import("./api.js").Call} Call
+ * @typedef {import("./api.js").Connections} Connections
  * @typedef {"live" | "connecting" | "paused"} State
  */
 
@@ -25,6 +26,8 @@ export class Live {
   #calls = /** @type {string | null} */ (null);
   /** @type {(call: Call) => void} */
   #called = () => {};
+  /** @type {(connections: Connections | null) => void} */
+  #connected = () => {};
 
   /**
    * @param {import("./store.js").Store} store
@@ -41,9 +44,11 @@ export class Live {
   /**
    * @param {string} calls
    * @param {(call: Call) => void} called
+   * @param {(connections: Connections | null) => void} [connected] gets the connections of users of the one object
    */
-  watch(calls, called) {
+  watch(calls, called, connected = () => {}) {
     this.#called = called;
+    this.#connected = connected;
     if (this.#calls === calls) return;
     this.#calls = calls;
     this.#connect();
@@ -134,6 +139,7 @@ export class Live {
     else if (event === "deleted") this.#store.remove(data);
     else if (event === "traffic") this.#store.measure(data);
     else if (event === "call") this.#called(data);
+    else if (event === "connections" && api.key(data.key) === this.#calls) this.#connected(data.connections);
   }
 }
 

@@ -3,13 +3,9 @@
 //! Beyond the limit, a few connections are still accepted, for health probes only: strangers that hold all others must not
 //! make the kubelet restart the process.
 
-use std::{
-    collections::HashMap,
-    net::{IpAddr, SocketAddr},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{net::SocketAddr, sync::Arc};
 
-use skep_auth::counted_address;
+use skep_auth::{Place, Places};
 
 use crate::limits;
 
@@ -38,79 +34,34 @@ impl Default for ConnectionLimits {
 }
 
 /// The connections of a listener.
-pub(super) struct Places {
-    limits: ConnectionLimits,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
-    usual: Count,
-    reserved: Count,
-}
-
-#[derive(Default)]
-struct Count {
-    all: usize,
-    of_peers: HashMap<IpAddr, usize>,
+pub(super) struct Connections {
+    usual: Arc<Places>,
+    for_probes: Arc<Places>,
 }
 
 /// The place of one connection, which is free again when this is dropped.
-pub(super) struct Place {
-    places: Arc<Places>,
-    peer: IpAddr,
+pub(super) struct ConnectionPlace {
+    _place: Place,
     /// Whether it is for probes only.
     pub(super) is_reserved: bool,
 }
 
-impl Places {
-    pub(super) fn new(limits: ConnectionLimits) -> Arc<Self> {
-        Arc::new(Self { limits, taken: Mutex::default() })
+impl Connections {
+    pub(super) fn new(limits: ConnectionLimits) -> Self {
+        let ConnectionLimits { all, of_an_address, for_probes, for_probes_of_an_address } = limits;
+        Self {
+            usual: Places::new(all, of_an_address),
+            for_probes: Places::new(for_probes, for_probes_of_an_address),
+        }
     }
 
     /// A place for a connection of this peer, or for its probes, if there is one.
-    pub(super) fn take(self: &Arc<Self>, peer: SocketAddr) -> Option<Place> {
-        let peer = counted_address(peer.ip());
-        let ConnectionLimits { all, of_an_address, for_probes, for_probes_of_an_address } = self.limits;
-        let mut taken = self.lock();
-        let is_reserved = !taken.usual.add(peer, all, of_an_address);
-        if is_reserved && !taken.reserved.add(peer, for_probes, for_probes_of_an_address) {
-            return None;
+    pub(super) fn take(&self, peer: SocketAddr) -> Option<ConnectionPlace> {
+        if let Some(place) = self.usual.take(peer.ip()) {
+            return Some(ConnectionPlace { _place: place, is_reserved: false });
         }
-        Some(Place { places: self.clone(), peer, is_reserved })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Count {
-    fn add(&mut self, peer: IpAddr, limit: usize, limit_of_a_peer: usize) -> bool {
-        let of_peer = self.of_peers.get(&peer).copied().unwrap_or_default();
-        if self.all >= limit || of_peer >= limit_of_a_peer {
-            return false;
-        }
-        self.all += 1;
-        self.of_peers.insert(peer, of_peer + 1);
-        true
-    }
-
-    fn remove(&mut self, peer: IpAddr) {
-        self.all -= 1;
-        if let Some(count) = self.of_peers.get_mut(&peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_peers.remove(&peer);
-            }
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self.places.lock();
-        if self.is_reserved { taken.reserved.remove(self.peer) } else { taken.usual.remove(self.peer) }
+        let place = self.for_probes.take(peer.ip())?;
+        Some(ConnectionPlace { _place: place, is_reserved: true })
     }
 }
 
@@ -124,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_peer_takes_a_part_and_probes_have_places_of_their_own() {
-        let places = Places::new(ConnectionLimits {
+        let places = Connections::new(ConnectionLimits {
             all: 4,
             of_an_address: 3,
             for_probes: 2,
@@ -143,6 +94,5 @@ mod tests {
         assert!(places.take(peer(4)).is_none(), "also those for probes");
         drop((held, probe, other));
         assert!(usual(peer(4)).is_some());
-        assert!(places.lock().usual.of_peers.is_empty() && places.lock().reserved.of_peers.is_empty());
     }
 }

@@ -24,7 +24,7 @@ use tracing::{Instrument, Span, debug, info, warn};
 
 use super::{
     Body, access_log,
-    places::{ConnectionLimits, Places},
+    places::{ConnectionLimits, Connections},
     response,
     write_timeout::WriteTimeout,
 };
@@ -73,7 +73,7 @@ pub async fn serve_within<S: Service>(
     mut workers: Workers,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Places::new(connections);
+    let places = Connections::new(connections);
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);

@@ -34,7 +34,7 @@ use authentication::Authentication;
 use authorization::Authorization;
 pub use authorization::tool_hints;
 use aws_sts::AwsSts;
-pub use calls::{CALLS_EVENT, COUNTS_EVENT, Call, CallLog, CallsPage, Counts, Traffic};
+pub use calls::{CALLS_EVENT, CONNECTIONS_EVENT, COUNTS_EVENT, Call, CallLog, CallsPage, Counts, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};
 pub use explain::{Caller, Explanation, Outcome, explain, explain_list};
 use header_forward::HeaderForward;

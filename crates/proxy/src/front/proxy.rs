@@ -156,8 +156,11 @@ impl Proxy {
         })
     }
 
-    /// The same with a log of calls.
+    /// The same with a log of calls, which shows the connections of users as well.
     pub fn with_call_log(mut self, log: Arc<CallLog>) -> Self {
+        if let Some(server) = &self.authorization_server {
+            log.set_connection_source(server.clone());
+        }
         self.chain.record_calls(log);
         self
     }

@@ -167,6 +167,9 @@ impl Settings {
         let mut chain = chain::chain(config, &middlewares, listen, self.authorization_server.clone())?;
         if let Some(log) = &self.calls {
             chain.record_calls(log.clone());
+            if let Some(server) = &self.authorization_server {
+                log.set_connection_source(server.clone());
+            }
         }
         Ok(VirtualServer::with(Parts {
             name: config.name.as_deref().unwrap_or_default().into(),

@@ -18,7 +18,7 @@ use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use skep_auth::{AuthenticationError, OwnTokens};
-use skep_vmcp::{AuthorizationServer, ProviderTokenError, Settings};
+use skep_vmcp::{AuthorizationServer, ConnectionSource, Connections, ProviderTokenError, Settings};
 use tokio::net::TcpStream;
 
 use crate::{Server, backend::Backend, client::text};
@@ -85,6 +85,12 @@ impl OwnTokens for FakeServer {
             claims.as_object().cloned().unwrap()
         });
         async { known.ok_or(AuthenticationError::Token("unknown")) }.boxed()
+    }
+}
+
+impl ConnectionSource for FakeServer {
+    fn connections(&self, _: usize) -> BoxFuture<'_, Result<Connections, ProviderTokenError>> {
+        async { Err(ProviderTokenError::Unavailable) }.boxed()
     }
 }
 

@@ -13,7 +13,9 @@ use serde_json::json;
 use skep_auth::Seal;
 use tracing::warn;
 
-use super::{Client, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream};
+use super::{
+    Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
+};
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
 
@@ -73,6 +75,15 @@ impl RedisStore {
 
     fn ended_key(&self, session: &str) -> String {
         self.key(&["invalidated", "session", session])
+    }
+
+    fn upstream_key(&self, session: &str, provider: &str) -> String {
+        self.key(&["upstream", session, provider])
+    }
+
+    /// The key of the index of connections.
+    fn connections_key(&self) -> String {
+        self.key(&["connections"])
     }
 
     /// A row with its tokens encrypted for its place.
@@ -180,9 +191,12 @@ impl Store for RedisStore {
         })
     }
 
-    async fn end_session(&self, session: &str, life: Duration) -> Result<()> {
-        let keys = [self.ended_key(session), self.key(&["refresh", &family(session)])];
-        self.query(&scripts::end_session(&keys, life)).await
+    async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
+        let refresh = self.key(&["refresh", &family(session)]);
+        let keys = [self.ended_key(session), refresh, self.connections_key()];
+        let rows: Vec<String> =
+            providers.iter().map(|provider| self.upstream_key(session, provider)).collect();
+        self.query(&scripts::end_session(&keys, &rows, life)).await
     }
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
@@ -214,15 +228,18 @@ impl Store for RedisStore {
     }
 
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {
-        let key = self.key(&["upstream", session, &row.provider_id]);
+        let key = self.upstream_key(session, &row.provider_id);
         let latest = self.key(&["user", "upstream", &row.user_id, &row.provider_id]);
         let all = self.key(&["user", "sessions", &row.user_id, &row.provider_id]);
         let sealed = text(&self.sealed(&key, row)?)?;
-        self.query(&scripts::put_upstream(&[key, latest, all], &sealed, &text(&session)?, life)).await
+        let keys = [key, latest, all, self.connections_key(), self.ended_key(session)];
+        let is_connected = !row.access_token.is_empty();
+        let times = (self.clock.now(), life);
+        self.query(&scripts::put_upstream(&keys, &sealed, &text(&session)?, times, is_connected)).await
     }
 
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
-        let key = self.key(&["upstream", session, provider]);
+        let key = self.upstream_key(session, provider);
         Ok(self.get(&key).await?.and_then(|row| self.opened(&key, row)))
     }
 
@@ -231,6 +248,16 @@ impl Store for RedisStore {
             Some(session) => self.upstream(&session, provider).await,
             None => Ok(None),
         }
+    }
+
+    async fn connections(&self, most: usize) -> Result<(usize, Vec<Connected>)> {
+        let command = scripts::connections(&self.connections_key(), self.clock.now(), most);
+        let (total, rows): (usize, Vec<String>) = self.query(&command).await?;
+        Ok((total, rows.iter().filter_map(|row| parsed(row)).collect()))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     async fn put_registration(&self, key: &str, registration: &Registration) -> Result<()> {

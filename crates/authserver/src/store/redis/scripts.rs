@@ -33,6 +33,7 @@ return -1";
 const END_SESSION: &str = "
 redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
 redis.call('DEL', KEYS[2])
+for index = 2, #ARGV do redis.call('ZREM', KEYS[3], ARGV[index]) end
 return 1";
 
 /// The keys of the logins of an address are in a list, the newest first. Logins that are over stay in it: an old one that
@@ -54,17 +55,44 @@ pub(super) fn put_login(keys: &[String; 2], row: &str, life: Duration) -> Cmd {
 }
 
 /// The tokens of upstreams of a user are in a list, the newest first. Rows that have expired stay in it, as those of logins do.
+/// Those of all users that have tokens are in a set, ordered by when they expire, unless the session has ended.
 const PUT_UPSTREAM: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then
   redis.call('LPUSH', KEYS[3], KEYS[1])
   while redis.call('LLEN', KEYS[3]) > tonumber(ARGV[4]) do
-    redis.call('DEL', redis.call('RPOP', KEYS[3]))
+    local oldest = redis.call('RPOP', KEYS[3])
+    redis.call('DEL', oldest)
+    redis.call('ZREM', KEYS[4], oldest)
   end
 end
 redis.call('EXPIRE', KEYS[3], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
+if ARGV[6] == '1' and redis.call('EXISTS', KEYS[5]) == 0 then
+  redis.call('ZADD', KEYS[4], ARGV[5] + ARGV[3], KEYS[1])
+  redis.call('ZREMRANGEBYRANK', KEYS[4], 0, -1 - ARGV[7])
+else
+  redis.call('ZREM', KEYS[4], KEYS[1])
+end
+local last = redis.call('ZRANGE', KEYS[4], -1, -1, 'WITHSCORES')
+if last[2] then redis.call('EXPIREAT', KEYS[4], last[2]) end
 return 1";
+
+/// Tokens do not leave Redis here. A row that is malformed, or that Redis evicted, is left out.
+const CONNECTIONS: &str = "
+local after = '(' .. ARGV[1]
+local shown = {}
+for _, key in ipairs(redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', after, 'LIMIT', 0, ARGV[2])) do
+  local is_parsed, row = pcall(cjson.decode, redis.call('GET', key) or '')
+  if is_parsed and type(row) == 'table' then
+    table.insert(shown, cjson.encode({
+      user_id = row.user_id, provider_id = row.provider_id, upstream_subject = row.upstream_subject,
+      connected_at = row.connected_at, expires_at = row.expires_at, is_renewed = (row.refresh_token or '') ~= '',
+    }))
+  end
+end
+return {redis.call('ZCOUNT', KEYS[1], after, '+inf'), shown}";
 
 /// Clients are in a set, ordered by when they were used. If there are too many, the first makes room, unless it is new.
 const PUT_CLIENT: &str = "
@@ -125,17 +153,37 @@ pub(super) fn rotate(
     command
 }
 
-/// Ends a session.
-pub(super) fn end_session(keys: &[String; 2], life: Duration) -> Cmd {
+/// Ends a session, which has these rows at upstreams.
+pub(super) fn end_session(keys: &[String; 3], rows: &[String], life: Duration) -> Cmd {
     let mut command = script(END_SESSION, keys);
-    command.arg(life.as_secs());
+    command.arg(life.as_secs()).arg(rows);
     command
 }
 
 /// Stores the tokens of a session at an upstream, and that they are the newest of the user.
-pub(super) fn put_upstream(keys: &[String; 3], row: &str, latest: &str, life: Duration) -> Cmd {
+pub(super) fn put_upstream(
+    keys: &[String; 5],
+    row: &str,
+    latest: &str,
+    (now, life): (u64, Duration),
+    is_connected: bool,
+) -> Cmd {
     let mut command = script(PUT_UPSTREAM, keys);
-    command.arg(row).arg(latest).arg(life.as_secs().max(1)).arg(limits::SESSIONS_OF_A_USER);
+    command
+        .arg(row)
+        .arg(latest)
+        .arg(life.as_secs().max(1))
+        .arg(limits::SESSIONS_OF_A_USER)
+        .arg(now)
+        .arg(u8::from(is_connected))
+        .arg(limits::CONNECTIONS_IN_REDIS);
+    command
+}
+
+/// How many connections there are, and those that expire last, without their tokens.
+pub(super) fn connections(key: &str, now: u64, most: usize) -> Cmd {
+    let mut command = script(CONNECTIONS, &[key.to_owned()]);
+    command.arg(now).arg(most);
     command
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use skep_config::calls;
 use skep_gateway::{
     http::{BodyError, events},
-    middleware::{CALLS_EVENT, COUNTS_EVENT, Call, CallLog, Counts},
+    middleware::{CALLS_EVENT, CONNECTIONS_EVENT, COUNTS_EVENT, Call, CallLog, Counts},
     outbound,
 };
 use skep_mcp::sse::{Decoder, Event, Frame};
@@ -29,10 +29,10 @@ pub(super) struct Pod {
     last: Option<(u64, Timestamp)>,
 }
 
-/// What the pod has counted is forgotten when it is not read any more.
+/// What the pod has reported is forgotten when it is not read any more.
 impl Drop for Pod {
     fn drop(&mut self) {
-        self.log.set_counts(&self.endpoint.address.to_string(), None);
+        self.forget();
     }
 }
 
@@ -61,10 +61,16 @@ impl Pod {
             }
             let error = read.err().map(|error| error.to_string()).unwrap_or_default();
             debug!(address = %self.endpoint.address, error, "a stream of calls has ended");
-            self.log.set_counts(&self.endpoint.address.to_string(), None);
+            self.forget();
             sleep(pause).await;
             pause = limits::CALLS_RETRY.1.min(pause * 2);
         }
+    }
+
+    fn forget(&self) {
+        let address = self.endpoint.address.to_string();
+        self.log.set_counts(&address, None);
+        self.log.set_connections(&address, None);
     }
 
     async fn read_stream(&mut self) -> Result<(), BodyError> {
@@ -106,6 +112,10 @@ impl Pod {
             Some(kind) if kind == COUNTS_EVENT.as_bytes() => {
                 let counts: Counts = serde_json::from_slice(data)?;
                 self.log.set_counts(&self.endpoint.address.to_string(), Some(counts));
+            }
+            Some(kind) if kind == CONNECTIONS_EVENT.as_bytes() => {
+                let connections = serde_json::from_slice(data)?;
+                self.log.set_connections(&self.endpoint.address.to_string(), Some(connections));
             }
             _ => {}
         }

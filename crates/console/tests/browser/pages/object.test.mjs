@@ -71,6 +71,45 @@ browserTest(
   },
 );
 
+const EVERYTHING = "#/object/VirtualMCPServer/default/everything";
+const rows = (page) =>
+  page.$$eval(".connections tbody tr", (rows) => rows.map((row) => [...row.cells].slice(1).map((cell) => cell.textContent)));
+
+browserTest("the connections of users are shown, and how many there are", { at: EVERYTHING }, async ({ page, console }) => {
+  await page.waitForSelector(".connections");
+  assert.deepEqual(await rows(page), [
+    ["company", "ann@example.test", "12 min ago", "renewed when used"],
+    ["calendar", "108234577123", "12 min ago", "does not expire"],
+    ["company", "bob@example.test", "1 d ago", "expired 22 h ago"],
+    ["calendar", "108234577999", "–", "expires in 5 h"],
+  ]);
+  await shows(page, "section p", "and 1,200 more");
+  const emit = (connections) =>
+    console.emit("connections", { key: { kind: "VirtualMCPServer", namespace: "default", name: "everything" }, connections });
+  emit({ available: true, total: 0, shown: [] });
+  await shows(page, "section p", "No user is connected.");
+  emit({ available: false, total: 0, shown: [] });
+  await shows(page, "section .problem", "they are not known now");
+  emit(null);
+  await page.waitForFunction(() => document.querySelector("#section-connections-of-users").parentElement.hidden);
+});
+
+browserTest("connections of hostile users are texts", { at: "#/object/MCPServer/visitors/hostile" }, async ({ page }) => {
+  await page.waitForSelector(".connections");
+  const [[provider, account, since]] = await rows(page);
+  assert.ok(provider.includes("<img src=x") && account.includes("⟨U+202E⟩"), provider);
+  assert.equal(since, "–");
+  assert.equal(await page.$$eval("main img, main script", (found) => found.length), 0);
+});
+
+browserTest("a user who may not read calls sees no connections", { at: EVERYTHING }, async ({ page, console }) => {
+  await page.waitForSelector(".connections");
+  console.seesCalls = false;
+  await page.reload();
+  await shows(page, "section p", "You may not read the calls of this object.");
+  assert.equal(await page.$(".connections"), null);
+});
+
 browserTest("a user who may not read calls is not left to wonder", { at: DEMO }, async ({ page, console }) => {
   await page.waitForSelector(".tool");
   console.seesCalls = false;

@@ -11,6 +11,7 @@ import { link } from "../router.js";
 import { json } from "../text.js";
 import { sampling, Trend } from "../trend.js";
 import { backends } from "./backends.js";
+import { connections } from "./connections.js";
 import { conditions, configuration, events, heading, objects } from "./sections.js";
 import { Tools } from "./tools.js";
 
@@ -35,6 +36,7 @@ export function object({ store, live, expire }, { parts }) {
     conditions: section("Conditions"),
     tools: section("Tools"),
     backends: section(kind === "MCPGroup" ? "Members" : "Backends"),
+    connections: section("Connections of users"),
     calls: section("Last calls"),
     configuration: section("Configuration as it takes effect"),
     objects: section("Objects"),
@@ -104,6 +106,8 @@ export function object({ store, live, expire }, { parts }) {
     show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () =>
       backends(known, offered, store),
     );
+    const { connections: connected } = known;
+    show(sections.connections, connected ? [connected] : [], () => connected && connections(connected));
     show(sections.manifest, [known.manifest], () =>
       element("details", null, element("summary", null, "Show the manifest as JSON"), block(json(known.manifest))),
     );
@@ -135,7 +139,14 @@ export function object({ store, live, expire }, { parts }) {
     }
   };
   load();
-  live.watch(id, (call) => (kept.add(call), showCalls()));
+  live.watch(
+    id,
+    (call) => (kept.add(call), showCalls()),
+    (connections) => {
+      if (detail) detail = { ...detail, connections };
+      draw();
+    },
+  );
   let shown = store.objects.get(id);
   const unsubscribe = store.subscribe((changed) => {
     if (!changed.has(id)) return;
@@ -176,6 +187,7 @@ export function object({ store, live, expire }, { parts }) {
         { class: "columns" },
         element("div", null, sections.conditions, sections.tools, sections.backends),
         element("div", null, sections.configuration, sections.objects, sections.events, sections.manifest),
+        sections.connections,
         sections.calls,
       ),
     ),

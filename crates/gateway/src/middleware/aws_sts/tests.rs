@@ -18,7 +18,7 @@ use skep_testkit::FakeSts;
 
 use super::*;
 use crate::{
-    AuthorizationServer, ProviderTokenError,
+    AuthorizationServer, ConnectionSource, Connections, ProviderTokenError,
     body::Budget,
     identity::Identity,
     message::ParsedMessage,
@@ -160,6 +160,12 @@ impl OwnTokens for FakeServer {
 
     fn claims<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
         async { Err(AuthenticationError::Unavailable) }.boxed()
+    }
+}
+
+impl ConnectionSource for FakeServer {
+    fn connections(&self, _: usize) -> BoxFuture<'_, Result<Connections, ProviderTokenError>> {
+        async { Err(ProviderTokenError::Unavailable) }.boxed()
     }
 }
 

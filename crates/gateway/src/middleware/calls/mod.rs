@@ -2,8 +2,9 @@
 //!
 //! A call is recorded when its response has ended. Those who watch look from time to time at what is kept: nothing wakes them,
 //! and no call waits for them, however many they are. One who is too slow misses calls. Neither arguments nor results are
-//! recorded.
+//! recorded. Of users of an authorization server, their connections to providers are shown as well.
 
+mod connections;
 mod page;
 mod traffic;
 
@@ -28,7 +29,8 @@ use crate::{
     message::Exchange,
     truncate::truncate,
 };
-pub use page::{CALLS_EVENT, COUNTS_EVENT, CallsPage};
+use connections::Known;
+pub use page::{CALLS_EVENT, CONNECTIONS_EVENT, COUNTS_EVENT, CallsPage};
 use traffic::Counters;
 pub use traffic::{Counts, Traffic};
 
@@ -63,6 +65,7 @@ pub struct CallLog {
     /// The number of the last call.
     number: AtomicU64,
     recorded: Mutex<Recorded>,
+    connections: Known,
 }
 
 struct Recorded {
@@ -77,7 +80,7 @@ impl CallLog {
     pub fn new() -> Self {
         let counters = Counters::new(Instant::now());
         let recorded = Recorded { last: VecDeque::new(), counters, others: BTreeMap::new() };
-        Self { number: AtomicU64::new(0), recorded: Mutex::new(recorded) }
+        Self { number: AtomicU64::new(0), recorded: Mutex::new(recorded), connections: Known::default() }
     }
 
     /// The last calls, oldest first.

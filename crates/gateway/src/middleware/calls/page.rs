@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, fs, sync::Arc};
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use skep_auth::{AuthenticationError, Authenticator, Pace};
@@ -21,7 +21,7 @@ use tracing::{info, warn};
 use super::{CallLog, Counts};
 use crate::{
     ConfigError,
-    http::{Body, events, response},
+    http::{Body, BodyError, events, response},
     limits,
 };
 
@@ -29,6 +29,8 @@ use crate::{
 pub const CALLS_EVENT: &str = "calls";
 /// The event with what was counted in the last minute.
 pub const COUNTS_EVENT: &str = "counts";
+/// The event with the connections of users, where there is an authorization server.
+pub const CONNECTIONS_EVENT: &str = "connections";
 /// How often counts are sent, in ticks.
 const COUNTS_TICKS: u32 = 4;
 
@@ -130,6 +132,8 @@ impl CallsPage {
             let piece = watcher.next().await;
             Some((Ok(Bytes::from(piece)), watcher))
         });
+        // On its own, because a storage that is slow delays no call.
+        let pieces = stream::select(pieces, connections(self.log.clone()));
         let body = Body::Made(pieces.take_until(closed).boxed());
         events::response(match identity.validity() {
             Some(time) => events::ended_after(body, time),
@@ -187,6 +191,22 @@ impl Watcher {
     }
 }
 
+/// The connections of users whenever they have changed, if there is an authorization server.
+fn connections(log: Arc<CallLog>) -> impl Stream<Item = Result<Bytes, BodyError>> {
+    let mut ticks = interval(limits::CONNECTIONS_TIME);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    stream::unfold((log, ticks, None), |(log, mut ticks, sent)| async move {
+        loop {
+            ticks.tick().await;
+            let found = log.own_connections().await;
+            if found.is_some() && found != sent {
+                let piece = Bytes::from(event(CONNECTIONS_EVENT, &found));
+                return Some((Ok(piece), (log, ticks, found)));
+            }
+        }
+    })
+}
+
 fn event(name: &str, data: &impl Serialize) -> String {
     // JSON has no line breaks, so the data is one line.
     format!("event: {name}\ndata: {}\n\n", serde_json::to_string(data).unwrap_or_default())
@@ -202,7 +222,7 @@ mod tests {
     use skep_testkit::IdentityProvider;
 
     use super::*;
-    use crate::middleware::calls::tests::call;
+    use crate::middleware::calls::{connections::tests::FakeSource, tests::call};
 
     const READER: &str = "system:serviceaccount:skep-system:skep-console";
 
@@ -283,6 +303,35 @@ mod tests {
         while let Some(frame) = body.frame().await {
             assert!(frame.is_ok(), "it ends");
         }
+    }
+
+    #[tokio::test]
+    async fn the_reader_gets_the_connections_of_users_and_strangers_get_none() {
+        let fixture = Fixture::new().await;
+        let source = Arc::new(FakeSource::default());
+        fixture.page.log().set_connection_source(source.clone());
+        for stranger in
+            ["", &fixture.token("system:serviceaccount:n:a-proxy-runner", "a"), &fixture.token(READER, "b")]
+        {
+            let response = fixture.get(stranger).await;
+            assert_ne!(response.status(), StatusCode::OK);
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert!(!String::from_utf8_lossy(&body).contains("ann"), "{body:?}");
+        }
+        let mut body = fixture.get(&fixture.token(READER, "a")).await.into_body();
+        let mut text = String::new();
+        while !text.contains("event: connections\n") {
+            text.push_str(&next(&mut body).await);
+        }
+        let data = text.split_once("event: connections\ndata: ").unwrap().1.lines().next().unwrap();
+        let shown = json!([{
+            "user": "ann", "provider": "corp", "account": "a", "since": "1970-01-01T00:00:00Z", "until": null,
+            "renewed": true,
+        }]);
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(data).unwrap(),
+            json!({"available": true, "shared": true, "total": 7, "shown": shown})
+        );
     }
 
     #[tokio::test]
