@@ -44,18 +44,6 @@ pub const KUBECTL_RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 
 /// The finalizer on an MCPServer, which holds it until the objects of its proxy are deleted.
 pub const MCPSERVER_FINALIZER: &str = "mcpserver.toolhive.stacklok.dev/finalizer";
-/// The finalizers on the kinds of configuration, which hold them while workloads refer to them.
-pub const AUTHZ_CONFIG_FINALIZER: &str = "mcpauthzconfig.toolhive.stacklok.dev/finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`].
-pub const EXTERNAL_AUTH_CONFIG_FINALIZER: &str = "mcpexternalauthconfig.toolhive.stacklok.dev/finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`].
-pub const OIDC_CONFIG_FINALIZER: &str = "mcpoidcconfig.toolhive.stacklok.dev/finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`].
-pub const TELEMETRY_CONFIG_FINALIZER: &str = "mcptelemetryconfig.toolhive.stacklok.dev/finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`]. Its name does not follow the pattern of the others.
-pub const TOOL_CONFIG_FINALIZER: &str = "toolhive.stacklok.dev/toolconfig-finalizer";
-/// See [`AUTHZ_CONFIG_FINALIZER`].
-pub const WEBHOOK_CONFIG_FINALIZER: &str = "mcpwebhookconfig.toolhive.stacklok.dev/finalizer";
 /// A finalizer that ToolHive sets on an EmbeddingServer. See [`GROUP_FINALIZER`].
 pub const EMBEDDING_SERVER_FINALIZER: &str = "embeddingserver.toolhive.stacklok.dev/finalizer";
 /// A finalizer that ToolHive sets on an MCPRegistry. See [`GROUP_FINALIZER`].

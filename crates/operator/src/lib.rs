@@ -4,9 +4,9 @@
 //! what is wrong; `desired` computes the children; [`reconcile`] writes those that differ; `status` computes the report.
 //! Only the first and the fourth do I/O.
 //!
-//! A kind is a file or folder under [`kinds`]. What a kind takes from the configurations that it refers to is under
-//! `config_refs`; what MCPServer and MCPRemoteProxy share is under `proxy_workload`, what the kinds of configuration share
-//! under `config_controller`, and Kubernetes objects that several kinds build under `build`. [`resources`] is what is
+//! A kind is a file or folder under [`kinds`], or a file under `config_refs` if it is a configuration, together with what
+//! workloads take from it. What MCPServer and MCPRemoteProxy share is under `proxy_workload`, what the kinds of configuration
+//! share under `config_controller`, and Kubernetes objects that several kinds build under `build`. [`resources`] is what is
 //! watched, and [`run`] the process.
 
 mod build;

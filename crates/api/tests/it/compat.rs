@@ -107,25 +107,15 @@ fn with_plural(mut resource: ApiResource) -> ApiResource {
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 fn every_manifest_survives_reading_and_writing() {
     for (file, object) in manifests().into_iter().filter(|(_, object)| is_ours(object)) {
-        let written = match object["kind"].as_str().unwrap() {
-            "EmbeddingServer" => written::<kinds::EmbeddingServer>(&object),
-            "MCPAuthzConfig" => written::<kinds::MCPAuthzConfig>(&object),
-            "MCPExternalAuthConfig" => written::<kinds::MCPExternalAuthConfig>(&object),
-            "MCPGroup" => written::<kinds::MCPGroup>(&object),
-            "MCPOIDCConfig" => written::<kinds::MCPOIDCConfig>(&object),
-            "MCPRegistry" => written::<kinds::MCPRegistry>(&object),
-            "MCPRemoteProxy" => written::<kinds::MCPRemoteProxy>(&object),
-            "MCPServer" => written::<kinds::MCPServer>(&object),
-            "MCPServerEntry" => written::<kinds::MCPServerEntry>(&object),
-            "MCPTelemetryConfig" => written::<kinds::MCPTelemetryConfig>(&object),
-            "MCPToolConfig" => written::<kinds::MCPToolConfig>(&object),
-            "MCPWebhookConfig" => written::<kinds::MCPWebhookConfig>(&object),
-            "VirtualMCPCompositeToolDefinition" => {
-                written::<kinds::VirtualMCPCompositeToolDefinition>(&object)
-            }
-            "VirtualMCPServer" => written::<kinds::VirtualMCPServer>(&object),
-            kind => panic!("{}: no such kind: {kind}", file.display()),
-        };
+        macro_rules! written {
+            ($($kind:ident),+) => {
+                match object["kind"].as_str().unwrap() {
+                    $( stringify!($kind) => written::<kinds::$kind>(&object), )+
+                    kind => panic!("{}: no such kind: {kind}", file.display()),
+                }
+            };
+        }
+        let written = skep_api::for_each_kind!(written);
         similar_asserts::assert_eq!(written, object, "{}", file.display());
     }
 }

@@ -24,7 +24,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     reconcile::{Condition, Controller, Event, Outcome, Problem, Validation},
-    resources::{referrers, refresh_referrers},
+    resources::{RefError, ResolvedRef, referrers, refresh_referrers},
     settings::Settings,
 };
 
@@ -35,7 +35,8 @@ pub trait Config: ApiKind + HasStatus<Status = ConfigStatus> {
     /// The reason of the condition `Valid` when it is met.
     const VALID: Valid = Valid::ValidationSucceeded;
 
-    /// Everything that is wrong with an object by itself.
+    /// Everything that is wrong with an object by itself, with fields below its `spec`. Both its own controller and the
+    /// workloads that refer to it call this. Rules that the API server enforces are not checked again.
     fn check(spec: &Self::Spec) -> Vec<FieldError>;
 
     /// The reason of the condition `Valid` when it is not met.
@@ -47,6 +48,11 @@ pub trait Config: ApiKind + HasStatus<Status = ConfigStatus> {
     fn further_conditions(_spec: &Self::Spec) -> Vec<Condition> {
         Vec::new()
     }
+}
+
+/// The configuration that a workload refers to, if it exists and is valid.
+pub(crate) fn checked<K: Config>(reference: &ResolvedRef<K>) -> Result<&K, RefError> {
+    reference.checked(|config| K::check(config.spec()))
 }
 
 /// Everything that the status of a configuration depends on.

@@ -5,23 +5,45 @@ mod warnings;
 mod workload;
 
 use serde_json::{Value, json};
-use skep_api::kinds::MCPAuthzConfigSpec;
+use skep_api::{
+    conditions::Valid,
+    kinds::{MCPAuthzConfig, MCPAuthzConfigSpec},
+};
 use skep_config::{FieldError, Json, run_config::AuthzDocument};
+use skep_converge::Finalizer;
 
 use super::checks;
+use crate::{config_controller::Config, reconcile::Condition};
 pub(crate) use warnings::warning;
 pub(crate) use workload::{add_volumes, config_map_document, inline_document, inline_file};
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPAuthzConfigSpec) -> Vec<FieldError> {
-    let backend = match backend::backend(&spec.type_) {
-        Ok(backend) => backend,
-        Err(error) => return vec![error],
-    };
-    if spec.config.0.is_empty() {
-        return vec![FieldError::new("config", format!("is empty: set what type {:?} needs", spec.type_))];
+impl Config for MCPAuthzConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer("mcpauthzconfig.toolhive.stacklok.dev/finalizer");
+    const VALID: Valid = Valid::ConfigValid;
+
+    fn check(spec: &MCPAuthzConfigSpec) -> Vec<FieldError> {
+        let backend = match backend::backend(&spec.type_) {
+            Ok(backend) => backend,
+            Err(error) => return vec![error],
+        };
+        if spec.config.0.is_empty() {
+            return vec![FieldError::new(
+                "config",
+                format!("is empty: set what type {:?} needs", spec.type_),
+            )];
+        }
+        checks::within("config", backend::check(backend, &Value::Object(spec.config.0.clone()))).collect()
     }
-    checks::within("config", backend::check(backend, &Value::Object(spec.config.0.clone()))).collect()
+
+    fn invalid() -> Valid {
+        Valid::ConfigInvalid
+    }
+
+    fn further_conditions(spec: &MCPAuthzConfigSpec) -> Vec<Condition> {
+        // The document has the settings of the type under a key for that type; the object has them in `config`.
+        let document = document(spec).ok();
+        document.and_then(|document| warning("config.", &document)).into_iter().collect()
+    }
 }
 
 /// The document for the proxy of a workload that refers to the object.
@@ -64,15 +86,18 @@ mod tests {
     #[test]
     fn an_authorizer_is_cedar_or_a_decision_point_and_needs_a_configuration() {
         for (type_, field) in [("opa", "type"), ("cedarv1", "config"), ("httpv1", "config")] {
-            assert_eq!(fields(&check(&spec(type_, json!({})))), [field], "{type_}");
+            assert_eq!(fields(&MCPAuthzConfig::check(&spec(type_, json!({})))), [field], "{type_}");
             assert_eq!(document(&spec(type_, json!({}))).is_err(), type_ == "opa");
         }
-        assert!(check(&spec("opa", json!({})))[0].message.starts_with("\"opa\" "));
+        assert!(MCPAuthzConfig::check(&spec("opa", json!({})))[0].message.starts_with("\"opa\" "));
     }
 
     #[test]
     fn every_mistake_is_reported() {
         let config = json!({"policies": ["permit", "permit(principal, action, resource);", "forbid"]});
-        assert_eq!(fields(&check(&spec("cedarv1", config))), ["config.policies[0]", "config.policies[2]"]);
+        assert_eq!(
+            fields(&MCPAuthzConfig::check(&spec("cedarv1", config))),
+            ["config.policies[0]", "config.policies[2]"]
+        );
     }
 }

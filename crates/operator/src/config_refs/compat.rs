@@ -13,8 +13,9 @@ use serde_saphyr::NonFiniteFloatPolicy;
 use skep_api::{
     auth_server::EmbeddedAuthServer,
     kinds::{
-        MCPAuthzConfigSpec, MCPExternalAuthConfigSpec, MCPOIDCConfigSpec, MCPTelemetryConfigSpec,
-        MCPToolConfigSpec, MCPWebhookConfigSpec,
+        MCPAuthzConfig, MCPAuthzConfigSpec, MCPExternalAuthConfig, MCPExternalAuthConfigSpec, MCPOIDCConfig,
+        MCPOIDCConfigSpec, MCPTelemetryConfig, MCPTelemetryConfigSpec, MCPToolConfig, MCPToolConfigSpec,
+        MCPWebhookConfig, MCPWebhookConfigSpec,
     },
 };
 use skep_config::{RunConfig, paths, run_config::Middleware};
@@ -26,7 +27,10 @@ use super::{
     samples::{identity, mounts, variables},
     telemetry, tools, webhooks,
 };
-use crate::build::{EnvList, Volumes};
+use crate::{
+    build::{EnvList, Volumes},
+    config_controller::Config,
+};
 
 /// A manifest and the objects that ToolHive's operator built from it.
 struct Golden {
@@ -139,7 +143,7 @@ fn an_embedded_authorization_server_is_the_same() {
     let workload = identity("NS", &config.name);
     let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
     let oidc_spec: MCPOIDCConfigSpec = golden.spec("MCPOIDCConfig");
-    assert_eq!([external_auth::check(&spec), oidc::check(&oidc_spec)].concat(), []);
+    assert_eq!([MCPExternalAuthConfig::check(&spec), MCPOIDCConfig::check(&oidc_spec)].concat(), []);
     let Ok(ExternalAuth::AuthServer(server)) = external_auth::external_auth(&spec) else {
         panic!("{spec:?}")
     };
@@ -183,7 +187,11 @@ fn shared_policies_tools_and_webhooks_are_the_same() {
     let policies: MCPAuthzConfigSpec = golden.spec("MCPAuthzConfig");
     let tools: MCPToolConfigSpec = golden.spec("MCPToolConfig");
     let hooks: MCPWebhookConfigSpec = golden.spec("MCPWebhookConfig");
-    assert_eq!([authz::check(&policies), tools::check(&tools), webhooks::check(&hooks)].concat(), []);
+    assert_eq!(
+        [MCPAuthzConfig::check(&policies), MCPToolConfig::check(&tools), MCPWebhookConfig::check(&hooks)]
+            .concat(),
+        []
+    );
     assert_eq!(authz::document(&policies).ok(), config.authz_config);
     assert_eq!(tools::tools_filter(&tools), config.tools_filter);
     assert_eq!(tools::tools_override(&tools), config.tools_override);
@@ -257,7 +265,7 @@ fn telemetry_and_a_private_authority_are_the_same() {
     let workload = identity("NS", &config.name);
     let spec: MCPTelemetryConfigSpec = golden.spec("MCPTelemetryConfig");
     let reference = golden.reference("MCPServer", "telemetryConfigRef");
-    assert_eq!(telemetry::check(&spec), []);
+    assert_eq!(MCPTelemetryConfig::check(&spec), []);
     assert_eq!(Some(telemetry::telemetry(&spec, &reference, &workload)), config.telemetry_config);
     assert_eq!(variables(|list| telemetry::add_env(&spec, &reference, &workload, list)).len(), 2);
     golden.has_variables(|list| telemetry::add_env(&spec, &reference, &workload, list));

@@ -3,7 +3,7 @@
 use skep_api::{
     auth_server::EmbeddedAuthServer,
     external_auth::{self, token_type},
-    kinds::{ExternalAuthType, MCPExternalAuthConfigSpec},
+    kinds::{ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec},
     refs::SecretKeyRef,
     strategy::on_behalf_of_errors,
 };
@@ -11,9 +11,10 @@ use skep_config::{
     FieldError, FieldPath, env,
     run_config::{AwsSts, HeaderStrategy, RemoteAuth, RoleMapping, TokenExchange},
 };
+use skep_converge::Finalizer;
 
 use super::{auth_server, checks, non_empty, or_empty};
-use crate::build::EnvList;
+use crate::{build::EnvList, config_controller::Config, reconcile::Condition};
 
 /// What the proxy of an MCPServer or MCPRemoteProxy gets from the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,24 +31,31 @@ pub(crate) enum ExternalAuth<'a> {
     Nothing,
 }
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
-    let mut errors = check_type(spec);
-    if let Some(exchange) = &spec.token_exchange {
-        errors.extend(checks::url("tokenExchange.tokenUrl", &exchange.token_url).err());
+impl Config for MCPExternalAuthConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer("mcpexternalauthconfig.toolhive.stacklok.dev/finalizer");
+
+    fn check(spec: &MCPExternalAuthConfigSpec) -> Vec<FieldError> {
+        let mut errors = check_type(spec);
+        if let Some(exchange) = &spec.token_exchange {
+            errors.extend(checks::url("tokenExchange.tokenUrl", &exchange.token_url).err());
+        }
+        if let Some(sts) = &spec.aws_sts {
+            errors.extend(checks::within("awsSts", check_aws_sts(sts)));
+        }
+        if let Some(flow) = &spec.obo {
+            errors.extend(checks::within("obo", on_behalf_of_errors(flow)));
+        }
+        let secrets = named_secrets(spec).into_iter();
+        errors.extend(secrets.filter_map(|(field, secret)| checks::secret(field, secret).err()));
+        if let Some(server) = &spec.embedded_auth_server {
+            errors.extend(checks::within("embeddedAuthServer", auth_server::check(server)));
+        }
+        errors
     }
-    if let Some(sts) = &spec.aws_sts {
-        errors.extend(checks::within("awsSts", check_aws_sts(sts)));
+
+    fn further_conditions(spec: &MCPExternalAuthConfigSpec) -> Vec<Condition> {
+        spec.embedded_auth_server.as_ref().map(auth_server::identity_synthesized).into_iter().collect()
     }
-    if let Some(flow) = &spec.obo {
-        errors.extend(checks::within("obo", on_behalf_of_errors(flow)));
-    }
-    let secrets = named_secrets(spec).into_iter();
-    errors.extend(secrets.filter_map(|(field, secret)| checks::secret(field, secret).err()));
-    if let Some(server) = &spec.embedded_auth_server {
-        errors.extend(checks::within("embeddedAuthServer", auth_server::check(server)));
-    }
-    errors
 }
 
 /// Checks that the field of the type alone is set.

@@ -1,10 +1,9 @@
-//! What a proxy gets from the configuration objects that its workload refers to: parts of its RunConfig, environment
-//! variables and files.
+//! The kinds of configuration, and what a proxy gets from those that its workload refers to: parts of its RunConfig,
+//! environment variables and files.
 //!
 //! One file per kind of configuration. Nothing here does I/O: referenced objects are arguments. They share a shape:
 //!
-//! * `check` returns every mistake in the object by itself, with fields below its `spec`. Both the object's own controller
-//!   and the workloads that refer to it call it. Rules that the API server enforces are not checked again.
+//! * `impl Config` has the kind's finalizer and its check.
 //! * A noun is the part of the RunConfig. It takes an object that passed its check.
 //! * `add_env` and `add_volumes` add the variables and files that the part refers to, and `secrets` lists the Secrets
 //!   behind them.

@@ -1,38 +1,51 @@
 //! MCPOIDCConfig: whose tokens a proxy accepts.
 
 use skep_api::{
-    kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfigSpec, OidcSource},
+    conditions::Valid,
+    kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfig, MCPOIDCConfigSpec, OidcSource},
     refs::{OidcConfigRef, SecretKeyRef},
     vmcp,
 };
 use skep_config::{FieldError, env, paths, run_config::Oidc};
+use skep_converge::Finalizer;
 
 use super::{
     ca_bundle::{self, CaBundle},
     checks, flag, non_empty, or_empty,
 };
-use crate::build::{EnvList, Identity, Volumes};
+use crate::{
+    build::{EnvList, Identity, Volumes},
+    config_controller::Config,
+};
 
 const CA_VOLUME: &str = "oidc-ca-bundle-";
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPOIDCConfigSpec) -> Vec<FieldError> {
-    let type_ = spec.type_.as_str();
-    let fields = [
-        (OidcSource::KubernetesServiceAccount, spec.kubernetes_service_account.is_some()),
-        (OidcSource::Inline, spec.inline.is_some()),
-    ];
-    let mut errors = Vec::new();
-    for (field, is_set) in fields {
-        if field == spec.type_ && !is_set {
-            errors.push(FieldError::new(field.as_str(), format!("is required with type {type_}")));
-        } else if field != spec.type_ && is_set {
-            let message = format!("does not apply to type {type_}: remove it");
-            errors.push(FieldError::new(field.as_str(), message));
+impl Config for MCPOIDCConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer("mcpoidcconfig.toolhive.stacklok.dev/finalizer");
+    const VALID: Valid = Valid::ConfigValid;
+
+    fn check(spec: &MCPOIDCConfigSpec) -> Vec<FieldError> {
+        let type_ = spec.type_.as_str();
+        let fields = [
+            (OidcSource::KubernetesServiceAccount, spec.kubernetes_service_account.is_some()),
+            (OidcSource::Inline, spec.inline.is_some()),
+        ];
+        let mut errors = Vec::new();
+        for (field, is_set) in fields {
+            if field == spec.type_ && !is_set {
+                errors.push(FieldError::new(field.as_str(), format!("is required with type {type_}")));
+            } else if field != spec.type_ && is_set {
+                let message = format!("does not apply to type {type_}: remove it");
+                errors.push(FieldError::new(field.as_str(), message));
+            }
         }
+        errors.extend(spec.inline.iter().flat_map(|inline| checks::within("inline", check_inline(inline))));
+        errors
     }
-    errors.extend(spec.inline.iter().flat_map(|inline| checks::within("inline", check_inline(inline))));
-    errors
+
+    fn invalid() -> Valid {
+        Valid::ConfigInvalid
+    }
 }
 
 fn check_inline(inline: &InlineOidc) -> Vec<FieldError> {
@@ -185,25 +198,28 @@ mod tests {
     #[test]
     fn addresses_are_urls_of_https_unless_a_flag_allows_http() {
         let issuer = "https://login.example";
-        assert_eq!(check(&inline(json!({"issuer": issuer}))), []);
+        assert_eq!(MCPOIDCConfig::check(&inline(json!({"issuer": issuer}))), []);
         for (field, fields) in [
             ("inline.issuer: \"login\"", json!({"issuer": "login"})),
             ("inline.issuer: \"http://l.example\"", json!({"issuer": "http://l.example"})),
             ("inline.jwksUrl: \"/keys\"", json!({"issuer": issuer, "jwksUrl": "/keys"})),
             ("inline.introspectionUrl: \"x:y\"", json!({"issuer": issuer, "introspectionUrl": "x:y"})),
         ] {
-            let errors = check(&inline(fields));
+            let errors = MCPOIDCConfig::check(&inline(fields));
             let [only] = errors.as_slice() else { panic!("{errors:?}") };
             assert!(only.to_string().starts_with(field), "{only}");
         }
         let plain = json!({"issuer": "http://l.example", "insecureAllowHTTP": true});
-        assert_eq!(check(&inline(plain)), []);
+        assert_eq!(MCPOIDCConfig::check(&inline(plain)), []);
     }
 
     #[test]
     fn an_address_of_keys_replaces_the_issuer() {
-        assert_eq!(check(&inline(json!({"issuer": "", "jwksUrl": "https://l.example/keys"}))), []);
-        assert_eq!(fields(&check(&inline(json!({"issuer": ""})))), ["inline.issuer"]);
+        assert_eq!(
+            MCPOIDCConfig::check(&inline(json!({"issuer": "", "jwksUrl": "https://l.example/keys"}))),
+            []
+        );
+        assert_eq!(fields(&MCPOIDCConfig::check(&inline(json!({"issuer": ""})))), ["inline.issuer"]);
     }
 
     #[test]
@@ -218,7 +234,7 @@ mod tests {
             "inline.clientSecretRef.name",
             "inline.caBundleRef.configMapRef.name",
         ];
-        assert_eq!(fields(&check(&spec)), expected);
+        assert_eq!(fields(&MCPOIDCConfig::check(&spec)), expected);
     }
 
     #[test]
@@ -232,7 +248,7 @@ mod tests {
                 "kubernetesServiceAccount",
             ),
         ] {
-            assert_eq!(fields(&check(&sample(written.clone()))), [field], "{written}");
+            assert_eq!(fields(&MCPOIDCConfig::check(&sample(written.clone()))), [field], "{written}");
         }
     }
 

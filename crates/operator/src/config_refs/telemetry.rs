@@ -1,23 +1,30 @@
 //! MCPTelemetryConfig: which traces and metrics a proxy exports, and where to.
 
 use skep_api::{
-    kinds::{MCPTelemetryConfigSpec, OpenTelemetry},
+    kinds::{MCPTelemetryConfig, MCPTelemetryConfigSpec, OpenTelemetry},
     refs::TelemetryConfigRef,
 };
 use skep_config::{FieldError, FieldPath, env, paths, run_config::Telemetry};
+use skep_converge::Finalizer;
 
 use super::{
     ca_bundle::{self, CaBundle},
     checks, flag, non_empty,
 };
-use crate::build::{EnvList, Identity, Volumes};
+use crate::{
+    build::{EnvList, Identity, Volumes},
+    config_controller::Config,
+};
 
 const CA_VOLUME: &str = "otel-ca-bundle-";
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPTelemetryConfigSpec) -> Vec<FieldError> {
-    let otel = spec.open_telemetry.iter();
-    otel.flat_map(|otel| checks::within("openTelemetry", check_otel(otel))).collect()
+impl Config for MCPTelemetryConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer("mcptelemetryconfig.toolhive.stacklok.dev/finalizer");
+
+    fn check(spec: &MCPTelemetryConfigSpec) -> Vec<FieldError> {
+        let otel = spec.open_telemetry.iter();
+        otel.flat_map(|otel| checks::within("openTelemetry", check_otel(otel))).collect()
+    }
 }
 
 fn check_otel(otel: &OpenTelemetry) -> Vec<FieldError> {
@@ -176,11 +183,14 @@ mod tests {
     #[test]
     fn an_endpoint_needs_traces_or_metrics() {
         let endpoint = "collector:4318";
-        let errors = check(&otel(json!({"endpoint": endpoint})));
+        let errors = MCPTelemetryConfig::check(&otel(json!({"endpoint": endpoint})));
         assert_eq!(fields(&errors), ["openTelemetry.endpoint"]);
         assert!(errors[0].message.starts_with("nothing is sent to \"collector:4318\""), "{errors:?}");
-        assert_eq!(check(&otel(json!({"endpoint": endpoint, "metrics": {"enabled": true}}))), []);
-        assert_eq!(check(&sample(json!({}))), []);
+        assert_eq!(
+            MCPTelemetryConfig::check(&otel(json!({"endpoint": endpoint, "metrics": {"enabled": true}}))),
+            []
+        );
+        assert_eq!(MCPTelemetryConfig::check(&sample(json!({}))), []);
     }
 
     #[test]
@@ -191,12 +201,12 @@ mod tests {
                 "sensitiveHeaders": [{"name": name, "secretKeyRef": {"name": secret, "key": "k"}}],
             }))
         };
-        assert_eq!(check(&secret("x-key", "s")), []);
+        assert_eq!(MCPTelemetryConfig::check(&secret("x-key", "s")), []);
         for (name, secret_name, field) in [
             ("x-team", "s", "openTelemetry.sensitiveHeaders[0].name"),
             ("x-key", "", "openTelemetry.sensitiveHeaders[0].secretKeyRef.name"),
         ] {
-            assert_eq!(fields(&check(&secret(name, secret_name))), [field]);
+            assert_eq!(fields(&MCPTelemetryConfig::check(&secret(name, secret_name))), [field]);
         }
     }
 
@@ -204,7 +214,7 @@ mod tests {
     fn certificates_are_for_tls() {
         let spec =
             otel(json!({"insecure": true, "caBundleRef": {"configMapRef": {"name": "ca", "key": "ca.crt"}}}));
-        assert_eq!(fields(&check(&spec)), ["openTelemetry.caBundleRef"]);
+        assert_eq!(fields(&MCPTelemetryConfig::check(&spec)), ["openTelemetry.caBundleRef"]);
     }
 
     #[test]
@@ -221,7 +231,7 @@ mod tests {
             "openTelemetry.sensitiveHeaders[0].secretKeyRef.key",
             "openTelemetry.caBundleRef.configMapRef.name",
         ];
-        assert_eq!(fields(&check(&spec)), expected);
+        assert_eq!(fields(&MCPTelemetryConfig::check(&spec)), expected);
     }
 
     #[test]
@@ -285,7 +295,7 @@ mod tests {
             assert_eq!(shortest(written), rate);
         }
         for bad in ["much", "-1", "NaN"] {
-            let errors = check(&otel(json!({"tracing": {"samplingRate": bad}})));
+            let errors = MCPTelemetryConfig::check(&otel(json!({"tracing": {"samplingRate": bad}})));
             assert_eq!(fields(&errors), ["openTelemetry.tracing.samplingRate"], "{bad}");
         }
     }

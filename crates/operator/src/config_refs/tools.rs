@@ -2,30 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use skep_api::kinds::MCPToolConfigSpec;
+use skep_api::kinds::{MCPToolConfig, MCPToolConfigSpec};
 use skep_config::{FieldError, FieldPath, run_config::ToolOverride};
+use skep_converge::Finalizer;
 
 use super::{non_empty, or_empty};
+use crate::config_controller::Config;
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPToolConfigSpec) -> Vec<FieldError> {
-    // Proxies also accept the filter as one string, separated by commas.
-    let is_invalid = |tool: &str| tool.is_empty() || tool.contains([',', '\n', '\r']);
-    let names =
-        spec.tools_filter.iter().enumerate().filter(|(_, tool)| is_invalid(tool)).map(|(index, tool)| {
-            let message = format!("{tool:?} cannot be the name of a tool: remove commas and line breaks");
-            FieldError::new(FieldPath::from("toolsFilter").index(index), message)
+impl Config for MCPToolConfig {
+    // ToolHive's name, which does not follow the pattern of the others.
+    const CONFIG_FINALIZER: Finalizer = Finalizer("toolhive.stacklok.dev/toolconfig-finalizer");
+
+    fn check(spec: &MCPToolConfigSpec) -> Vec<FieldError> {
+        // Proxies also accept the filter as one string, separated by commas.
+        let is_invalid = |tool: &str| tool.is_empty() || tool.contains([',', '\n', '\r']);
+        let names =
+            spec.tools_filter.iter().enumerate().filter(|(_, tool)| is_invalid(tool)).map(|(index, tool)| {
+                let message = format!("{tool:?} cannot be the name of a tool: remove commas and line breaks");
+                FieldError::new(FieldPath::from("toolsFilter").index(index), message)
+            });
+        let is_empty = |change: &skep_api::tools::ToolOverride| {
+            non_empty(&change.name).is_none()
+                && non_empty(&change.description).is_none()
+                && change.annotations.is_none()
+        };
+        let overrides = spec.tools_override.iter().filter(|(_, change)| is_empty(change)).map(|(tool, _)| {
+            let message = "changes nothing: set name, description or annotations";
+            FieldError::new(FieldPath::from("toolsOverride").key(tool), message)
         });
-    let is_empty = |change: &skep_api::tools::ToolOverride| {
-        non_empty(&change.name).is_none()
-            && non_empty(&change.description).is_none()
-            && change.annotations.is_none()
-    };
-    let overrides = spec.tools_override.iter().filter(|(_, change)| is_empty(change)).map(|(tool, _)| {
-        let message = "changes nothing: set name, description or annotations";
-        FieldError::new(FieldPath::from("toolsOverride").key(tool), message)
-    });
-    names.chain(overrides).collect()
+        names.chain(overrides).collect()
+    }
 }
 
 /// The tools to offer. Empty means all.
@@ -53,9 +59,9 @@ mod tests {
 
     #[test]
     fn a_filter_holds_names() {
-        assert_eq!(check(&sample(json!({"toolsFilter": ["find", "fetch page"]}))), []);
+        assert_eq!(MCPToolConfig::check(&sample(json!({"toolsFilter": ["find", "fetch page"]}))), []);
         for bad in ["", "a,b", "a\nb", "a\r"] {
-            let errors = check(&sample(json!({"toolsFilter": ["find", bad]})));
+            let errors = MCPToolConfig::check(&sample(json!({"toolsFilter": ["find", bad]})));
             assert_eq!(errors.len(), 1, "{errors:?}");
             let error = errors[0].to_string();
             assert!(error.starts_with(&format!("toolsFilter[1]: {bad:?} ")), "{error}");
@@ -65,10 +71,10 @@ mod tests {
     #[test]
     fn an_override_changes_something() {
         for change in [json!({"name": "n"}), json!({"description": "d"}), json!({"annotations": {}})] {
-            assert_eq!(check(&sample(json!({"toolsOverride": {"find": change}}))), []);
+            assert_eq!(MCPToolConfig::check(&sample(json!({"toolsOverride": {"find": change}}))), []);
         }
         for nothing in [json!({}), json!({"name": ""})] {
-            let errors = check(&sample(json!({"toolsOverride": {"find": nothing}})));
+            let errors = MCPToolConfig::check(&sample(json!({"toolsOverride": {"find": nothing}})));
             let message = "changes nothing: set name, description or annotations";
             assert_eq!(errors, [FieldError::new(FieldPath::from("toolsOverride").key("find"), message)]);
         }
@@ -77,7 +83,10 @@ mod tests {
     #[test]
     fn every_mistake_is_reported() {
         let spec = sample(json!({"toolsFilter": ["", "a,b"], "toolsOverride": {"find": {}}}));
-        assert_eq!(fields(&check(&spec)), ["toolsFilter[0]", "toolsFilter[1]", "toolsOverride[find]"]);
+        assert_eq!(
+            fields(&MCPToolConfig::check(&spec)),
+            ["toolsFilter[0]", "toolsFilter[1]", "toolsOverride[find]"]
+        );
     }
 
     #[test]

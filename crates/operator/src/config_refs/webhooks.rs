@@ -4,11 +4,12 @@ mod files;
 
 use std::time::Duration;
 
-use skep_api::kinds::{FailurePolicy, MCPWebhookConfigSpec, Webhook};
+use skep_api::kinds::{FailurePolicy, MCPWebhookConfig, MCPWebhookConfigSpec, Webhook};
 use skep_config::{FieldError, FieldPath, duration, run_config};
+use skep_converge::Finalizer;
 
 use super::{checks, flag};
-use crate::build::Volumes;
+use crate::{build::Volumes, config_controller::Config};
 use files::{Purpose, SecretFile};
 
 /// The timeouts that a webhook can have.
@@ -39,13 +40,16 @@ impl Stage {
     }
 }
 
-/// Every mistake in the object by itself.
-pub(crate) fn check(spec: &MCPWebhookConfigSpec) -> Vec<FieldError> {
-    let webhooks = Stage::ALL.iter().flat_map(|stage| {
-        let list = stage.of(spec).iter().enumerate();
-        list.map(|(index, webhook)| (FieldPath::from(stage.as_str()).index(index), webhook))
-    });
-    webhooks.flat_map(|(field, webhook)| checks::within(field, check_webhook(webhook))).collect()
+impl Config for MCPWebhookConfig {
+    const CONFIG_FINALIZER: Finalizer = Finalizer("mcpwebhookconfig.toolhive.stacklok.dev/finalizer");
+
+    fn check(spec: &MCPWebhookConfigSpec) -> Vec<FieldError> {
+        let webhooks = Stage::ALL.iter().flat_map(|stage| {
+            let list = stage.of(spec).iter().enumerate();
+            list.map(|(index, webhook)| (FieldPath::from(stage.as_str()).index(index), webhook))
+        });
+        webhooks.flat_map(|(field, webhook)| checks::within(field, check_webhook(webhook))).collect()
+    }
 }
 
 fn check_webhook(webhook: &Webhook) -> Vec<FieldError> {
@@ -141,7 +145,7 @@ mod tests {
             "validating": [{"name": "a", "url": "gate.example", "timeout": "31s"}],
             "mutating": [{"name": "ok", "url": "https://h.example"}, {"name": "", "url": "http://h.example"}],
         }));
-        let errors: Vec<_> = check(&spec).iter().map(ToString::to_string).collect();
+        let errors: Vec<_> = MCPWebhookConfig::check(&spec).iter().map(ToString::to_string).collect();
         let expected = [
             "validating[0].url: \"gate.example\" is not a URL: use one such as https://host/path",
             "validating[0].timeout: \"31s\" is not between 1s and 30s",
@@ -155,16 +159,19 @@ mod tests {
     #[test]
     fn plain_http_needs_a_webhook_that_skips_verification() {
         let tls = json!({"insecureSkipVerify": true});
-        assert_eq!(check(&validating_one(json!({"url": "http://h.example", "tlsConfig": tls}))), []);
+        assert_eq!(
+            MCPWebhookConfig::check(&validating_one(json!({"url": "http://h.example", "tlsConfig": tls}))),
+            []
+        );
     }
 
     #[test]
     fn a_timeout_is_omitted_or_zero_or_from_1s_to_30s() {
         for good in ["0s", "1s", "30s", "2.5s"] {
-            assert_eq!(check(&validating_one(json!({"timeout": good}))), [], "{good}");
+            assert_eq!(MCPWebhookConfig::check(&validating_one(json!({"timeout": good}))), [], "{good}");
         }
         for bad in ["999ms", "1m", "soon", ""] {
-            let errors = check(&validating_one(json!({"timeout": bad})));
+            let errors = MCPWebhookConfig::check(&validating_one(json!({"timeout": bad})));
             assert_eq!(fields(&errors), ["validating[0].timeout"], "{bad}");
         }
     }
@@ -174,7 +181,7 @@ mod tests {
         for half in
             [json!({"clientCertSecretRef": secret("crt")}), json!({"clientKeySecretRef": secret("key")})]
         {
-            let errors = check(&validating_one(json!({"tlsConfig": half})));
+            let errors = MCPWebhookConfig::check(&validating_one(json!({"tlsConfig": half})));
             assert_eq!(fields(&errors), ["validating[0].tlsConfig"]);
         }
     }

@@ -1,6 +1,5 @@
 //! The state of a proxy's pods, for a status.
 
-use serde::Serialize;
 use skep_api::kinds::ApiKind;
 
 use super::{LivePod, ProxyWorkload};
@@ -107,9 +106,6 @@ impl ProxyWorkload {
 }
 
 /// The hash of a configuration that is in use.
-pub(crate) fn hash<K: ApiKind, S: Serialize>(
-    reference: &Option<ResolvedRef<K>>,
-    spec: impl FnOnce(&K) -> &S,
-) -> Option<String> {
-    object(reference).map(|config| config_hash(spec(config)))
+pub(crate) fn hash<K: ApiKind>(reference: &Option<ResolvedRef<K>>) -> Option<String> {
+    object(reference).map(|config| config_hash(config.spec()))
 }

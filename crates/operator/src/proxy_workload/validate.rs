@@ -9,8 +9,8 @@ use skep_api::{
         SessionStorageWarning, TelemetryConfigRefValidated,
     },
     kinds::{
-        ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase,
-        MCPOIDCConfig, MCPRemoteProxy, MCPTelemetryConfig, MCPToolConfig,
+        ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase, MCPOIDCConfig,
+        MCPRemoteProxy, MCPTelemetryConfig,
     },
 };
 use skep_config::FieldError;
@@ -18,6 +18,7 @@ use skep_strategic_merge::validate_pod_template;
 
 use super::{PoliciesError, ProxyWorkload, inputs::embedded_server};
 use crate::{
+    config_controller::{Config, checked},
     config_refs,
     reconcile::{Condition, Problem, Validation},
     resources::{RefError, ResolvedRef, kind_of, object},
@@ -52,15 +53,14 @@ impl RefReasons {
 }
 
 /// Validates an optional reference to a configuration by the configuration's own check.
-pub(crate) fn config_ref<K: ApiKind>(
+pub(crate) fn config_ref<K: Config>(
     field: &'static str,
     reference: &Option<ResolvedRef<K>>,
     reasons: RefReasons,
-    check: impl FnOnce(&K) -> Vec<FieldError>,
     validation: &mut Validation,
 ) {
     let Some(reference) = reference else { return };
-    match reference.checked(check) {
+    match checked(reference) {
         Ok(_) => {
             let message = format!("{} {} is valid", kind_of::<K>().kind, reference.name);
             validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
@@ -69,23 +69,13 @@ pub(crate) fn config_ref<K: ApiKind>(
     }
 }
 
-pub(crate) fn tools(
-    field: &'static str,
-    reference: &Option<ResolvedRef<MCPToolConfig>>,
-    reasons: RefReasons,
-    validation: &mut Validation,
-) {
-    config_ref(field, reference, reasons, |tools| config_refs::tools::check(&tools.spec), validation);
-}
-
 pub(crate) fn telemetry(reference: &Option<ResolvedRef<MCPTelemetryConfig>>, validation: &mut Validation) {
     use TelemetryConfigRefValidated::{
         TelemetryConfigRefInvalid, TelemetryConfigRefNotFound, TelemetryConfigRefValid,
     };
     let reasons =
         RefReasons::new(TelemetryConfigRefValid, TelemetryConfigRefNotFound, TelemetryConfigRefInvalid);
-    let check = |telemetry: &MCPTelemetryConfig| config_refs::telemetry::check(&telemetry.spec);
-    config_ref("telemetryConfigRef", reference, reasons, check, validation);
+    config_ref("telemetryConfigRef", reference, reasons, validation);
 }
 
 pub(crate) fn oidc(
@@ -95,8 +85,7 @@ pub(crate) fn oidc(
 ) {
     use OIDCConfigRefValidated::{OIDCConfigRefNotFound, OIDCConfigRefNotValid, OIDCConfigRefValid};
     let reasons = RefReasons::new(OIDCConfigRefValid, OIDCConfigRefNotFound, OIDCConfigRefNotValid);
-    let check = |oidc: &MCPOIDCConfig| config_refs::oidc::check(&oidc.spec);
-    config_ref(field, reference, reasons, check, validation);
+    config_ref(field, reference, reasons, validation);
 }
 
 pub(crate) fn authz(
@@ -106,8 +95,7 @@ pub(crate) fn authz(
 ) {
     use AuthzConfigRefValidated::{AuthzConfigRefNotFound, AuthzConfigRefNotValid, AuthzConfigRefValid};
     let reasons = RefReasons::new(AuthzConfigRefValid, AuthzConfigRefNotFound, AuthzConfigRefNotValid);
-    let check = |authz: &MCPAuthzConfig| config_refs::authz::check(&authz.spec);
-    config_ref(field, reference, reasons, check, validation);
+    config_ref(field, reference, reasons, validation);
 }
 
 /// Policies in the spec, or in a ConfigMap that it names, for a kind without a condition for them. An MCPAuthzConfig has one.
@@ -232,7 +220,7 @@ pub(crate) fn external_auth(
         invalid: Some(InvalidExternalAuthConfig.into()),
     };
     let Some(reference) = &proxy.external_auth else { return };
-    let auth = match checked_auth(reference) {
+    let auth = match checked(reference) {
         Ok(auth) => auth,
         Err(error) => return validation.fail(reasons.problem(FIELD, &error)),
     };
@@ -259,7 +247,7 @@ pub(crate) fn auth_server(proxy: &ProxyWorkload, validation: &mut Validation) {
     let reasons = RefReasons::new(AuthServerRefValid, AuthServerRefNotFound, AuthServerRefInvalidConfig);
     let Some(reference) = &proxy.auth_server else { return };
     let name = &reference.name;
-    let auth = match checked_auth(reference) {
+    let auth = match checked(reference) {
         Ok(auth) => auth,
         Err(error) => return validation.fail(reasons.problem(FIELD, &error)),
     };
@@ -282,10 +270,6 @@ pub(crate) fn auth_server(proxy: &ProxyWorkload, validation: &mut Validation) {
             validation.fail(Problem::new(error).reported_as(AuthServerRefInvalidConfig));
         }
     }
-}
-
-fn checked_auth(reference: &ResolvedRef<MCPExternalAuthConfig>) -> Result<&MCPExternalAuthConfig, RefError> {
-    reference.checked(|auth| config_refs::external_auth::check(&auth.spec))
 }
 
 /// Why an authorization server that is valid by itself cannot run on this object.

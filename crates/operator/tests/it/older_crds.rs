@@ -26,9 +26,8 @@ use skep_world::Watched;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    compat::golden::kinds,
     fixture::{Fixture, conditions, options},
-    kinds::VirtualServers,
+    kinds::{VirtualServers, all_kinds},
     observe::{free_port, until_counted},
 };
 
@@ -100,7 +99,7 @@ fn reported_before() -> Value {
 async fn every_kind_is_reported_on_with_older_crds_and_completed_when_newer_ones_arrive() {
     let plane = ControlPlane::start().await;
     let fixture = Fixture::on(plane.namespace().await, Settings::default()).await.stopped().await;
-    for kind in kinds() {
+    for kind in all_kinds() {
         fixture.create_any(kind, &specimen(kind)).await;
     }
     // Before the CRDs are older: a reporter whose fields the operator must leave alone.
@@ -126,7 +125,7 @@ async fn every_kind_is_reported_on_with_older_crds_and_completed_when_newer_ones
 
     let recording = fixture.record();
     let fixture = fixture.restart().await;
-    for kind in kinds() {
+    for kind in all_kinds() {
         let is_ours = |object: &DynamicObject| {
             object.data["status"]["observedGeneration"] == 1 && !conditions(object).contains_key("Forgotten")
         };
@@ -164,7 +163,7 @@ fn completed() -> impl Iterator<Item = (Kind, &'static str)> {
         config if config.ends_with("Config") && config != "MCPTelemetryConfig" => Some("configHash"),
         _ => None,
     };
-    kinds().into_iter().filter_map(move |kind| Some((kind, field(&kind)?)))
+    all_kinds().into_iter().filter_map(move |kind| Some((kind, field(&kind)?)))
 }
 
 /// An observing operator, with its metrics at this port.
@@ -181,7 +180,7 @@ fn observe(fixture: &Fixture, metrics: u16) -> (watch::Sender<bool>, JoinHandle<
 async fn observed_and_planned(fixture: &Fixture) {
     let namespaces = [fixture.test.name().to_owned()];
     let planned = plan(fixture.user.config(), &namespaces, Settings::default(), |_| true).await.unwrap();
-    assert_eq!(planned.objects.len(), kinds().len());
+    assert_eq!(planned.objects.len(), all_kinds().len());
     for (target, plan) in &planned.objects {
         let verdict = plan.as_ref().map(skep_operator::reconcile::Plan::verdict);
         assert!(!matches!(verdict, Err(_) | Ok(Verdict::Unreadable)), "{}: {verdict:?}", target.kind.kind);

@@ -81,7 +81,7 @@ fn aws_sts_has_defaults_for_omitted_fields() {
         session_name_claim: "sub".into(),
         ..AwsSts::default()
     };
-    assert_eq!(check(&spec), []);
+    assert_eq!(MCPExternalAuthConfig::check(&spec), []);
     assert_eq!(external_auth(&spec), Ok(ExternalAuth::AwsSts(expected)));
 }
 
@@ -102,7 +102,7 @@ fn aws_sts_needs_a_role_and_one_rule_per_mapping() {
     ] {
         let mut sts = json!({"region": "eu-west-1"});
         sts.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        let errors = check(&spec("awsSts", sts));
+        let errors = MCPExternalAuthConfig::check(&spec("awsSts", sts));
         let [only] = errors.as_slice() else { panic!("{errors:?}") };
         assert!(only.to_string().starts_with(error), "{only}");
     }
@@ -119,7 +119,7 @@ fn some_types_give_a_proxy_nothing() {
             json!({"idpTokenUrl": "https://a.example", "targetTokenUrl": "https://b.example", "targetAudience": "b"}),
         ),
     ] {
-        assert_eq!(check(&spec), [], "{:?}", spec.type_);
+        assert_eq!(MCPExternalAuthConfig::check(&spec), [], "{:?}", spec.type_);
         assert_eq!(external_auth(&spec), Ok(ExternalAuth::Nothing), "{:?}", spec.type_);
         assert!(secrets(&spec).is_empty());
     }
@@ -127,12 +127,12 @@ fn some_types_give_a_proxy_nothing() {
 
 #[test]
 fn on_behalf_of_needs_a_tenant_a_client_and_an_application() {
-    let empty = check(&spec("obo", json!({})));
+    let empty = MCPExternalAuthConfig::check(&spec("obo", json!({})));
     assert_eq!(fields(&empty), ["obo.tenantId", "obo.clientId", "obo.clientSecretRef", "obo.audience"]);
     let whole = json!({
         "tenantId": "contoso.example", "clientId": "app", "clientSecretRef": secret("s", "k"), "scopes": ["read"],
     });
-    assert_eq!(check(&spec("obo", whole)), []);
+    assert_eq!(MCPExternalAuthConfig::check(&spec("obo", whole)), []);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_type_and_its_fields_belong_together() {
         ),
     ] {
         let spec = sample(written);
-        let errors: Vec<_> = check(&spec).iter().map(ToString::to_string).collect();
+        let errors: Vec<_> = MCPExternalAuthConfig::check(&spec).iter().map(ToString::to_string).collect();
         assert_eq!(errors, [error]);
         assert_eq!(external_auth(&spec).unwrap_err().to_string(), error);
     }
@@ -167,7 +167,7 @@ fn addresses_and_secrets_are_required() {
             "headerInjection.valueSecretRef.key: ",
         ),
     ] {
-        let errors = check(&spec);
+        let errors = MCPExternalAuthConfig::check(&spec);
         let [only] = errors.as_slice() else { panic!("{errors:?}") };
         assert!(only.to_string().starts_with(error), "{only}");
     }
@@ -189,8 +189,11 @@ fn every_mistake_is_reported() {
         "embeddedAuthServer.issuer",
         "embeddedAuthServer.upstreamProviders",
     ];
-    assert_eq!(fields(&check(&spec)), expected);
+    assert_eq!(fields(&MCPExternalAuthConfig::check(&spec)), expected);
     let mappings = json!([{"roleArn": "a"}, {"matcher": "claims.a =", "roleArn": "a"}]);
     let sts = self::spec("awsSts", json!({"region": "eu-west-1", "roleMappings": mappings}));
-    assert_eq!(fields(&check(&sts)), ["awsSts.roleMappings[0]", "awsSts.roleMappings[1].matcher"]);
+    assert_eq!(
+        fields(&MCPExternalAuthConfig::check(&sts)),
+        ["awsSts.roleMappings[0]", "awsSts.roleMappings[1].matcher"]
+    );
 }

@@ -27,12 +27,12 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyStatu
         external_url: None,
         replicas: proxy.replicas(),
         selector: Some(proxy.identity.selector()),
-        tool_config_hash: hash(&proxy.tools, |config| &config.spec),
-        external_auth_config_hash: hash(&proxy.external_auth, |config| &config.spec),
-        auth_server_config_hash: hash(&proxy.auth_server, |config| &config.spec),
-        authz_config_hash: hash(&proxy.authz, |config| &config.spec),
-        oidc_config_hash: hash(&proxy.oidc, |config| &config.spec),
-        telemetry_config_hash: hash(&proxy.telemetry, |config| &config.spec),
+        tool_config_hash: hash(&proxy.tools),
+        external_auth_config_hash: hash(&proxy.external_auth),
+        auth_server_config_hash: hash(&proxy.auth_server),
+        authz_config_hash: hash(&proxy.authz),
+        oidc_config_hash: hash(&proxy.oidc),
+        telemetry_config_hash: hash(&proxy.telemetry),
         ..MCPRemoteProxyStatus::default()
     };
     (status, vec![ready])

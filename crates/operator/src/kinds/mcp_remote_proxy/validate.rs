@@ -37,7 +37,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation.add(shared::policy_warning(proxy));
     validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
     let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
-    shared::tools("toolConfigRef", &proxy.tools, reasons, &mut validation);
+    shared::config_ref("toolConfigRef", &proxy.tools, reasons, &mut validation);
     shared::telemetry(&proxy.telemetry, &mut validation);
     shared::external_auth(
         proxy,

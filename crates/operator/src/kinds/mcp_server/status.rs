@@ -26,13 +26,13 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPServerStatus, Ve
         replicas: proxy.replicas(),
         ready_replicas: Some(proxy.running()).filter(|running| *running > 0),
         selector: Some(proxy.identity.selector()),
-        tool_config_hash: hash(&proxy.tools, |config| &config.spec),
-        external_auth_config_hash: hash(&proxy.external_auth, |config| &config.spec),
-        auth_server_config_hash: hash(&proxy.auth_server, |config| &config.spec),
-        authz_config_hash: hash(&proxy.authz, |config| &config.spec),
-        oidc_config_hash: hash(&proxy.oidc, |config| &config.spec),
-        telemetry_config_hash: hash(&proxy.telemetry, |config| &config.spec),
-        webhook_config_hash: hash(&inputs.webhooks, |config| &config.spec),
+        tool_config_hash: hash(&proxy.tools),
+        external_auth_config_hash: hash(&proxy.external_auth),
+        auth_server_config_hash: hash(&proxy.auth_server),
+        authz_config_hash: hash(&proxy.authz),
+        oidc_config_hash: hash(&proxy.oidc),
+        telemetry_config_hash: hash(&proxy.telemetry),
+        webhook_config_hash: hash(&inputs.webhooks),
         ..MCPServerStatus::default()
     };
     (status, vec![ready])

@@ -71,8 +71,7 @@ fn external_auth(inputs: &Inputs, validation: &mut Validation) {
         return validation.add(Condition::new(AuthConfigNotConfigured, message));
     }
     let reasons = RefReasons::new(AuthConfigValid, AuthConfigNotFound, AuthConfigInvalid);
-    let check = |auth: &skep_api::kinds::MCPExternalAuthConfig| config_refs::external_auth::check(&auth.spec);
-    shared::config_ref("externalAuthConfigRef", &inputs.external_auth, reasons, check, validation);
+    shared::config_ref("externalAuthConfigRef", &inputs.external_auth, reasons, validation);
 }
 
 fn ca_bundle(inputs: &Inputs, validation: &mut Validation) {

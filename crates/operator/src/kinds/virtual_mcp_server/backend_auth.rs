@@ -13,7 +13,7 @@ use skep_config::FieldPath;
 
 use super::inputs::Inputs;
 use crate::{
-    config_refs,
+    config_controller::checked,
     reconcile::{Condition, Problem},
     resources::RefError,
 };
@@ -207,8 +207,7 @@ fn converted(inputs: &Inputs, name: &str) -> Result<BackendAuthStrategy, AuthErr
     let Some(reference) = inputs.external_auths.get(name) else {
         return Err(failed("externalAuthConfigRef.name: must name an MCPExternalAuthConfig".into(), false));
     };
-    let checked = reference.checked(|auth| config_refs::external_auth::check(&auth.spec));
-    let auth = checked.map_err(|error| match error {
+    let auth = checked(reference).map_err(|error| match error {
         RefError::Missing(message) => failed(message, true),
         RefError::Invalid(message) => {
             AuthError { cause: AuthErrorCause::InvalidConfig, message, is_missing: false }

@@ -39,9 +39,9 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
         url: Some(service_url(&inputs.service(), &inputs.identity.namespace, ports::VMCP.into())),
         replicas: inputs.deployment.as_ref().map(|facts| facts.replicas).filter(|replicas| *replicas > 0),
         selector: Some(inputs.identity.selector()),
-        authz_config_hash: hash(&inputs.authz, |config| &config.spec),
-        oidc_config_hash: hash(&inputs.oidc, |config| &config.spec),
-        telemetry_config_hash: hash(&inputs.telemetry, |config| &config.spec),
+        authz_config_hash: hash(&inputs.authz),
+        oidc_config_hash: hash(&inputs.oidc),
+        telemetry_config_hash: hash(&inputs.telemetry),
         // backendCount and discoveredBackends are the pods' own.
         ..VirtualMCPServerStatus::default()
     };

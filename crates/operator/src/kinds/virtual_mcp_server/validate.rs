@@ -16,6 +16,7 @@ use skep_config::{FieldError, FieldPath};
 
 use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec, startup};
 use crate::{
+    config_controller::checked,
     config_refs,
     proxy_workload::{
         PoliciesError,
@@ -227,7 +228,7 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
 /// MCPToolConfigs have no condition here: the phase and its message report them.
 fn tool_configs(inputs: &Inputs, validation: &mut Validation) {
     for reference in inputs.tool_configs.values() {
-        if let Err(error) = reference.checked(|tools| config_refs::tools::check(&tools.spec)) {
+        if let Err(error) = checked(reference) {
             validation.fail(RefReasons::default().problem("config.aggregation.tools", &error));
         }
     }

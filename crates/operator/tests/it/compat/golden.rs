@@ -1,9 +1,6 @@
 //! The golden folders: the input of ToolHive's operator, and the objects that it created.
 
-use crate::kinds::{
-    AuthzConfigs, CompositeTools, EmbeddingServers, Entries, ExternalAuthConfigs, Groups, OidcConfigs,
-    Registries, RemoteProxies, Servers, TelemetryConfigs, ToolConfigs, VirtualServers, WebhookConfigs,
-};
+use crate::kinds::{EmbeddingServers, all_kinds};
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -22,29 +19,9 @@ use skep_operator::settings::Settings;
 use skep_testkit::Namespace;
 use skep_world::Watched;
 
-/// The kinds that the operator reconciles.
-pub(crate) fn kinds() -> [Kind; 14] {
-    [
-        Servers::kind(),
-        RemoteProxies::kind(),
-        Entries::kind(),
-        VirtualServers::kind(),
-        Groups::kind(),
-        Registries::kind(),
-        CompositeTools::kind(),
-        EmbeddingServers::kind(),
-        AuthzConfigs::kind(),
-        ExternalAuthConfigs::kind(),
-        OidcConfigs::kind(),
-        TelemetryConfigs::kind(),
-        ToolConfigs::kind(),
-        WebhookConfigs::kind(),
-    ]
-}
-
 /// The kind of an object that the operator reconciles.
 pub(super) fn kind_of(object: &Value) -> Option<Kind> {
-    kinds().into_iter().find(|kind| object["kind"] == *kind.kind)
+    all_kinds().into_iter().find(|kind| object["kind"] == *kind.kind)
 }
 
 /// The settings with which the golden objects were created.
