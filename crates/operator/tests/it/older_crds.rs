@@ -207,7 +207,7 @@ async fn observed_and_planned(fixture: &Fixture) {
 const ABSENT: [&str; 2] = ["MCPWebhookConfig", "VirtualMCPServer"];
 
 fn kind_named(name: &str) -> Kind {
-    kinds().into_iter().find(|kind| kind.kind == name).unwrap()
+    all_kinds().into_iter().find(|kind| kind.kind == name).unwrap()
 }
 
 /// Waits until the API server serves the absent kinds, or until it does not.
