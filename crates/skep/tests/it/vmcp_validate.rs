@@ -104,7 +104,8 @@ fn the_summary_has_what_decides_about_callers_and_backends() {
 fn policies_that_cannot_be_enforced_are_mistakes_of_their_fields() {
     let authz = "{type: cedar, policies: [\"permit(principal, action, resource);\", \"permit(\"], entitiesJson: \"{}\"}";
     let config = format!(
-        "name: team\ngroupRef: team\nincomingAuth: {{type: anonymous, authz: {authz}}}\noutgoingAuth: {{source: inline}}\nbackends: []\n"
+        "name: team\ngroupRef: team\nincomingAuth: {{type: anonymous, authz: {authz}}}\noutgoingAuth: {{source: inline}}\n\
+         aggregation: {{conflictResolution: prefix, conflictResolutionConfig: {{prefixFormat: \"{{workload}}_\"}}}}\nbackends: []\n"
     );
     let errors = validate(&config).unwrap_err();
     for field in ["incomingAuth.authz.policies[1]: ", "incomingAuth.authz.entitiesJson: "] {
