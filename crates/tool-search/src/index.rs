@@ -1,8 +1,12 @@
 //! The index of tools.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
-use crate::{Semantic, Tool, lexical::Lexical, words::normalized_name};
+use crate::{
+    Semantic, Tool,
+    lexical::Lexical,
+    words::{is_camel_case, normalized_name},
+};
 
 /// What is searched for.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +31,16 @@ pub struct Hit {
 pub struct Index {
     lexical: Lexical,
     /// Tools by their names, whatever separates the words of these.
-    names: HashMap<Box<str>, Vec<u32>>,
+    names: HashMap<Box<str>, Vec<(Named, u32)>>,
+}
+
+/// How a query names a tool. What comes later is more exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Named {
+    Not,
+    /// Without the prefix of its server.
+    Shortly,
+    Fully,
 }
 
 impl Query<'_> {
@@ -43,7 +56,7 @@ impl Query<'_> {
 
     /// What may be the name of a tool: all of the text, a keyword, or an identifier in the text.
     fn names(&self) -> impl Iterator<Item = String> {
-        let is_identifier = |word: &&str| word.contains(['_', '-', '.', '/', ':']);
+        let is_identifier = |word: &&str| word.contains(['_', '-', '.', '/', ':']) || is_camel_case(word);
         let identifiers = self.text.split_whitespace().filter(is_identifier);
         std::iter::once(self.text)
             .chain(self.keywords.iter().copied())
@@ -56,12 +69,13 @@ impl Query<'_> {
 impl Index {
     /// The index of these tools.
     pub fn new(tools: &[Tool<'_>]) -> Self {
-        let mut names: HashMap<Box<str>, Vec<u32>> = HashMap::new();
+        let mut names: HashMap<Box<str>, Vec<(Named, u32)>> = HashMap::new();
         for (place, tool) in (0..).zip(tools) {
-            let both = HashSet::from([normalized_name(&tool.name), normalized_name(tool.own_name())]);
-            for name in both {
-                names.entry(name.into()).or_default().push(place);
+            let (full, short) = (normalized_name(&tool.name), normalized_name(tool.own_name()));
+            if short != full {
+                names.entry(short.into()).or_default().push((Named::Shortly, place));
             }
+            names.entry(full.into()).or_default().push((Named::Fully, place));
         }
         Self { lexical: Lexical::new(tools), names }
     }
@@ -72,10 +86,14 @@ impl Index {
         if let Some(semantic) = semantic {
             semantic.join(&mut scores);
         }
-        let named: HashSet<u32> =
-            query.names().filter_map(|name| self.names.get(&*name)).flatten().copied().collect();
-        let hits = (0..).zip(scores).map(|(place, score)| (named.contains(&place), place, score));
-        let mut hits: Vec<_> = hits.filter(|(is_named, _, score)| *is_named || *score > 0.0).collect();
+        let mut named: HashMap<u32, Named> = HashMap::new();
+        for (how, place) in query.names().filter_map(|name| self.names.get(&*name)).flatten() {
+            let known = named.entry(*place).or_insert(*how);
+            *known = (*known).max(*how);
+        }
+        let how = |place: &u32| named.get(place).copied().unwrap_or(Named::Not);
+        let hits = (0..).zip(scores).map(|(place, score)| (how(&place), place, score));
+        let mut hits: Vec<_> = hits.filter(|(named, _, score)| *named > Named::Not || *score > 0.0).collect();
         hits.sort_by(|one, other| {
             other.0.cmp(&one.0).then(other.2.total_cmp(&one.2)).then(one.1.cmp(&other.1))
         });
@@ -141,6 +159,23 @@ mod tests {
         assert_eq!(first("call send-mail for me, and send mail", &[]), ["send_mail", "post_sendMail"]);
         assert_eq!(first("mail to send mail", &["post.send_mail"])[0], "post_sendMail");
         assert_eq!(first("mail", &[])[0], "mail");
+        // A name within a sentence.
+        assert_eq!(first("please makeCoffee, and send mail", &[])[0], "makeCoffee");
+        assert_eq!(first("send mail, mail, mail with sendMail", &[]), ["send_mail", "post_sendMail"]);
+    }
+
+    #[test]
+    fn a_full_name_comes_before_names_without_the_prefix_of_their_server() {
+        let of = |server: &'static str, name: &'static str, description: &'static str| Tool {
+            server: server.into(),
+            ..tool(name, description)
+        };
+        let often = "search search search search";
+        let tools =
+            [of("web", "web_search", often), of("files", "search", "Find"), of("mail", "mail_search", often)];
+        assert_eq!(found(&tools, "search", &[])[0], "search");
+        assert_eq!(found(&tools, "something else", &["search"])[0], "search");
+        assert_eq!(found(&tools, "mail_search", &["search"])[..2], ["mail_search", "search"]);
     }
 
     proptest! {

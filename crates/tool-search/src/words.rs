@@ -35,6 +35,12 @@ pub(crate) fn normalized_name(name: &str) -> String {
     name.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// Whether case separates the words of an identifier, as in `sendMail`.
+pub(crate) fn is_camel_case(word: &str) -> bool {
+    let kinds: Vec<Kind> = word.chars().map(Kind::of).collect();
+    kinds.windows(2).any(|pair| pair == [Kind::Lower, Kind::Upper])
+}
+
 fn is_of_word(character: char) -> bool {
     character.is_alphanumeric() || is_apostrophe(character)
 }

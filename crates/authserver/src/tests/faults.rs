@@ -44,7 +44,7 @@ async fn a_flow_with_redis_goes_on_when_the_server_is_replaced_between_any_two_s
             let taken = flow.step(&servers, &world, step).await;
             taken.unwrap_or_else(|failure| panic!("{restarted}: {step}: {failure:?}"));
         }
-        flow.reuse_code(&world).await;
+        flow.reuse(&world).await;
     }
 }
 
@@ -96,7 +96,7 @@ async fn the_steps_of_a_flow_can_alternate_between_replicas() {
             flow.step(&servers, &world, step).await.unwrap_or_else(|failure| panic!("{step}: {failure:?}"));
         }
         // A session that one replica ends has ended for the other.
-        flow.reuse_code(&world).await;
+        flow.reuse(&world).await;
         std::mem::swap(&mut world.server, &mut other);
         let access = flow.tokens["access_token"].as_str().unwrap();
         assert!(world.server.claims(access).await.unwrap().is_none());
@@ -138,6 +138,31 @@ async fn a_code_gives_tokens_once_wherever_the_request_for_them_was_cut_off() {
             assert_eq!(second.1["error"], "invalid_grant", "{polls}");
         }
         if has_ended {
+            assert_eq!(granted, 1);
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_token_gives_tokens_once_wherever_the_request_for_them_was_cut_off() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let (servers, provider) = Servers::new().await;
+    let world = started(&servers, provider, redis_store(&redis).await).await;
+    let mut client = Flow::new("ann");
+    client.step(&servers, &world, "register").await.unwrap();
+    for polls in 0.. {
+        for step in &STEPS[1..6] {
+            client.step(&servers, &world, step).await.unwrap();
+        }
+        let first = cut_off(polls, client.refresh_first(&world)).await;
+        let second = client.refresh_first(&world).await;
+        let granted = first.iter().chain([&second]).filter(|(status, _)| *status == StatusCode::OK).count();
+        assert!(granted <= 1, "{polls}");
+        if second.0 != StatusCode::OK {
+            assert_eq!(second.1["error"], "invalid_grant", "{polls}");
+        }
+        if first.is_some() {
             assert_eq!(granted, 1);
             break;
         }

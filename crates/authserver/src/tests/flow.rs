@@ -79,6 +79,8 @@ pub(super) struct Flow {
     pub(super) url: String,
     pub(super) code: String,
     pub(super) tokens: Value,
+    /// The refresh token that came with the code.
+    first_refresh: String,
 }
 
 impl Flow {
@@ -91,6 +93,7 @@ impl Flow {
             url: String::new(),
             code: String::new(),
             tokens: Value::Null,
+            first_refresh: String::new(),
         }
     }
 
@@ -114,7 +117,10 @@ impl Flow {
                 self.code = parameter(&self.url, "code");
                 assert_eq!(servers.is_provider(&self.url), step == "first provider", "{}", self.url);
             }
-            "code" => self.tokens = granted(world.redeem(&self.client, &self.code, &[]).await)?,
+            "code" => {
+                self.tokens = granted(world.redeem(&self.client, &self.code, &[]).await)?;
+                self.first_refresh = self.refresh_token();
+            }
             "refresh" => {
                 let token = self.refresh_token();
                 self.tokens = granted(world.refresh(&self.client, &token, &[]).await)?;
@@ -177,9 +183,22 @@ impl Flow {
     }
 
     /// What was spent stays so: the code and the first refresh token give nothing.
-    pub(super) async fn reuse_code(&self, world: &World) {
-        let (status, body) = world.redeem(&self.client, &self.code, &[]).await;
-        assert_eq!((status, &body["error"]), (StatusCode::BAD_REQUEST, &json!("invalid_grant")), "{body}");
+    pub(super) async fn reuse(&self, world: &World) {
+        for (status, body) in [
+            world.refresh(&self.client, &self.first_refresh, &[]).await,
+            world.redeem(&self.client, &self.code, &[]).await,
+        ] {
+            assert_eq!(
+                (status, &body["error"]),
+                (StatusCode::BAD_REQUEST, &json!("invalid_grant")),
+                "{body}"
+            );
+        }
+    }
+
+    /// Refreshes with the token that came with the code.
+    pub(super) async fn refresh_first(&self, world: &World) -> (StatusCode, Value) {
+        world.refresh(&self.client, &self.first_refresh, &[]).await
     }
 
     pub(super) async fn revoke(&self, world: &World) -> (StatusCode, Value) {

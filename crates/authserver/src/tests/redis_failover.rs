@@ -133,7 +133,7 @@ async fn a_flow_goes_on_when_redis_fails_over_between_its_steps() {
         flow.step(&servers, &world, step).await.unwrap_or_else(|failure| panic!("{step}: {failure:?}"));
     }
     group.swap().await;
-    flow.reuse_code(&world).await;
+    flow.reuse(&world).await;
 }
 
 #[tokio::test]
@@ -157,5 +157,5 @@ async fn a_user_who_comes_back_while_redis_fails_over_sees_a_page_and_goes_on_af
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-    flow.reuse_code(&world).await;
+    flow.reuse(&world).await;
 }

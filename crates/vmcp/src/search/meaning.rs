@@ -30,7 +30,7 @@ pub(super) enum Source {
 pub(crate) struct Found {
     /// The places of tools in the list of the catalog, best first.
     pub(crate) places: Vec<usize>,
-    /// Whether the embedding service failed.
+    /// Whether words alone were compared, because the embedding service failed, or has not embedded most of the tools yet.
     pub(crate) lacks_vectors: bool,
 }
 
@@ -58,14 +58,10 @@ impl Meaning {
 
     /// The tools that fit, best first.
     pub(crate) async fn search(&self, index: &ToolIndex, query: &Query<'_>) -> Found {
-        let (vector, lacks_vectors) = match &self.source {
-            Source::None => (None, false),
-            Source::Model(model) => (model.vector(&query.whole()), false),
-            Source::Service(embeddings) => {
-                let vector = embeddings.query(query.whole()).await;
-                let failed = vector.is_none();
-                (vector, failed)
-            }
+        let vector = match &self.source {
+            Source::None => None,
+            Source::Model(model) => model.vector(&query.whole()),
+            Source::Service(embeddings) => embeddings.query(query.whole()).await,
         };
         let tools = index.vectors();
         let semantic = vector.as_ref().filter(|_| is_complete(&tools)).map(|query| Semantic {
@@ -74,6 +70,8 @@ impl Meaning {
             ratio: self.ratio,
             max_distance: self.max_distance,
         });
+        // Only a service has texts to embed.
+        let lacks_vectors = semantic.is_none() && !index.texts.is_empty();
         let hits = index.index.search(query, semantic.as_ref(), usize::MAX);
         Found { places: hits.into_iter().map(|Hit { tool, .. }| tool).collect(), lacks_vectors }
     }

@@ -34,6 +34,8 @@ struct State {
     status: u16,
     /// It never responds.
     hangs: bool,
+    /// It responds to searches only.
+    embeds_no_tools: bool,
     /// What it has in its description, if it has one.
     info: Option<Value>,
     /// The most texts that a request had.
@@ -114,6 +116,9 @@ async fn respond(
     (state.path, state.headers, state.body) = (head.uri.path().to_owned(), head.headers, body);
     let mut response = Response::new(Full::new(Bytes::from(answer.to_string())));
     *response.status_mut() = http::StatusCode::from_u16(state.status).unwrap();
+    if state.embeds_no_tools && state.texts.last().is_some_and(|text| text.starts_with("name: ")) {
+        *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+    }
     Ok(response)
 }
 
@@ -181,20 +186,35 @@ async fn a_service_with_the_api_of_openai_gets_its_model_and_headers() {
     assert_eq!(state.headers["x-project"], "outdoors");
 }
 
+const TELEMETRY: &str =
+    "telemetry: {serviceName: test, enablePrometheusMetricsPath: true, metricsEnabled: true}\n";
+
 #[tokio::test]
 async fn without_its_service_a_search_uses_words_and_counts_that() {
     let service = Service::start().await;
     service.state().status = 500;
     let backend = Backend::with_tools(vec![tool("mail"), tool("coffee")]).await;
-    let telemetry =
-        "telemetry: {serviceName: test, enablePrometheusMetricsPath: true, metricsEnabled: true}\n";
-    let server = Server::before(&[("a", &backend)], &(optimizer(&service, "") + telemetry)).await;
+    let server = Server::before(&[("a", &backend)], &(optimizer(&service, "") + TELEMETRY)).await;
+    assert_words_are_compared(&server).await;
+}
+
+/// Two searches by words alone, which are counted.
+async fn assert_words_are_compared(server: &Server) {
     let client = server.client().await;
     assert_eq!(found(&client, "mail").await, ["a_mail"]);
     assert_eq!(found(&client, "letter").await, [""; 0]);
     let page = client.page("/metrics").await;
     let line = page.lines().find(|line| line.starts_with("skep_vmcp_optimizer_embedding_errors_total"));
     assert!(line.unwrap_or_else(|| panic!("{page}")).ends_with(" 2"), "{page}");
+}
+
+#[tokio::test]
+async fn while_tools_are_not_embedded_a_search_uses_words_and_counts_that() {
+    let service = Service::start().await;
+    service.state().embeds_no_tools = true;
+    let backend = Backend::with_tools(vec![tool("mail"), tool("coffee")]).await;
+    let server = Server::before(&[("a", &backend)], &(optimizer(&service, "") + TELEMETRY)).await;
+    assert_words_are_compared(&server).await;
 }
 
 #[tokio::test]

@@ -148,7 +148,8 @@ const judges = {
     if (saved.times !== 2) throw new Error(`tokens were saved ${saved.times} times`);
     if (documentUrl && saved.client.client_id !== documentUrl) throw new Error(`it registered as ${saved.client.client_id}`);
     const names = (await client.listTools()).tools.map((tool) => tool.name);
-    await client.callTool({ name: names.find((name) => name.endsWith('echo')), arguments: { message: 'hello' } });
+    const called = await client.callTool({ name: names.find((name) => name.endsWith('echo')), arguments: { message: 'hello' } });
+    if (called.isError || !JSON.stringify(called.content).includes('hello')) throw new Error(JSON.stringify(called));
     await client.close();
     return names;
   },
