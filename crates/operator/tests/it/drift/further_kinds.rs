@@ -70,7 +70,7 @@ async fn try_children_of(
     fixture.create(owner.kind, owner.name, spec).await;
     let settled = fixture.settle_any(owner.kind, owner.name).await;
     assert_eq!(settled.data["status"]["phase"], "Pending", "{:#}", settled.data["status"]);
-    let (fixture, drifts) = try_children(fixture, owner.manager, children).await;
+    let drifts = try_children(&fixture, owner.manager, children).await;
     fixture.operator.stop().await;
     drifts
 }

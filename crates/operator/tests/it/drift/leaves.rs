@@ -3,16 +3,8 @@
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-/// A value that the operator owns.
-pub(super) struct Leaf {
-    /// Its JSON pointer.
-    pub(super) pointer: String,
-    /// That of the field in `managedFields` that it is a part of: a list may be owned as a whole.
-    pub(super) field: String,
-}
-
-/// The values that the operator owns, one for each leaf.
-pub(super) fn owned_leaves(object: &DynamicObject, manager: &str, subresource: Option<&str>) -> Vec<Leaf> {
+/// The JSON pointers to the values that the operator owns, one for each leaf.
+pub(super) fn owned_leaves(object: &DynamicObject, manager: &str, subresource: Option<&str>) -> Vec<String> {
     let entries = object.metadata.managed_fields.iter().flatten();
     let mut entries = entries.filter(|entry| {
         let same = (entry.manager.as_deref(), entry.subresource.as_deref()) == (Some(manager), subresource);
@@ -24,12 +16,10 @@ pub(super) fn owned_leaves(object: &DynamicObject, manager: &str, subresource: O
     leaves
 }
 
-fn walk(value: &Value, fields: &Value, path: &str, leaves: &mut Vec<Leaf>) {
+fn walk(value: &Value, fields: &Value, path: &str, leaves: &mut Vec<String>) {
     let fields = fields.as_object().unwrap();
     if fields.is_empty() {
-        let mut pointers = Vec::new();
-        whole(value, path, &mut pointers);
-        return leaves.extend(pointers.into_iter().map(|pointer| Leaf { pointer, field: path.into() }));
+        return whole(value, path, leaves);
     }
     for (key, inner) in fields {
         if let Some(name) = key.strip_prefix("f:") {
@@ -44,8 +34,7 @@ fn walk(value: &Value, fields: &Value, path: &str, leaves: &mut Vec<Leaf>) {
                 let mut own = Vec::new();
                 walk(&value[index], inner, &format!("{path}/{index}"), &mut own);
                 // Under another key it is another element, which is not ours.
-                let is_key =
-                    |leaf: &Leaf| keys.keys().any(|key| leaf.pointer == format!("{path}/{index}/{key}"));
+                let is_key = |leaf: &String| keys.keys().any(|key| *leaf == format!("{path}/{index}/{key}"));
                 leaves.extend(own.into_iter().filter(|leaf| !is_key(leaf)));
             }
         }

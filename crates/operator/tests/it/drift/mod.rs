@@ -6,7 +6,7 @@ mod leaves;
 
 use crate::kinds::{RemoteProxies, Servers};
 use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use futures::future::join_all;
 use kube::core::DynamicObject;
@@ -18,7 +18,7 @@ use skep_world::Watched;
 use tokio::time::timeout;
 
 use crate::fixture::Fixture;
-use leaves::{Leaf, other, owned_leaves};
+use leaves::{other, owned_leaves};
 
 /// An object, or its status, with the manager of what the operator owns there.
 #[derive(Clone, Copy)]
@@ -137,60 +137,28 @@ async fn try_each(fixture: &Fixture, place: Place<'_>, changes: Vec<Value>) -> u
     drifts
 }
 
-/// How many changes of one field are restored at once. Who makes more looks like a controller that fights for it.
-const AT_ONCE: usize = 6;
-
-/// A change and a removal of every owned leaf. No round has more changes of one field than are restored at once.
-async fn rounds(fixture: &Fixture, place: Place<'_>) -> Vec<Vec<Value>> {
+/// Tries every owned leaf, and returns how many drifts were made and restored.
+async fn try_all(fixture: &Fixture, place: Place<'_>) -> usize {
     let Place { manager, kind, name, subresource } = place;
     let live = fixture.object(kind, name).await.unwrap_or_else(|| panic!("no {} {name}", kind.kind));
     let good = content(&live);
     let leaves = owned_leaves(&live, manager, subresource);
     // With another uid the object would have another owner, and is not touched.
-    let leaves = leaves.iter().filter(|leaf| !leaf.pointer.starts_with("/metadata/ownerReferences/0/uid"));
-    let (mut rounds, mut of_fields) = (Vec::new(), BTreeMap::new());
-    for Leaf { pointer, field } in leaves {
-        let Some(value) = good.pointer(pointer) else { continue };
-        for change in [
+    let leaves = leaves.iter().filter(|pointer| !pointer.starts_with("/metadata/ownerReferences/0/uid"));
+    let changes = leaves.filter_map(|pointer| {
+        let value = good.pointer(pointer)?;
+        Some([
             json!({"op": "replace", "path": pointer, "value": other(value)}),
             json!({"op": "remove", "path": pointer}),
-        ] {
-            let of_field: &mut usize = of_fields.entry(field.clone()).or_default();
-            let round = *of_field / AT_ONCE;
-            *of_field += 1;
-            if rounds.len() == round {
-                rounds.push(Vec::new());
-            }
-            rounds[round].push(change);
-        }
-    }
-    rounds
+        ])
+    });
+    try_each(fixture, place, changes.flatten().collect()).await
 }
 
-/// Tries every owned leaf of the children, in parallel, each with one drift at a time. Returns how many drifts were made and restored.
-async fn try_children(
-    mut fixture: Fixture,
-    manager: &'static str,
-    children: &[(Kind, &str)],
-) -> (Fixture, usize) {
-    let mut all = Vec::new();
-    for (kind, name) in children {
-        let place = Place { manager, kind: *kind, name, subresource: None };
-        all.push((place, rounds(&fixture, place).await));
-    }
-    let count = all.iter().map(|(_, rounds)| rounds.len()).max().unwrap_or_default();
-    let mut drifts = 0;
-    for round in 0..count {
-        if round > 0 {
-            // Another process knows of no fight.
-            fixture = fixture.restart().await;
-            fixture.until_idle().await;
-        }
-        let of_round = all.iter().filter_map(|(place, rounds)| Some((*place, rounds.get(round)?.clone())));
-        let tries = of_round.map(|(place, changes)| try_each(&fixture, place, changes));
-        drifts += join_all(tries).await.into_iter().sum::<usize>();
-    }
-    (fixture, drifts)
+/// The children in parallel, each with one drift at a time.
+async fn try_children(fixture: &Fixture, manager: &'static str, children: &[(Kind, &str)]) -> usize {
+    let places = children.iter().map(|(kind, name)| Place { manager, kind: *kind, name, subresource: None });
+    join_all(places.map(|place| try_all(fixture, place))).await.into_iter().sum()
 }
 
 /// The same for a status: each field of it, a whole condition, all conditions, and the whole status.
@@ -198,11 +166,7 @@ async fn try_status(fixture: &Fixture, owner: Place<'_>) -> usize {
     let removals = ["/status/conditions/0", "/status/conditions", "/status"];
     let removals = removals.map(|path| json!({"op": "remove", "path": path}));
     assert_eq!(try_each(fixture, owner.status(), removals.into()).await, 3);
-    let mut drifts = 0;
-    for changes in rounds(fixture, owner.status()).await {
-        drifts += try_each(fixture, owner.status(), changes).await;
-    }
-    drifts
+    try_all(fixture, owner.status()).await
 }
 
 fn overrides() -> Value {
@@ -225,7 +189,7 @@ async fn each_field_that_the_operator_owns_is_restored_alone_by_one_write() {
     server.spec.resources =
         serde_json::from_value(json!({"limits": {"cpu": "0.5", "memory": "128Mi"}})).unwrap();
     fixture.settled(&server).await;
-    let (fixture, drifts) = try_children(fixture, server_place().manager, &of_a_server()).await;
+    let drifts = try_children(&fixture, server_place().manager, &of_a_server()).await;
     assert!(drifts > 120, "only {drifts} drifts could be made");
     fixture.operator.stop().await;
 }
@@ -262,7 +226,7 @@ async fn each_field_of_a_remote_proxys_children_is_restored_alone_by_one_write()
     .unwrap();
     fixture.test.create_object(&proxy).await;
     fixture.settle_any(RemoteProxies::kind(), "fetch").await;
-    let (fixture, drifts) = try_children(fixture, remote_proxy_place().manager, &of_a_remote_proxy()).await;
+    let drifts = try_children(&fixture, remote_proxy_place().manager, &of_a_remote_proxy()).await;
     assert!(drifts > 140, "only {drifts} drifts could be made");
     fixture.operator.stop().await;
 }
