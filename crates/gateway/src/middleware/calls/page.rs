@@ -295,10 +295,15 @@ mod tests {
         let mut body = fixture.get(&fixture.token(READER, "a")).await.into_body();
         let first = next(&mut body).await;
         assert!(first.starts_with("event: calls\ndata: [{\"id\":1,") && first.contains("before"), "{first}");
-        assert!(first.contains("event: counts\ndata: {\"seconds\":1,\"calls\":1,\"errors\":0,"), "{first}");
+        let counts = first.split_once("event: counts\ndata: {\"seconds\":").unwrap().1;
+        // How many seconds they cover depends on the machine.
+        assert!(counts.contains(",\"calls\":1,\"errors\":0,"), "{first}");
         log.record(call("after"), Duration::from_millis(1));
-        let second = next(&mut body).await;
-        assert!(second.contains("\"id\":2,") && !second.contains("before"), "{second}");
+        let mut second = String::new();
+        while !second.contains("\"id\":2,") {
+            second.push_str(&next(&mut body).await);
+        }
+        assert!(!second.contains("before"), "{second}");
         fixture.page.close();
         while let Some(frame) = body.frame().await {
             assert!(frame.is_ok(), "it ends");
