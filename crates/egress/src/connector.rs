@@ -10,13 +10,15 @@ use http::{
     Uri,
     uri::{Authority, Scheme},
 };
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
-use rustls::{ClientConfig, crypto::aws_lc_rs};
 use tokio::{net::TcpStream, time::timeout};
 use tower::Service;
 
-use crate::{BoxError, CONNECT_TIME, EgressError, Proxies, ProxyServer, Stream, tunnel};
+use crate::{
+    BoxError, CONNECT_TIME, EgressError, Proxies, ProxyServer, Stream, authorities::verified_by_system,
+    tunnel,
+};
 
 /// Connects to hosts: through the proxies of the environment, and otherwise by `direct`.
 #[derive(Clone)]
@@ -43,11 +45,7 @@ fn to_proxy() -> Result<HttpsConnector<HttpConnector>, rustls::Error> {
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(CONNECT_TIME));
     tcp.enforce_http(false);
-    let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .try_with_platform_verifier()?
-        .with_no_client_auth();
-    let builder = HttpsConnectorBuilder::new().with_tls_config(tls);
+    let builder = HttpsConnectorBuilder::new().with_tls_config(verified_by_system()?.with_no_client_auth());
     Ok(builder.https_or_http().enable_http1().wrap_connector(tcp))
 }
 

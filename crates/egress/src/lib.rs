@@ -7,6 +7,7 @@
 //! What may be connected to is decided by the [`Connector`](connector::Egress)'s direct connector, and by a caller of
 //! [`Proxies::of`] before it sends anything through a proxy, which resolves names itself.
 
+mod authorities;
 mod client;
 mod connector;
 mod error;
@@ -15,6 +16,7 @@ mod proxies;
 mod stream;
 mod tunnel;
 
+pub use authorities::verified_by_system;
 pub use client::{Client, Idle};
 pub use connector::Egress;
 pub use error::EgressError;

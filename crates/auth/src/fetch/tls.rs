@@ -2,24 +2,23 @@
 
 use std::{fs, path::Path, sync::Arc};
 
-use hyper_rustls::ConfigBuilderExt;
 use rustls::{
     ClientConfig, RootCertStore,
     crypto::aws_lc_rs,
     pki_types::{CertificateDer, pem::PemObject},
 };
+use skep_egress::verified_by_system;
 
 use crate::SetupError;
 
 /// With a file of authorities, only those are trusted, and not those of the system.
 pub(super) fn config(authorities: Option<&Path>) -> Result<ClientConfig, SetupError> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?;
     let builder = match authorities {
-        None => builder.try_with_platform_verifier().map_err(failed)?,
-        Some(path) => builder.with_root_certificates(roots(path)?),
+        None => verified_by_system().map_err(failed)?,
+        Some(path) => ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(failed)?
+            .with_root_certificates(roots(path)?),
     };
     Ok(builder.with_no_client_auth())
 }

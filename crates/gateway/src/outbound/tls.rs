@@ -2,7 +2,6 @@
 
 use std::{fs, sync::Arc};
 
-use hyper_rustls::ConfigBuilderExt;
 use rustls::{
     ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier,
     client::{
@@ -71,7 +70,7 @@ pub(crate) fn trusted(pem: &[u8]) -> Result<ConfigBuilder<ClientConfig, WantsCli
 
 /// The same for the authorities of the system.
 pub(crate) fn verified_by_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
-    builder(Arc::new(aws_lc_rs::default_provider()))?.try_with_platform_verifier().map_err(failed)
+    skep_egress::verified_by_system().map_err(failed)
 }
 
 fn builder(provider: Arc<CryptoProvider>) -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, String> {

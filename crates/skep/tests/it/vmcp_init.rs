@@ -43,7 +43,8 @@ async fn the_members_of_a_group_become_the_backends_of_a_file_that_is_accepted()
     let names: Vec<&str> = written.lines().filter_map(|line| line.strip_prefix("  - name: ")).collect();
     assert_eq!(names, ["\"a\"", "\"b\""]);
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    let validated = "name: team-vmcp\ngroup: team\nbackends: 2\n";
+    let validated = "name: team-vmcp\ngroup: team\nbackends: 2\nincoming: anonymous\noutgoing: inline, no strategies\n\
+        conflict resolution: prefix\ncomposite tools: 0\n";
     assert_eq!(skep(&["validate", "--config", path]), (true, validated.to_owned()));
     for words in [&group[..], &[&group[..], &["-o", "-"]].concat()] {
         assert_eq!(skep(words), (true, written.clone()));
