@@ -58,7 +58,7 @@ impl Cluster<'_> {
 }
 
 /// What cases create.
-const KINDS: &str = "virtualmcpservers,mcpservers,mcpremoteproxies,mcpserverentries,mcpgroups,mcpoidcconfigs,mcpexternalauthconfigs";
+const KINDS: &str = "virtualmcpservers,mcpservers,mcpremoteproxies,mcpserverentries,mcpgroups,mcpoidcconfigs,mcpexternalauthconfigs,secrets";
 
 type Case = fn(&Cluster<'_>) -> Result<()>;
 
