@@ -309,6 +309,7 @@ fn serving(listener: TcpListener, state: Arc<Mutex<State>>, tls: Option<TlsAccep
         let mut connections = tokio::task::JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
+            stream.set_nodelay(true).ok();
             let (state, tls) = (state.clone(), tls.clone());
             connections.spawn(async move {
                 let service = service_fn(move |request| respond(request, state.clone()));

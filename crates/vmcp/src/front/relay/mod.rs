@@ -3,19 +3,14 @@
 mod input;
 mod parked;
 
-use std::{
-    collections::VecDeque,
-    net::IpAddr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, Response, StatusCode};
 use skep_gateway::http::{Body, events};
 use skep_mcp::{Envelope, Era, Message, Method, Outcome, SessionId, sse};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::{
